@@ -1,0 +1,118 @@
+//! What the far side can do: plain data, closed enums, no vendor's name.
+//!
+//! A [`Dialect`] is made by `providers` out of a spec file. The kernel reads it and never asks who is on
+//! the other end: a quirk that these types cannot say becomes a new variant here, implemented once, named
+//! by any number of specs.
+
+/// Makes a closed vocabulary: an enum whose variants have the names that spec files use.
+macro_rules! vocabulary {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$vmeta])* $variant),+ }
+
+        impl $name {
+            /// Every value, in the order in which documentation lists them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name in spec files.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+    };
+}
+
+/// How one upstream model wants its chat requests and how its answers read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialect {
+    /// The field that carries `max_output_tokens`.
+    pub limit_field: LimitField,
+    /// The role under which `developer` messages and `instructions` are sent.
+    pub developer_role: DeveloperRole,
+    /// Whether a streamed request asks for usage (`stream_options.include_usage`).
+    pub stream_usage: StreamUsage,
+    /// How a JSON schema for the answer is asked for.
+    pub json_schema: JsonSchema,
+    /// Parameters that the far side refuses; each is left out with a note.
+    pub drop: Vec<Parameter>,
+}
+
+impl Default for Dialect {
+    /// What nearly every OpenAI-compatible chat server understands.
+    fn default() -> Self {
+        Self {
+            limit_field: LimitField::MaxTokens,
+            developer_role: DeveloperRole::System,
+            stream_usage: StreamUsage::Request,
+            json_schema: JsonSchema::Native,
+            drop: Vec::new(),
+        }
+    }
+}
+
+impl Dialect {
+    pub fn drops(&self, parameter: Parameter) -> bool {
+        self.drop.contains(&parameter)
+    }
+}
+
+vocabulary! {
+    /// The name of the output limit in the chat request.
+    pub enum LimitField {
+        MaxTokens = "max_tokens",
+        MaxCompletionTokens = "max_completion_tokens",
+    }
+}
+
+vocabulary! {
+    /// What a `developer` message becomes.
+    pub enum DeveloperRole {
+        Developer = "developer",
+        System = "system",
+        User = "user",
+    }
+}
+
+vocabulary! {
+    /// Whether usage of a stream has to be asked for.
+    pub enum StreamUsage {
+        /// Send `stream_options: {include_usage: true}`.
+        Request = "request",
+        /// The far side refuses `stream_options`, or sends usage unasked.
+        Omit = "omit",
+    }
+}
+
+vocabulary! {
+    /// The best way to get an answer in a given JSON schema.
+    pub enum JsonSchema {
+        /// `response_format: {type: json_schema}` is honoured.
+        Native = "native",
+        /// Only `json_object`: the schema goes into an instruction.
+        JsonObject = "json_object",
+        /// Neither: instruction only.
+        Prompt = "prompt",
+    }
+}
+
+vocabulary! {
+    /// Chat parameters that a spec may drop.
+    pub enum Parameter {
+        Temperature = "temperature",
+        TopP = "top_p",
+        PresencePenalty = "presence_penalty",
+        FrequencyPenalty = "frequency_penalty",
+        TopLogprobs = "top_logprobs",
+        MaxOutputTokens = "max_output_tokens",
+        ParallelToolCalls = "parallel_tool_calls",
+        ToolChoice = "tool_choice",
+        ReasoningEffort = "reasoning_effort",
+        Verbosity = "verbosity",
+        ServiceTier = "service_tier",
+        Metadata = "metadata",
+        SafetyIdentifier = "safety_identifier",
+        PromptCacheKey = "prompt_cache_key",
+        User = "user",
+    }
+}

@@ -1,0 +1,8 @@
+//! The translation kernel: a Responses request becomes a chat request, a chat answer becomes a Responses
+//! answer. Sans I/O: bytes, ids and time come in as arguments, bytes go out; nothing here reads a clock,
+//! draws a random number, logs, or knows a vendor's name.
+#![forbid(unsafe_code)]
+
+mod dialect;
+
+pub use dialect::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
