@@ -220,6 +220,19 @@ impl<'a> FromRaw<'a> for Object<'a> {
     }
 }
 
+/// A value, and the JSON it came in: what a store keeps, or an echo repeats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept<'a, T> {
+    pub raw: Raw<'a>,
+    pub value: T,
+}
+
+impl<'a, T: FromRaw<'a>> FromRaw<'a> for Kept<'a, T> {
+    fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
+        T::from_raw(raw).map(|value| Self { raw, value })
+    }
+}
+
 fn strip_position(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or(message)
 }

@@ -47,17 +47,17 @@ pub struct Delta<'a> {
 
 /// One entry of `tool_calls`.
 #[derive(Debug, Default, Deserialize)]
-pub struct ToolCall<'a> {
+pub struct ToolCallDelta<'a> {
     #[serde(borrow, default)]
     pub index: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub id: Option<Raw<'a>>,
     #[serde(borrow, default)]
-    pub function: Option<Function<'a>>,
+    pub function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub struct Function<'a> {
+pub struct FunctionDelta<'a> {
     #[serde(borrow, default)]
     pub name: Option<Raw<'a>>,
     #[serde(borrow, default)]

@@ -25,6 +25,11 @@ pub enum Problem {
         code: &'static str,
         message: String,
     },
+    /// The same, in a sentence of its own.
+    Sentence {
+        code: &'static str,
+        message: String,
+    },
 }
 
 impl Invalid {
@@ -53,6 +58,10 @@ impl Invalid {
         Self::new(Problem::Rule { code, message: message.into() })
     }
 
+    pub fn sentence(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Problem::Sentence { code, message: message.into() })
+    }
+
     /// The same, one object further out.
     #[must_use]
     pub fn at(mut self, field: &str) -> Self {
@@ -75,7 +84,7 @@ impl Invalid {
             Problem::Type { .. } => "invalid_type",
             Problem::Value { .. } => "invalid_value",
             Problem::Missing => "missing_required_parameter",
-            Problem::Rule { code, .. } => code,
+            Problem::Rule { code, .. } | Problem::Sentence { code, .. } => code,
         }
     }
 }
@@ -92,6 +101,7 @@ impl std::fmt::Display for Invalid {
             }
             Problem::Missing => write!(f, "Missing required parameter: '{path}'."),
             Problem::Rule { message, .. } => write!(f, "Invalid '{path}': {message}"),
+            Problem::Sentence { message, .. } => f.write_str(message),
         }
     }
 }

@@ -2,21 +2,11 @@
 
 use super::content::{Content, Part};
 use super::tool::Tool;
-use crate::json::{FromRaw, Invalid, Kind, Raw, Text};
+use crate::json::{FromRaw, Invalid, Kept, Kind, Raw, Text};
 use crate::open::{open_struct, tagged};
 
-/// An item of the input, with the JSON it came in: that is what a store keeps.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InputItem<'a> {
-    pub raw: Raw<'a>,
-    pub item: Item<'a>,
-}
-
-impl<'a> FromRaw<'a> for InputItem<'a> {
-    fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
-        Item::from_raw(raw).map(|item| Self { raw, item })
-    }
-}
+/// An item of the input or of the history.
+pub type InputItem<'a> = Kept<'a, Item<'a>>;
 
 tagged! {
     /// One item.

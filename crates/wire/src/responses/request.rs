@@ -2,7 +2,7 @@
 
 use super::item::InputItem;
 use super::tool::{Tool, ToolChoice};
-use crate::json::{FromRaw, Invalid, Kind, Number, Object, Raw, Text};
+use crate::json::{FromRaw, Invalid, Kept, Kind, Number, Object, Raw, Text};
 use crate::open::open_struct;
 
 open_struct! {
@@ -18,7 +18,7 @@ open_struct! {
         stream: bool,
         stream_options: StreamOptions<'a>,
         include: Vec<Text<'a>>,
-        tools: Vec<Tool<'a>>,
+        tools: Vec<Kept<'a, Tool<'a>>>,
         tool_choice: ToolChoice<'a>,
         parallel_tool_calls: bool,
         max_tool_calls: i64,

@@ -15,13 +15,13 @@ fn what_is_unknown_survives_byte_for_byte() {
     assert_eq!(request.extra[0].1.as_str(), r#"{"b":1,"a":1e400}"#);
     let Some(Input::Items(items)) = request.input else { panic!("items") };
     assert_eq!(items[0].raw.as_str(), r#"{"type":"hologram","depth":12345678901234567890123,"z":0,"a":0}"#);
-    assert!(matches!(&items[0].item, Item::Other { kind: Some(kind), .. } if kind.is("hologram")));
-    let Item::Message(message) = &items[1].item else { panic!("message") };
+    assert!(matches!(&items[0].value, Item::Other { kind: Some(kind), .. } if kind.is("hologram")));
+    let Item::Message(message) = &items[1].value else { panic!("message") };
     assert_eq!(message.extra[0].1.as_str(), "[1.0]");
     let Some(Content::Parts(parts)) = &message.content else { panic!("parts") };
     assert!(matches!(&parts[0], Part::Other { raw, .. } if raw.as_str() == r#"{"type":"smell","of":"rain"}"#));
     let tools = request.tools.unwrap();
-    assert!(matches!(&tools[0], Tool::Other { raw, .. } if raw.as_str().contains(r#"{"y":1,"x":2}"#)));
+    assert!(matches!(&tools[0].value, Tool::Other { raw, .. } if raw.as_str().contains(r#"{"y":1,"x":2}"#)));
 }
 
 #[test]
