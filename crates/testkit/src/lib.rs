@@ -1,1 +1,13 @@
+//! What the tests of every crate share: a scripted upstream on a real socket, a small client, the checker of
+//! the event grammar, the published schemas, the golden runner and the recorded exchanges. A dev-dependency
+//! only: nothing here is ever part of the binary.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a test tool: it spawns its own servers and measures real time")]
+
+mod client;
+mod script;
+mod upstream;
+
+pub use client::{Answer, Client, Streaming};
+pub use script::Script;
+pub use upstream::{Fate, Received, Upstream};

@@ -1,0 +1,2 @@
+//! The laws of the project, as tests.
+#![forbid(unsafe_code)]
