@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test tool: it spawns its own servers and measures real time")]
 
 mod client;
+pub mod grammar;
 mod script;
 mod upstream;
 
