@@ -5,10 +5,17 @@
 #![expect(clippy::disallowed_methods, reason = "a test tool: it spawns its own servers and measures real time")]
 
 mod client;
+pub mod golden;
 pub mod grammar;
+mod place;
+mod recordings;
+mod schema;
 mod script;
 mod upstream;
 
 pub use client::{Answer, Client, Streaming};
+pub use place::root;
+pub use recordings::{Recorded, Recording, recordings};
+pub use schema::Schemas;
 pub use script::Script;
 pub use upstream::{Fate, Received, Upstream};

@@ -113,11 +113,10 @@ impl OpenItem {
         }
         let kind = &self.added["type"];
         match &mut self.body {
-            Body::Message { content } => content.event(name, event),
             Body::Reasoning { summary, .. } if name.starts_with("response.reasoning_summary_") => {
                 summary.event(name, event)
             }
-            Body::Reasoning { content, .. } => content.event(name, event),
+            Body::Message { content } | Body::Reasoning { content, .. } => content.event(name, event),
             Body::Call { call, streamed, done } => call.event(&self.added, streamed, done, name, event),
             Body::Other => {
                 let prefix = format!("response.{}", kind.as_str().unwrap_or_default());

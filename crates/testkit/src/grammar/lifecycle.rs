@@ -1,4 +1,4 @@
-//! The life of the response: created, in_progress, items one at a time, one terminal event.
+//! The life of the response: created, in progress, items one at a time, one terminal event.
 //!
 //! ```text
 //! Start ─created─▶ Created ─[queued]─ in_progress ─▶ Running ─items, in_progress…─▶ Ended

@@ -147,14 +147,13 @@ impl Connection {
 
     async fn write_head(&mut self, script: &Script) -> io::Result<()> {
         let Head::Http { status, headers, framing } = &script.head else { return Ok(()) };
-        let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        match framing {
-            Framing::Chunked => head.push_str("transfer-encoding: chunked\r\n\r\n"),
-            Framing::Length => head.push_str(&format!("content-length: {}\r\n\r\n", script.body_length())),
-        }
+        let lines: String =
+            headers.iter().map(|(name, value)| [name.as_str(), ": ", value.as_str(), "\r\n"].concat()).collect();
+        let framing = match framing {
+            Framing::Chunked => "transfer-encoding: chunked".to_owned(),
+            Framing::Length => format!("content-length: {}", script.body_length()),
+        };
+        let head = format!("HTTP/1.1 {status} Scripted\r\n{lines}{framing}\r\n\r\n");
         self.stream.write_all(head.as_bytes()).await
     }
 

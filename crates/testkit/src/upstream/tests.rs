@@ -67,7 +67,7 @@ async fn fails_as_told() {
 
 #[tokio::test]
 async fn notices_that_the_client_is_gone() {
-    for script in [Script::silent(), Script::event_stream().send("x").delay(Duration::from_secs(60)).done()] {
+    for script in [Script::silent(), Script::event_stream().send("x").delay(Duration::from_mins(1)).done()] {
         let upstream = Upstream::start(script).await.unwrap();
         let (url, client) = (upstream.url(), Client::new().unwrap());
         let call = tokio::spawn(async move { client.post_json(&url, &json!({})).await });

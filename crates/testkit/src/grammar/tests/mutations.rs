@@ -1,4 +1,4 @@
-//! Ways to break a stream. In "text" the events are: 0 created, 1 in_progress, 2 item added, 3 part added,
+//! Ways to break a stream. In "text" the events are: 0 created, 1 in progress, 2 item added, 3 part added,
 //! 4 and 5 deltas, 6 text done, 7 part done, 8 item done, 9 completed.
 
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Streams that keep the grammar.
 
+#![expect(clippy::needless_pass_by_value, reason = "json! literals read better without a borrow in front of each")]
+
 use serde_json::{Value, json};
 
 /// Name and the events between `in_progress` and the terminal event, with the terminal one's name.
@@ -54,7 +56,7 @@ pub(crate) fn render(events: &[Value]) -> Vec<u8> {
         if event["sequence_number"].as_i64().is_none_or(|number| number >= 0) {
             event["sequence_number"] = json!(index);
         }
-        sse.push_str(&format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
+        sse.extend(["event: ", event["type"].as_str().unwrap(), "\ndata: ", &event.to_string(), "\n\n"]);
     }
     sse.push_str("data: [DONE]\n\n");
     sse.into_bytes()
@@ -81,7 +83,9 @@ fn text_part(index: usize, deltas: &[&str]) -> Vec<Value> {
     events.extend(deltas.iter().map(|d| json!({"type": "response.output_text.delta", "delta": d, "logprobs": []})));
     events.push(json!({"type": "response.output_text.done", "text": text, "logprobs": []}));
     events.push(json!({"type": "response.content_part.done", "part": output_text(&text)}));
-    events.iter_mut().for_each(|event| event["content_index"] = json!(index));
+    for event in &mut events {
+        event["content_index"] = json!(index);
+    }
     events
 }
 
@@ -147,7 +151,9 @@ fn reasoning(index: usize) -> Vec<Value> {
         json!({"type": "response.reasoning_text.done", "text": "hm"}),
         json!({"type": "response.content_part.done", "part": part("hm")}),
     ];
-    body.iter_mut().for_each(|event| event["content_index"] = json!(0));
+    for event in &mut body {
+        event["content_index"] = json!(0);
+    }
     item_events(index, item("in_progress", json!([])), body, item("completed", json!([part("hm")])))
 }
 
@@ -161,7 +167,9 @@ fn summary(index: usize) -> Vec<Value> {
         json!({"type": "response.reasoning_summary_text.done", "text": "hm"}),
         json!({"type": "response.reasoning_summary_part.done", "part": part("hm")}),
     ];
-    body.iter_mut().for_each(|event| event["summary_index"] = json!(0));
+    for event in &mut body {
+        event["summary_index"] = json!(0);
+    }
     item_events(index, item("in_progress", json!([])), body, item("completed", json!([part("hm")])))
 }
 
