@@ -1,1 +1,21 @@
+//! What the tests of every crate share: a scripted upstream on a real socket, a small client, the checker of
+//! the event grammar, the published schemas, the golden runner and the recorded exchanges. A dev-dependency
+//! only: nothing here is ever part of the binary.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a test tool: it spawns its own servers and measures real time")]
+
+mod client;
+pub mod golden;
+pub mod grammar;
+mod place;
+mod recordings;
+mod schema;
+mod script;
+mod upstream;
+
+pub use client::{Answer, Client, Streaming};
+pub use place::root;
+pub use recordings::{Recorded, Recording, recordings};
+pub use schema::Schemas;
+pub use script::Script;
+pub use upstream::{Fate, Received, Upstream};

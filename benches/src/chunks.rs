@@ -1,0 +1,60 @@
+//! What the fake upstream answers: a chat completion, or its chunks, each of the size that providers send.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+/// The last word of every answer: who has seen it has seen all of it.
+pub(crate) const LAST_WORD: &str = "finis.";
+
+/// A whole answer of about 700 bytes.
+pub(crate) fn completion() -> Bytes {
+    let text = format!("{}{LAST_WORD}", "The quick brown fox jumps over the lazy dog. ".repeat(6));
+    let mut body = envelope("chat.completion");
+    body["choices"] = json!([{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]);
+    body["usage"] = usage();
+    body.to_string().into()
+}
+
+/// `words` content chunks of about 380 bytes, between the role and the usage; then `[DONE]`.
+pub(crate) fn stream(words: usize) -> Vec<Bytes> {
+    let mut events = vec![event(&json!({"role": "assistant", "content": ""}), None)];
+    events.extend((1..words).map(|number| event(&json!({"content": format!(" word{number}")}), None)));
+    events.push(event(&json!({"content": format!(" {LAST_WORD}")}), None));
+    events.push(event(&json!({}), Some("stop")));
+    let mut last = envelope("chat.completion.chunk");
+    last["choices"] = json!([]);
+    last["usage"] = usage();
+    events.push(format!("data: {last}\n\n").into());
+    events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+    events
+}
+
+fn event(delta: &Value, finish: Option<&str>) -> Bytes {
+    let mut chunk = envelope("chat.completion.chunk");
+    chunk["choices"] = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
+    chunk["usage"] = Value::Null;
+    chunk["obfuscation"] = json!("kQ3vXw9ZpL0aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abcdefghijklmnop");
+    format!("data: {chunk}\n\n").into()
+}
+
+fn envelope(object: &str) -> Value {
+    json!({"id": "chatcmpl-DEkq3sM8zPq2vV5wYtRrXo1uJhGfC", "object": object, "created": 1_794_700_000,
+        "model": "bench-model-2026-11-01", "service_tier": "default", "system_fingerprint": "fp_402482718d"})
+}
+
+fn usage() -> Value {
+    json!({"prompt_tokens": 120, "completion_tokens": 200, "total_tokens": 320,
+        "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 0}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_have_the_usual_size() {
+        let events = stream(200);
+        assert_eq!(events.len(), 1 + 200 + 3);
+        assert!((340..420).contains(&events[50].len()), "{}", events[50].len());
+    }
+}

@@ -1,0 +1,118 @@
+//! The load generator: so many keep-alive connections, so many requests, and what they cost the client.
+
+mod call;
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use clap::Args;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::history;
+use call::{Connection, Sample};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// http://HOST:PORT/PATH
+    url: String,
+    /// sync, stream-COUNT-MILLISECONDS or hold; see the upstream.
+    #[arg(long, default_value = "sync")]
+    model: String,
+    #[arg(long, default_value_t = 1)]
+    connections: usize,
+    #[arg(long, default_value_t = 1)]
+    requests: usize,
+    /// Send an agent's history of about this size instead of one sentence.
+    #[arg(long)]
+    input_bytes: Option<usize>,
+    /// Open one stream per connection, say `held=N`, and keep them open until stdin ends.
+    #[arg(long)]
+    hold: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+    let body = body(&arguments);
+    if arguments.hold {
+        return hold(&arguments, &body).await;
+    }
+    let started = Instant::now();
+    let samples = all_requests(&arguments, &body).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    report(&samples, seconds, body.len());
+    Ok(())
+}
+
+fn body(arguments: &Arguments) -> Bytes {
+    let input = match arguments.input_bytes {
+        Some(bytes) => history::input(bytes),
+        None => json!("Write a short story about a fox, a dog and a very long afternoon."),
+    };
+    // Written by hand so that the model comes first: the upstream looks for it.
+    let stream = arguments.model != "sync";
+    format!(r#"{{"model":"bench/{}","stream":{stream},"store":false,"input":{input}}}"#, arguments.model).into()
+}
+
+/// Every connection takes requests from the common count until it is used up.
+async fn all_requests(arguments: &Arguments, body: &Bytes) -> Result<Vec<Sample>> {
+    let left = Arc::new(AtomicUsize::new(arguments.requests));
+    let mut tasks = JoinSet::new();
+    for _ in 0..arguments.connections {
+        let (left, body, url) = (Arc::clone(&left), body.clone(), arguments.url.clone());
+        tasks.spawn(async move {
+            let mut connection = Connection::open(&url).await?;
+            let mut samples = Vec::new();
+            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                samples.push(connection.call(body.clone()).await?);
+            }
+            anyhow::Ok(samples)
+        });
+    }
+    let mut samples = Vec::with_capacity(arguments.requests);
+    while let Some(task) = tasks.join_next().await {
+        samples.extend(task??);
+    }
+    ensure!(samples.len() == arguments.requests, "{} of {} requests", samples.len(), arguments.requests);
+    Ok(samples)
+}
+
+async fn hold(arguments: &Arguments, body: &Bytes) -> Result<()> {
+    let mut held = Vec::new();
+    // One after the other: the listen queue is not what is measured here.
+    for number in 0..arguments.connections {
+        let mut connection = Connection::open(&arguments.url).await?;
+        let stream = connection.first_delta(body.clone()).await.with_context(|| format!("held stream {number}"))?;
+        held.push((connection, stream));
+    }
+    println!("held={}", held.len());
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    Ok(())
+}
+
+fn report(samples: &[Sample], seconds: f64, body_bytes: usize) {
+    let count = u32::try_from(samples.len()).map_or(f64::INFINITY, f64::from);
+    println!("requests={}", samples.len());
+    println!("body_bytes={body_bytes}");
+    println!("seconds={seconds:.6}");
+    println!("per_second={:.1}", count / seconds);
+    let total = sorted(samples.iter().map(|sample| sample.total));
+    println!("p50_us={}\np99_us={}", quantile(&total, 50), quantile(&total, 99));
+    let first = sorted(samples.iter().filter_map(|sample| sample.first_delta));
+    println!("first_p50_us={}\nfirst_p99_us={}", quantile(&first, 50), quantile(&first, 99));
+    println!("max_gap_us={}", samples.iter().map(|sample| sample.max_gap.as_micros()).max().unwrap_or(0));
+}
+
+fn sorted(durations: impl Iterator<Item = std::time::Duration>) -> Vec<u128> {
+    let mut micros: Vec<u128> = durations.map(|duration| duration.as_micros()).collect();
+    micros.sort_unstable();
+    micros
+}
+
+fn quantile(sorted: &[u128], percent: usize) -> u128 {
+    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(index).copied().unwrap_or(0)
+}

@@ -1,0 +1,36 @@
+//! The accept loop of the upstream and of the floor: hyper-util's automatic server with `TCP_NODELAY`, as in
+//! godex itself.
+
+use std::error::Error;
+
+use anyhow::Result;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpListener;
+
+/// Serves on a free loopback port, whose address is printed, until the process ends.
+pub(crate) async fn serve<S, F, B>(answer: S) -> Result<()>
+where
+    S: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Response<B>>> + Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    println!("address: {}", listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let answer = answer.clone();
+        tokio::spawn(async move {
+            let service = service_fn(answer);
+            // A connection that fails is the load generator's to report.
+            Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await.ok();
+        });
+    }
+}

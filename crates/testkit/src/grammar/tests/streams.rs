@@ -1,0 +1,193 @@
+//! Streams that keep the grammar.
+
+#![expect(clippy::needless_pass_by_value, reason = "json! literals read better without a borrow in front of each")]
+
+use serde_json::{Value, json};
+
+/// Name and the events between `in_progress` and the terminal event, with the terminal one's name.
+type Good = fn() -> (Vec<Value>, &'static str);
+
+pub(crate) const GOOD: &[(&str, Good)] = &[
+    ("empty", || (vec![], "completed")),
+    ("text", || (message(0, &["Hel", "lo"]), "completed")),
+    ("refusal", || (refusal(), "completed")),
+    ("two parts", || (two_parts(), "completed")),
+    ("calls", || ([function_call(0), custom_call(1)].concat(), "completed")),
+    ("reasoning", || ([reasoning(0), message(1, &["Hi"])].concat(), "completed")),
+    ("summary", || ([summary(0), message(1, &["Hi"])].concat(), "completed")),
+    ("hosted", || (web_search(), "completed")),
+    ("incomplete", || (cut_short(message(0, &["Hel"])), "incomplete")),
+    ("failed", || ([cut_short(message(0, &["Hel"])), vec![error()]].concat(), "failed")),
+];
+
+/// The whole stream of this name, sequence numbers set.
+pub(crate) fn good(name: &str) -> Vec<Value> {
+    let (_, make) = GOOD.iter().find(|(known, _)| *known == name).unwrap();
+    let (body, status) = make();
+    let output: Vec<Value> =
+        body.iter().filter(|e| e["type"] == "response.output_item.done").map(|e| e["item"].clone()).collect();
+    let snapshot = json!({"id": "resp_1", "object": "response", "created_at": 7, "status": "in_progress",
+        "output": [], "usage": null, "error": null, "incomplete_details": null, "completed_at": null});
+    let mut terminal = snapshot.clone();
+    terminal["status"] = json!(status);
+    terminal["output"] = json!(output);
+    match status {
+        "completed" => terminal["completed_at"] = json!(8),
+        "incomplete" => terminal["incomplete_details"] = json!({"reason": "max_output_tokens"}),
+        _ => terminal["error"] = json!({"code": "server_error", "message": "gone"}),
+    }
+    let mut events = vec![
+        json!({"type": "response.created", "response": snapshot}),
+        json!({"type": "response.in_progress", "response": snapshot}),
+    ];
+    events.extend(body);
+    events.push(json!({"type": format!("response.{status}"), "response": terminal}));
+    for (index, event) in events.iter_mut().enumerate() {
+        event["sequence_number"] = json!(index);
+    }
+    events
+}
+
+/// The stream as bytes; sequence numbers are set anew, unless an event has a negative one.
+pub(crate) fn render(events: &[Value]) -> Vec<u8> {
+    let mut sse = String::new();
+    for (index, event) in events.iter().enumerate() {
+        let mut event = event.clone();
+        if event["sequence_number"].as_i64().is_none_or(|number| number >= 0) {
+            event["sequence_number"] = json!(index);
+        }
+        sse.extend(["event: ", event["type"].as_str().unwrap(), "\ndata: ", &event.to_string(), "\n\n"]);
+    }
+    sse.push_str("data: [DONE]\n\n");
+    sse.into_bytes()
+}
+
+fn output_text(text: &str) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+}
+
+fn item_events(index: usize, added: Value, body: Vec<Value>, done: Value) -> Vec<Value> {
+    let mut events = vec![json!({"type": "response.output_item.added", "output_index": index, "item": added})];
+    events.extend(body.into_iter().map(|mut event| {
+        event["output_index"] = json!(index);
+        event["item_id"] = added["id"].clone();
+        event
+    }));
+    events.push(json!({"type": "response.output_item.done", "output_index": index, "item": done}));
+    events
+}
+
+fn text_part(index: usize, deltas: &[&str]) -> Vec<Value> {
+    let text = deltas.concat();
+    let mut events = vec![json!({"type": "response.content_part.added", "part": output_text("")})];
+    events.extend(deltas.iter().map(|d| json!({"type": "response.output_text.delta", "delta": d, "logprobs": []})));
+    events.push(json!({"type": "response.output_text.done", "text": text, "logprobs": []}));
+    events.push(json!({"type": "response.content_part.done", "part": output_text(&text)}));
+    for event in &mut events {
+        event["content_index"] = json!(index);
+    }
+    events
+}
+
+fn message_item(index: usize, status: &str, content: Value) -> Value {
+    json!({"id": format!("msg_{index}"), "type": "message", "status": status, "role": "assistant", "content": content})
+}
+
+fn message(index: usize, deltas: &[&str]) -> Vec<Value> {
+    let added = message_item(index, "in_progress", json!([]));
+    let done = message_item(index, "completed", json!([output_text(&deltas.concat())]));
+    item_events(index, added, text_part(0, deltas), done)
+}
+
+fn two_parts() -> Vec<Value> {
+    let body = [text_part(0, &["a"]), text_part(1, &["b", "c"])].concat();
+    let done = message_item(0, "completed", json!([output_text("a"), output_text("bc")]));
+    item_events(0, message_item(0, "in_progress", json!([])), body, done)
+}
+
+fn refusal() -> Vec<Value> {
+    let part = |text: &str| json!({"type": "refusal", "refusal": text});
+    let body = vec![
+        json!({"type": "response.content_part.added", "content_index": 0, "part": part("")}),
+        json!({"type": "response.refusal.delta", "content_index": 0, "delta": "No."}),
+        json!({"type": "response.refusal.done", "content_index": 0, "refusal": "No."}),
+        json!({"type": "response.content_part.done", "content_index": 0, "part": part("No.")}),
+    ];
+    let done = message_item(0, "completed", json!([part("No.")]));
+    item_events(0, message_item(0, "in_progress", json!([])), body, done)
+}
+
+fn function_call(index: usize) -> Vec<Value> {
+    let item = |status: &str, arguments: &str| {
+        json!({"id": "fc_1", "type": "function_call", "status": status, "call_id": "call_1",
+            "name": "get_weather", "arguments": arguments})
+    };
+    let body = vec![
+        json!({"type": "response.function_call_arguments.delta", "delta": "{\"a\""}),
+        json!({"type": "response.function_call_arguments.delta", "delta": ":1}"}),
+        json!({"type": "response.function_call_arguments.done", "name": "get_weather", "arguments": "{\"a\":1}"}),
+    ];
+    item_events(index, item("in_progress", ""), body, item("completed", "{\"a\":1}"))
+}
+
+fn custom_call(index: usize) -> Vec<Value> {
+    let item = |status: &str, input: &str| {
+        json!({"id": "ctc_1", "type": "custom_tool_call", "status": status, "call_id": "call_2",
+            "name": "patch", "input": input})
+    };
+    let body = vec![
+        json!({"type": "response.custom_tool_call_input.delta", "delta": "x"}),
+        json!({"type": "response.custom_tool_call_input.done", "input": "x"}),
+    ];
+    item_events(index, item("in_progress", ""), body, item("completed", "x"))
+}
+
+fn reasoning(index: usize) -> Vec<Value> {
+    let part = |text: &str| json!({"type": "reasoning_text", "text": text});
+    let item = |status: &str, content: Value| json!({"id": "rs_1", "type": "reasoning", "status": status, "summary": [], "content": content});
+    let mut body = vec![
+        json!({"type": "response.content_part.added", "part": part("")}),
+        json!({"type": "response.reasoning_text.delta", "delta": "hm"}),
+        json!({"type": "response.reasoning_text.done", "text": "hm"}),
+        json!({"type": "response.content_part.done", "part": part("hm")}),
+    ];
+    for event in &mut body {
+        event["content_index"] = json!(0);
+    }
+    item_events(index, item("in_progress", json!([])), body, item("completed", json!([part("hm")])))
+}
+
+fn summary(index: usize) -> Vec<Value> {
+    let part = |text: &str| json!({"type": "summary_text", "text": text});
+    let item =
+        |status: &str, summary: Value| json!({"id": "rs_1", "type": "reasoning", "status": status, "summary": summary});
+    let mut body = vec![
+        json!({"type": "response.reasoning_summary_part.added", "part": part("")}),
+        json!({"type": "response.reasoning_summary_text.delta", "delta": "hm"}),
+        json!({"type": "response.reasoning_summary_text.done", "text": "hm"}),
+        json!({"type": "response.reasoning_summary_part.done", "part": part("hm")}),
+    ];
+    for event in &mut body {
+        event["summary_index"] = json!(0);
+    }
+    item_events(index, item("in_progress", json!([])), body, item("completed", json!([part("hm")])))
+}
+
+fn web_search() -> Vec<Value> {
+    let item = |status: &str| json!({"id": "ws_1", "type": "web_search_call", "status": status});
+    let body = vec![
+        json!({"type": "response.web_search_call.in_progress"}),
+        json!({"type": "response.web_search_call.completed"}),
+    ];
+    item_events(0, item("in_progress"), body, item("completed"))
+}
+
+fn cut_short(mut events: Vec<Value>) -> Vec<Value> {
+    events.last_mut().unwrap()["item"]["status"] = json!("incomplete");
+    events
+}
+
+fn error() -> Value {
+    json!({"type": "error", "code": "server_error", "message": "gone", "param": null,
+        "error": {"type": "server_error", "code": "server_error", "message": "gone", "param": null}})
+}
