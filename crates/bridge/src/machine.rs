@@ -256,8 +256,22 @@ impl Machine {
         let last = if status == Status::Completed { Status::Completed } else { Status::Incomplete };
         self.close_slot(last, out);
         self.calls.close(last, &mut self.emitter, &mut self.output, out);
+        self.note_lost_calls();
         self.verdict = Some(verdict);
         status
+    }
+
+    fn note_lost_calls(&mut self) {
+        let lost = self.calls.lost();
+        for (happened, message) in [
+            (lost.nameless, "a call without a name was left out"),
+            (lost.late, "arguments that came after their call had ended were left out"),
+            (lost.too_many, "calls beyond the limit were left out"),
+        ] {
+            if happened {
+                self.notes.push(Note::new(Action::Repaired, "tool_calls", message));
+            }
+        }
     }
 
     /// Why the turn failed, once [`Machine::end`] has said that it did.

@@ -55,12 +55,16 @@ impl Database {
 /// WAL with full sync: what is acknowledged survives a power cut. The exclusive lock keeps a second process out.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
+    // Who holds the lock holds it for life: there is nothing to wait for.
+    connection.busy_timeout(std::time::Duration::ZERO)?;
     restrict(path);
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // The lock is taken by the first write.
-    connection.execute_batch("BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) STRICT; COMMIT")?;
+    connection.execute_batch(
+        "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) STRICT; COMMIT",
+    )?;
     Ok(connection)
 }
 

@@ -5,7 +5,7 @@
 
 use wire::chat::ToolCallDelta;
 use wire::id::{Id, IdKind, Ids};
-use wire::json::{Kind, ObjectWriter, Raw, sanitize_into};
+use wire::json::{Kind, ObjectWriter, Raw, Text, escape_into, sanitize_into, unescape};
 use wire::responses::{EventKind, Status};
 
 use super::Output;
@@ -19,8 +19,18 @@ const MAX_CALLS: usize = 128;
 pub(super) struct Calls {
     /// Open and waiting calls, in order; the first is live.
     waiting: Vec<Call>,
-    /// How many were closed.
-    closed: usize,
+    /// The upstream's index and the id of each closed call: what comes late for them has no place any more.
+    closed: Vec<(Option<i64>, String)>,
+    /// What had to be left out.
+    lost: Lost,
+}
+
+/// Parts of calls that could not be kept.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) nameless: bool,
+    pub(super) late: bool,
+    pub(super) too_many: bool,
 }
 
 #[derive(Debug)]
@@ -39,8 +49,13 @@ struct Call {
 }
 
 impl Calls {
+    /// Nothing that a client could be shown.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.closed == 0
+        self.closed.is_empty() && self.waiting.iter().all(|call| call.name.is_empty())
+    }
+
+    pub(super) const fn lost(&self) -> Lost {
+        self.lost
     }
 
     pub(super) fn delta(
@@ -52,42 +67,53 @@ impl Calls {
         out: &mut Vec<u8>,
     ) {
         let Ok(delta) = serde_json::from_str::<ToolCallDelta<'_>>(raw.as_str()) else { return };
-        let id = delta.id.and_then(Raw::text).filter(|id| !id.is_empty()).map(wire::json::Text::escaped);
+        let id = delta.id.and_then(Raw::text).filter(|id| !id.is_empty()).map(Text::escaped);
         let index = delta.index.and_then(|index| index.as_str().parse().ok());
-        let Some(position) = self.find(id, index, ids) else { return };
+        let function = delta.function.unwrap_or_default();
+        let name = function.name.and_then(Raw::text).filter(|name| !name.is_empty());
+        let Some(mut position) = self.find(id, index, name.is_some(), ids) else { return };
         let call = &mut self.waiting[position];
-        if let Some(function) = &delta.function {
-            if let Some(name) = function.name.and_then(Raw::text)
-                && call.name.is_empty()
-            {
-                sanitize_into(&mut call.name, name.escaped());
-            }
-            call.extend(function.arguments);
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
+            let _ = sanitize_into(&mut call.name, name.escaped());
         }
-        while self.waiting.len() > 1 && position > 0 && self.waiting[0].is_whole() {
+        call.extend(function.arguments);
+        while position > 0 && self.waiting[0].is_whole() {
             self.close_first(Status::Completed, emitter, output, out);
-            return self.stream(emitter, output, out);
+            position -= 1;
         }
         self.stream(emitter, output, out);
     }
 
     /// Whose delta this is: the id tells, else the index, else it goes on with the last call.
-    fn find(&mut self, id: Option<&str>, index: Option<i64>, ids: &mut Ids) -> Option<usize> {
+    fn find(&mut self, id: Option<&str>, index: Option<i64>, named: bool, ids: &mut Ids) -> Option<usize> {
         let known = match (id, index) {
-            (Some(id), _) if self.waiting.iter().any(|call| call.call_id == id) => {
-                self.waiting.iter().position(|call| call.call_id == id)
-            }
-            (Some(_), _) => None,
+            (Some(id), _) => self.waiting.iter().position(|call| call.call_id == id),
             (None, Some(index)) => self.waiting.iter().rposition(|call| call.index == Some(index)),
             (None, None) => self.waiting.len().checked_sub(1),
         };
         if known.is_some() {
             return known;
         }
-        if self.waiting.len() + self.closed >= MAX_CALLS {
-            return None;
+        let late = self.closed.iter().any(|(closed_index, closed_id)| match id {
+            Some(id) => closed_id == id,
+            None => !named && index.is_some() && *closed_index == index,
+        });
+        let too_many = self.waiting.len() + self.closed.len() >= MAX_CALLS;
+        self.lost.late |= late;
+        self.lost.too_many |= too_many;
+        (!late && !too_many).then(|| self.begin(id, index, ids))
+    }
+
+    fn begin(&mut self, id: Option<&str>, index: Option<i64>, ids: &mut Ids) -> usize {
+        let mut call_id = String::new();
+        match id {
+            Some(id) => {
+                let mut clean = Vec::new();
+                let _ = sanitize_into(&mut clean, id);
+                call_id.push_str(str::from_utf8(&clean).unwrap_or_default());
+            }
+            None => call_id.push_str(ids.make(IdKind::Call).as_str()),
         }
-        let call_id = id.map_or_else(|| ids.make(IdKind::Call).to_string(), str::to_owned);
         self.waiting.push(Call {
             index,
             item_id: ids.make(IdKind::FunctionCall),
@@ -97,7 +123,7 @@ impl Calls {
             delta_head: None,
             sent: 0,
         });
-        Some(self.waiting.len() - 1)
+        self.waiting.len() - 1
     }
 
     /// Sends what the live call has and has not sent.
@@ -111,10 +137,14 @@ impl Calls {
 
     fn close_first(&mut self, status: Status, emitter: &mut Emitter, output: &mut Output, out: &mut Vec<u8>) {
         let mut call = self.waiting.remove(0);
+        if call.name.is_empty() {
+            self.lost.nameless = true;
+            return;
+        }
         call.stream(output.count, emitter, out);
+        self.closed.push((call.index, call.call_id.clone()));
         let item = call.close(status, output.count, emitter, out);
         output.push(&item);
-        self.closed += 1;
     }
 
     /// Closes all; where the answer broke off, the last one is the unfinished one.
@@ -131,18 +161,18 @@ impl Call {
     fn extend(&mut self, arguments: Option<Raw<'_>>) {
         match arguments.map(|raw| (raw.kind(), raw)) {
             Some((Kind::String, raw)) => {
-                let escaped = raw.text().map(wire::json::Text::escaped).unwrap_or_default();
+                let escaped = raw.text().map(Text::escaped).unwrap_or_default();
                 let held = sanitize_into(&mut self.arguments, escaped);
                 self.arguments.extend_from_slice(held.as_bytes());
             }
-            Some((Kind::Object, raw)) => wire::json::escape_into(&mut self.arguments, raw.as_str()),
+            Some((Kind::Object, raw)) => escape_into(&mut self.arguments, raw.as_str()),
             _ => {}
         }
     }
 
     fn is_whole(&self) -> bool {
         let escaped = str::from_utf8(&self.arguments).unwrap_or_default();
-        Raw::parse(&wire::json::unescape(escaped)).is_ok()
+        Raw::parse(&unescape(escaped)).is_ok()
     }
 
     fn stream(&mut self, output_index: u32, emitter: &mut Emitter, out: &mut Vec<u8>) {
