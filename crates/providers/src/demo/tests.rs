@@ -10,7 +10,8 @@ fn ask(message: &str, extra: Value) -> Demo {
         "stream_options": {"include_usage": true},
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": message}],
     });
-    body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let Value::Object(extra) = extra else { panic!("{extra}") };
+    body.as_object_mut().unwrap().extend(extra);
     answer(body.to_string().as_bytes())
 }
 

@@ -33,7 +33,8 @@ impl<'a> Reader<'a> {
 
     /// The top-level mapping.
     pub fn root(&self) -> Section<'_> {
-        let field = Field { reader: self, node: &self.document.root, path: String::new() };
+        let field =
+            Field { reader: self, node: &self.document.root, path: String::new(), key: self.document.root.position };
         Section { node: Some(&self.document.root), field, known: Vec::new() }
     }
 
@@ -62,6 +63,8 @@ pub struct Field<'r> {
     reader: &'r Reader<'r>,
     node: &'r Node,
     path: String,
+    /// Where its key stands, or else the value itself.
+    key: Position,
 }
 
 impl<'r> Field<'r> {
@@ -145,7 +148,10 @@ impl<'r> Field<'r> {
     /// The elements of a list.
     pub fn list(&self) -> Option<Vec<Self>> {
         let Value::Seq(nodes) = &self.node.value else { return self.expected("a list") };
-        let element = |(index, node)| Field { reader: self.reader, node, path: format!("{}[{index}]", self.path) };
+        let element = |(index, node): (usize, &'r Node)| {
+            let path = format!("{}[{index}]", self.path);
+            Field { reader: self.reader, node, path, key: node.position }
+        };
         Some(nodes.iter().enumerate().map(element).collect())
     }
 
@@ -158,15 +164,16 @@ impl<'r> Field<'r> {
     pub fn entries(&self) -> Option<Vec<(String, Self)>> {
         let Value::Map(entries) = &self.node.value else { return self.expected("a mapping") };
         let entry = |(key, node): &'r (super::Key, Node)| {
-            let field = Field { reader: self.reader, node, path: join(&self.path, &key.name) };
+            let path = join(&self.path, &key.name);
+            let field = Field { reader: self.reader, node, path, key: key.position };
             (key.name.clone(), field)
         };
         Some(entries.iter().map(entry).collect())
     }
 
-    /// A mapping whose keys we choose.
+    /// A mapping whose keys we choose; nothing at all is an empty one.
     pub fn section(self) -> Option<Section<'r>> {
-        if !self.is_mapping() {
+        if !self.is_mapping() && !self.node.is_null() {
             return self.expected("a mapping");
         }
         Some(Section { node: Some(self.node), field: self, known: Vec::new() })
@@ -232,16 +239,16 @@ impl<'r> Section<'r> {
 
     /// Reports a mistake of the section as a whole.
     pub fn problem(&self, message: impl Into<String>, help: Option<String>) {
-        self.field.problem(message, help);
+        self.field.problem_at(self.field.key, message.into(), help);
     }
 
     /// The value of a key; null counts as absent.
     pub fn field(&mut self, key: &'static str) -> Option<Field<'r>> {
         self.known.push(key);
         let Value::Map(entries) = &self.node?.value else { return None };
-        let (_, node) = entries.iter().find(|(name, _)| name.name == key)?;
+        let (found, node) = entries.iter().find(|(name, _)| name.name == key)?;
         let path = join(&self.field.path, key);
-        (!node.is_null()).then_some(Field { reader: self.field.reader, node, path })
+        (!node.is_null()).then_some(Field { reader: self.field.reader, node, path, key: found.position })
     }
 
     /// The value of a key, read by `read`; a value that cannot be read is a problem and counts as absent.
@@ -282,7 +289,10 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// The name that was probably meant, if one is near enough.
-pub(crate) fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    if word.parse::<f64>().is_ok() {
+        return None; // Numbers are not misspelt.
+    }
     let scored = names.iter().map(|name| (strsim::damerau_levenshtein(&word.to_lowercase(), name), *name));
     let (distance, name) = scored.min_by_key(|(distance, _)| *distance)?;
     (distance <= 1 + name.len() / 4).then_some(name)

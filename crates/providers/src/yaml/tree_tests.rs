@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use super::*;
 
 fn message(text: &str) -> String {
@@ -37,7 +39,7 @@ fn is_bounded() {
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
-        laughs.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        writeln!(laughs, "a{level}: &a{level} [{aliases}]").unwrap();
     }
     assert!(message(&laughs).contains("aliases included"), "{}", message(&laughs));
 }
