@@ -16,7 +16,7 @@ pub struct Server {
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen { address: String, source: std::io::Error },
 }
 
