@@ -28,7 +28,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("slow N", "answer in N chunks, 200 ms apart"),
     ("long N", "answer with N words"),
     ("length", "stop in the middle with finish_reason `length`"),
-    ("echo TEXT", "answer exactly TEXT"),
+    ("echo TEXT", "answer exactly TEXT, to the end of the message"),
     ("refuse", "refuse to answer"),
     ("fail STATUS [MESSAGE]", "answer with that HTTP error, such as 429 or 500"),
     ("fail stream", "send an error object in the middle of the stream"),

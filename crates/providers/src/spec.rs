@@ -126,8 +126,9 @@ impl Spec {
         replace(&mut to.wire, wire);
         replace(&mut to.auth, auth);
         replace(&mut to.models, models);
+        // A new address must not get the key that is meant for the old one.
+        to.key_env = if base_url.is_some() { key_env } else { key_env.or(to.key_env.take()) };
         to.base_url = base_url.or(to.base_url.take());
-        to.key_env = key_env.or(to.key_env.take());
         to.default_model = default_model.or(to.default_model.take());
         replace(&mut to.dialect.limit_field, limit_field);
         replace(&mut to.dialect.developer_role, developer_role);

@@ -21,7 +21,8 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     runtime.block_on(async {
         let server = Server::bind(config.clone()).await?;
         let banner = banner::banner(&config, server.local_addr());
-        std::io::stdout().lock().write_all(banner.as_bytes())?;
+        // A closed stdout is no reason not to serve.
+        let _ = std::io::stdout().lock().write_all(banner.as_bytes());
         server.run(signalled()).await?;
         Ok(())
     })

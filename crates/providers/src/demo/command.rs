@@ -37,6 +37,11 @@ impl Script {
         let mut script = Self::default();
         let mut rest = message.trim_start();
         while !rest.is_empty() {
+            if let Some(text) = rest.strip_prefix("echo ") {
+                // To the very end, lines and blanks included: what comes back is exactly what was sent.
+                script.echo = Some(text.to_owned());
+                return script;
+            }
             let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
             if !script.command(line.trim()) {
                 break;
@@ -67,7 +72,6 @@ impl Script {
                 self.refuse = true;
                 true
             }
-            "echo" => set(&mut self.echo, Some(argument.to_owned())),
             "fail" => set(&mut self.fail, fail(argument)),
             _ => false,
         }
@@ -139,7 +143,7 @@ mod tests {
             ),
             ("slow 9999\nx", Script { slow: Some(600), ..text("x") }),
             ("long 3", Script { long: Some(3), ..Script::default() }),
-            ("echo a  b", Script { echo: Some("a  b".to_owned()), ..Script::default() }),
+            ("echo  a\nlong 3 ", Script { echo: Some(" a\nlong 3 ".to_owned()), ..Script::default() }),
             ("refuse\nlength", Script { refuse: true, length: true, ..Script::default() }),
             ("fail 429 too fast", Script { fail: Some(Fail::Status(429, "too fast".to_owned())), ..Script::default() }),
             ("fail stream", Script { fail: Some(Fail::Stream), ..Script::default() }),

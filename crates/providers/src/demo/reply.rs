@@ -64,7 +64,9 @@ enum Calls {
 /// The calls that the message commands, or else the one that `tool_choice` demands.
 fn calls(request: &Request, script: &Script) -> Calls {
     if !script.calls.is_empty() {
-        let made: Result<Vec<_>, String> = script.calls.iter().map(|call| commanded(request, call)).collect();
+        let most = if request.parallel_tool_calls { usize::MAX } else { 1 };
+        let made: Result<Vec<_>, String> =
+            script.calls.iter().take(most).map(|call| commanded(request, call)).collect();
         return made.map_or_else(Calls::Unknown, Calls::Made);
     }
     if !request.tool_outputs.is_empty() || script.echo.is_some() {
@@ -87,7 +89,7 @@ fn commanded(request: &Request, call: &Call) -> Result<(String, String), String>
 fn unknown_tool(request: &Request, name: &str) -> String {
     let declared: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     match declared.as_slice() {
-        [] => format!("I cannot call {name}: this request declares no tools."),
+        [] => format!("I cannot call {name}: there are no tools to call."),
         declared => format!("I cannot call {name}: the declared tools are {}.", declared.join(", ")),
     }
 }

@@ -12,7 +12,9 @@ pub(super) struct Request {
     pub(super) prompt: String,
     /// The outputs of the tools that were called last; empty unless the conversation ends with them.
     pub(super) tool_outputs: Vec<String>,
+    /// Empty also when `tool_choice` forbids them.
     pub(super) tools: Vec<Tool>,
+    pub(super) parallel_tool_calls: bool,
     pub(super) tool_choice: ToolChoice,
     /// The schema of a JSON answer, null for `json_object`; None: the answer is text.
     pub(super) schema: Option<Value>,
@@ -46,7 +48,8 @@ impl Request {
             seed: fnv(bytes),
             prompt: prompt(messages),
             tool_outputs: tool_outputs(messages),
-            tools: tools(&body["tools"]),
+            tools: if body["tool_choice"] == "none" { Vec::new() } else { tools(&body["tools"]) },
+            parallel_tool_calls: body["parallel_tool_calls"] != false,
             tool_choice: tool_choice(&body["tool_choice"]),
             schema: schema(&body["response_format"]),
             include_usage: body["stream_options"]["include_usage"] == true || body["stream"] != true,

@@ -59,10 +59,16 @@ fn an_ordinary_stream_has_the_usual_order() {
 #[test]
 fn texts() {
     let cases = [
-        ("echo  exactly this", json!({}), "exactly this", "stop"),
+        ("echo exactly this", json!({}), "exactly this", "stop"),
         ("long 3", json!({}), "word1 word2 word3", "stop"),
         ("long 9", json!({"max_completion_tokens": 2}), "word1 word2 ", "length"),
-        ("call nothing", json!({}), "I cannot call nothing: this request declares no tools.", "stop"),
+        ("call nothing", json!({}), "I cannot call nothing: there are no tools to call.", "stop"),
+        (
+            "call time",
+            json!({"tools": tools(), "tool_choice": "none"}),
+            "I cannot call time: there are no tools to call.",
+            "stop",
+        ),
         ("call x {}", json!({"tools": tools()}), "I cannot call x: the declared tools are weather, time.", "stop"),
         ("length\nHi", json!({}), "You said: \"Hi\". There is much to say about this, and", "length"),
         ("echo {\"a\":1}", json!({"response_format": {"type": "json_object"}}), "{\"a\":1}", "stop"),
@@ -95,6 +101,8 @@ fn tool_calls() {
     assert_eq!(calls[0]["function"], json!({"name": "weather", "arguments": "{\"city\": \"Zürich, Switzerland\"}"}));
     assert_eq!(calls[1]["function"], json!({"name": "time", "arguments": "{broken"}));
     assert_ne!(calls[0]["id"], calls[1]["id"]);
+    let (message, _) = said(&ask(both, json!({"tools": tools(), "parallel_tool_calls": false})));
+    assert_eq!(message["tool_calls"].as_array().unwrap().len(), 1);
     let named = json!({"type": "function", "function": {"name": "time"}});
     for (choice, expected) in [(json!("required"), "weather"), (named, "time")] {
         let (message, _) = said(&ask("Hi", json!({"tools": tools(), "tool_choice": choice})));

@@ -31,7 +31,10 @@ impl Document {
         let mut builder = Builder { file: file.to_owned(), ..Builder::default() };
         let mut parser = Parser::new_from_str(text);
         while let Some(next) = parser.next_event() {
-            let (event, span) = next.map_err(|error| builder.problem(at(error.marker()), error.info()))?;
+            let (event, span) = next.map_err(|error| {
+                let position = at(error.marker());
+                Problem { help: hint(text, position.line), ..builder.problem(position, error.info()) }
+            })?;
             builder.event(event, at(&span.start))?;
         }
         builder.finish()
@@ -40,6 +43,20 @@ impl Document {
 
 fn at(marker: &Marker) -> Position {
     Position { line: marker.line().max(1), column: marker.col() + 1 }
+}
+
+/// What is probably behind a line that is no YAML.
+fn hint(text: &str, line: usize) -> Option<String> {
+    let line = text.lines().nth(line - 1)?;
+    let hint = match line.trim_start() {
+        start if start.starts_with('*') => "quote a key that begins with `*`: \"*\"",
+        start if start.contains("${") => "inside { } or [ ], quote a value that holds `${...}`",
+        _ if line.starts_with([' ', '\t']) && line.trim_start_matches(' ').starts_with('\t') => {
+            "indent with blanks, not tabs"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// A collection that is still open.

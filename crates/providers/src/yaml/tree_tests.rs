@@ -60,3 +60,27 @@ fn a_duplicate_key_is_a_problem_that_does_not_stop() {
     let problems: Vec<String> = document.problems.iter().map(ToString::to_string).collect();
     assert_eq!(problems, ["f:3:1: the key `a` is given twice, first on line 1"]);
 }
+
+#[test]
+fn hints_at_what_is_behind_a_syntax_error() {
+    let cases = [
+        ("a:\n  *: b/c", "quote a key that begins with `*`"),
+        ("a: {b: ${C}}", "quote a value that holds `${...}`"),
+        ("a:\n\tb: 1", "indent with blanks, not tabs"),
+    ];
+    for (text, expected) in cases {
+        assert!(message(text).contains(expected), "{text:?}: {}", message(text));
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn never_panics(text in "[ab:{}\\[\\],&*!#|>'\"%@ \n\t$?~-]{0,60}") {
+        message(&text);
+    }
+
+    #[test]
+    fn never_panics_on_any_text(text in ".{0,60}") {
+        message(&text);
+    }
+}

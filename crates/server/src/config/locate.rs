@@ -46,9 +46,10 @@ fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
 
 /// `~/` is the home directory; other relative paths are seen from where godex was started.
 pub(super) fn expand(path: &str, sources: &Sources<'_>) -> PathBuf {
-    match (path.strip_prefix("~/"), sources.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => sources.cwd.join(path),
+    match path.strip_prefix("~/") {
+        // Who has no home is at home here.
+        Some(rest) => sources.home.unwrap_or(sources.cwd).join(rest),
+        None => sources.cwd.join(path),
     }
 }
 

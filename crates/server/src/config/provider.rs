@@ -51,10 +51,13 @@ impl Entry<'_> {
         let models = section.read("models", Field::texts);
         let headers = section.read("headers", headers).unwrap_or_default();
         let config = provider.map(|provider| {
+            // The environment's key is meant for the spec's own address and goes nowhere else.
+            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none());
             let base_url = base_url_of(&section, &base_url, &provider);
+            let needed = provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
             ProviderConfig {
                 name: self.name.to_owned(),
-                api_key: self.key(&section, &key, &provider, base_url.as_ref()),
+                api_key: self.key(&section, &key, variable, needed),
                 base_url: base_url.map(|base| base.url).unwrap_or_default(),
                 timeouts,
                 models: models.unwrap_or_else(|| listed(&provider)),
@@ -86,23 +89,15 @@ impl Entry<'_> {
             .ok()
     }
 
-    fn key(
-        &self,
-        section: &Section<'_>,
-        given: &Given<'_>,
-        provider: &Provider,
-        base: Option<&BaseUrl>,
-    ) -> Option<Secret> {
+    fn key(&self, section: &Section<'_>, given: &Given<'_>, variable: Option<&str>, needed: bool) -> Option<Secret> {
         if given.is_broken() {
             return None;
         }
-        let variable = provider.key_env.as_deref();
         let key = given.text.clone().or_else(|| (self.sources.env)(variable?));
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         if key.as_deref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
             given.problem(section, "holds a character that cannot be sent in a header", None);
         }
-        let needed = provider.auth != Auth::None && base.is_some_and(|base| !base.private);
         if needed && key.is_none() {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
             given.problem(section, "is missing", help);

@@ -133,6 +133,22 @@ fn small_mistakes() {
 }
 
 #[test]
+fn a_key_from_the_environment_goes_only_where_it_belongs() {
+    let env = [("OPENAI_API_KEY", "k")];
+    let cases = [
+        ("openai:", Some("k")),
+        ("mine: {spec: openai}", Some("k")),
+        ("mine: {spec: {extends: openai, limit_field: max_tokens}}", Some("k")),
+        ("mine: {spec: openai, endpoint: {base_url: http://localhost:1}}", None),
+        ("mine: {spec: {extends: openai, endpoint: {base_url: http://localhost:1}}}", None),
+    ];
+    for (provider, expected) in cases {
+        let config = load_text(&format!("providers:\n  {provider}"), &env, Overrides::default()).unwrap();
+        assert_eq!(config.providers[0].api_key.as_ref().map(Secret::expose), expected, "{provider}");
+    }
+}
+
+#[test]
 fn flags_win_over_the_environment_over_the_file() {
     let text = "server: {host: localhost, port: 1}\nlogging: {level: warn}";
     let env = [("GODEX_HOST", "127.0.0.2"), ("GODEX_PORT", "2"), ("GODEX_LOG_LEVEL", "error")];
