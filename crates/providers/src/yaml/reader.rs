@@ -68,14 +68,6 @@ pub struct Field<'r> {
 }
 
 impl<'r> Field<'r> {
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    pub fn position(&self) -> Position {
-        self.node.position
-    }
-
     /// Reports a mistake in this value.
     pub fn problem(&self, message: impl Into<String>, help: Option<String>) {
         self.problem_at(self.node.position, message.into(), help);
@@ -83,14 +75,6 @@ impl<'r> Field<'r> {
 
     pub fn is_mapping(&self) -> bool {
         matches!(self.node.value, Value::Map(_))
-    }
-
-    /// The value as written in the file, for messages; empty when it is no scalar.
-    pub fn written(&self) -> &str {
-        match &self.node.value {
-            Value::Scalar(scalar) => &scalar.text,
-            Value::Map(_) | Value::Seq(_) => "",
-        }
     }
 
     /// Text. Numbers pass (a model may be called `4`); a bare `true` is more likely a mistake.
@@ -230,11 +214,6 @@ pub struct Section<'r> {
 impl<'r> Section<'r> {
     pub fn path(&self) -> &str {
         &self.field.path
-    }
-
-    /// Whether the file has this section.
-    pub fn is_present(&self) -> bool {
-        self.node.is_some()
     }
 
     /// Reports a mistake of the section as a whole.
