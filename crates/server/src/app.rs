@@ -65,7 +65,7 @@ impl App {
 impl Provider {
     fn new(config: &ProviderConfig) -> Result<Self, StartError> {
         let upstream = match config.provider.wire {
-            Wire::Chat => Upstream::Http(HttpTarget::new(config)?),
+            Wire::Chat => Upstream::Http(Box::new(HttpTarget::new(config)?)),
             Wire::Demo => Upstream::Demo,
         };
         let timeouts = config.timeouts;
