@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bridge::Dialect;
+use bridge::{Dialect, Policy};
 use providers::Wire;
 use store::Store;
 
@@ -51,6 +51,12 @@ impl App {
             Some(provider) => Ok((provider, upstream_model)),
             None => Err(ModelError::Incomplete { model: model.to_owned() }),
         }
+    }
+
+    /// How forgiving the operator wants us to be.
+    pub(crate) fn policy(&self) -> Policy {
+        let compat = self.config.compat;
+        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or(false) }
     }
 
     pub(crate) fn is_draining(&self) -> bool {

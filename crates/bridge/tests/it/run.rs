@@ -1,6 +1,6 @@
 //! Runs an upstream answer through plan and machine, as the server does.
 
-use bridge::{Dialect, End, Flow, Framing, Machine, Reading, Target};
+use bridge::{Dialect, End, Flow, Framing, Machine, Policy, Reading, Target, Unsealed};
 use serde_json::Value;
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
@@ -12,7 +12,11 @@ pub(crate) const REQUEST: &str = r#"{"model":"m","input":"Hello"}"#;
 pub(crate) fn reading(request: &str) -> Reading {
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap()).unwrap();
     let dialect = Dialect::default();
-    bridge::plan(&request, &[], Target { model: "m", dialect: &dialect }).unwrap().reading
+    bridge::plan(&request, &[], target(&dialect)).unwrap().reading
+}
+
+fn target(dialect: &Dialect) -> Target<'_> {
+    Target { model: "m", dialect, policy: Policy::default(), seal: &Unsealed }
 }
 
 pub(crate) fn machine(framing: Framing) -> Machine {
