@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn build(gateway: Gateway) -> Result<()> {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(crate::root()).args(["build", "--release", "--locked", "--package", "benches"]);
     if gateway == Gateway::Godex {
         cargo.args(["--package", "godex"]);

@@ -1,8 +1,10 @@
 //! Child processes: run to the end, or kept running and ended with us, also when we fail.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,6 +44,14 @@ impl Running {
         let mut child = started.with_context(|| format!("cannot start {}", name(command)))?;
         let stdout = child.stdout.take().map(BufReader::new);
         Ok(Self { child, stdout })
+    }
+
+    /// Its stdout and stderr go to this file.
+    pub(crate) fn start_logged(command: &mut Command, log: &Path) -> Result<Self> {
+        let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        let command = command.stdin(Stdio::null()).stderr(file.try_clone()?).stdout(file);
+        let child = command.spawn().with_context(|| format!("cannot start {}", name(command)))?;
+        Ok(Self { child, stdout: None })
     }
 
     pub(crate) fn pid(&self) -> u32 {

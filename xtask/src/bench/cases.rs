@@ -65,13 +65,14 @@ const LOADS: &[Load] = &[
 ];
 
 pub(super) fn measure(servers: &Servers, scale: usize) -> Result<Vec<Row>> {
+    // Memory first: after load, freed pages would hide what a stream needs.
     let mut rows = idle(servers)?;
+    println!("measuring {HELD} held streams …");
+    rows.push(held(servers)?);
     for load in LOADS {
         println!("measuring {} …", load.label);
         rows.extend(run(servers, load, scale).with_context(|| load.label)?);
     }
-    println!("measuring {HELD} held streams …");
-    rows.push(held(servers)?);
     Ok(rows)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -61,8 +61,8 @@ fn start_godex(upstream: &str) -> Result<(String, Running)> {
     );
     fs::write(&config, text)?;
     let mut command = limited(&crate::root().join("target/release/godex"));
-    command.args(["serve", "--config"]).arg(&config).env("HOME", &folder).stdin(Stdio::null());
-    let mut godex = Running::start(&mut command)?;
+    command.args(["serve", "--config"]).arg(&config).env("HOME", &folder);
+    let mut godex = Running::start_logged(&mut command, &folder.join("godex.log"))?;
     godex.until_healthy(address)?;
     Ok((format!("http://{address}/v1/responses"), godex))
 }
