@@ -2,15 +2,15 @@
 //! a byte-forwarding proxy.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
-#![expect(clippy::print_stdout, reason = "its output is for the terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
 
 mod bench;
 mod process;
 mod test;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser;
 
 #[derive(Parser)]
@@ -22,10 +22,18 @@ enum Chore {
     Bench(bench::Arguments),
 }
 
-fn main() -> Result<()> {
-    match Chore::parse() {
+fn main() -> ExitCode {
+    let outcome = match Chore::parse() {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without a backtrace: what failed is a command, and it has said why.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 
