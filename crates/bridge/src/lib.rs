@@ -4,5 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod dialect;
+mod failure;
+mod machine;
+mod note;
+mod plan;
 
 pub use dialect::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
+pub use failure::{Failure, FailureClass};
+pub use machine::{End, Flow, Framing, Machine};
+pub use note::{Action, Note};
+pub use plan::{Plan, Reading, Target, plan};

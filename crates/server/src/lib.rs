@@ -1,1 +1,66 @@
+//! The HTTP side of godex: the accept loop, one file per endpoint, the turn driver, calls to providers.
 #![forbid(unsafe_code)]
+
+mod api;
+mod app;
+mod body;
+mod clock;
+pub mod config;
+mod error;
+mod listen;
+mod route;
+mod turn;
+mod upstream;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use app::App;
+use config::Config;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {source}")]
+    Bind { address: String, source: std::io::Error },
+    #[error("provider {name}: {message}")]
+    Provider { name: String, message: String },
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+}
+
+/// A server that listens and has not begun to answer.
+#[derive(Debug)]
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Opens the store, builds the clients, binds the port.
+    pub async fn bind(config: Config) -> Result<Self, StartError> {
+        let address = config.server.address();
+        let app = Arc::new(App::new(config)?);
+        let bind = async {
+            let listener = TcpListener::bind(&address).await?;
+            let local = listener.local_addr()?;
+            Ok((listener, local))
+        };
+        let (listener, local) = bind.await.map_err(|source| StartError::Bind { address: address.clone(), source })?;
+        Ok(Self { app, listener, address: local })
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `shutdown` is ready, then lets running requests end.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), StartError> {
+        listen::serve(self.app, self.listener, shutdown).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Usage under any of the names that servers give it, normalised so that totals add up.
+
+use wire::json::Raw;
+use wire::responses::Usage;
+
+/// `None` where the counts are missing.
+pub(super) fn read(usage: Raw<'_>) -> Option<Usage> {
+    let input_tokens = first(usage, &["prompt_tokens", "input_tokens"])?;
+    let mut output_tokens = first(usage, &["completion_tokens", "output_tokens"])?;
+    // Some servers count reasoning outside of the completion; the total tells.
+    let total = first(usage, &["total_tokens"]).unwrap_or(0);
+    output_tokens = output_tokens.max(total.saturating_sub(input_tokens));
+    let nested = |objects: &[&str], names: &[&str]| {
+        objects.iter().filter_map(|object| usage.get(object)).find_map(|details| first(details, names))
+    };
+    let input_details = ["prompt_tokens_details", "input_tokens_details"];
+    let cached = nested(&input_details, &["cached_tokens"])
+        .or_else(|| first(usage, &["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"]));
+    let written = nested(&input_details, &["cache_write_tokens", "cache_creation_tokens"])
+        .or_else(|| first(usage, &["cache_creation_input_tokens"]));
+    let reasoning = nested(&["completion_tokens_details", "output_tokens_details"], &["reasoning_tokens"])
+        .or_else(|| first(usage, &["reasoning_tokens"]));
+    Some(Usage {
+        input_tokens,
+        cached_tokens: cached.unwrap_or(0).min(input_tokens),
+        cache_write_tokens: written.unwrap_or(0),
+        output_tokens,
+        reasoning_tokens: reasoning.unwrap_or(0).min(output_tokens),
+        total_tokens: input_tokens.saturating_add(output_tokens),
+    })
+}
+
+fn first(object: Raw<'_>, names: &[&str]) -> Option<u64> {
+    names.iter().filter_map(|name| object.get(name)).find_map(number)
+}
+
+/// A count, also where it is written as a float.
+fn number(raw: Raw<'_>) -> Option<u64> {
+    let text = raw.as_str();
+    text.parse().ok().or_else(|| text.strip_suffix(".0")?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_sums() {
+        let usage = |input, cached, output, reasoning| Usage {
+            input_tokens: input,
+            cached_tokens: cached,
+            output_tokens: output,
+            reasoning_tokens: reasoning,
+            total_tokens: input + output,
+            cache_write_tokens: 0,
+        };
+        for (json, expected) in [
+            (r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}"#, Some(usage(5, 0, 7, 0))),
+            (
+                r#"{"prompt_tokens":5,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":3},
+                "completion_tokens_details":{"reasoning_tokens":2}}"#,
+                Some(usage(5, 3, 7, 2)),
+            ),
+            (r#"{"prompt_tokens":5.0,"completion_tokens":7,"prompt_cache_hit_tokens":4}"#, Some(usage(5, 4, 7, 0))),
+            (
+                r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":20,
+                "completion_tokens_details":{"reasoning_tokens":8}}"#,
+                Some(usage(5, 0, 15, 8)),
+            ),
+            (r#"{"prompt_tokens":5,"completion_tokens":7,"prompt_tokens_details":null}"#, Some(usage(5, 0, 7, 0))),
+            (r#"{"prompt_tokens":"x"}"#, None),
+            ("{}", None),
+        ] {
+            assert_eq!(read(Raw::parse(json).unwrap()), expected, "{json}");
+        }
+    }
+}

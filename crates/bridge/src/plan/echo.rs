@@ -1,0 +1,99 @@
+//! What the response says back about its request.
+
+use wire::json::{Invalid, Kept, ObjectWriter, Text, write_text};
+use wire::responses::{CreateResponse, Echo, FunctionTool, TextFormat, Tool, ToolChoice};
+
+pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Vec<u8>, Invalid> {
+    let model = request.model.ok_or_else(|| Invalid::missing().at("model"))?;
+    let reasoning = request.reasoning.as_ref();
+    let echo = Echo {
+        model,
+        instructions: request.instructions,
+        previous_response_id: request.previous_response_id,
+        conversation: request.conversation.map(|conversation| conversation.id),
+        background: request.background.unwrap_or(false),
+        tools: &tools(request.tools.as_deref().unwrap_or_default()),
+        tool_choice: match &request.tool_choice {
+            None | Some(ToolChoice::Auto) => b"\"auto\"",
+            Some(ToolChoice::None) => b"\"none\"",
+            Some(ToolChoice::Required) => b"\"required\"",
+            Some(ToolChoice::Object { raw, .. }) => raw.as_str().as_bytes(),
+        },
+        parallel_tool_calls: request.parallel_tool_calls.unwrap_or(true),
+        max_tool_calls: request.max_tool_calls,
+        max_output_tokens: request.max_output_tokens,
+        temperature: request.temperature,
+        top_p: request.top_p,
+        top_logprobs: request.top_logprobs.unwrap_or(0),
+        presence_penalty: request.presence_penalty,
+        frequency_penalty: request.frequency_penalty,
+        text: &text(request),
+        reasoning_effort: reasoning.and_then(|reasoning| reasoning.effort),
+        reasoning_summary: reasoning.and_then(|reasoning| reasoning.summary.or(reasoning.generate_summary)),
+        truncation: request.truncation,
+        metadata: request.metadata.map(|metadata| metadata.0),
+        safety_identifier: request.safety_identifier,
+        prompt_cache_key: request.prompt_cache_key,
+        prompt: request.prompt.map(|prompt| prompt.0),
+        user: request.user,
+    };
+    Ok(echo.tail())
+}
+
+/// Functions with all their members present; other tools as they were sent.
+fn tools(tools: &[Kept<'_, Tool<'_>>]) -> Vec<u8> {
+    let mut out = vec![b'['];
+    for (i, tool) in tools.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        match &tool.value {
+            Tool::Function(tool) => function(tool, &mut out),
+            _ => out.extend_from_slice(tool.raw.as_str().as_bytes()),
+        }
+    }
+    out.push(b']');
+    out
+}
+
+fn function(tool: &FunctionTool<'_>, out: &mut Vec<u8>) {
+    let mut object = ObjectWriter::new(out);
+    object.text("type", "function");
+    object.raw_or_null("name", tool.name.map(Text::raw));
+    object.raw_or_null("description", tool.description.map(Text::raw));
+    object.raw_or_null("parameters", tool.parameters.map(|parameters| parameters.0));
+    object.bool("strict", tool.strict.unwrap_or(true));
+    object.end();
+}
+
+/// `text` with its defaults filled in.
+fn text(request: &CreateResponse<'_>) -> Vec<u8> {
+    let config = request.text.as_ref();
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::new(&mut out);
+    let mut format = ObjectWriter::new(object.key("format"));
+    match config.and_then(|config| config.format.as_ref()) {
+        None | Some(TextFormat::Text) => {
+            format.text("type", "text");
+        }
+        Some(TextFormat::JsonObject) => {
+            format.text("type", "json_object");
+        }
+        Some(TextFormat::JsonSchema { name, schema, description, strict }) => {
+            format.text("type", "json_schema").raw("name", name.raw());
+            format.raw_or_null("description", description.map(Text::raw));
+            format.raw("schema", schema.0).bool("strict", strict.unwrap_or(false));
+        }
+    }
+    format.end();
+    let verbosity = config.and_then(|config| config.verbosity).or(request.verbosity);
+    match verbosity {
+        Some(verbosity) => object.raw("verbosity", verbosity.raw()),
+        None => {
+            write_text(object.key("verbosity"), "medium");
+            &mut object
+        }
+    };
+    object.end();
+    out
+}

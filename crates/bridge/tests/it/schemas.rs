@@ -1,0 +1,32 @@
+//! Every object and every event that the machine writes is valid against both published schemas.
+
+use bridge::{End, Framing};
+use serde_json::json;
+
+use crate::run::{chunks, delta, finish};
+
+#[test]
+fn every_event_is_valid() {
+    let Some(schemas) = testkit::Schemas::load() else { return };
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}).to_string();
+    let call = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]});
+    for given in [
+        vec![delta(&json!({"content": "a"})), delta(&json!({"content": "b"})), finish("stop"), usage.clone()],
+        vec![
+            delta(&json!({"reasoning_content": "hm"})),
+            delta(&json!({"content": "b"})),
+            finish("length"),
+            usage.clone(),
+        ],
+        vec![delta(&json!({"content": "a"})), delta(&json!({"refusal": "no"})), finish("stop")],
+        vec![delta(&call), finish("tool_calls"), usage],
+        vec![delta(&json!({"content": "a"}))],
+        vec![],
+    ] {
+        let stream = testkit::grammar::check(&chunks(Framing::Sse, &given, End::Eof)).unwrap();
+        for (name, event) in &stream.events {
+            assert_eq!(schemas.event(event), Vec::<String>::new(), "{name}: {event}");
+        }
+        assert_eq!(schemas.response(&stream.response), Vec::<String>::new());
+    }
+}

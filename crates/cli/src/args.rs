@@ -1,0 +1,90 @@
+//! The command line's grammar, and the one place that reads the process environment.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use server::config::{self, Config, LogLevel, Overrides, Sources};
+
+/// The Responses API in front of any Chat Completions model.
+#[derive(Debug, Parser)]
+#[command(name = "godex", version, about, after_help = "Without a command, godex serves.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start the server (the default).
+    Serve,
+    /// Check or print the configuration.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// List the models that clients can ask for.
+    Models,
+    /// Show what the offline demo model can be told to do.
+    #[command(after_help = crate::commands::demo::help())]
+    Demo,
+    /// Print the completion script for a shell.
+    Completions { shell: clap_complete::Shell },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Report every problem of the configuration, or a summary when there is none.
+    Check,
+    /// Print the configuration that is in force, without its secrets.
+    Print,
+}
+
+/// What can be set on the command line.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Flags {
+    /// The configuration file [default: ./godex.yaml, then ~/.godex/config.yaml].
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// The address to listen on [default: 127.0.0.1].
+    #[arg(long, global = true)]
+    host: Option<String>,
+    /// The port to listen on; 0 takes a free one [default: 5678].
+    #[arg(long, global = true)]
+    port: Option<u16>,
+    /// How much to log [default: info].
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = levels())]
+    log_level: Option<String>,
+}
+
+impl Flags {
+    /// The configuration that these flags, the environment and the file make together.
+    pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        let cwd = std::env::current_dir().context("cannot tell the current directory")?;
+        let home =
+            variable("HOME").or_else(|| variable("USERPROFILE")).filter(|home| !home.is_empty()).map(PathBuf::from);
+        let overrides = Overrides {
+            host: self.host.clone(),
+            port: self.port,
+            log_level: self.log_level.as_deref().and_then(LogLevel::from_name),
+        };
+        let config_path = self.config.as_deref();
+        let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };
+        config::load(&sources).map_err(|problems| match problems.0.len() {
+            1 => anyhow::anyhow!("{problems}"),
+            count => anyhow::anyhow!("{count} problems with the configuration\n{problems}"),
+        })
+    }
+}
+
+fn levels() -> PossibleValuesParser {
+    PossibleValuesParser::new(LogLevel::ALL.iter().map(|level| level.name()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the configuration gets its environment from")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,109 @@
+//! The binary as a user runs it: a clean environment, a home of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A directory that is both home and current directory.
+fn home(config: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    if !config.is_empty() {
+        std::fs::write(dir.path().join("godex.yaml"), config).unwrap();
+    }
+    dir
+}
+
+fn command(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_godex"));
+    command.args(args).env_clear().env("HOME", home).current_dir(home);
+    command
+}
+
+fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = command(home, args).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn version_help_and_completions() {
+    let home = home("");
+    let version = concat!("godex ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(godex(home.path(), &["--version"]), (Some(0), version.to_owned(), String::new()));
+    for (args, expected) in [
+        (&["--help"][..], "Usage: godex"),
+        (&["demo"], "call NAME {json}"),
+        (&["demo", "--help"], "call NAME {json}"),
+        (&["completions", "bash"], "_godex()"),
+    ] {
+        let (code, out, _) = godex(home.path(), args);
+        assert_eq!(code, Some(0), "{args:?}");
+        assert!(out.contains(expected), "{args:?}: {out}");
+    }
+    assert_eq!(godex(home.path(), &["--port", "x"]).0, Some(2));
+}
+
+#[test]
+fn config_check_summarises_what_is_good() {
+    let home = home("server: {port: 8080}\nsession: {backend: memory}\nproviders: {groq: {credentials: {api_key: k}}}");
+    let (code, out, err) = godex(home.path(), &["config", "check", "--host", "localhost"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let (first, rest) = out.split_once('\n').unwrap();
+    assert!(first.starts_with("OK: ") && first.ends_with("godex.yaml"), "{first}");
+    let expected = "server: http://localhost:8080\ndefault provider: groq\nproviders: groq, demo\nsession: memory\n";
+    assert_eq!(rest, expected);
+    let (_, out, _) = godex(tempfile::tempdir().unwrap().path(), &["config", "check"]);
+    assert!(out.starts_with("OK: built-in defaults\n"), "{out}");
+}
+
+#[test]
+fn config_check_lists_what_is_wrong() {
+    let home = home("server: {prot: 1}\nproviders:\n  deepseek:\n    credentials: {api_kye: x}\n");
+    let (code, out, err) = godex(home.path(), &["config", "check"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let expected = "error: 3 problems with the configuration
+godex.yaml:1:10: server: unknown key `prot`; did you mean `port`?
+godex.yaml:3:3: providers.deepseek: credentials.api_key is missing; set it here, or set the environment variable DEEPSEEK_API_KEY
+godex.yaml:4:19: providers.deepseek.credentials: unknown key `api_kye`; did you mean `api_key`?
+";
+    assert_eq!(err, expected);
+    let (code, _, err) = godex(home.path(), &["--config", "gone.yaml"]);
+    assert_eq!(
+        (code, err.as_str()),
+        (Some(1), "error: gone.yaml: there is no such file; the path came from --config\n")
+    );
+}
+
+#[test]
+fn config_print_hides_secrets() {
+    let home = home("providers: {groq: {credentials: {api_key: gsk-secret}, headers: {x-token: tok-secret}}}");
+    let (code, out, _) = godex(home.path(), &["config", "print"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("api_key: <redacted>") && out.contains("x-token: <redacted>"), "{out}");
+    assert!(!out.contains("secret"), "{out}");
+}
+
+#[test]
+fn models_are_listed() {
+    let home =
+        home("providers: {groq: {credentials: {api_key: k}, models: [llama]}}\nmodels: {aliases: {fast: groq/llama}}");
+    let (code, out, _) = godex(home.path(), &["models"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(out, "MODEL      PROVIDER\nfast       groq\nllama      groq\ndemo/demo  demo\n");
+}
+
+#[test]
+fn serve_says_where_and_a_taken_port_is_one_line() {
+    let home = home("session: {backend: memory}");
+    let mut first =
+        command(home.path(), &["--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(first.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let banner: Vec<String> = lines.take_while(|line| !line.contains("\"input\"")).collect();
+    let address = banner.iter().find_map(|line| line.strip_prefix("address:    http://127.0.0.1:")).unwrap().to_owned();
+    let (code, out, err) = godex(home.path(), &["serve", "--port", &address]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains(&address) && err.lines().filter(|line| line.starts_with("error: ")).count() == 1, "{err}");
+}

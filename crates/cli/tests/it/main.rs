@@ -1,0 +1,4 @@
+//! All integration tests of the command line, as one binary: each further one would link everything again.
+
+#[cfg(test)]
+mod cli;

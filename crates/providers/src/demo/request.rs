@@ -1,0 +1,119 @@
+//! What the demo model looks at in a chat request.
+
+use serde_json::Value;
+
+/// The request, as far as it matters here.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) model: String,
+    /// Stands in for randomness: ids are made of it.
+    pub(super) seed: u64,
+    /// The text of the last user message.
+    pub(super) prompt: String,
+    /// The outputs of the tools that were called last; empty unless the conversation ends with them.
+    pub(super) tool_outputs: Vec<String>,
+    /// Empty also when `tool_choice` forbids them.
+    pub(super) tools: Vec<Tool>,
+    pub(super) parallel_tool_calls: bool,
+    pub(super) tool_choice: ToolChoice,
+    /// The schema of a JSON answer, null for `json_object`; None: the answer is text.
+    pub(super) schema: Option<Value>,
+    pub(super) include_usage: bool,
+    pub(super) max_tokens: Option<usize>,
+    pub(super) prompt_tokens: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) parameters: Value,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ToolChoice {
+    Auto,
+    Required,
+    Function(String),
+}
+
+impl Request {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let body: Value = serde_json::from_slice(bytes).map_err(|error| format!("The body is not JSON: {error}"))?;
+        let model = body["model"].as_str().ok_or("`model` must be a string.")?.to_owned();
+        let messages = body["messages"].as_array().filter(|messages| !messages.is_empty());
+        let messages = messages.ok_or("`messages` must be a list with at least one message.")?;
+        let limit = ["max_completion_tokens", "max_tokens"].iter().find_map(|key| body[key].as_u64());
+        Ok(Self {
+            model,
+            seed: fnv(bytes),
+            prompt: prompt(messages),
+            tool_outputs: tool_outputs(messages),
+            tools: if body["tool_choice"] == "none" { Vec::new() } else { tools(&body["tools"]) },
+            parallel_tool_calls: body["parallel_tool_calls"] != false,
+            tool_choice: tool_choice(&body["tool_choice"]),
+            schema: schema(&body["response_format"]),
+            include_usage: body["stream_options"]["include_usage"] == true || body["stream"] != true,
+            max_tokens: limit.and_then(|limit| usize::try_from(limit).ok()),
+            prompt_tokens: messages.iter().map(|message| 3 + words(&text(&message["content"]))).sum(),
+        })
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// The demo model's tokens are words.
+pub(super) fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+fn prompt(messages: &[Value]) -> String {
+    let user = messages.iter().rev().find(|message| message["role"] == "user");
+    user.map(|message| text(&message["content"])).unwrap_or_default()
+}
+
+fn tool_outputs(messages: &[Value]) -> Vec<String> {
+    let from = messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
+    messages.iter().skip(from).map(|message| text(&message["content"])).collect()
+}
+
+/// A message's text, be it a string or a list of parts.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+fn tools(tools: &Value) -> Vec<Tool> {
+    let tool = |tool: &Value| {
+        let function = &tool["function"];
+        let name = function["name"].as_str()?.to_owned();
+        Some(Tool { name, parameters: function["parameters"].clone() })
+    };
+    tools.as_array().map(|tools| tools.iter().filter_map(tool).collect()).unwrap_or_default()
+}
+
+fn tool_choice(choice: &Value) -> ToolChoice {
+    match (choice.as_str(), choice["function"]["name"].as_str()) {
+        (Some("required"), _) => ToolChoice::Required,
+        (_, Some(name)) => ToolChoice::Function(name.to_owned()),
+        _ => ToolChoice::Auto,
+    }
+}
+
+fn schema(format: &Value) -> Option<Value> {
+    match format["type"].as_str() {
+        Some("json_schema") => Some(format["json_schema"]["schema"].clone()),
+        Some("json_object") => Some(Value::Null),
+        _ => None,
+    }
+}
+
+/// FNV-1a: small, and the same everywhere.
+fn fnv(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}

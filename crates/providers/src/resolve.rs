@@ -1,0 +1,173 @@
+//! From a spec to a [`Provider`]: follow `extends` to the root, then lay each spec over the one before.
+
+use crate::builtin::Library;
+use crate::spec::{Provider, Spec};
+use crate::yaml::{Document, Env, Field, Problem, Problems, Reader};
+
+/// The name of a spec that stands in the user's file.
+pub const INLINE: &str = "inline";
+
+/// The root: the one spec that extends nothing.
+const ROOT: &str = "openai-compatible";
+
+/// A provider from a spec of the library.
+///
+/// # Errors
+/// An unknown name, or mistakes in the spec's text; the latter cannot happen with the built-in library.
+pub fn resolve_named(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Provider, Problems> {
+    let mut provider = Provider::bare(name);
+    lay(chain(library, name, env)?, &mut provider);
+    Ok(provider)
+}
+
+/// A provider from a spec that stands in the user's file. Its own mistakes go to the section's reader; None
+/// when what it extends could not be had (which is reported there as well).
+pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> Option<Provider> {
+    let section = field.clone().section()?;
+    let spec = Spec::read(section);
+    let parent = spec.extends.clone().unwrap_or_else(|| ROOT.to_owned());
+    match chain(library, &parent, env) {
+        Ok(mut specs) => {
+            let mut provider = Provider::bare(INLINE);
+            specs.insert(0, spec);
+            lay(specs, &mut provider);
+            Some(provider)
+        }
+        Err(Problems(problems)) => {
+            for problem in problems {
+                field.problem(format!("extends: {}", problem.message), problem.help);
+            }
+            None
+        }
+    }
+}
+
+/// The spec and all that it extends, root last.
+fn chain(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Vec<Spec>, Problems> {
+    let mut specs = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
+    let mut next = Some(name.to_owned());
+    while let Some(name) = next {
+        if seen.contains(&name) {
+            let way = format!("{} -> {name}", seen.join(" -> "));
+            return Err(problem(&name, "extends", format!("specs extend each other in a circle: {way}"), None).into());
+        }
+        let spec = load(library, &name, env)?;
+        next = match &spec.extends {
+            None if name == ROOT => None,
+            extends => Some(extends.clone().unwrap_or_else(|| ROOT.to_owned())),
+        };
+        seen.push(name);
+        specs.push(spec);
+    }
+    Ok(specs)
+}
+
+fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Spec, Problems> {
+    let Some(text) = library.text(name) else {
+        let known = library.names().collect::<Vec<_>>().join(", ");
+        return Err(problem(name, "", format!("there is no spec `{name}`"), Some(format!("specs: {known}"))).into());
+    };
+    let document = Document::parse(&file(name), text)?;
+    let reader = Reader::new(&document, env);
+    let spec = Spec::read(reader.root());
+    let problems = reader.finish();
+    if problems.is_empty() { Ok(spec) } else { Err(Problems(problems)) }
+}
+
+fn lay(specs: Vec<Spec>, provider: &mut Provider) {
+    for spec in specs.into_iter().rev() {
+        spec.apply(provider);
+    }
+}
+
+fn problem(name: &str, path: &str, message: String, help: Option<String>) -> Problem {
+    Problem { file: file(name), position: None, path: path.to_owned(), message, help }
+}
+
+fn file(name: &str) -> String {
+    format!("specs/{name}.yaml")
+}
+
+#[cfg(test)]
+mod tests {
+    use bridge::{DeveloperRole, JsonSchema, LimitField, Parameter};
+
+    use super::*;
+    use crate::spec::{Auth, Wire};
+
+    fn none(_: &str) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn every_built_in_spec_resolves() {
+        for name in Library::BUILTIN.names() {
+            let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
+            assert_eq!(provider.spec_name, name);
+            if let Some(url) = &provider.base_url {
+                assert!(url.starts_with("https://") && !url.ends_with('/'), "{name}: {url}");
+                assert!(provider.key_env.is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn specs_say_what_they_should() {
+        let resolve = |name| resolve_named(Library::BUILTIN, name, &none).unwrap();
+        let deepseek = resolve("deepseek");
+        assert_eq!(deepseek.base_url.as_deref(), Some("https://api.deepseek.com"));
+        assert_eq!(deepseek.key_env.as_deref(), Some("DEEPSEEK_API_KEY"));
+        assert_eq!(deepseek.dialect.json_schema, JsonSchema::JsonObject);
+        let openai = resolve("openai");
+        assert_eq!(openai.dialect.limit_field, LimitField::MaxCompletionTokens);
+        assert_eq!(openai.dialect.developer_role, DeveloperRole::Developer);
+        let demo = resolve("demo");
+        assert_eq!((demo.wire, demo.auth, demo.default_model.as_deref()), (Wire::Demo, Auth::None, Some("demo")));
+        assert!(resolve("moonshot").dialect.drops(Parameter::Temperature));
+        assert_eq!(resolve("openai-compatible").base_url, None);
+    }
+
+    #[test]
+    fn what_goes_wrong_is_said() {
+        let library = Library(&[
+            ("openai-compatible", ""),
+            ("a", "extends: b"),
+            ("b", "extends: a"),
+            ("typo", "limit_feild: max_tokens\nauth: basic\ndrop: [temprature]"),
+            ("orphan", "extends: nowhere"),
+        ]);
+        let cases = [
+            ("a", "specs/a.yaml: extends: specs extend each other in a circle: a -> b -> a"),
+            ("nowhere", "specs/nowhere.yaml: there is no spec `nowhere`; specs: openai-compatible, a, b, typo, orphan"),
+            ("orphan", "specs/nowhere.yaml: there is no spec `nowhere`; specs: openai-compatible, a, b, typo, orphan"),
+            (
+                "typo",
+                "specs/typo.yaml:1:1: unknown key `limit_feild`; did you mean `limit_field`?\n\
+                 specs/typo.yaml:2:7: auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`\n\
+                 specs/typo.yaml:3:8: drop[0]: expected one of ",
+            ),
+        ];
+        for (name, expected) in cases {
+            let problems = resolve_named(library, name, &none).unwrap_err().to_string();
+            assert!(problems.starts_with(expected), "{name}: {problems}");
+        }
+    }
+
+    #[test]
+    fn an_inline_spec_lies_over_what_it_extends() {
+        let text = "spec: {extends: moonshot, limit_field: max_completion_tokens, drop: []}\nbad: {extends: nowhere}";
+        let document = Document::parse("godex.yaml", text).unwrap();
+        let reader = Reader::new(&document, &none);
+        let mut root = reader.root();
+        let provider = resolve_inline(Library::BUILTIN, &root.field("spec").unwrap(), &none).unwrap();
+        assert_eq!(provider.spec_name, INLINE);
+        assert_eq!(provider.key_env.as_deref(), Some("MOONSHOT_API_KEY"));
+        assert_eq!(provider.dialect.limit_field, LimitField::MaxCompletionTokens);
+        assert_eq!(provider.dialect.drop, []);
+        assert_eq!(resolve_inline(Library::BUILTIN, &root.field("bad").unwrap(), &none), None);
+        root.finish();
+        let problems = Problems(reader.finish()).to_string();
+        assert!(problems.starts_with("godex.yaml:2:6: bad: extends: there is no spec `nowhere`"), "{problems}");
+    }
+}

@@ -1,0 +1,39 @@
+//! `GET /health`: the process answers. `GET /ready`: it can take work.
+
+use http::Response;
+use wire::json::{ObjectWriter, write_text};
+
+use super::json;
+use crate::app::App;
+use crate::body::Body;
+use crate::clock;
+use crate::error::ApiError;
+
+pub(crate) fn health(app: &App) -> Response<Body> {
+    let mut body = Vec::new();
+    let mut health = ObjectWriter::new(&mut body);
+    health.text("status", "ok").int("timestamp", clock::unix_millis());
+    let providers = health.key("providers");
+    providers.push(b'[');
+    for (i, provider) in app.config.providers.iter().enumerate() {
+        if i > 0 {
+            providers.push(b',');
+        }
+        write_text(providers, &provider.name);
+    }
+    providers.push(b']');
+    // A provider that cannot be served stops the start; the list is here for monitors that read it.
+    health.json("unsupported_providers", b"[]");
+    health.end();
+    json(body)
+}
+
+pub(crate) async fn ready(app: &App) -> Result<Response<Body>, ApiError> {
+    if app.is_draining() {
+        return Err(ApiError::unavailable("draining", "The server is shutting down."));
+    }
+    match app.store.ping().await {
+        Ok(()) => Ok(json(r#"{"status":"ready"}"#)),
+        Err(error) => Err(ApiError::unavailable("storage_unavailable", error.to_string())),
+    }
+}

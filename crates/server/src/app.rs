@@ -1,0 +1,75 @@
+//! What a running server knows: resolved at start, never changed afterwards.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bridge::Dialect;
+use providers::Wire;
+use store::Store;
+
+use crate::StartError;
+use crate::config::{Backend, Config, ModelError, ProviderConfig};
+use crate::upstream::{Deadlines, HttpTarget, Upstream};
+
+/// The application.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    providers: BTreeMap<String, Provider>,
+    draining: AtomicBool,
+    /// For `created` of models: they exist since we do.
+    pub(crate) started_at: u64,
+}
+
+/// A provider that can be called.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub(crate) dialect: Dialect,
+    pub(crate) upstream: Upstream,
+    pub(crate) deadlines: Deadlines,
+}
+
+impl App {
+    pub(crate) fn new(config: Config) -> Result<Self, StartError> {
+        let mut providers = BTreeMap::new();
+        for provider in &config.providers {
+            providers.insert(provider.name.clone(), Provider::new(provider)?);
+        }
+        let store = match &config.session.backend {
+            Backend::Memory => Store::memory(),
+            Backend::Sqlite { path } => Store::sqlite(path)?,
+        };
+        let started_at = crate::clock::unix_seconds();
+        Ok(Self { config, store, providers, draining: AtomicBool::new(false), started_at })
+    }
+
+    /// The provider of a request's `model`, and the model's name there.
+    pub(crate) fn resolve(&self, model: &str) -> Result<(&Provider, String), ModelError> {
+        let (config, upstream_model) = self.config.resolve(model)?;
+        match self.providers.get(&config.name) {
+            Some(provider) => Ok((provider, upstream_model)),
+            None => Err(ModelError::Incomplete { model: model.to_owned() }),
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Provider {
+    fn new(config: &ProviderConfig) -> Result<Self, StartError> {
+        let upstream = match config.provider.wire {
+            Wire::Chat => Upstream::Http(HttpTarget::new(config)?),
+            Wire::Demo => Upstream::Demo,
+        };
+        let timeouts = config.timeouts;
+        let deadlines = Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total };
+        Ok(Self { dialect: config.provider.dialect.clone(), upstream, deadlines })
+    }
+}

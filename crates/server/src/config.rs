@@ -1,0 +1,203 @@
+//! The configuration: `godex.yaml`, the environment and the command line become one checked [`Config`].
+//!
+//! Everything that is wrong is found in one run and reported with its line. Past [`load`] nothing reads the
+//! environment or the file again, and every value is in range: the rest of the server checks nothing.
+
+mod address;
+mod defaults;
+mod locate;
+mod logging;
+mod model;
+mod place;
+mod print;
+mod provider;
+mod read;
+mod secret;
+mod unused;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use providers::Provider;
+use providers::yaml::{Document, Env};
+pub use providers::yaml::{Problem, Problems};
+
+pub use logging::{LogFormat, LogLevel, LoggingConfig};
+pub use model::{ListedModel, ModelError, ModelRef};
+pub use secret::Secret;
+
+/// Where a configuration comes from.
+pub struct Sources<'a> {
+    /// `--config`.
+    pub config_path: Option<&'a Path>,
+    pub cwd: &'a Path,
+    pub home: Option<&'a Path>,
+    pub env: Env<'a>,
+    pub overrides: Overrides,
+}
+
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources")
+            .field("config_path", &self.config_path)
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the command line says; it wins over everything else.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub log_level: Option<LogLevel>,
+}
+
+/// Finds the file, reads it, and checks all of it together.
+///
+/// # Errors
+/// Every problem of the file, the environment and the command line, not only the first.
+pub fn load(sources: &Sources<'_>) -> Result<Config, Problems> {
+    let (origin, name, text) = locate::locate(sources)?;
+    let document = Document::parse(&name, &text)?;
+    read::read(&document, sources, origin)
+}
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub origin: Origin,
+    pub server: ServerConfig,
+    pub default_provider: String,
+    /// In the order of the file; `*` stands for every bare name.
+    pub aliases: Vec<(String, ModelRef)>,
+    pub providers: Vec<ProviderConfig>,
+    pub session: SessionConfig,
+    pub compat: CompatConfig,
+    pub logging: LoggingConfig,
+    /// Keys that are accepted but do nothing in this version.
+    pub unused: Vec<String>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    File(PathBuf),
+    Defaults,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Defaults => f.write_str("built-in defaults"),
+        }
+    }
+}
+
+/// How we listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// An address or a host name, without brackets.
+    pub host: String,
+    pub port: u16,
+    /// How long a connection may be idle; None: for ever.
+    pub idle_timeout: Option<Duration>,
+    /// Listen beyond this machine although anybody may call.
+    pub allow_unauthenticated: bool,
+    pub max_body_bytes: usize,
+    pub max_connections: usize,
+    /// How long a client may take to send its request's head.
+    pub header_timeout: Duration,
+}
+
+impl ServerConfig {
+    /// `host:port`, as sockets and URLs want it.
+    pub fn address(&self) -> String {
+        address::authority(&self.host, self.port)
+    }
+}
+
+/// One provider, ready to be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// Its name in this configuration; several may share a spec.
+    pub name: String,
+    pub provider: Provider,
+    pub api_key: Option<Secret>,
+    /// Without a slash at the end; empty for the demo model.
+    pub base_url: String,
+    pub timeouts: Timeouts,
+    /// What the list of models shows.
+    pub models: Vec<String>,
+    /// Sent with every request.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// How long we wait for a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    pub connect: Duration,
+    pub first_byte: Duration,
+    /// Between two reads of a stream.
+    pub idle: Duration,
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            first_byte: Duration::from_mins(2),
+            // Below the 300 s after which clients give a silent stream up: we want to be first to say so.
+            idle: Duration::from_secs(290),
+            total: Duration::from_hours(1),
+        }
+    }
+}
+
+/// What is kept between requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionConfig {
+    pub backend: Backend,
+    /// 400 or 404.
+    pub unknown_previous_response_status: u16,
+    /// Fail a response that could not be stored, instead of delivering it with `store: false`.
+    pub strict: bool,
+    pub chain: ChainConfig,
+}
+
+/// Where it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    Memory,
+    Sqlite { path: PathBuf },
+}
+
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Sqlite { path } => write!(f, "sqlite ({})", path.display()),
+        }
+    }
+}
+
+/// How `previous_response_id` is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainConfig {
+    pub max_depth: usize,
+    /// Whether an `incomplete` response may be continued.
+    pub include_incomplete: bool,
+    /// Whether earlier turns' `instructions` come back as system messages.
+    pub replay_instructions: bool,
+}
+
+/// How forgiving we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompatConfig {
+    /// Refuse unknown input items and fields instead of leaving them out with a note.
+    pub strict: bool,
+    /// Turn an output that answers no call into a message. None: only for clients known to need it.
+    pub repair_history: Option<bool>,
+}

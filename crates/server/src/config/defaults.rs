@@ -1,0 +1,34 @@
+//! Providers that nobody configured: the demo model, and one for each known key in the environment.
+
+use providers::{Library, Provider, Wire, resolve_named};
+
+use super::provider::listed;
+use super::{ProviderConfig, Secret, Sources, Timeouts};
+
+/// One provider for every built-in spec whose key is in the environment, in the order of preference.
+pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
+    let found = |name: &str| {
+        let provider = resolve_named(Library::BUILTIN, name, sources.env).ok()?;
+        let key = (sources.env)(provider.key_env.as_deref()?)?.trim().to_owned();
+        (!key.is_empty() && provider.wire == Wire::Chat).then(|| entry(name, provider, Some(Secret::new(key))))
+    };
+    Library::BUILTIN.names().filter_map(found).collect()
+}
+
+/// The demo model as a provider.
+pub(super) fn demo(sources: &Sources<'_>) -> Option<ProviderConfig> {
+    let provider = resolve_named(Library::BUILTIN, "demo", sources.env).ok()?;
+    Some(entry("demo", provider, None))
+}
+
+fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
+    ProviderConfig {
+        name: name.to_owned(),
+        api_key,
+        base_url: provider.base_url.clone().unwrap_or_default(),
+        timeouts: Timeouts::default(),
+        models: listed(&provider),
+        headers: Vec::new(),
+        provider,
+    }
+}

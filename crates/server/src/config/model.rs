@@ -1,0 +1,104 @@
+//! From the `model` of a request to a provider and its model, and the list of models.
+
+use super::{Config, ProviderConfig};
+
+/// A model of a provider, written `provider/model`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRef {
+    pub provider: String,
+    pub model: String,
+}
+
+impl ModelRef {
+    /// Splits at the first slash; the model may hold more of them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (provider, model) = text.trim().split_once('/')?;
+        let (provider, model) = (provider.trim(), model.trim());
+        let whole = !provider.is_empty() && !model.is_empty();
+        whole.then(|| Self { provider: provider.to_owned(), model: model.to_owned() })
+    }
+}
+
+impl std::fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// Why a model's name leads nowhere. Answered as 404 `model_not_found`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error("The model `{model}` does not exist: the name is incomplete.")]
+    Incomplete { model: String },
+    #[error("The model `{model}` does not exist: there is no provider `{provider}` (configured: {}).", configured.join(", "))]
+    UnknownProvider { model: String, provider: String, configured: Vec<String> },
+}
+
+/// One line of the list of models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedModel {
+    pub id: String,
+    pub owned_by: String,
+}
+
+impl Config {
+    pub fn provider(&self, name: &str) -> Option<&ProviderConfig> {
+        self.providers.iter().find(|provider| provider.name == name)
+    }
+
+    /// The provider for a request's `model`, and the name of the model there.
+    ///
+    /// # Errors
+    /// The name is empty or half a `provider/model`, or names a provider that is not configured.
+    pub fn resolve(&self, model: &str) -> Result<(&ProviderConfig, String), ModelError> {
+        let name = model.trim();
+        let alias = |wanted: &str| self.aliases.iter().find(|(alias, _)| alias == wanted).map(|(_, target)| target);
+        let target = if name.contains('/') {
+            ModelRef::parse(name)
+        } else if let Some(target) = alias(name).or_else(|| alias("*")).filter(|_| !name.is_empty()) {
+            Some(target.clone())
+        } else {
+            ModelRef::parse(&format!("{}/{name}", self.default_provider))
+        };
+        let target = target.ok_or_else(|| ModelError::Incomplete { model: name.to_owned() })?;
+        match self.provider(&target.provider) {
+            Some(provider) => Ok((provider, target.model)),
+            None => Err(ModelError::UnknownProvider {
+                model: name.to_owned(),
+                provider: target.provider,
+                configured: self.providers.iter().map(|provider| provider.name.clone()).collect(),
+            }),
+        }
+    }
+
+    /// The aliases, then every provider's models under the shortest name that leads to them.
+    pub fn models(&self) -> Vec<ListedModel> {
+        let aliases = self.aliases.iter().filter(|(alias, _)| alias != "*");
+        let mut list: Vec<ListedModel> = aliases
+            .map(|(alias, target)| ListedModel { id: alias.clone(), owned_by: target.provider.clone() })
+            .collect();
+        for provider in &self.providers {
+            for model in &provider.models {
+                let id = self.shortest(provider, model);
+                if !list.iter().any(|listed| listed.id == id) {
+                    list.push(ListedModel { id, owned_by: provider.name.clone() });
+                }
+            }
+        }
+        list
+    }
+
+    /// A model to try first: the default provider's own choice, if it has one.
+    pub fn sample_model(&self) -> Option<String> {
+        let provider = self.provider(&self.default_provider)?;
+        let model = provider.provider.default_model.as_ref().or(provider.models.first())?;
+        Some(self.shortest(provider, model))
+    }
+
+    fn shortest(&self, provider: &ProviderConfig, model: &str) -> String {
+        match self.resolve(model) {
+            Ok((found, name)) if found.name == provider.name && name == model => model.to_owned(),
+            _ => format!("{}/{model}", provider.name),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The effective configuration as YAML that loads again. Secrets are never in it.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use providers::INLINE;
+
+use super::{Backend, Config, ProviderConfig};
+
+impl Config {
+    /// Every setting with the value that is in force, secrets as `<redacted>`.
+    pub fn print(&self) -> String {
+        let mut out = Out(String::new());
+        out.line(0, &format!("# from: {}", self.origin));
+        self.print_server(&mut out);
+        out.pair(0, "default_provider", &quote(&self.default_provider));
+        self.print_models(&mut out);
+        out.line(0, "providers:");
+        for provider in &self.providers {
+            print_provider(&mut out, provider);
+        }
+        self.print_session(&mut out);
+        self.print_rest(&mut out);
+        out.0
+    }
+
+    fn print_server(&self, out: &mut Out) {
+        let server = &self.server;
+        out.line(0, "server:");
+        out.pair(2, "host", &quote(&server.host));
+        out.pair(2, "port", &server.port.to_string());
+        out.pair(2, "idle_timeout", &server.idle_timeout.map_or(0, |idle| idle.as_secs()).to_string());
+        out.pair(2, "allow_unauthenticated", &server.allow_unauthenticated.to_string());
+        out.pair(2, "max_body_bytes", &server.max_body_bytes.to_string());
+        out.pair(2, "max_connections", &server.max_connections.to_string());
+    }
+
+    fn print_models(&self, out: &mut Out) {
+        if !self.aliases.is_empty() {
+            out.line(0, "models:");
+            out.line(2, "aliases:");
+        }
+        for (alias, target) in &self.aliases {
+            out.pair(4, &quote(alias), &quote(&target.to_string()));
+        }
+    }
+
+    fn print_session(&self, out: &mut Out) {
+        let session = &self.session;
+        out.line(0, "session:");
+        match &session.backend {
+            Backend::Memory => out.pair(2, "backend", "memory"),
+            Backend::Sqlite { path } => {
+                out.pair(2, "backend", "sqlite");
+                out.line(2, "sqlite:");
+                out.pair(4, "path", &quote(&path_text(path)));
+            }
+        }
+        out.pair(2, "unknown_previous_response_status", &session.unknown_previous_response_status.to_string());
+        out.pair(2, "strict", &session.strict.to_string());
+        out.line(2, "chain:");
+        out.pair(4, "max_depth", &session.chain.max_depth.to_string());
+        out.pair(4, "include_incomplete", &session.chain.include_incomplete.to_string());
+        out.pair(4, "replay_instructions", &session.chain.replay_instructions.to_string());
+    }
+
+    fn print_rest(&self, out: &mut Out) {
+        out.line(0, "compat:");
+        out.pair(2, "strict", &self.compat.strict.to_string());
+        if let Some(repair) = self.compat.repair_history {
+            out.pair(2, "repair_history", &repair.to_string());
+        }
+        out.line(0, "logging:");
+        out.pair(2, "level", self.logging.level.name());
+        out.pair(2, "format", self.logging.format.name());
+        out.line(2, "console:");
+        out.pair(4, "enabled", &self.logging.console.to_string());
+        for key in &self.unused {
+            out.line(0, &format!("# no effect in this version: {key}"));
+        }
+    }
+}
+
+fn print_provider(out: &mut Out, config: &ProviderConfig) {
+    out.line(2, &format!("{}:", quote(&config.name)));
+    print_spec(out, config);
+    if !config.base_url.is_empty() {
+        out.line(4, "endpoint:");
+        out.pair(6, "base_url", &quote(&config.base_url));
+    }
+    if let Some(key) = &config.api_key {
+        out.line(4, "credentials:");
+        out.pair(6, "api_key", &key.to_string());
+    }
+    let timeouts = &config.timeouts;
+    out.line(4, "timeouts:");
+    out.pair(6, "connect_ms", &milliseconds(timeouts.connect));
+    out.pair(6, "first_byte_ms", &milliseconds(timeouts.first_byte));
+    out.pair(6, "idle_ms", &milliseconds(timeouts.idle));
+    out.pair(6, "total_ms", &milliseconds(timeouts.total));
+    out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
+    if !config.headers.is_empty() {
+        out.line(4, "headers:");
+    }
+    for (name, value) in &config.headers {
+        out.pair(6, &quote(name), &value.to_string());
+    }
+}
+
+/// A built-in spec by its name, an inline one in full.
+fn print_spec(out: &mut Out, config: &ProviderConfig) {
+    let provider = &config.provider;
+    if provider.spec_name != INLINE {
+        return out.pair(4, "spec", &quote(&provider.spec_name));
+    }
+    out.line(4, "spec:");
+    out.pair(6, "wire", provider.wire.name());
+    out.pair(6, "auth", provider.auth.name());
+    if let Some(key_env) = &provider.key_env {
+        out.pair(6, "key_env", &quote(key_env));
+    }
+    if let Some(model) = &provider.default_model {
+        out.pair(6, "default_model", &quote(model));
+    }
+    out.pair(6, "limit_field", provider.dialect.limit_field.name());
+    out.pair(6, "developer_role", provider.dialect.developer_role.name());
+    out.pair(6, "stream_usage", provider.dialect.stream_usage.name());
+    out.pair(6, "json_schema", provider.dialect.json_schema.name());
+    out.pair(6, "drop", &list(provider.dialect.drop.iter().map(|parameter| parameter.name())));
+}
+
+struct Out(String);
+
+impl Out {
+    fn line(&mut self, indent: usize, text: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{:indent$}{text}", "");
+    }
+
+    fn pair(&mut self, indent: usize, key: &str, value: &str) {
+        self.line(indent, &format!("{key}: {value}"));
+    }
+}
+
+fn milliseconds(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", texts.map(quote).collect::<Vec<_>>().join(", "))
+}
+
+fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A string as it may stand in YAML: bare when nothing in it could mean something else.
+fn quote(text: &str) -> String {
+    let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let word = matches!(text, "true" | "false" | "null" | "yes" | "no" | "on" | "off");
+    if starts_well && text.chars().all(plain) && !word {
+        return text.to_owned();
+    }
+    // A JSON string is a YAML string; `${` would be a variable when read again.
+    serde_json::Value::from(text.replace("${", "$${")).to_string()
+}

@@ -1,0 +1,193 @@
+//! The `providers` section: each entry is a spec plus what is particular to this installation.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use providers::yaml::{Field, Reader, Section};
+use providers::{Auth, Library, Provider, Wire, resolve_inline, resolve_named};
+
+use super::address::{self, BaseUrl};
+use super::{ProviderConfig, Secret, Sources, Timeouts};
+
+/// A day: no wait is longer.
+const MAX_MS: u64 = 86_400_000;
+
+/// What the file says about providers.
+#[derive(Debug, Default)]
+pub(super) struct Providers {
+    /// Also those with mistakes, so that one mistake is not reported twice.
+    pub(super) names: Vec<String>,
+    pub(super) usable: Vec<ProviderConfig>,
+}
+
+pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, root: &mut Section<'_>) -> Providers {
+    let mut providers = Providers::default();
+    for (name, field) in root.read("providers", Field::entries).unwrap_or_default() {
+        if name.is_empty() || name.contains('/') || name.trim() != name {
+            field.problem("a provider's name must not be empty or hold `/` or outer blanks", None);
+        }
+        let section = field.section();
+        let usable = section.and_then(|section| Entry { reader, sources, name: &name }.read(section));
+        providers.usable.extend(usable);
+        providers.names.push(name);
+    }
+    providers
+}
+
+/// One entry being read.
+struct Entry<'a> {
+    reader: &'a Reader<'a>,
+    sources: &'a Sources<'a>,
+    name: &'a str,
+}
+
+impl Entry<'_> {
+    fn read(&self, mut section: Section<'_>) -> Option<ProviderConfig> {
+        let spec = section.field("spec");
+        let provider = self.spec(&section, spec.as_ref());
+        let base_url = Given::read(&mut section, "endpoint", "base_url");
+        let key = Given::read(&mut section, "credentials", "api_key");
+        let timeouts = timeouts(&mut section);
+        let models = section.read("models", Field::texts);
+        let headers = section.read("headers", headers).unwrap_or_default();
+        let config = provider.map(|provider| {
+            // The environment's key is meant for the spec's own address and goes nowhere else.
+            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none());
+            let base_url = base_url_of(&section, &base_url, &provider);
+            let needed = provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
+            ProviderConfig {
+                name: self.name.to_owned(),
+                api_key: self.key(&section, &key, variable, needed),
+                base_url: base_url.map(|base| base.url).unwrap_or_default(),
+                timeouts,
+                models: models.unwrap_or_else(|| listed(&provider)),
+                headers,
+                provider,
+            }
+        });
+        section.finish();
+        config
+    }
+
+    fn spec(&self, section: &Section<'_>, spec: Option<&Field<'_>>) -> Option<Provider> {
+        let library = Library::BUILTIN;
+        let known = || Some(format!("specs: {}", library.names().collect::<Vec<_>>().join(", ")));
+        let name = match spec {
+            Some(field) if field.is_mapping() => return resolve_inline(library, field, self.sources.env),
+            Some(field) => field.text()?,
+            None => self.name.to_owned(),
+        };
+        if !library.contains(&name) {
+            match spec {
+                Some(field) => field.problem(format!("there is no spec `{name}`"), known()),
+                None => section.problem(format!("needs a `spec`, because none is called `{name}`"), known()),
+            }
+            return None;
+        }
+        resolve_named(library, &name, self.sources.env)
+            .map_err(|problems| problems.0.into_iter().for_each(|problem| self.reader.report(problem)))
+            .ok()
+    }
+
+    fn key(&self, section: &Section<'_>, given: &Given<'_>, variable: Option<&str>, needed: bool) -> Option<Secret> {
+        if given.is_broken() {
+            return None;
+        }
+        let key = given.text.clone().or_else(|| (self.sources.env)(variable?));
+        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+        if key.as_deref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
+            given.problem(section, "holds a character that cannot be sent in a header", None);
+        }
+        if needed && key.is_none() {
+            let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
+            given.problem(section, "is missing", help);
+        }
+        key.map(Secret::new)
+    }
+}
+
+/// The checked base URL; None for the demo model, or when there is a problem with it.
+fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider) -> Option<BaseUrl> {
+    if given.is_broken() || provider.wire == Wire::Demo {
+        return None;
+    }
+    let Some(text) = given.text.as_ref().or(provider.base_url.as_ref()) else {
+        let help = format!("the spec `{}` has no address of its own", provider.spec_name);
+        given.problem(section, "is missing", Some(help));
+        return None;
+    };
+    address::base_url(text).map_err(|message| given.problem(section, message, None)).ok()
+}
+
+/// What the list of models shows when the file does not say.
+pub(super) fn listed(provider: &Provider) -> Vec<String> {
+    let default_model = provider.default_model.clone().into_iter().collect();
+    if provider.models.is_empty() { default_model } else { provider.models.clone() }
+}
+
+/// A string that may be absent, blank (the same), or impossible to read (already reported).
+struct Given<'r> {
+    path: String,
+    field: Option<Field<'r>>,
+    text: Option<String>,
+    read: bool,
+}
+
+impl<'r> Given<'r> {
+    fn read(parent: &mut Section<'r>, section: &'static str, key: &'static str) -> Self {
+        let mut inner = parent.section(section);
+        let field = inner.field(key);
+        inner.finish();
+        let text = field.as_ref().map_or(Some(String::new()), Field::string);
+        let read = text.is_some();
+        let text = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        Self { path: format!("{section}.{key}"), field, text, read }
+    }
+
+    fn is_broken(&self) -> bool {
+        !self.read
+    }
+
+    fn problem(&self, parent: &Section<'_>, message: &str, help: Option<String>) {
+        match &self.field {
+            Some(field) => field.problem(message, help),
+            None => parent.problem(format!("{} {message}", self.path), help),
+        }
+    }
+}
+
+fn timeouts(section: &mut Section<'_>) -> Timeouts {
+    let milliseconds = |field: &Field<'_>| field.integer(1..=MAX_MS).map(Duration::from_millis);
+    let older = section.read("timeout_ms", milliseconds);
+    let mut own = section.section("timeouts");
+    let default = Timeouts::default();
+    let timeouts = Timeouts {
+        connect: own.read("connect_ms", milliseconds).unwrap_or(default.connect),
+        first_byte: own.read("first_byte_ms", milliseconds).or(older).unwrap_or(default.first_byte),
+        idle: own.read("idle_ms", milliseconds).unwrap_or(default.idle),
+        total: own.read("total_ms", milliseconds).unwrap_or(default.total),
+    };
+    own.finish();
+    timeouts
+}
+
+/// Headers that belong to the connection or the body, not to the user.
+const RESERVED: &[&str] =
+    &["connection", "content-length", "content-type", "host", "te", "transfer-encoding", "upgrade"];
+
+fn headers(field: &Field<'_>) -> Option<Vec<(String, Secret)>> {
+    let header = |(name, field): (String, Field<'_>)| {
+        let name = name.to_ascii_lowercase();
+        if HeaderName::from_bytes(name.as_bytes()).is_err() || RESERVED.contains(&name.as_str()) {
+            field.problem("this header cannot be set", None);
+            return None;
+        }
+        let value = field.string()?;
+        if HeaderValue::from_str(&value).is_err() {
+            field.problem("holds a character that cannot be sent in a header", None);
+            return None;
+        }
+        Some((name, Secret::new(value)))
+    };
+    Some(field.entries()?.into_iter().filter_map(header).collect())
+}

@@ -1,0 +1,187 @@
+//! The file as a whole: reads every section, then checks what concerns more than one.
+
+use std::time::Duration;
+
+use providers::yaml::{Document, Field, Reader, Section};
+
+use super::place::{Place, variable};
+use super::provider::Providers;
+use super::{
+    Backend, ChainConfig, CompatConfig, Config, ModelRef, Origin, Problems, ServerConfig, SessionConfig, Sources,
+    address, defaults, locate, logging, provider, unused,
+};
+
+const MAX_BODY: u64 = 32 << 20;
+
+pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
+    let reader = Reader::new(document, sources.env);
+    let mut root = reader.root();
+    let mut unused_keys = Vec::new();
+    let server = server(&reader, sources, root.section("server"));
+    let mut providers = provider::read(&reader, sources, &mut root);
+    if origin == Origin::Defaults {
+        providers.usable = defaults::from_environment(sources);
+        providers.names = providers.usable.iter().map(|provider| provider.name.clone()).collect();
+    }
+    let first = providers.names.first().cloned();
+    if !providers.names.iter().any(|name| name == "demo") {
+        providers.usable.extend(defaults::demo(sources));
+        providers.names.push("demo".to_owned());
+    }
+    let default_provider = default_provider(&reader, sources, root.field("default_provider"), first, &providers);
+    let mut models = root.section("models");
+    let aliases = models.field("aliases").map(|field| aliases(&field, &providers)).unwrap_or_default();
+    models.finish();
+    let config = Config {
+        origin,
+        server,
+        default_provider,
+        aliases,
+        providers: providers.usable,
+        session: session(sources, root.section("session")),
+        compat: compat(root.section("compat")),
+        logging: logging::read(&reader, sources, root.section("logging"), &mut unused_keys),
+        unused: {
+            unused::trace(root.section("trace"), &mut unused_keys);
+            unused::web_search(root.section("web_search"), &mut unused_keys);
+            unused_keys
+        },
+    };
+    root.finish();
+    let problems = reader.finish();
+    if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+}
+
+fn server(reader: &Reader<'_>, sources: &Sources<'_>, mut section: Section<'_>) -> ServerConfig {
+    let file_port = section.read("port", |field| field.integer(1..=65535));
+    let file_port = file_port.and_then(|port| u16::try_from(port).ok());
+    let environment = variable(reader, sources, "GODEX_PORT", "a port from 0 to 65535", |text| text.parse().ok());
+    let port = sources.overrides.port.or(environment).or(file_port);
+    let idle = section.read("idle_timeout", |field| field.integer(0..=86_400)).unwrap_or(0);
+    let allow_unauthenticated = section.read("allow_unauthenticated", Field::boolean).unwrap_or(false);
+    let host = host(reader, sources, section.field("host"), allow_unauthenticated);
+    let count = |field: &Field<'_>| field.integer(1..=u64::from(u32::MAX));
+    let config = ServerConfig {
+        host,
+        port: port.unwrap_or(5678),
+        idle_timeout: (idle > 0).then(|| Duration::from_secs(idle)),
+        allow_unauthenticated,
+        max_body_bytes: size(section.read("max_body_bytes", count).unwrap_or(MAX_BODY)),
+        max_connections: size(section.read("max_connections", count).unwrap_or(10_000)),
+        header_timeout: Duration::from_secs(10),
+    };
+    section.finish();
+    config
+}
+
+/// Where to listen. Beyond this machine only on request: whoever reaches the port spends the provider's keys.
+fn host(reader: &Reader<'_>, sources: &Sources<'_>, field: Option<Field<'_>>, open: bool) -> String {
+    let environment = || variable(reader, sources, "GODEX_HOST", "a host", |text| Some(text.to_owned()));
+    let file = field.and_then(|field| Some((field.text()?, Place::File(field))));
+    let (host, place) = if let Some(host) = &sources.overrides.host {
+        (host.trim().to_owned(), Place::Flag("--host"))
+    } else if let Some(host) = environment() {
+        (host, Place::Variable("GODEX_HOST"))
+    } else {
+        file.unwrap_or_else(|| ("127.0.0.1".to_owned(), Place::Default("server.host")))
+    };
+    let host = address::unbracket(&host).to_owned();
+    if !open && !address::is_loopback(&host) {
+        let message = "without API keys, anybody who reaches this address could use the providers' keys";
+        let help = "listen on 127.0.0.1, or set `server.allow_unauthenticated: true` if something else guards the port";
+        place.problem(reader, message, Some(help.to_owned()));
+    }
+    host
+}
+
+fn default_provider(
+    reader: &Reader<'_>,
+    sources: &Sources<'_>,
+    field: Option<Field<'_>>,
+    first: Option<String>,
+    providers: &Providers,
+) -> String {
+    let environment =
+        variable(reader, sources, "GODEX_DEFAULT_PROVIDER", "a provider's name", |text| Some(text.to_owned()));
+    let (name, place) = if let Some(name) = environment {
+        (name, Place::Variable("GODEX_DEFAULT_PROVIDER"))
+    } else if let Some((name, field)) = field.and_then(|field| Some((field.text()?, field))) {
+        (name, Place::File(field))
+    } else {
+        (first.unwrap_or_else(|| "demo".to_owned()), Place::Default("default_provider"))
+    };
+    if !providers.names.contains(&name) {
+        place.problem(reader, format!("there is no provider `{name}`"), Some(configured(providers)));
+    }
+    name
+}
+
+fn configured(providers: &Providers) -> String {
+    format!("configured: {}", providers.names.join(", "))
+}
+
+fn aliases(field: &Field<'_>, providers: &Providers) -> Vec<(String, ModelRef)> {
+    let alias = |(name, field): (String, Field<'_>)| {
+        if name.is_empty() || name.contains('/') {
+            field.problem("an alias must not be empty or hold `/`", None);
+            return None;
+        }
+        let text = field.text()?;
+        let Some(target) = ModelRef::parse(&text) else {
+            field.problem("value must be provider/model", None);
+            return None;
+        };
+        if !providers.names.contains(&target.provider) {
+            field.problem(format!("there is no provider `{}`", target.provider), Some(configured(providers)));
+        }
+        Some((name, target))
+    };
+    field.entries().unwrap_or_default().into_iter().filter_map(alias).collect()
+}
+
+fn session(sources: &Sources<'_>, mut section: Section<'_>) -> SessionConfig {
+    let sqlite = section
+        .read("backend", |field| field.choice(&[true, false], |sqlite| if sqlite { "sqlite" } else { "memory" }));
+    let mut file = section.section("sqlite");
+    let path = file.read("path", Field::text);
+    file.finish();
+    let path = locate::expand(path.as_deref().unwrap_or("~/.godex/data/sessions.db"), sources);
+    let status = section.read("unknown_previous_response_status", |field| field.choice(&[400, 404], status_name));
+    let strict = section.read("strict", Field::boolean).unwrap_or(false);
+    let mut chain = section.section("chain");
+    let config = SessionConfig {
+        backend: if sqlite.unwrap_or(true) { Backend::Sqlite { path } } else { Backend::Memory },
+        unknown_previous_response_status: status.unwrap_or(400),
+        strict,
+        chain: ChainConfig {
+            max_depth: size(chain.read("max_depth", |field| field.integer(1..=1_000_000)).unwrap_or(1000)),
+            include_incomplete: chain.read("include_incomplete", Field::boolean).unwrap_or(true),
+            replay_instructions: chain.read("replay_instructions", Field::boolean).unwrap_or(false),
+        },
+    };
+    chain.finish();
+    section.finish();
+    config
+}
+
+fn status_name(status: u16) -> &'static str {
+    if status == 404 { "404" } else { "400" }
+}
+
+fn compat(mut section: Section<'_>) -> CompatConfig {
+    let config = CompatConfig {
+        strict: section.read("strict", Field::boolean).unwrap_or(false),
+        repair_history: section.read("repair_history", Field::boolean),
+    };
+    section.finish();
+    config
+}
+
+/// Numbers here are bounded far below what any machine's `usize` holds.
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

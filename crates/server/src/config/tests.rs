@@ -1,0 +1,255 @@
+use std::path::{Path, PathBuf};
+
+use providers::INLINE;
+
+use super::super::{LogFormat, LogLevel, Overrides, Secret, load};
+use super::*;
+
+/// Every key of the original system's file, and a few newer ones.
+const FULL: &str = include_str!("testdata/full.yaml");
+
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+/// Loads `text` with this environment, as `godex.yaml` in a home of its own.
+fn load_text(text: &str, env: Variables<'_>, overrides: Overrides) -> Result<Config, Problems> {
+    let document = Document::parse("godex.yaml", text)?;
+    with_sources(env, overrides, |sources| read(&document, sources, Origin::File(PathBuf::from("/w/godex.yaml"))))
+}
+
+fn with_sources<T>(env: Variables<'_>, overrides: Overrides, use_it: impl FnOnce(&Sources<'_>) -> T) -> T {
+    let env = |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let (cwd, home) = (Path::new("/w"), Path::new("/home/u"));
+    use_it(&Sources { config_path: None, cwd, home: Some(home), env: &env, overrides })
+}
+
+fn config(text: &str) -> Config {
+    load_text(text, &[], Overrides::default()).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn problems(text: &str, env: Variables<'_>) -> Vec<String> {
+    let problems = load_text(text, env, Overrides::default()).err().map(|problems| problems.0).unwrap_or_default();
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_full_file_loads() {
+    let env = [("ZHIPU_KEY", "zk"), ("DEEPSEEK_API_KEY", "dk")];
+    let config = load_text(FULL, &env, Overrides::default()).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(config.server.address(), "127.0.0.1:8080");
+    assert_eq!(config.server.idle_timeout, Some(Duration::from_secs(30)));
+    assert_eq!(config.default_provider, "zhipu");
+    let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
+    assert_eq!(names, ["zhipu", "deepseek", "mimo-eu", "local", "demo"]);
+    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_key.as_ref().map(Secret::expose)).collect();
+    assert_eq!(keys, [Some("zk"), Some("dk"), Some("literal"), None, None]);
+    assert_eq!(config.providers[0].timeouts.first_byte, Duration::from_mins(1));
+    assert_eq!(config.providers[0].base_url, "https://open.bigmodel.cn/api/coding/paas/v4");
+    assert_eq!(config.providers[2].base_url, "https://mimo.example.com/v1");
+    assert_eq!(config.providers[3].provider.spec_name, INLINE);
+    assert_eq!(config.session.backend, Backend::Sqlite { path: PathBuf::from("/home/u/sessions.db") });
+    assert_eq!((config.logging.level, config.logging.format), (LogLevel::Debug, LogFormat::Human));
+    assert_eq!(config.unused.len(), 19, "{:?}", config.unused);
+}
+
+#[test]
+fn what_is_printed_loads_again_and_holds_no_secret() {
+    let env = [("ZHIPU_KEY", "zk-very-secret"), ("DEEPSEEK_API_KEY", "dk-very-secret")];
+    let first = load_text(FULL, &env, Overrides::default()).unwrap();
+    let printed = first.print();
+    assert!(!printed.contains("very-secret") && !printed.contains("literal"), "{printed}");
+    assert!(!format!("{first:?}").contains("very-secret"));
+    let second =
+        load_text(&printed, &[], Overrides::default()).unwrap_or_else(|problems| panic!("{problems}\n{printed}"));
+    let body = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(body(&second.print()), body(&printed));
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let expected = [
+        "godex.yaml:2:9: server.port: expected a whole number from 1 to 65535, found `70000`",
+        "godex.yaml:3:9: server.host: without API keys, anybody who reaches this address could use the providers' keys; listen on 127.0.0.1, or set `server.allow_unauthenticated: true` if something else guards the port",
+        "godex.yaml:4:3: server: unknown key `prot`; did you mean `port`?",
+        "godex.yaml:5:19: default_provider: there is no provider `zhipo`; configured: zhipu, deepseek, nameless, plain, lost, odd, demo",
+        "godex.yaml:8:16: models.aliases.fast: value must be provider/model",
+        "godex.yaml:9:16: models.aliases.gone: there is no provider `gone`; configured: zhipu, deepseek, nameless, plain, lost, odd, demo",
+        "godex.yaml:10:10: models.aliases.a/b: an alias must not be empty or hold `/`",
+        "godex.yaml:13:28: providers.zhipu.credentials.api_key: the environment variable NOT_SET is not set; set it, or give a default: `${NOT_SET:-...}`",
+        "godex.yaml:14:17: providers.zhipu.timeout_ms: expected a whole number from 1 to 86400000, found `soon`",
+        "godex.yaml:15:3: providers.deepseek: credentials.api_key is missing; set it here, or set the environment variable DEEPSEEK_API_KEY",
+        "godex.yaml:16:19: providers.deepseek.credentials: unknown key `api_kye`; did you mean `api_key`?",
+        "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, openai-compatible, demo",
+        "godex.yaml:21:26: providers.plain.endpoint.base_url: plain http to a public host would send keys and prompts in the clear; use https",
+        "godex.yaml:24:3: providers.lost: endpoint.base_url is missing; the spec `openai-compatible` has no address of its own",
+        "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`",
+        "godex.yaml:30:12: session.backend: expected one of `sqlite`, `memory`, found `redis`",
+        "godex.yaml:31:1: unknown key `sesion`; did you mean `session`?",
+        "godex.yaml:32:18: logging.level: expected one of `trace`, `debug`, `info`, `warn`, `error`, found `verbose`",
+        "godex.yaml:33:3: the key `level` is given twice, first on line 32",
+    ];
+    let found = problems(include_str!("testdata/mistakes.yaml"), &[]);
+    assert_eq!(found, expected, "{}", found.join("\n"));
+}
+
+#[test]
+fn small_mistakes() {
+    let cases: &[(&str, Variables<'_>, &str)] = &[
+        ("- a list", &[], "godex.yaml:1:1: expected `key: value` lines, found a list"),
+        ("server: 5", &[], "godex.yaml:1:9: server: expected a mapping, found `5`"),
+        ("providers: []", &[], "godex.yaml:1:12: providers: expected a mapping, found a list"),
+        ("", &[("GODEX_PORT", "http")], "environment: GODEX_PORT: expected a port from 0 to 65535"),
+        ("", &[("GODEX_LOG_LEVEL", "loud")], "environment: GODEX_LOG_LEVEL: expected a log level (trace to error)"),
+        (
+            "",
+            &[("GODEX_DEFAULT_PROVIDER", "x")],
+            "environment: GODEX_DEFAULT_PROVIDER: there is no provider `x`; configured: demo",
+        ),
+        (
+            "providers: {deepseek: {credentials: {api_key: \"a\\nb\"}}}",
+            &[],
+            "godex.yaml:1:47: providers.deepseek.credentials.api_key: holds a character that cannot be sent in a header",
+        ),
+        (
+            "providers: {groq: {credentials: {api_key: k}, headers: {Host: x}}}",
+            &[],
+            "godex.yaml:1:63: providers.groq.headers.Host: this header cannot be set",
+        ),
+        (
+            "session: {unknown_previous_response_status: 500}",
+            &[],
+            "godex.yaml:1:45: session.unknown_previous_response_status: expected one of `400`, `404`, found `500`",
+        ),
+        (
+            "web_search: {mode: autos}",
+            &[],
+            "godex.yaml:1:20: web_search.mode: expected one of `auto`, `provider_native`, `godex_managed`, `disabled`, found `autos`; did you mean `auto`?",
+        ),
+    ];
+    for (text, env, expected) in cases {
+        assert_eq!(problems(text, env), [*expected], "{text}");
+    }
+    let found = problems("", &[("GODEX_HOST", "0.0.0.0")]);
+    assert!(found[0].starts_with("environment: GODEX_HOST: without API keys"), "{found:?}");
+}
+
+#[test]
+fn a_key_from_the_environment_goes_only_where_it_belongs() {
+    let env = [("OPENAI_API_KEY", "k")];
+    let cases = [
+        ("openai:", Some("k")),
+        ("mine: {spec: openai}", Some("k")),
+        ("mine: {spec: {extends: openai, limit_field: max_tokens}}", Some("k")),
+        ("mine: {spec: openai, endpoint: {base_url: http://localhost:1}}", None),
+        ("mine: {spec: {extends: openai, endpoint: {base_url: http://localhost:1}}}", None),
+    ];
+    for (provider, expected) in cases {
+        let config = load_text(&format!("providers:\n  {provider}"), &env, Overrides::default()).unwrap();
+        assert_eq!(config.providers[0].api_key.as_ref().map(Secret::expose), expected, "{provider}");
+    }
+}
+
+#[test]
+fn flags_win_over_the_environment_over_the_file() {
+    let text = "server: {host: localhost, port: 1}\nlogging: {level: warn}";
+    let env = [("GODEX_HOST", "127.0.0.2"), ("GODEX_PORT", "2"), ("GODEX_LOG_LEVEL", "error")];
+    let flags = Overrides { host: Some("::1".to_owned()), port: Some(0), log_level: Some(LogLevel::Trace) };
+    let none = Overrides::default;
+    let cases = [
+        (load_text("", &[], none()), "127.0.0.1:5678", LogLevel::Info),
+        (load_text(text, &[], none()), "localhost:1", LogLevel::Warn),
+        (load_text(text, &env, none()), "127.0.0.2:2", LogLevel::Error),
+        (load_text(text, &env, flags), "[::1]:0", LogLevel::Trace),
+    ];
+    for (config, address, level) in cases {
+        let config = config.unwrap();
+        assert_eq!((config.server.address().as_str(), config.logging.level), (address, level));
+    }
+    assert!(load_text("server: {host: 0.0.0.0, allow_unauthenticated: true}", &[], none()).is_ok());
+}
+
+#[test]
+fn without_a_file_the_environment_decides() {
+    let load = |env: Variables<'_>| {
+        let document = Document::parse("built-in defaults", "").unwrap();
+        let config =
+            with_sources(env, Overrides::default(), |sources| read(&document, sources, Origin::Defaults)).unwrap();
+        let names: Vec<String> = config.providers.iter().map(|provider| provider.name.clone()).collect();
+        (config.default_provider, names.join(" "), config.session.backend)
+    };
+    let sqlite = Backend::Sqlite { path: PathBuf::from("/home/u/.godex/data/sessions.db") };
+    assert_eq!(load(&[]), ("demo".to_owned(), "demo".to_owned(), sqlite.clone()));
+    let keys = [("OPENAI_API_KEY", "a"), ("XAI_API_KEY", "  "), ("MIMO_API_KEY", "b"), ("DASHSCOPE_API_KEY", "c")];
+    assert_eq!(load(&keys), ("openai".to_owned(), "openai xiaomi qwen demo".to_owned(), sqlite));
+}
+
+#[test]
+fn the_default_provider_is_the_first() {
+    let groq = "groq: {credentials: {api_key: k}}";
+    for (text, expected) in [
+        ("providers:".to_owned(), "demo"),
+        (format!("providers: {{{groq}}}"), "groq"),
+        (format!("providers: {{xai: {{credentials: {{api_key: k}}}}, {groq}}}"), "xai"),
+        (format!("default_provider: demo\nproviders: {{{groq}}}"), "demo"),
+    ] {
+        assert_eq!(config(&text).default_provider, expected, "{text}");
+    }
+}
+
+#[test]
+fn models_resolve() {
+    let text = "
+providers:
+  groq: {credentials: {api_key: k}, models: [llama, big/llama]}
+models:
+  aliases: {fast: groq/llama, toy: demo/anything}
+";
+    let plain = config(text);
+    let starred = config(&format!("{text}    \n").replace("{fast:", "{'*': groq/big/llama, fast:"));
+    let cases = [
+        (&plain, "fast", "groq llama"),
+        (&plain, " toy ", "demo anything"),
+        (&plain, "unheard-of", "groq unheard-of"),
+        (&plain, "demo/x", "demo x"),
+        (&plain, "groq/big/llama", "groq big/llama"),
+        (&plain, "gone/x", "The model `gone/x` does not exist: there is no provider `gone` (configured: groq, demo)."),
+        (&plain, "groq/", "The model `groq/` does not exist: the name is incomplete."),
+        (&plain, "", "The model `` does not exist: the name is incomplete."),
+        (&starred, "unheard-of", "groq big/llama"),
+        (&starred, "", "The model `` does not exist: the name is incomplete."),
+        (&starred, "fast", "groq llama"),
+    ];
+    for (config, model, expected) in cases {
+        let found =
+            config.resolve(model).map_or_else(|error| error.to_string(), |(p, model)| format!("{} {model}", p.name));
+        assert_eq!(found, expected, "{model}");
+    }
+    let ids = |config: &Config| config.models().into_iter().map(|model| model.id).collect::<Vec<_>>().join(" ");
+    assert_eq!(ids(&plain), "fast toy llama groq/big/llama demo/demo");
+    assert_eq!(ids(&starred), "fast toy groq/llama groq/big/llama demo/demo");
+    assert_eq!(config("").sample_model().as_deref(), Some("demo"));
+}
+
+#[test]
+fn finds_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cwd, home) = (dir.path().join("work"), dir.path().join("home"));
+    std::fs::create_dir_all(&cwd).unwrap();
+    std::fs::create_dir_all(home.join(".godex")).unwrap();
+    let load = |path: Option<&str>| {
+        let config_path = path.map(Path::new);
+        let overrides = Overrides::default();
+        let config = load(&Sources { config_path, cwd: &cwd, home: Some(&home), env: &|_| None, overrides });
+        config.map_or_else(|problems| problems.to_string(), |config| config.server.port.to_string())
+    };
+    assert_eq!(load(None), "5678");
+    std::fs::write(home.join(".godex/config.yaml"), "server: {port: 1}").unwrap();
+    assert_eq!(load(None), "1");
+    std::fs::write(cwd.join("godex.yaml"), "server: {port: 2}").unwrap();
+    assert_eq!(load(None), "2");
+    std::fs::write(cwd.join("other.yaml"), "server: {port: 3}").unwrap();
+    assert_eq!(load(Some("other.yaml")), "3");
+    assert_eq!(load(Some("gone.yaml")), "gone.yaml: there is no such file; the path came from --config");
+    assert_eq!(load(Some(".")), ".: is a directory, not a file");
+    std::fs::write(cwd.join("latin.yaml"), b"a: 1\nb: \xe9").unwrap();
+    assert_eq!(load(Some("latin.yaml")), "latin.yaml: line 2 is not UTF-8; save the file as UTF-8");
+}

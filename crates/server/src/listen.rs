@@ -1,0 +1,92 @@
+//! The accept loop: nodelay, a deadline for request heads, a cap on connections, a graceful end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::app::App;
+use crate::route;
+
+/// How long running requests may take to end after the signal.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How long to rest when no connection can be accepted (no file descriptors left): no spinning.
+const BACK_OFF: Duration = Duration::from_millis(50);
+
+pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    let builder = builder(&app);
+    let slots = Arc::new(Semaphore::new(app.config.server.max_connections.min(Semaphore::MAX_PERMITS)));
+    let graceful = GracefulShutdown::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            // A connection beyond the cap waits in the kernel's queue until another ends.
+            accepted = accept(&listener, &slots) => accepted,
+            () = shutdown.as_mut() => break,
+        };
+        let Some((stream, slot)) = accepted else { continue };
+        let app = Arc::clone(&app);
+        let service = service_fn(move |request| {
+            let app = Arc::clone(&app);
+            async move { Ok::<_, Infallible>(route::answer(app, request).await) }
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = graceful.watch(connection);
+        spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "connection ended");
+            }
+            drop(slot);
+        });
+    }
+    app.drain();
+    drop(listener);
+    tracing::info!("draining");
+    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+        tracing::warn!("requests were still running when the grace period ended");
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            // Nagle's algorithm with delayed acknowledgements makes a lone stream stall by 40 ms.
+            let _ = stream.set_nodelay(true);
+            Some((stream, slot))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept connections");
+            tokio::time::sleep(BACK_OFF).await;
+            None
+        }
+    }
+}
+
+fn builder(app: &App) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.config.server.header_timeout)
+        .max_buf_size(64 * 1024);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100).max_send_buf_size(64 * 1024);
+    builder
+}
+
+/// The one place that starts a task: a connection, which the graceful shutdown watches.
+#[expect(clippy::disallowed_methods, reason = "GracefulShutdown waits for it")]
+fn spawn(connection: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(connection);
+}

@@ -1,0 +1,224 @@
+//! The turn driver: one upstream answer, pulled through the machine by whoever wants the bytes.
+//!
+//! No task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client that is gone
+//! drops the turn and with it the upstream connection. A non-streamed answer pulls the same road to its end.
+
+mod watch;
+
+use std::time::Duration;
+
+use bridge::{End, Failure, FailureClass, Flow, Machine, Note};
+use bytes::Bytes;
+use futures_util::{FutureExt, Stream};
+use wire::responses::Status;
+use wire::sse::Decoder;
+
+use crate::clock;
+use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, timeout};
+use watch::{Alarm, Watch};
+
+/// One event of an upstream stream may be this large; a whole answer, eight times that.
+const MAX_EVENT: usize = 8 << 20;
+const MAX_ANSWER: usize = 64 << 20;
+
+/// How long the end of an upstream body is waited for, so that its connection can be used again.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// A turn under way.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    machine: Machine,
+    source: Source,
+    body: Option<AnswerBody>,
+    phase: Phase,
+    out: Vec<u8>,
+    received: usize,
+    watch: Watch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Opening,
+    Streaming,
+    /// The terminal event is out.
+    Draining,
+    Over,
+}
+
+/// How the upstream's bytes become chunks.
+#[derive(Debug)]
+enum Source {
+    Sse(Decoder),
+    Json(Vec<u8>),
+    Unknown,
+}
+
+/// What came of waiting for the upstream.
+enum Pulled {
+    Bytes(Bytes),
+    End(End),
+    Silence,
+}
+
+impl Turn {
+    pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines) -> Self {
+        Self {
+            machine,
+            source: match accepted.format {
+                Format::Sse => Source::Sse(Decoder::new(MAX_EVENT)),
+                Format::Json => Source::Json(Vec::new()),
+                Format::Unknown => Source::Unknown,
+            },
+            body: Some(accepted.body),
+            phase: Phase::Opening,
+            out: Vec::new(),
+            received: 0,
+            watch: Watch::new(deadlines),
+        }
+    }
+
+    /// The turn as a body: pulled frame by frame.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+        futures_util::stream::unfold(self, |mut turn| async move {
+            let frame = turn.next_frame().await?;
+            Some((frame, turn))
+        })
+    }
+
+    /// Runs to the end; with a silent machine the bytes are the object.
+    pub(crate) async fn run(mut self) -> Finished {
+        let mut object = Vec::new();
+        while let Some(frame) = self.next_frame().await {
+            object.extend_from_slice(&frame);
+        }
+        Finished { object: object.into(), failure: self.machine.failure().cloned(), notes: self.machine.notes().to_vec() }
+    }
+
+    /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.
+    async fn next_frame(&mut self) -> Option<Bytes> {
+        loop {
+            match self.phase {
+                Phase::Opening => {
+                    self.machine.open(&mut self.out);
+                    self.phase = Phase::Streaming;
+                }
+                Phase::Streaming => match self.pull().await {
+                    Pulled::Bytes(bytes) => self.feed(&bytes),
+                    Pulled::Silence => self.machine.heartbeat(&mut self.out),
+                    Pulled::End(end) => self.finish(end),
+                },
+                Phase::Draining => {
+                    self.drain().await;
+                    self.phase = Phase::Over;
+                }
+                Phase::Over => return None,
+            }
+            if !self.out.is_empty() {
+                self.watch.spoke();
+                return Some(std::mem::take(&mut self.out).into());
+            }
+        }
+    }
+
+    /// Waits for the upstream, or for a deadline.
+    async fn pull(&mut self) -> Pulled {
+        let Some(body) = self.body.as_mut() else { return Pulled::End(End::Eof) };
+        tokio::select! {
+            biased;
+            chunk = body.chunk() => {
+                self.watch.heard();
+                match chunk {
+                    Ok(Some(bytes)) => Pulled::Bytes(bytes),
+                    Ok(None) => Pulled::End(End::Eof),
+                    Err(failure) => Pulled::End(End::Failed(failure)),
+                }
+            }
+            alarm = self.watch.alarm() => match alarm {
+                Alarm::Heartbeat => Pulled::Silence,
+                Alarm::Late(what) => Pulled::End(End::Failed(timeout(what))),
+            },
+        }
+    }
+
+    fn feed(&mut self, bytes: &Bytes) {
+        self.received += bytes.len();
+        if self.received > MAX_ANSWER {
+            let message = format!("The provider's answer is larger than {MAX_ANSWER} bytes.");
+            return self.finish(End::Failed(Failure::new(FailureClass::Protocol, message)));
+        }
+        if matches!(self.source, Source::Unknown) {
+            let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) else { return };
+            self.source = match first {
+                b'{' | b'[' | b'<' => Source::Json(Vec::new()),
+                _ => Source::Sse(Decoder::new(MAX_EVENT)),
+            };
+        }
+        match &mut self.source {
+            Source::Json(buffer) => buffer.extend_from_slice(bytes),
+            Source::Sse(decoder) => {
+                self.out.reserve(bytes.len());
+                decoder.push(bytes);
+                self.events();
+            }
+            Source::Unknown => {}
+        }
+    }
+
+    /// All whole events that the decoder holds.
+    fn events(&mut self) {
+        let Source::Sse(decoder) = &mut self.source else { return };
+        loop {
+            match decoder.next_event() {
+                Ok(Some(event)) => {
+                    if self.machine.chunk(event.data, &mut self.out) == Flow::Over {
+                        return self.finish(End::Done);
+                    }
+                }
+                Ok(None) => return,
+                Err(too_large) => {
+                    return self.finish(End::Failed(Failure::new(FailureClass::Protocol, too_large.to_string())));
+                }
+            }
+        }
+    }
+
+    /// Closes the answer. What the store must keep is committed here, before the terminal event.
+    fn finish(&mut self, end: End) {
+        let end = match (end, &mut self.source) {
+            (End::Eof, Source::Json(buffer)) => {
+                let _ = self.machine.chunk(buffer, &mut self.out);
+                End::Done
+            }
+            (End::Eof, Source::Sse(decoder)) => {
+                let last = decoder.rest().map(|event| self.machine.chunk(event.data, &mut self.out));
+                if last == Some(Flow::Over) { End::Done } else { End::Eof }
+            }
+            (end, _) => end,
+        };
+        let status = self.machine.end(end, &mut self.out);
+        self.machine.terminal(clock::unix_seconds(), false, &mut self.out);
+        self.phase = Phase::Draining;
+        if status == Status::Failed {
+            // What is wrong must be seen at once: the body ends behind the terminal event.
+            self.body = None;
+        }
+    }
+
+    /// Reads the rest of a finished body, so that its connection goes back to the pool.
+    async fn drain(&mut self) {
+        let Some(mut body) = self.body.take() else { return };
+        let end = async { while let Ok(Some(_)) = body.chunk().await {} };
+        let mut end = std::pin::pin!(end);
+        if end.as_mut().now_or_never().is_none() {
+            let _ = tokio::time::timeout(DRAIN, end).await;
+        }
+    }
+}
+
+/// A turn that has run to its end.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) object: Bytes,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) notes: Vec<Note>,
+}

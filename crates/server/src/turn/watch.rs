@@ -1,0 +1,117 @@
+//! Watches a turn's deadlines with one timer: it is compared when it fires, not set anew with every chunk.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+use crate::upstream::Deadlines;
+
+/// Silence after which a client gets a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    timer: Pin<Box<Sleep>>,
+    deadlines: Deadlines,
+    began: Instant,
+    /// When the upstream was last heard; whether it ever was.
+    heard: Instant,
+    silent_so_far: bool,
+    /// When the client was last sent something.
+    spoke: Instant,
+}
+
+/// What the timer found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Alarm {
+    /// The upstream is too late; with what.
+    Late(&'static str),
+    /// The client has heard nothing for long.
+    Heartbeat,
+}
+
+impl Watch {
+    pub(super) fn new(deadlines: Deadlines) -> Self {
+        let now = Instant::now();
+        let first = HEARTBEAT.min(deadlines.first_byte).min(deadlines.total);
+        Self {
+            timer: Box::pin(tokio::time::sleep_until(now + first)),
+            deadlines,
+            began: now,
+            heard: now,
+            silent_so_far: true,
+            spoke: now,
+        }
+    }
+
+    pub(super) fn heard(&mut self) {
+        self.heard = Instant::now();
+        self.silent_so_far = false;
+    }
+
+    pub(super) fn spoke(&mut self) {
+        self.spoke = self.heard.max(self.spoke);
+    }
+
+    /// Waits until something is due. May be dropped and called again at any time.
+    pub(super) async fn alarm(&mut self) -> Alarm {
+        loop {
+            self.timer.as_mut().await;
+            let now = Instant::now();
+            let silence = if self.silent_so_far { self.deadlines.first_byte } else { self.deadlines.idle };
+            let (quiet, whole) = (self.heard + silence, self.began + self.deadlines.total);
+            if now >= quiet {
+                return Alarm::Late("it fell silent");
+            }
+            if now >= whole {
+                return Alarm::Late("the whole answer took too long");
+            }
+            let beat = now >= self.spoke + HEARTBEAT;
+            if beat {
+                self.spoke = now;
+            }
+            self.timer.as_mut().reset((self.spoke + HEARTBEAT).min(quiet).min(whole));
+            if beat {
+                return Alarm::Heartbeat;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> Watch {
+        let seconds = Duration::from_secs;
+        Watch::new(Deadlines { first_byte: seconds(40), idle: seconds(20), total: seconds(100) })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeats_come_while_the_upstream_is_silent_and_then_it_is_late() {
+        let mut watch = watch();
+        let began = Instant::now();
+        assert_eq!(watch.alarm().await, Alarm::Heartbeat);
+        assert_eq!(watch.alarm().await, Alarm::Heartbeat);
+        assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
+        assert_eq!(began.elapsed().as_secs(), 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upstream_that_drips_for_ever_is_late_in_the_end() {
+        let mut watch = watch();
+        let began = Instant::now();
+        let late = loop {
+            tokio::select! {
+                alarm = watch.alarm() => break alarm,
+                () = tokio::time::sleep(Duration::from_secs(10)) => {
+                    watch.heard();
+                    watch.spoke();
+                }
+            }
+        };
+        assert_eq!(late, Alarm::Late("the whole answer took too long"));
+        assert_eq!(began.elapsed().as_secs(), 100);
+    }
+}

@@ -1,0 +1,137 @@
+//! A chat completion or one chunk of it, as far as a translator looks at it.
+//!
+//! One type for both: `message` of the whole is `delta` of a part. Every leaf stays [`Raw`], so an odd value in
+//! one member does not cost the rest, and text passes on without being decoded. Reading allocates nothing.
+
+use serde::Deserialize;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+
+use crate::json::Raw;
+
+/// `chat.completion` or `chat.completion.chunk`.
+#[derive(Debug, Default, Deserialize)]
+pub struct Answer<'a> {
+    /// The first choice; godex never asks for more.
+    #[serde(borrow, default, rename = "choices", deserialize_with = "first")]
+    pub choice: Option<Choice<'a>>,
+    #[serde(borrow, default)]
+    pub usage: Option<Raw<'a>>,
+    /// An error inside a 200 answer.
+    #[serde(borrow, default)]
+    pub error: Option<Raw<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub struct Choice<'a> {
+    #[serde(borrow, default)]
+    pub delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub message: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub finish_reason: Option<Raw<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub struct Delta<'a> {
+    #[serde(borrow, default)]
+    pub content: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub refusal: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub reasoning_content: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub reasoning: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub tool_calls: Option<Raw<'a>>,
+}
+
+/// One entry of `tool_calls`.
+#[derive(Debug, Default, Deserialize)]
+pub struct ToolCallDelta<'a> {
+    #[serde(borrow, default)]
+    pub index: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub id: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub struct FunctionDelta<'a> {
+    #[serde(borrow, default)]
+    pub name: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub arguments: Option<Raw<'a>>,
+}
+
+impl<'a> Answer<'a> {
+    /// Reads one JSON document; some servers wrap their errors in an array of one.
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        let text = text.trim_start();
+        if text.starts_with('[') {
+            let wrapped: Raw<'a> = serde_json::from_str(text)?;
+            return serde_json::from_str(wrapped.elements().next().map_or("", Raw::as_str));
+        }
+        serde_json::from_str(text)
+    }
+}
+
+impl<'a> Choice<'a> {
+    /// What the answer says, whole or in part.
+    pub fn said(&self) -> Option<&Delta<'a>> {
+        self.delta.as_ref().or(self.message.as_ref())
+    }
+}
+
+/// The first element of an array, without a `Vec`; `null` is an empty array.
+fn first<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Choice<'de>>, D::Error> {
+    struct First;
+    impl<'de> Visitor<'de> for First {
+        type Value = Option<Choice<'de>>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an array of choices")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let choice = seq.next_element::<Option<Choice<'de>>>()?.flatten();
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(choice)
+        }
+    }
+    deserializer.deserialize_any(First)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_chunks_are_read() {
+        for (text, content) in [
+            (r#"{"choices":[{"delta":{"content":"a\u00e9"}}]}"#, Some(r#""a\u00e9""#)),
+            (
+                r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}"#,
+                Some(r#""x""#),
+            ),
+            (r#"{"choices":[{"delta":{"content":null,"role":"assistant"}},{"delta":{"content":"no"}}]}"#, None),
+            (r#"{"choices":[],"usage":{"prompt_tokens":1}}"#, None),
+            (r#"{"choices":null}"#, None),
+            (r#"{"choices":[null]}"#, None),
+            (r#"{"object":"x"}"#, None),
+            (r#"[{"error":{"code":400}}]"#, None),
+            (r#"{"choices":[{"delta":null}]}"#, None),
+        ] {
+            let answer = Answer::parse(text).unwrap();
+            let said = answer.choice.as_ref().and_then(Choice::said).and_then(|delta| delta.content);
+            assert_eq!(said.map(Raw::as_str), content, "{text}");
+        }
+        for text in [r#"{"choices":5}"#, r#"{"choices":[{"delta":"x"}]}"#, "[]", "nonsense", "<html>"] {
+            assert!(Answer::parse(text).is_err(), "{text}");
+        }
+    }
+}

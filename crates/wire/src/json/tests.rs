@@ -1,0 +1,77 @@
+use super::*;
+
+#[test]
+fn scanner_sees_what_serde_sees() {
+    for document in [
+        r"{}",
+        r#"{"a":1,"b":[1,2,{"c":"}]\"\\"}],"d":null,"e":{"f":[]}}"#,
+        " { \"a\" : -1.5e3 , \"b\" : \"\\u00e9 \\\\\" , \"c\" : [ ] } ",
+        r#"{"a":[[[]]],"":"","x":true}"#,
+    ] {
+        let raw = Raw::parse(document).unwrap();
+        let expected: serde_json::Map<String, serde_json::Value> = serde_json::from_str(document).unwrap();
+        let seen: serde_json::Map<String, serde_json::Value> = raw
+            .fields()
+            .map(|(key, value)| (key.decode().into_owned(), serde_json::from_str(value.as_str()).unwrap()))
+            .collect();
+        assert_eq!(seen, expected);
+    }
+    let array = Raw::parse(r#"[1, "a,b]", {"x": [1]}, [] , null]"#).unwrap();
+    let elements: Vec<_> = array.elements().map(Raw::as_str).collect();
+    assert_eq!(elements, ["1", "\"a,b]\"", "{\"x\": [1]}", "[]", "null"]);
+}
+
+#[test]
+fn broken_documents_are_refused_with_a_place() {
+    for (document, expected) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        ("{\"a\":1,}", "key must be a string at line 1 column 8"),
+        ("{} x", "trailing characters at line 1 column 4"),
+        ("[\"\u{1}\"]", "control character (\\u0000-\\u001F) found while parsing a string at line 1 column 2"),
+    ] {
+        assert_eq!(Raw::parse(document).unwrap_err().to_string(), expected, "{document:?}");
+    }
+    let deep = "[".repeat(MAX_DEPTH + 1) + &"]".repeat(MAX_DEPTH + 1);
+    assert_eq!(Raw::parse(&deep), Err(NotJson::TooDeep));
+}
+
+#[test]
+fn strings_decode_and_lone_surrogates_do_not_break_them() {
+    for (escaped, expected) in [
+        ("plain", "plain"),
+        (r#"a\n\t\"\\\/b"#, "a\n\t\"\\/b"),
+        (r"\u00e9\ud83d\ude00", "é😀"),
+        (r"\ud83d", "\u{fffd}"),
+        (r"\ude00x", "\u{fffd}x"),
+        (r"\ud83d\n", "\u{fffd}\n"),
+        (r"\ud83d\u0041", "\u{fffd}A"),
+    ] {
+        assert_eq!(unescape(escaped), expected, "{escaped}");
+    }
+}
+
+#[test]
+fn escaping_is_what_serde_json_decodes() {
+    let text = "quote \" back \\ line\n tab\t bell\u{7} nul\0 é 😀 \u{2028}";
+    let mut out = Vec::new();
+    write_text(&mut out, text);
+    assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+}
+
+#[test]
+fn sanitising_holds_back_half_a_pair() {
+    for (escaped, expected, held) in [
+        ("plain", "plain", ""),
+        (r"\ud83d\ude00", r"\ud83d\ude00", ""),
+        (r"a\ud83d", "a", r"\ud83d"),
+        (r"a\uD83Db", r"a\ufffdb", ""),
+        (r"\ude00", r"\ufffd", ""),
+        (r"\\ud83d", r"\\ud83d", ""),
+        (r"\u0041\n\ud83d\ud83d\ude00", r"\u0041\n\ufffd\ud83d\ude00", ""),
+    ] {
+        let mut out = Vec::new();
+        let rest = sanitize_into(&mut out, escaped);
+        assert_eq!((String::from_utf8(out).unwrap().as_str(), rest), (expected, held), "{escaped}");
+    }
+}

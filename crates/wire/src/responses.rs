@@ -1,0 +1,28 @@
+//! The Responses API: what clients send, and what they get.
+
+mod content;
+mod event;
+mod item;
+mod request;
+mod response;
+mod tool;
+
+pub use content::{
+    Content, InputAudio, InputFile, InputImage, InputText, OutputText, Part, ReasoningText, Refusal, Screenshot,
+};
+pub use event::EventKind;
+pub use item::{
+    AdditionalTools, AgentMessage, ApplyPatchCall, ApplyPatchCallOutput, CodeInterpreterCall, Compaction,
+    CompactionTrigger, ComputerCall, ComputerCallOutput, ConfigurationUpdate, CustomToolCall, CustomToolCallOutput,
+    FileSearchCall, FunctionCall, FunctionCallOutput, ImageGenerationCall, InputItem, Item, ItemReference,
+    LocalShellCall, LocalShellCallOutput, McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools, Message,
+    Output, Program, ProgramOutput, Reasoning, ShellCall, ShellCallOutput, ToolSearchCall, ToolSearchOutput,
+    WebSearchCall,
+};
+pub use request::{Conversation, CreateResponse, Input, ReasoningConfig, StreamOptions, TextConfig, TextFormat};
+pub use response::{Echo, ResponseError, Snapshot, Status, Usage};
+pub use tool::{
+    AllowedTools, ApplyPatchTool, CodeInterpreterTool, ComputerTool, CustomTool, FileSearchTool, FunctionTool,
+    ImageGenerationTool, LocalShellTool, McpTool, NamedChoice, NamespaceTool, PlainChoice, ProgrammaticTool, ShellTool,
+    Tool, ToolChoice, ToolChoiceObject, ToolSearchTool, WebSearchTool,
+};

@@ -1,0 +1,71 @@
+//! Content parts of messages, of reasoning and of tool outputs.
+
+use crate::json::{FromRaw, Invalid, Kind, Raw, Text};
+use crate::open::{open_struct, tagged};
+
+/// `content` of a message: a string, or parts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content<'a> {
+    Text(Text<'a>),
+    Parts(Vec<Part<'a>>),
+}
+
+impl<'a> FromRaw<'a> for Content<'a> {
+    fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
+        match raw.kind() {
+            Kind::String => Text::from_raw(raw).map(Self::Text),
+            Kind::Array => Vec::from_raw(raw).map(Self::Parts),
+            _ => Err(Invalid::expected("one of an array of objects or a string", raw)),
+        }
+    }
+}
+
+tagged! {
+    /// One part of a message's content.
+    pub enum Part {
+        InputText(InputText) = "input_text" | "text",
+        InputImage(InputImage) = "input_image",
+        InputFile(InputFile) = "input_file",
+        InputAudio(InputAudio) = "input_audio",
+        OutputText(OutputText) = "output_text",
+        Refusal(Refusal) = "refusal",
+        ReasoningText(ReasoningText) = "reasoning_text" | "summary_text",
+        Screenshot(Screenshot) = "computer_screenshot",
+    }
+    untagged: |_| ""
+}
+
+open_struct! {
+    pub struct InputText { text: Text<'a>, prompt_cache_breakpoint: Raw<'a> }
+}
+
+open_struct! {
+    pub struct InputImage { image_url: Text<'a>, file_id: Text<'a>, detail: Text<'a>, prompt_cache_breakpoint: Raw<'a> }
+}
+
+open_struct! {
+    pub struct InputFile {
+        file_id: Text<'a>, filename: Text<'a>, file_data: Text<'a>, file_url: Text<'a>, detail: Text<'a>,
+        prompt_cache_breakpoint: Raw<'a>,
+    }
+}
+
+open_struct! {
+    pub struct InputAudio { input_audio: Raw<'a> }
+}
+
+open_struct! {
+    pub struct OutputText { text: Text<'a>, annotations: Raw<'a>, logprobs: Raw<'a> }
+}
+
+open_struct! {
+    pub struct Refusal { refusal: Text<'a> }
+}
+
+open_struct! {
+    pub struct ReasoningText { text: Text<'a> }
+}
+
+open_struct! {
+    pub struct Screenshot { image_url: Text<'a>, file_id: Text<'a>, detail: Text<'a> }
+}
