@@ -24,12 +24,12 @@ WEATHER = {
 }
 
 
-def ask(client, text, **more):
-    return client.responses.create(model="demo", input=text, **more)
+def ask(client, prompt, **more):
+    return client.responses.create(model="demo", input=prompt, **more)
 
 
-def events_of(client, text, **more):
-    with client.responses.create(model="demo", input=text, stream=True, **more) as stream:
+def events_of(client, prompt, **more):
+    with client.responses.create(model="demo", input=prompt, stream=True, **more) as stream:
         return list(stream)
 
 
