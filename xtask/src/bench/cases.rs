@@ -140,17 +140,26 @@ fn median(rounds: &[Measured], key: &str) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Memory per stream that is open and silent.
+/// Memory per stream that is open and silent: what the thousand add to a process that holds some already, so
+/// that the first use of pools and threads is not counted.
 fn held(servers: &Servers) -> Result<Row> {
     let values = each(servers, |target| {
+        let (some, _) = hold(target, HELD / 5)?;
         let before = target.rss()?;
-        let mut tool = tool();
-        tool.args(["load", &target.url, "--model", "hold", "--hold", "--connections", &HELD.to_string()]);
-        let mut load = Running::start(tool.stdin(Stdio::piped()))?;
-        let held: f64 = load.line_after("held=")?.parse()?;
+        let (more, count) = hold(target, HELD)?;
         let after = target.rss()?;
-        load.finish()?;
-        Ok((after - before).max(0.0) / held)
+        more.finish()?;
+        some.finish()?;
+        Ok((after - before).max(0.0) / count)
     })?;
     Ok(Row { label: format!("RSS per held stream (×{HELD})"), unit: "KiB", values })
+}
+
+/// Opens this many streams; they stay open until the returned process is finished.
+fn hold(target: &Target, streams: usize) -> Result<(Running, f64)> {
+    let mut tool = tool();
+    tool.args(["load", &target.url, "--model", "hold", "--hold", "--connections", &streams.to_string()]);
+    let mut load = Running::start(tool.stdin(Stdio::piped()))?;
+    let held = load.line_after("held=")?.parse()?;
+    Ok((load, held))
 }
