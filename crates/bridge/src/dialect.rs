@@ -23,6 +23,10 @@ macro_rules! vocabulary {
     };
 }
 
+mod request;
+
+pub use request::{DeveloperRole, JsonSchema, LimitField, Parameter, StreamUsage};
+
 /// How one upstream model wants its chat requests and how its answers read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
@@ -54,65 +58,5 @@ impl Default for Dialect {
 impl Dialect {
     pub fn drops(&self, parameter: Parameter) -> bool {
         self.drop.contains(&parameter)
-    }
-}
-
-vocabulary! {
-    /// The name of the output limit in the chat request.
-    pub enum LimitField {
-        MaxTokens = "max_tokens",
-        MaxCompletionTokens = "max_completion_tokens",
-    }
-}
-
-vocabulary! {
-    /// What a `developer` message becomes.
-    pub enum DeveloperRole {
-        Developer = "developer",
-        System = "system",
-        User = "user",
-    }
-}
-
-vocabulary! {
-    /// Whether usage of a stream has to be asked for.
-    pub enum StreamUsage {
-        /// Send `stream_options: {include_usage: true}`.
-        Request = "request",
-        /// The far side refuses `stream_options`, or sends usage unasked.
-        Omit = "omit",
-    }
-}
-
-vocabulary! {
-    /// The best way to get an answer in a given JSON schema.
-    pub enum JsonSchema {
-        /// `response_format: {type: json_schema}` is honoured.
-        Native = "native",
-        /// Only `json_object`: the schema goes into an instruction.
-        JsonObject = "json_object",
-        /// Neither: instruction only.
-        Prompt = "prompt",
-    }
-}
-
-vocabulary! {
-    /// Chat parameters that a spec may drop.
-    pub enum Parameter {
-        Temperature = "temperature",
-        TopP = "top_p",
-        PresencePenalty = "presence_penalty",
-        FrequencyPenalty = "frequency_penalty",
-        TopLogprobs = "top_logprobs",
-        MaxOutputTokens = "max_output_tokens",
-        ParallelToolCalls = "parallel_tool_calls",
-        ToolChoice = "tool_choice",
-        ReasoningEffort = "reasoning_effort",
-        Verbosity = "verbosity",
-        ServiceTier = "service_tier",
-        Metadata = "metadata",
-        SafetyIdentifier = "safety_identifier",
-        PromptCacheKey = "prompt_cache_key",
-        User = "user",
     }
 }

@@ -8,9 +8,13 @@ mod failure;
 mod machine;
 mod note;
 mod plan;
+mod reading;
+mod seal;
 
 pub use dialect::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
 pub use failure::{Failure, FailureClass};
 pub use machine::{End, Flow, Framing, Machine};
 pub use note::{Action, Note};
-pub use plan::{Plan, Reading, Target, plan};
+pub use plan::{Plan, Policy, Target, plan};
+pub use reading::{OfferedTool, OutputContract, Reading, ToolKind};
+pub use seal::{Seal, Thought, Unsealed};

@@ -25,7 +25,7 @@ use wire::responses::{EventKind, ResponseError, Snapshot, Status, Usage};
 
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
-use crate::plan::Reading;
+use crate::reading::Reading;
 use calls::Calls;
 use emit::Emitter;
 use finish::{Finish, Verdict};

@@ -15,13 +15,27 @@ use wire::responses::{CreateResponse, InputItem};
 
 use crate::dialect::{Dialect, StreamUsage};
 use crate::note::{Action, Note};
+use crate::reading::Reading;
+use crate::seal::Seal;
 
-/// The far side of one turn.
+/// The far side of one turn, and how forgiving we are on the way there.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The model's name there.
     pub model: &'a str,
     pub dialect: &'a Dialect,
+    pub policy: Policy,
+    /// Opens what we sealed in earlier turns.
+    pub seal: &'a dyn Seal,
+}
+
+/// The operator's choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// What would be ignored is refused instead.
+    pub strict: bool,
+    /// An output that answers no known call becomes a message instead of a 400.
+    pub repair_history: bool,
 }
 
 /// What to send, and how to read what comes back.
@@ -31,15 +45,6 @@ pub struct Plan {
     pub body: Vec<u8>,
     pub reading: Reading,
     pub notes: Vec<Note>,
-}
-
-/// What the machine must know about the request.
-#[derive(Debug, Clone)]
-pub struct Reading {
-    /// `Echo::tail`: what each snapshot repeats of the request.
-    pub echo: Vec<u8>,
-    /// Whether the response is meant to be stored.
-    pub store: bool,
 }
 
 /// Plans one turn. `past` is the history that the session holds, oldest first.
@@ -58,7 +63,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target
     tools::plan(request, target.dialect, &mut body, &mut notes)?;
     format::plan(request, target.dialect, &mut body, &mut notes);
     ignored(request, &mut notes);
-    let reading = Reading { echo: echo::tail(request)?, store: request.store.unwrap_or(true) };
+    let reading = Reading { echo: echo::tail(request)?, store: request.store.unwrap_or(true), ..Reading::default() };
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
     Ok(Plan { body: body.write(capacity), reading, notes })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bridge::Dialect;
+use bridge::{Dialect, Policy};
 use providers::Wire;
 use store::Store;
 
@@ -53,6 +53,12 @@ impl App {
         }
     }
 
+    /// How forgiving the operator wants us to be.
+    pub(crate) fn policy(&self) -> Policy {
+        let compat = self.config.compat;
+        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or(false) }
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -65,7 +71,7 @@ impl App {
 impl Provider {
     fn new(config: &ProviderConfig) -> Result<Self, StartError> {
         let upstream = match config.provider.wire {
-            Wire::Chat => Upstream::Http(HttpTarget::new(config)?),
+            Wire::Chat => Upstream::Http(Box::new(HttpTarget::new(config)?)),
             Wire::Demo => Upstream::Demo,
         };
         let timeouts = config.timeouts;

@@ -72,7 +72,7 @@ fn broken(encoding: &str) -> ApiError {
 type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// An answer's body: whole, or pulled by hyper frame by frame.
-pub struct Body(Kind);
+pub(crate) struct Body(Kind);
 
 enum Kind {
     Full(Option<Bytes>),
@@ -115,9 +115,7 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> http_body::SizeHint {
         match &self.0 {
-            Kind::Full(bytes) => {
-                http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
-            }
+            Kind::Full(bytes) => http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Kind::Stream(_) => http_body::SizeHint::default(),
         }
     }

@@ -9,17 +9,18 @@ use crate::body::Body;
 
 /// An answer that is an error: `{"error": {message, type, param, code}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiError {
-    pub status: StatusCode,
-    pub kind: &'static str,
-    pub code: String,
-    pub param: Option<String>,
-    pub message: String,
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) kind: &'static str,
+    /// OpenAI's code, where it has one that is not the domain code.
+    pub(crate) code: Option<Box<str>>,
+    pub(crate) param: Option<Box<str>>,
+    pub(crate) message: Box<str>,
     /// The domain code, for the `x-godex-error` header and the log.
-    pub domain: &'static str,
-    pub retry_after: Option<u32>,
+    pub(crate) domain: &'static str,
+    pub(crate) retry_after: Option<u32>,
     /// `Allow`, with 405.
-    pub allow: Option<&'static str>,
+    pub(crate) allow: Option<&'static str>,
 }
 
 impl ApiError {
@@ -28,78 +29,78 @@ impl ApiError {
         Self {
             status,
             kind,
-            code: domain.to_owned(),
+            code: None,
             param: None,
-            message: message.into(),
+            message: message.into().into(),
             domain,
             retry_after: None,
             allow: None,
         }
     }
 
-    pub fn bad_request(domain: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(domain: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, domain, message)
     }
 
     #[must_use]
-    pub fn with_param(mut self, param: impl Into<String>) -> Self {
-        self.param = Some(param.into());
+    pub(crate) fn with_param(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into().into());
         self
     }
 
-    pub fn invalid(invalid: &Invalid) -> Self {
-        let param = (!invalid.path.is_empty()).then(|| invalid.path.clone());
+    pub(crate) fn invalid(invalid: &Invalid) -> Self {
+        let param = (!invalid.path.is_empty()).then(|| invalid.path.as_str().into());
         Self { param, ..Self::new(StatusCode::BAD_REQUEST, invalid.code(), invalid.to_string()) }
     }
 
-    pub fn not_found(method: &http::Method, path: &str) -> Self {
+    pub(crate) fn not_found(method: &http::Method, path: &str) -> Self {
         let path: String = path.chars().take(256).collect();
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("Invalid URL ({method} {path})"))
     }
 
     /// A stored thing that is not there.
-    pub fn not_found_object(domain: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn not_found_object(domain: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, domain, message)
     }
 
-    pub fn method_not_allowed(method: &http::Method, allow: &'static str) -> Self {
+    pub(crate) fn method_not_allowed(method: &http::Method, allow: &'static str) -> Self {
         let message = format!("Not allowed to {method} here. Allowed: {allow}.");
         let error = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_supported", message);
         Self { allow: Some(allow), ..error }
     }
 
-    pub fn model_not_found(model: &str, hint: &str) -> Self {
+    pub(crate) fn model_not_found(model: &str, hint: &str) -> Self {
         let model: String = model.chars().take(128).collect();
         let message = format!("The requested model '{model}' does not exist.{hint}");
         Self::new(StatusCode::NOT_FOUND, "model_not_found", message).with_param("model")
     }
 
-    pub fn too_large(limit: usize) -> Self {
+    pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("The request body is larger than the {limit} bytes that are accepted.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
     }
 
-    pub fn unsupported_content_type(found: &str) -> Self {
+    pub(crate) fn unsupported_content_type(found: &str) -> Self {
         let message = format!("Unsupported content type: '{found}'. This API takes 'application/json'.");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_type", message)
     }
 
-    pub fn request_timeout() -> Self {
+    pub(crate) fn request_timeout() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request body did not arrive in time.")
     }
 
-    pub fn upgrade_required() -> Self {
+    pub(crate) fn upgrade_required() -> Self {
         let message = "WebSocket is not served here yet; use POST with stream: true.";
         Self::new(StatusCode::UPGRADE_REQUIRED, "websocket_not_supported", message)
     }
 
-    pub fn unavailable(domain: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(domain: &'static str, message: impl Into<String>) -> Self {
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, domain, message) }
     }
 
     /// An upstream's failure, before anything was sent: the class is kept, the operator's faults are not the
     /// client's.
-    pub fn upstream(failure: &Failure) -> Self {
+    pub(crate) fn upstream(failure: &Failure) -> Self {
         use FailureClass as Class;
         let status = match failure.class {
             Class::InvalidRequest | Class::ContentPolicy | Class::ContextOverflow => StatusCode::BAD_REQUEST,
@@ -107,22 +108,19 @@ impl ApiError {
             Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
             Class::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            Class::Auth
-            | Class::Server
-            | Class::Unreachable
-            | Class::Truncated
-            | Class::Protocol
-            | Class::Empty => StatusCode::BAD_GATEWAY,
+            Class::Auth | Class::Server | Class::Unreachable | Class::Truncated | Class::Protocol | Class::Empty => {
+                StatusCode::BAD_GATEWAY
+            }
         };
         let code = match failure.class {
-            Class::InvalidRequest => failure.upstream_code.clone().unwrap_or_else(|| failure.class.code().to_owned()),
-            Class::RateLimit => "rate_limit_exceeded".to_owned(),
-            Class::Quota => "insufficient_quota".to_owned(),
-            class => class.code().to_owned(),
+            Class::InvalidRequest => failure.upstream_code.as_deref().map(Into::into),
+            Class::RateLimit => Some("rate_limit_exceeded".into()),
+            Class::Quota => Some("insufficient_quota".into()),
+            _ => None,
         };
         let param = match failure.class {
-            Class::ContextOverflow => Some("input".to_owned()),
-            Class::ModelNotFound => Some("model".to_owned()),
+            Class::ContextOverflow => Some("input".into()),
+            Class::ModelNotFound => Some("model".into()),
             _ => None,
         };
         // Codex gives up at once on a 429 that does not say when to come back.
@@ -131,13 +129,22 @@ impl ApiError {
             _ => failure.retry_after,
         };
         let message = match failure.class {
-            Class::Auth => format!("The provider refused the configured credentials: {}", failure.message),
-            _ => failure.message.clone(),
+            Class::Auth => format!("The provider refused the configured credentials: {}", failure.message).into(),
+            _ => failure.message.as_str().into(),
         };
-        Self { status, kind: failure.class.kind(), code, param, message, domain: failure.class.code(), retry_after, allow: None }
+        Self {
+            status,
+            kind: failure.class.kind(),
+            code,
+            param,
+            message,
+            domain: failure.class.code(),
+            retry_after,
+            allow: None,
+        }
     }
 
-    pub fn response(&self) -> Response<Body> {
+    pub(crate) fn response(&self) -> Response<Body> {
         let mut body = Vec::with_capacity(256);
         let mut outer = ObjectWriter::new(&mut body);
         let mut error = ObjectWriter::new(outer.key("error"));
@@ -146,7 +153,7 @@ impl ApiError {
             Some(param) => error.text("param", param),
             None => error.null("param"),
         };
-        error.text("code", &self.code);
+        error.text("code", self.code.as_deref().unwrap_or(self.domain));
         error.end();
         outer.end();
         let mut response = Response::new(Body::full(Bytes::from(body)));

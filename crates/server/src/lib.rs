@@ -24,7 +24,7 @@ use config::Config;
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Bind { address: String, source: std::io::Error },
     #[error("provider {name}: {message}")]
     Provider { name: String, message: String },

@@ -91,7 +91,11 @@ impl Turn {
         while let Some(frame) = self.next_frame().await {
             object.extend_from_slice(&frame);
         }
-        Finished { object: object.into(), failure: self.machine.failure().cloned(), notes: self.machine.notes().to_vec() }
+        Finished {
+            object: object.into(),
+            failure: self.machine.failure().cloned(),
+            notes: self.machine.notes().to_vec(),
+        }
     }
 
     /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.

@@ -15,7 +15,7 @@ use demo::Player;
 /// Where a provider's requests go.
 #[derive(Debug)]
 pub(crate) enum Upstream {
-    Http(HttpTarget),
+    Http(Box<HttpTarget>),
     /// The offline model inside this binary.
     Demo,
 }

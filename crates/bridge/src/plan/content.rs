@@ -20,7 +20,7 @@ pub(super) fn output<'a>(output: &Output<'a>, path: &str, notes: &mut Vec<Note>)
         Output::Json(raw) => chat::Content::Text(vec![chat::Str::Ours(raw.as_str().into())]),
         Output::Parts(parts) => match from_parts(parts, path, notes) {
             chat::Content::Parts(parts) => chat::Content::Text(texts_of(parts, path, notes)),
-            text => text,
+            text @ chat::Content::Text(_) => text,
         },
     }
 }

@@ -1,6 +1,6 @@
 //! What the response says back about its request.
 
-use wire::json::{Invalid, Kept, ObjectWriter, Text, write_text};
+use wire::json::{Invalid, Kept, ObjectWriter, Text};
 use wire::responses::{CreateResponse, Echo, FunctionTool, TextFormat, Tool, ToolChoice};
 
 pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Vec<u8>, Invalid> {
@@ -87,13 +87,7 @@ fn text(request: &CreateResponse<'_>) -> Vec<u8> {
     }
     format.end();
     let verbosity = config.and_then(|config| config.verbosity).or(request.verbosity);
-    match verbosity {
-        Some(verbosity) => object.raw("verbosity", verbosity.raw()),
-        None => {
-            write_text(object.key("verbosity"), "medium");
-            &mut object
-        }
-    };
+    object.json("verbosity", verbosity.map_or("\"medium\"", |text| text.raw().as_str()).as_bytes());
     object.end();
     out
 }

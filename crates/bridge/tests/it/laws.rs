@@ -65,8 +65,9 @@ proptest! {
         given in prop::collection::vec(chunk(), 0..8),
         cuts in prop::collection::vec(0_usize..4000, 0..12),
     ) {
-        let body: String = given.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-        let body = body.as_bytes();
+        let framed: Vec<String> = given.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+        let framed = framed.concat();
+        let body = framed.as_bytes();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(body.len())).collect();
         cuts.extend([0, body.len()]);
         cuts.sort_unstable();

@@ -1,9 +1,15 @@
 //! The laws of the kernel: any chunks give a lawful stream, any split gives the same bytes, streamed and not
 //! streamed agree, recorded exchanges keep their text and usage.
 
+#[cfg(test)]
 mod allocations;
+#[cfg(test)]
 mod endings;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
 mod recordings;
+#[cfg(test)]
 mod run;
+#[cfg(test)]
 mod schemas;

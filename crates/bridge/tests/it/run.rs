@@ -1,26 +1,30 @@
 //! Runs an upstream answer through plan and machine, as the server does.
 
-use bridge::{Dialect, End, Flow, Framing, Machine, Reading, Target};
+use bridge::{Dialect, End, Flow, Framing, Machine, Policy, Reading, Target, Unsealed};
 use serde_json::Value;
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
 use wire::sse::Decoder;
 
-pub const REQUEST: &str = r#"{"model":"m","input":"Hello"}"#;
+pub(crate) const REQUEST: &str = r#"{"model":"m","input":"Hello"}"#;
 
-pub fn reading(request: &str) -> Reading {
+pub(crate) fn reading(request: &str) -> Reading {
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap()).unwrap();
     let dialect = Dialect::default();
-    bridge::plan(&request, &[], Target { model: "m", dialect: &dialect }).unwrap().reading
+    bridge::plan(&request, &[], target(&dialect)).unwrap().reading
 }
 
-pub fn machine(framing: Framing) -> Machine {
+fn target(dialect: &Dialect) -> Target<'_> {
+    Target { model: "m", dialect, policy: Policy::default(), seal: &Unsealed }
+}
+
+pub(crate) fn machine(framing: Framing) -> Machine {
     Machine::new(reading(REQUEST), Ids::new([7; 24]), 1_700_000_000, framing)
 }
 
 /// Chunks (the `data` of each event) through a machine; `end` unless the chunks say `[DONE]` first.
-pub fn chunks<T: AsRef<[u8]>>(framing: Framing, chunks: &[T], end: End) -> Vec<u8> {
+pub(crate) fn chunks<T: AsRef<[u8]>>(framing: Framing, chunks: &[T], end: End) -> Vec<u8> {
     let mut machine = machine(framing);
     let mut out = Vec::new();
     machine.open(&mut out);
@@ -31,7 +35,7 @@ pub fn chunks<T: AsRef<[u8]>>(framing: Framing, chunks: &[T], end: End) -> Vec<u
 }
 
 /// SSE bytes in pieces through decoder and machine.
-pub fn bytes(pieces: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn bytes(pieces: &[&[u8]]) -> Vec<u8> {
     let mut decoder = Decoder::new(1 << 20);
     let mut machine = machine(Framing::Sse);
     let mut out = Vec::new();
@@ -52,14 +56,14 @@ pub fn bytes(pieces: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The whole completion that a list of chunks amounts to, for the comparison of the two roads.
-pub fn object(bytes: &[u8]) -> Value {
+pub(crate) fn object(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
-pub fn delta(delta: &Value) -> String {
+pub(crate) fn delta(delta: &Value) -> String {
     serde_json::json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
 }
 
-pub fn finish(reason: &str) -> String {
+pub(crate) fn finish(reason: &str) -> String {
     serde_json::json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
 }

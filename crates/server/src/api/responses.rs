@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use bridge::{End, Failure, FailureClass, Framing, Machine, Note, Target};
+use bridge::{End, Failure, FailureClass, Framing, Machine, Note, Target, Unsealed};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -59,7 +59,8 @@ fn open<'a>(app: &'a App, bytes: &Bytes, ids: Ids) -> Result<Opened<'a>, ApiErro
     }
     let resolved = app.resolve(&model);
     let (provider, model) = resolved.map_err(|error| ApiError::model_not_found(&model, &hint(&error)))?;
-    let mut plan = bridge::plan(&request, &[], Target { model: &model, dialect: &provider.dialect })?;
+    let target = Target { model: &model, dialect: &provider.dialect, policy: app.policy(), seal: &Unsealed };
+    let mut plan = bridge::plan(&request, &[], target)?;
     // Nothing is stored yet, and the response says so.
     plan.reading.store = false;
     let stream = request.stream.unwrap_or(false);

@@ -1,5 +1,7 @@
 //! From the `model` of a request to a provider and its model, and the list of models.
 
+use providers::Wire;
+
 use super::{Config, ProviderConfig};
 
 /// A model of a provider, written `provider/model`.
@@ -55,7 +57,12 @@ impl Config {
         let alias = |wanted: &str| self.aliases.iter().find(|(alias, _)| alias == wanted).map(|(_, target)| target);
         let target = if name.contains('/') {
             ModelRef::parse(name)
-        } else if let Some(target) = alias(name).or_else(|| alias("*")).filter(|_| !name.is_empty()) {
+        } else if let Some(target) = alias(name).filter(|_| !name.is_empty()) {
+            Some(target.clone())
+        } else if self.is_offline(name) {
+            // Documentation says `"model": "demo"`: that works whatever else is configured.
+            Some(ModelRef { provider: name.to_owned(), model: name.to_owned() })
+        } else if let Some(target) = alias("*").filter(|_| !name.is_empty()) {
             Some(target.clone())
         } else {
             ModelRef::parse(&format!("{}/{name}", self.default_provider))
@@ -69,6 +76,11 @@ impl Config {
                 configured: self.providers.iter().map(|provider| provider.name.clone()).collect(),
             }),
         }
+    }
+
+    /// Whether a provider of that name is the model inside this binary.
+    fn is_offline(&self, name: &str) -> bool {
+        self.provider(name).is_some_and(|provider| provider.provider.wire == Wire::Demo)
     }
 
     /// The aliases, then every provider's models under the shortest name that leads to them.

@@ -31,8 +31,9 @@ impl std::fmt::Debug for HttpTarget {
 
 impl HttpTarget {
     pub(crate) fn new(config: &ProviderConfig) -> Result<Self, StartError> {
-        let problem = |what: &str, error: &dyn std::fmt::Display| {
-            StartError::Provider { name: config.name.clone(), message: format!("{what}: {error}") }
+        let problem = |what: &str, error: &dyn std::fmt::Display| StartError::Provider {
+            name: config.name.clone(),
+            message: format!("{what}: {error}"),
         };
         let url = format!("{}/chat/completions", config.base_url.trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|error| problem("base_url", &error))?;
@@ -106,7 +107,8 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, Box<dyn std::error::Err
             Auth::ApiKeyHeader => (HeaderName::from_static("api-key"), key.expose().to_owned()),
             Auth::None => return Ok(with_extra(headers, config)?),
         };
-        let mut value = HeaderValue::try_from(text).map_err(|_| "the API key has characters that no header may carry")?;
+        let mut value =
+            HeaderValue::try_from(text).map_err(|_| "the API key has characters that no header may carry")?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
 /// The longest wait that is passed on: clients give up retrying beyond two minutes, or hang.
-const MAX_WAIT: u64 = 120;
+const MAX_WAIT: f64 = 120.0;
 
 /// The request could not be sent, or no answer began.
 pub(super) fn connect(error: &reqwest::Error) -> Failure {
@@ -46,7 +46,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<u32> {
         }
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1..=120 right here")]
-    Some(seconds.clamp(1.0, MAX_WAIT as f64) as u32)
+    Some(seconds.clamp(1.0, MAX_WAIT) as u32)
 }
 
 #[cfg(test)]

@@ -1,0 +1,55 @@
+//! What the answer's reader must know about the request: plan writes it, the machine reads it, nobody else.
+
+/// How to read the answer to one request.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// `Echo::tail`: what each snapshot repeats of the request.
+    pub echo: Vec<u8>,
+    /// Whether the response is meant to be stored.
+    pub store: bool,
+    /// The tools that were offered, under the names that the provider knows them by.
+    pub tools: Vec<OfferedTool>,
+    /// The client asked for `reasoning.summary`: reasoning also goes out as a summary.
+    pub reasoning_summary: bool,
+    /// Token probabilities were asked for.
+    pub logprobs: bool,
+    /// What the text of the answer must be.
+    pub output: OutputContract,
+}
+
+/// A tool as the provider sees it, and what the client declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedTool {
+    /// The function's name in the chat request; unique in it.
+    pub provider_name: String,
+    pub kind: ToolKind,
+    /// As the client declared it.
+    pub name: String,
+    pub namespace: Option<String>,
+}
+
+/// The kind of tool that the client declared: a call comes back as that kind's item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolKind {
+    Function,
+    Custom,
+    Shell,
+    LocalShell,
+    ApplyPatch,
+    ToolSearch,
+}
+
+/// What was promised about the text of the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum OutputContract {
+    #[default]
+    Text,
+    JsonObject,
+    JsonSchema {
+        name: String,
+        /// The schema as the client wrote it.
+        schema: String,
+        /// Whether the provider enforces it itself.
+        native: bool,
+    },
+}

@@ -1,0 +1,76 @@
+//! Reasoning that leaves as `encrypted_content` and comes back: what is inside, and who seals it.
+//!
+//! The kernel knows what is sealed, not how: keys, tenants and nonces are the server's.
+
+use wire::json::{ObjectWriter, Raw};
+
+/// Seals and opens text for one tenant. What others sealed, or what was tampered with, does not open.
+pub trait Seal: std::fmt::Debug + Send + Sync {
+    fn seal(&self, plain: &[u8]) -> String;
+    fn open(&self, sealed: &str) -> Option<Vec<u8>>;
+}
+
+/// What an upstream thought, as it must be given back to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thought {
+    /// Who thought it: the dialect's family. Replayed to the same family only.
+    pub family: String,
+    pub text: String,
+    /// What came with it and must return untouched: signatures, details; JSON.
+    pub bag: Option<String>,
+}
+
+impl Thought {
+    /// The plain text of a seal. Versioned: an older reader leaves a newer one alone.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.text.len() + 64);
+        let mut object = ObjectWriter::new(&mut out);
+        object.int("v", 1).text("family", &self.family).text("text", &self.text);
+        if let Some(bag) = &self.bag {
+            object.json("bag", bag.as_bytes());
+        }
+        object.end();
+        out
+    }
+
+    pub fn decode(plain: &[u8]) -> Option<Self> {
+        let raw = Raw::parse(str::from_utf8(plain).ok()?).ok()?;
+        if raw.get("v")?.as_str() != "1" {
+            return None;
+        }
+        let string = |name: &str| Some(raw.get(name)?.text()?.decode().into_owned());
+        Some(Self {
+            family: string("family")?,
+            text: string("text")?,
+            bag: raw.get("bag").map(|bag| bag.as_str().to_owned()),
+        })
+    }
+}
+
+/// No seal at all: for tests, and where there is no key. Nothing opens.
+#[derive(Debug, Clone, Copy)]
+pub struct Unsealed;
+
+impl Seal for Unsealed {
+    fn seal(&self, _: &[u8]) -> String {
+        String::new()
+    }
+
+    fn open(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thoughts_survive_and_strangers_do_not() {
+        let thought = Thought { family: "f".into(), text: "hm \"so\"\n".into(), bag: Some(r#"[{"sig":"x"}]"#.into()) };
+        assert_eq!(Thought::decode(&thought.encode()), Some(thought));
+        for stranger in ["", "{}", r#"{"v":2,"family":"f","text":"t"}"#, "nonsense"] {
+            assert_eq!(Thought::decode(stranger.as_bytes()), None, "{stranger}");
+        }
+    }
+}
