@@ -8,7 +8,7 @@ mod programs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use crate::process;
@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// Also the documentation's examples and, where cargo-deny is installed, licences and sources.
     #[arg(long)]
     full: bool,
+    /// Only this step (and none of what it may need).
+    #[arg(long, value_name = "STEP")]
+    only: Option<String>,
 }
 
 struct Step {
@@ -41,7 +44,9 @@ const FULL: &[Step] = &[
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let steps = STEPS.iter().chain(if arguments.full { FULL } else { &[] });
+    let wanted = |step: &&Step| arguments.only.as_deref().is_none_or(|only| only == step.name);
+    let steps: Vec<&Step> = STEPS.iter().chain(if arguments.full { FULL } else { &[] }).filter(wanted).collect();
+    ensure!(!steps.is_empty(), "no such step");
     let (mut taken, mut failure) = (Vec::new(), None);
     for step in steps {
         println!("── {}", step.name);
@@ -77,9 +82,9 @@ fn docs() -> Result<()> {
 
 fn tests() -> Result<()> {
     if works(cargo().args(["nextest", "--version"])) {
-        process::run(cargo().args(["nextest", "run", "--workspace", "--locked"]))
+        process::run(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]))
     } else {
-        process::run(cargo().args(["test", "--workspace", "--locked", "--lib", "--bins", "--tests"]))
+        process::run(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"]))
     }
 }
 
