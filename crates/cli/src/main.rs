@@ -14,6 +14,7 @@ use clap::Parser;
 
 use args::{Args, Command};
 
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

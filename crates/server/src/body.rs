@@ -27,7 +27,8 @@ pub(crate) async fn read(headers: &HeaderMap, mut incoming: Incoming, limit: usi
     if declared.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large(limit));
     }
-    let mut body = Vec::with_capacity(declared.unwrap_or(8 * 1024).min(1 << 20));
+    // A length that is not kept to costs address space, not memory.
+    let mut body = Vec::with_capacity(declared.unwrap_or(8 * 1024));
     loop {
         let frame = tokio::time::timeout(BODY_IDLE, incoming.frame()).await.map_err(|_| ApiError::request_timeout())?;
         let Some(frame) = frame else { break };

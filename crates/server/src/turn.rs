@@ -21,6 +21,9 @@ use watch::{Alarm, Watch};
 const MAX_EVENT: usize = 8 << 20;
 const MAX_ANSWER: usize = 64 << 20;
 
+/// What came in one go is sent on in frames of about this size.
+const FRAME: usize = 16 << 10;
+
 /// How long the end of an upstream body is waited for, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(50);
 
@@ -58,6 +61,16 @@ enum Pulled {
     Bytes(Bytes),
     End(End),
     Silence,
+}
+
+impl From<Result<Option<Bytes>, Failure>> for Pulled {
+    fn from(chunk: Result<Option<Bytes>, Failure>) -> Self {
+        match chunk {
+            Ok(Some(bytes)) => Self::Bytes(bytes),
+            Ok(None) => Self::End(End::Eof),
+            Err(failure) => Self::End(End::Failed(failure)),
+        }
+    }
 }
 
 impl Turn {
@@ -107,7 +120,10 @@ impl Turn {
                     self.phase = Phase::Streaming;
                 }
                 Phase::Streaming => match self.pull().await {
-                    Pulled::Bytes(bytes) => self.feed(&bytes),
+                    Pulled::Bytes(bytes) => {
+                        self.feed(&bytes);
+                        self.gather().await;
+                    }
                     Pulled::Silence => self.machine.heartbeat(&mut self.out),
                     Pulled::End(end) => self.finish(end),
                 },
@@ -131,16 +147,28 @@ impl Turn {
             biased;
             chunk = body.chunk() => {
                 self.watch.heard();
-                match chunk {
-                    Ok(Some(bytes)) => Pulled::Bytes(bytes),
-                    Ok(None) => Pulled::End(End::Eof),
-                    Err(failure) => Pulled::End(End::Failed(failure)),
-                }
+                chunk.into()
             }
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => Pulled::Silence,
                 Alarm::Late(what) => Pulled::End(End::Failed(timeout(what))),
             },
+        }
+    }
+
+    /// Takes what more is there already: the HTTP client hands out one chunk at a time, and a write to our client
+    /// for each of them costs more than all else together.
+    async fn gather(&mut self) {
+        while self.phase == Phase::Streaming && self.out.len() < FRAME {
+            // Lets the connection's task bring the next chunk, if it has one.
+            tokio::task::yield_now().await;
+            let Some(body) = self.body.as_mut() else { return };
+            let Some(chunk) = body.chunk().now_or_never() else { return };
+            match chunk.into() {
+                Pulled::Bytes(bytes) => self.feed(&bytes),
+                Pulled::End(end) => self.finish(end),
+                Pulled::Silence => {}
+            }
         }
     }
 
