@@ -33,7 +33,7 @@ async fn bodies_that_are_no_request() {
         (
             "a number out of range",
             b"{\"model\":\"m\",\"input\":\"x\",\"temperature\":1e999}",
-            "invalid_type",
+            "decimal_above_max_value",
             Some("temperature"),
         ),
         ("an array", b"[]", "invalid_type", Some("body")),

@@ -62,9 +62,13 @@ async fn gone(script: &Script, streamed: bool, seen: Option<&str>, leave: Leave)
     assert_eq!(rig.upstream.fate(0), Some(Fate::Open));
     let stream = socket.into_inner();
     let kept = match leave {
-        Leave::Close => None,
+        Leave::Close => {
+            drop(stream);
+            None
+        }
         Leave::Reset => {
             stream.set_zero_linger().unwrap();
+            drop(stream);
             None
         }
         Leave::HalfClose => {

@@ -103,7 +103,7 @@ async fn a_limited_client_is_told_when_to_come_back() {
     for (status, header, expected) in [
         (429, Some("7"), Some("7")),
         (429, Some("0.2"), Some("1")),
-        (429, Some("Fri, 31 Dec 2099 23:59:59 GMT"), Some("120")),
+        (429, Some("Thu, 31 Dec 2099 23:59:59 GMT"), Some("120")),
         (429, Some("Thu, 01 Jan 1970 00:00:00 GMT"), Some("1")),
         (429, Some("99999999999999999999"), Some("120")),
         (429, Some("-5"), Some("1")),
