@@ -53,7 +53,7 @@ impl HttpTarget {
 
     pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = tokio::time::timeout(deadlines.first_byte, request.send())
+        let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), request.send())
             .await
             .map_err(|_| timeout("no answer began"))?
             .map_err(|error| failure::connect(&error))?;
