@@ -66,9 +66,9 @@ impl Turn {
         Self {
             machine,
             source: match accepted.format {
-                Format::Sse => Source::Sse(Decoder::new(MAX_EVENT)),
                 Format::Json => Source::Json(Vec::new()),
-                Format::Unknown => Source::Unknown,
+                // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
+                Format::Sse | Format::Unknown => Source::Unknown,
             },
             body: Some(accepted.body),
             phase: Phase::Opening,

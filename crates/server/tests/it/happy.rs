@@ -68,6 +68,7 @@ async fn the_providers_way_of_answering_does_not_matter() {
         ),
         ("a stream that says it is text", Script::body(200, "text/plain", bytes.clone())),
         ("JSON that says it is text", Script::body(200, "text/plain", format!("\n {}", json()))),
+        ("JSON that says it is a stream", Script::event_stream().send(json())),
         ("a stream without a type", Script::respond(200).send(bytes.clone())),
         ("JSON without a type", Script::respond(200).send(json()).split_every(7)),
         ("status 201", Script::body(201, "application/json", json())),
@@ -77,6 +78,24 @@ async fn the_providers_way_of_answering_does_not_matter() {
         let (whole, streamed) = (object(&whole), stream(&streamed));
         assert_eq!(whole["output"][0]["content"][0]["text"], "Hello", "{name}");
         assert_eq!(anonymous(whole), anonymous(streamed.response), "{name}");
+    }
+}
+
+/// Line breaks of the request must not become line breaks of the event stream.
+#[tokio::test]
+#[ignore = "the echo of the request keeps its line breaks, which end the event's data line"]
+async fn a_request_may_be_written_on_many_lines() {
+    let rig = Rig::start(chat::answer(true)).await;
+    let mut body = request();
+    body["stream"] = json!(true);
+    body["tools"] = json!([{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]);
+    body["text"] = json!({"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}});
+    body["tool_choice"] = json!({"type": "function", "name": "f"});
+    let pretty = serde_json::to_string_pretty(&body).unwrap();
+    for text in [pretty.clone(), pretty.replace('\n', "\r\n"), pretty.replace('\n', "\r")] {
+        let headers = [("content-type", "application/json")];
+        let answer = rig.client.request(http::Method::POST, &rig.url("/v1/responses"), &headers, text).await.unwrap();
+        assert_eq!(stream(&answer).text, "Hello");
     }
 }
 

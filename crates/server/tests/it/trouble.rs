@@ -180,6 +180,12 @@ async fn answers_that_are_none() {
         ),
         ("error in the stream", begun().event(&json!({"error": busy})), overloaded, Failed("server_is_overloaded")),
         ("limit in the stream", begun().event(&json!({"error": slow})), limited, Failed("rate_limit_exceeded")),
+        (
+            "an error as a stream",
+            Script::event_stream().send(json!({"error": slow}).to_string()),
+            limited,
+            Failed("rate_limit_exceeded"),
+        ),
         ("error in JSON", json_error(busy.clone()), overloaded, Failed("server_is_overloaded")),
         ("limit in JSON", json_error(slow.clone()), limited, Failed("rate_limit_exceeded")),
         ("overflow in JSON", json_error(long), overflow, Failed("context_length_exceeded")),
@@ -224,6 +230,7 @@ async fn each_phase_has_its_deadline() {
     let drip = (0..200).fold(begun(), |script, _| script.delay(Duration::from_millis(20)).event(&chat::text(".")));
     for (name, timeouts, script, streamed) in [
         ("no answer", "first_byte_ms: 200", Script::silent(), Refused),
+        ("no answer within the whole time", "total_ms: 200", Script::silent(), Refused),
         ("half a head", "first_byte_ms: 200", Script::raw().send("HTTP/1.1 200 OK\r\n").stall(), Refused),
         ("no first event", "first_byte_ms: 200", Script::event_stream().stall(), Failed(SERVER)),
         (
