@@ -9,6 +9,10 @@ use crate::rig::{Rig, error, object};
 
 const INVALID: &str = "invalid_request_error";
 
+type Headers = &'static [(&'static str, &'static str)];
+
+const UPGRADE: Headers = &[("connection", "upgrade"), ("upgrade", "websocket")];
+
 /// A valid request with one member set.
 fn with(name: &str, value: Value) -> Value {
     let mut body = json!({"model": "m", "input": "Hello"});
@@ -16,7 +20,7 @@ fn with(name: &str, value: Value) -> Value {
     body
 }
 
-fn part(part: Value) -> Value {
+fn part(part: &Value) -> Value {
     with("input", json!([{"role": "user", "content": [{"type": "input_text", "text": "a"}, part]}]))
 }
 
@@ -73,9 +77,9 @@ async fn fields_that_do_not_fit() {
         (with("input", json!([{"role": 5, "content": "x"}])), "invalid_type", "input[0].role"),
         (with("input", json!([{"role": "robot", "content": "x"}])), "invalid_value", "input[0].role"),
         (with("input", json!([{"role": "user"}])), "missing_required_parameter", "input[0].content"),
-        (part(json!({"type": 5})), "invalid_type", "input[0].content[1].type"),
-        (part(json!({"type": "input_text", "text": [1]})), "invalid_type", "input[0].content[1].text"),
-        (part(json!("x")), "invalid_type", "input[0].content[1]"),
+        (part(&json!({"type": 5})), "invalid_type", "input[0].content[1].type"),
+        (part(&json!({"type": "input_text", "text": [1]})), "invalid_type", "input[0].content[1].text"),
+        (part(&json!("x")), "invalid_type", "input[0].content[1]"),
         (with("tools", json!({})), "invalid_type", "tools"),
         (with("tools", json!([{"type": "function", "name": 1}])), "invalid_type", "tools[0].name"),
         (with("tools", json!([{"type": "function"}])), "missing_required_parameter", "tools[0].name"),
@@ -236,9 +240,6 @@ async fn null_is_accepted_everywhere() {
 #[tokio::test]
 async fn methods_and_paths() {
     let rig = Rig::start(chat::answer(false)).await;
-    let upgrade = [("connection", "upgrade"), ("upgrade", "websocket")];
-    type Headers = &'static [(&'static str, &'static str)];
-    let upgrade: Headers = Box::leak(Box::new(upgrade));
     for (method, path, headers, status, code, allow) in [
         (Method::GET, "/v1/responses", &[] as Headers, 405, "method_not_supported", Some("POST")),
         (Method::PUT, "/v1/responses", &[], 405, "method_not_supported", Some("POST")),
@@ -246,7 +247,7 @@ async fn methods_and_paths() {
         (Method::POST, "/v1/models/m", &[], 405, "method_not_supported", Some("GET")),
         (Method::POST, "/health", &[], 405, "method_not_supported", Some("GET, HEAD")),
         (Method::POST, "/ready", &[], 405, "method_not_supported", Some("GET, HEAD")),
-        (Method::GET, "/v1/responses", upgrade, 426, "websocket_not_supported", None),
+        (Method::GET, "/v1/responses", UPGRADE, 426, "websocket_not_supported", None),
         (Method::GET, "/", &[], 404, "not_found", None),
         (Method::POST, "/v1/chat/completions", &[], 404, "not_found", None),
         (Method::POST, "/v1/responses/", &[], 404, "not_found", None),

@@ -28,6 +28,12 @@ pub(crate) fn chunks() -> Vec<Value> {
     vec![chunk(&json!({"role": "assistant", "content": ""}), None), text("Hel"), text("lo"), stop(), last]
 }
 
+/// The same as a body.
+pub(crate) fn bytes() -> String {
+    let events: Vec<String> = chunks().iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    events.concat() + "data: [DONE]\n\n"
+}
+
 /// The same answer in one piece.
 pub(crate) fn completion() -> Value {
     json!({

@@ -54,8 +54,7 @@ async fn sync_and_stream_agree_and_the_provider_gets_what_was_asked() {
 /// Whatever the provider makes of `stream`, the client gets what it asked for.
 #[tokio::test]
 async fn the_providers_way_of_answering_does_not_matter() {
-    let bytes =
-        chat::chunks().iter().map(|chunk| format!("data: {chunk}\n\n")).collect::<String>() + "data: [DONE]\n\n";
+    let bytes = chat::bytes();
     let json = || chat::completion().to_string();
     for (name, script) in [
         ("streams", Script::sse(&chat::chunks())),
