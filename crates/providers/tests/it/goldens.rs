@@ -12,11 +12,11 @@ use crate::run::{streamed, whole};
 fn goldens() {
     let outcome = golden::run(|case| {
         let ran = whole(case, Framing::Sse);
-        let notes: String = ran.notes.iter().map(|note: &Note| format!("{note}: {}\n", note.message)).collect();
+        let notes: Vec<String> = ran.notes.iter().map(|note: &Note| format!("{note}: {}\n", note.message)).collect();
         Ok(Output {
             response_sse: Some(ran.out),
             response_json: Some(pretty(&whole(case, Framing::Silent).out)),
-            notes: (!notes.is_empty()).then(|| notes.into_bytes()),
+            notes: (!notes.is_empty()).then(|| notes.concat().into_bytes()),
         })
     });
     outcome.unwrap();

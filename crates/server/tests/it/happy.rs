@@ -1,10 +1,12 @@
 //! Requests that go well.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use testkit::Script;
 
 use crate::chat;
-use crate::rig::{KEY, Rig, anonymous, object, stream};
+use crate::rig::{KEY, Rig, anonymous, object, spawn, stream};
 
 fn request() -> Value {
     json!({
@@ -128,4 +130,22 @@ async fn what_is_not_done_as_asked_is_said_in_a_header() {
     let answer = rig.post(&body).await;
     assert_eq!(answer.header("x-godex-compat"), Some("truncation=ignored, foo=ignored"));
     object(&answer);
+}
+
+#[tokio::test]
+async fn a_stream_under_way_outlives_the_signal_to_stop() {
+    let script = Script::event_stream().event(&chat::text("Hel")).delay(Duration::from_millis(300));
+    let rig = Rig::start(script.event(&chat::text("lo")).event(&chat::stop()).done()).await;
+    let (client, address, url) = (rig.client.clone(), rig.address, rig.url("/v1/responses"));
+    let body = json!({"model": "m", "input": "Hello", "stream": true});
+    let mut streaming = client.post_stream(&url, &body).await.unwrap();
+    let mut read = streaming.read_until("\"delta\":\"Hel\"").await.unwrap();
+    let stopping = spawn(rig.stop());
+    while let Some(bytes) = streaming.next().await.unwrap() {
+        read.extend_from_slice(&bytes);
+    }
+    let stream = testkit::grammar::check(&read).unwrap();
+    assert_eq!((stream.text.as_str(), &stream.response["status"]), ("Hello", &json!("completed")));
+    stopping.await.unwrap();
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
