@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -59,15 +60,19 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, shutdown: impl F
         };
         let Some((stream, slot)) = accepted else { continue };
         let app = Arc::clone(&app);
+        let limit = app.config.server.header_timeout;
+        let asked = Arc::new(AtomicBool::new(false));
+        let was_asked = Arc::clone(&asked);
         let service = service_fn(move |request| {
+            was_asked.store(true, Ordering::Relaxed);
             let app = Arc::clone(&app);
             async move { Ok::<_, Infallible>(route::answer(app, request).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let connection = graceful.watch(connection);
         spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection ended");
+            if let Err(error) = watched(connection, &asked, limit).await {
+                tracing::debug!(error, "connection ended");
             }
             drop(slot);
         });
@@ -78,6 +83,24 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, shutdown: impl F
     if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
         tracing::warn!("requests were still running when the grace period ended");
     }
+}
+
+/// Drives a connection to its end, unless the first request does not come in time: hyper's own deadline begins
+/// only when it knows which protocol the client speaks, and a client that says nothing would hold its slot.
+async fn watched<E: std::fmt::Display>(
+    connection: impl Future<Output = Result<(), E>>,
+    asked: &AtomicBool,
+    limit: Duration,
+) -> Result<(), String> {
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
+        () = tokio::time::sleep(limit) => {}
+    }
+    if asked.load(Ordering::Relaxed) {
+        return connection.await.map_err(|error| error.to_string());
+    }
+    Err("no request came in time".to_owned())
 }
 
 async fn accept(

@@ -14,7 +14,7 @@ use wire::responses::Status;
 use wire::sse::Decoder;
 
 use crate::clock;
-use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, timeout};
+use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, Redactor, timeout};
 use watch::{Alarm, Watch};
 
 /// One event of an upstream stream may be this large; a whole answer, eight times that.
@@ -37,6 +37,7 @@ pub(crate) struct Turn {
     out: Vec<u8>,
     received: usize,
     watch: Watch,
+    redactor: Redactor,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,15 +79,16 @@ impl Turn {
         Self {
             machine,
             source: match accepted.format {
-                Format::Sse => Source::Sse(Decoder::new(MAX_EVENT)),
                 Format::Json => Source::Json(Vec::new()),
-                Format::Unknown => Source::Unknown,
+                // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
+                Format::Sse | Format::Unknown => Source::Unknown,
             },
             body: Some(accepted.body),
             phase: Phase::Opening,
             out: Vec::new(),
             received: 0,
             watch: Watch::new(deadlines),
+            redactor: accepted.redactor,
         }
     }
 
@@ -104,11 +106,11 @@ impl Turn {
         while let Some(frame) = self.next_frame().await {
             object.extend_from_slice(&frame);
         }
-        Finished {
-            object: object.into(),
-            failure: self.machine.failure().cloned(),
-            notes: self.machine.notes().to_vec(),
-        }
+        let failure = self.machine.failure().cloned().map(|mut failure| {
+            self.redactor.text(&mut failure.message);
+            failure
+        });
+        Finished { object: object.into(), failure, notes: self.machine.notes().to_vec() }
     }
 
     /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.
@@ -228,9 +230,11 @@ impl Turn {
             (end, _) => end,
         };
         let status = self.machine.end(end, &mut self.out);
+        let terminal = self.out.len();
         self.machine.terminal(clock::unix_seconds(), false, &mut self.out);
         self.phase = Phase::Draining;
         if status == Status::Failed {
+            self.redactor.bytes(&mut self.out, terminal);
             // What is wrong must be seen at once: the body ends behind the terminal event.
             self.body = None;
         }

@@ -3,6 +3,7 @@
 mod client;
 mod demo;
 mod failure;
+mod redact;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 
 pub(crate) use client::HttpTarget;
 use demo::Player;
+pub(crate) use redact::Redactor;
 
 /// Where a provider's requests go.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Deadlines {
 pub(crate) struct Accepted {
     pub(crate) format: Format,
     pub(crate) body: AnswerBody,
+    /// For errors inside the body.
+    pub(crate) redactor: Redactor,
 }
 
 /// What an answer's body is, as its content type has it.

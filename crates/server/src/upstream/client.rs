@@ -8,9 +8,9 @@ use providers::Auth;
 use reqwest::Url;
 use reqwest::redirect::Policy;
 
-use super::{Accepted, AnswerBody, Deadlines, Format, failure, timeout};
+use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure, timeout};
 use crate::StartError;
-use crate::config::{ProviderConfig, Secret};
+use crate::config::ProviderConfig;
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -20,7 +20,7 @@ pub(crate) struct HttpTarget {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
-    key: Option<Secret>,
+    redactor: Redactor,
 }
 
 impl std::fmt::Debug for HttpTarget {
@@ -48,12 +48,12 @@ impl HttpTarget {
             .build()
             .map_err(|error| problem("HTTP client", &error))?;
         let headers = headers(config).map_err(|error| problem("header", &error))?;
-        Ok(Self { client, url, headers, key: config.api_key.clone() })
+        Ok(Self { client, url, headers, redactor: Redactor::new(config.api_key.as_ref()) })
     }
 
     pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = tokio::time::timeout(deadlines.first_byte, request.send())
+        let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), request.send())
             .await
             .map_err(|_| timeout("no answer began"))?
             .map_err(|error| failure::connect(&error))?;
@@ -70,7 +70,7 @@ impl HttpTarget {
             }
             _ => Format::Unknown,
         };
-        Ok(Accepted { format, body: AnswerBody::Http(response) })
+        Ok(Accepted { format, body: AnswerBody::Http(response), redactor: self.redactor.clone() })
     }
 
     /// A status that is no success: what the body says, without our key in it.
@@ -90,9 +90,7 @@ impl HttpTarget {
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
         let mut failure = Failure::from_answer(status, &body);
         failure.retry_after = retry_after;
-        if let Some(key) = self.key.as_ref().map(Secret::expose).filter(|key| key.len() >= 8) {
-            failure.message = failure.message.replace(key, "[redacted]");
-        }
+        self.redactor.text(&mut failure.message);
         failure
     }
 }

@@ -14,6 +14,10 @@ pub(super) fn connect(error: &reqwest::Error) -> Failure {
     if error.is_timeout() {
         return super::timeout("connecting");
     }
+    if is_not_http(error) {
+        let message = format!("The provider's answer is not HTTP: {}.", innermost(error));
+        return Failure::new(FailureClass::Protocol, message);
+    }
     let message = format!("The provider cannot be reached: {}.", innermost(error));
     Failure::new(FailureClass::Unreachable, message)
 }
@@ -22,6 +26,11 @@ pub(super) fn connect(error: &reqwest::Error) -> Failure {
 pub(super) fn cut(error: &reqwest::Error) -> Failure {
     let message = format!("The provider's answer broke off: {}.", innermost(error));
     Failure::new(FailureClass::Truncated, message)
+}
+
+fn is_not_http(error: &reqwest::Error) -> bool {
+    std::iter::successors(error.source(), |&cause| cause.source())
+        .any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
 /// The cause at the bottom; what wraps it repeats URLs that are none of the client's business.
