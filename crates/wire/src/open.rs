@@ -21,7 +21,7 @@ pub(crate) fn optional_at<'a, T: FromRaw<'a>>(cursor: &mut Cursor<'a>, name: &st
 }
 
 /// The tag of the object at the cursor: its first `type`, which nearly always is its first member.
-pub(crate) fn tag<'a>(mut cursor: Cursor<'a>) -> Result<Option<Text<'a>>, Invalid> {
+pub(crate) fn tag(mut cursor: Cursor<'_>) -> Result<Option<Text<'_>>, Invalid> {
     cursor.enter();
     while let Some(key) = cursor.key() {
         if key.is("type") {

@@ -84,7 +84,6 @@ async fn the_providers_way_of_answering_does_not_matter() {
 
 /// Line breaks of the request must not become line breaks of the event stream.
 #[tokio::test]
-#[ignore = "the echo of the request keeps its line breaks, which end the event's data line"]
 async fn a_request_may_be_written_on_many_lines() {
     let rig = Rig::start(chat::answer(true)).await;
     let mut body = request();
