@@ -124,7 +124,7 @@ impl Turn {
                 Phase::Streaming => match self.pull().await {
                     Pulled::Bytes(bytes) => {
                         self.feed(&bytes);
-                        self.gather().await;
+                        self.gather();
                     }
                     Pulled::Silence => self.machine.heartbeat(&mut self.out),
                     Pulled::End(end) => self.finish(end),
@@ -158,12 +158,10 @@ impl Turn {
         }
     }
 
-    /// Takes what more is there already: the HTTP client hands out one chunk at a time, and a write to our client
-    /// for each of them costs more than all else together.
-    async fn gather(&mut self) {
+    /// Takes what more is there already: a read may bring many chunks, and a write to our client for each of them
+    /// costs more than all else together.
+    fn gather(&mut self) {
         while self.phase == Phase::Streaming && self.out.len() < FRAME {
-            // Lets the connection's task bring the next chunk, if it has one.
-            tokio::task::yield_now().await;
             let Some(body) = self.body.as_mut() else { return };
             let Some(chunk) = body.chunk().now_or_never() else { return };
             match chunk.into() {

@@ -6,40 +6,37 @@ use bridge::{Failure, FailureClass};
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
+use super::connect::ConnectError;
+use super::link::LinkError;
+use super::pool::SendError;
+
 /// The longest wait that is passed on: clients give up retrying beyond two minutes, or hang.
 const MAX_WAIT: f64 = 120.0;
 
 /// The request could not be sent, or no answer began.
-pub(super) fn connect(error: &reqwest::Error) -> Failure {
-    if error.is_timeout() {
-        return super::timeout("connecting");
+pub(super) fn unsent(error: &SendError) -> Failure {
+    match error {
+        SendError::Connect(ConnectError::TooSlow(_)) => super::timeout("connecting"),
+        SendError::Link(LinkError::Http(http)) if http.is_parse() => {
+            let message = format!("The provider's answer is not HTTP: {}.", innermost(error));
+            Failure::new(FailureClass::Protocol, message)
+        }
+        SendError::Connect(ConnectError::Failed(_)) | SendError::Link(_) => {
+            let message = format!("The provider cannot be reached: {}.", innermost(error));
+            Failure::new(FailureClass::Unreachable, message)
+        }
     }
-    if is_not_http(error) {
-        let message = format!("The provider's answer is not HTTP: {}.", innermost(error));
-        return Failure::new(FailureClass::Protocol, message);
-    }
-    let message = format!("The provider cannot be reached: {}.", innermost(error));
-    Failure::new(FailureClass::Unreachable, message)
 }
 
 /// The answer broke off.
-pub(super) fn cut(error: &reqwest::Error) -> Failure {
+pub(super) fn cut(error: &LinkError) -> Failure {
     let message = format!("The provider's answer broke off: {}.", innermost(error));
     Failure::new(FailureClass::Truncated, message)
 }
 
-fn is_not_http(error: &reqwest::Error) -> bool {
-    std::iter::successors(error.source(), |&cause| cause.source())
-        .any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
-}
-
-/// The cause at the bottom; what wraps it repeats URLs that are none of the client's business.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
+/// The cause at the bottom; what wraps it is about our own machinery.
+fn innermost(error: &dyn Error) -> String {
+    std::iter::successors(Some(error), |&cause| cause.source()).last().unwrap_or(error).to_string()
 }
 
 /// Seconds to wait, from seconds or a date; at least one, at most two minutes.
