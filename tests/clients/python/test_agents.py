@@ -1,0 +1,157 @@
+"""The OpenAI Agents SDK on godex: an agent whose tool really runs, whole and streamed."""
+
+import asyncio
+import os
+
+import agents
+import pytest
+from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, function_tool
+from openai import AsyncOpenAI, RateLimitError
+from pydantic import BaseModel
+
+# Traces would go to OpenAI.
+agents.set_tracing_disabled(True)
+
+QUESTION = 'call count_letters {"word": "strawberry", "letter": "r"}'
+ANSWER = "strawberry has 3 of the letter r"
+
+
+def tools():
+    """A tool, and the list of the words it was called with."""
+    calls = []
+
+    @function_tool
+    def count_letters(word: str, letter: str) -> str:
+        """How often a letter is in a word."""
+        calls.append(word)
+        return f"{word} has {word.count(letter)} of the letter {letter}"
+
+    return [count_letters], calls
+
+
+def run(work, **agent):
+    """Runs `work(agent)` with an agent on godex, in an event loop of its own."""
+
+    async def main():
+        url = os.environ["GODEX_URL"] + "/v1"
+        async with AsyncOpenAI(base_url=url, api_key="unused", max_retries=0, timeout=30) as client:
+            model = OpenAIResponsesModel(model="demo", openai_client=client)
+            return await work(Agent(name="Tester", instructions="Be brief.", model=model, **agent))
+
+    return asyncio.run(main())
+
+
+def kinds(result):
+    return [item.type for item in result.new_items]
+
+
+def test_run():
+    result = run(lambda agent: Runner.run(agent, "echo Hello from the agent"))
+    assert result.final_output == "Hello from the agent"
+    usage = result.context_wrapper.usage
+    assert usage.requests == 1 and usage.total_tokens == usage.input_tokens + usage.output_tokens > 0
+
+
+def test_the_tool_runs():
+    declared, calls = tools()
+    result = run(lambda agent: Runner.run(agent, QUESTION), tools=declared)
+    assert calls == ["strawberry"]
+    assert ANSWER in result.final_output
+    assert kinds(result) == ["tool_call_item", "tool_call_output_item", "message_output_item"]
+    assert result.context_wrapper.usage.requests == 2
+
+
+def test_parallel_calls():
+    declared, calls = tools()
+    question = QUESTION + '\ncall count_letters {"word": "banana", "letter": "a"}'
+    result = run(lambda agent: Runner.run(agent, question), tools=declared)
+    assert sorted(calls) == ["banana", "strawberry"]
+    assert ANSWER in result.final_output and "banana has 3 of the letter a" in result.final_output
+
+
+def test_the_model_must_call():
+    declared, calls = tools()
+    settings = ModelSettings(tool_choice="required", parallel_tool_calls=False, temperature=0.1, max_tokens=500)
+    result = run(lambda agent: Runner.run(agent, "Go on"), tools=declared, model_settings=settings)
+    assert len(calls) == 1 and "of the letter" in result.final_output
+
+
+def test_run_streamed():
+    declared, calls = tools()
+
+    async def work(agent):
+        result = Runner.run_streamed(agent, QUESTION)
+        deltas, items = {}, []
+        async for event in result.stream_events():
+            if event.type == "raw_response_event" and event.data.type.endswith(".delta"):
+                deltas[event.data.type] = deltas.get(event.data.type, "") + event.data.delta
+            elif event.type == "run_item_stream_event":
+                items.append(event.name)
+        return result, deltas, items
+
+    result, deltas, items = run(work, tools=declared)
+    assert calls == ["strawberry"]
+    assert ANSWER in result.final_output
+    assert deltas["response.output_text.delta"] == result.final_output
+    assert deltas["response.function_call_arguments.delta"] == '{"word": "strawberry", "letter": "r"}'
+    assert items == ["tool_called", "tool_output", "message_output_created"]
+    assert result.context_wrapper.usage.requests == 2
+
+
+def test_reasoning():
+    async def work(agent):
+        result = Runner.run_streamed(agent, "think of foxes")
+        events = [event async for event in result.stream_events()]
+        # The second turn gets the first one's reasoning item back.
+        again = await Runner.run(agent, result.to_input_list() + [{"role": "user", "content": "echo And again"}])
+        return result, events, again
+
+    result, events, again = run(work)
+    assert kinds(result) == ["reasoning_item", "message_output_item"]
+    thought = result.new_items[0].raw_item.content[0].text
+    streamed = [event.data for event in events if event.type == "raw_response_event"]
+    assert "".join(event.delta for event in streamed if event.type == "response.reasoning_text.delta") == thought
+    assert "of foxes" in thought and "of foxes" in result.final_output
+    assert again.final_output == "And again"
+
+
+def test_output_type():
+    class City(BaseModel):
+        name: str
+        population: int
+        twins: list[str]
+
+    result = run(lambda agent: Runner.run(agent, "Paris"), output_type=City)
+    assert isinstance(result.final_output, City)
+    assert result.final_output.name == "Paris"
+
+
+def test_handoff():
+    """The other agent answers, with its own instructions."""
+    # The command is for the first agent only: the second finds a tool's output at the end.
+    other = {}
+
+    async def work(agent):
+        other["agent"] = agent.clone(name="Expert", handoffs=[])
+        agent.handoffs = [other["agent"]]
+        return await Runner.run(agent, "call transfer_to_expert {}")
+
+    result = run(work)
+    assert result.last_agent is other["agent"]
+    assert "Expert" in result.final_output
+
+
+def test_a_failure_is_raised():
+    with pytest.raises(RateLimitError):
+        run(lambda agent: Runner.run(agent, "fail 429"))
+
+
+@pytest.mark.parametrize("command", ["fail cut", "fail stream"])
+def test_a_failure_in_the_middle_is_raised(command):
+    async def work(agent):
+        async for _ in Runner.run_streamed(agent, command).stream_events():
+            pass
+
+    with pytest.raises(Exception) as caught:
+        run(work)
+    assert not isinstance(caught.value, AssertionError)
