@@ -1,4 +1,7 @@
-//! The official SDKs against a running godex with the built-in model: no key, no network, no home.
+//! Real clients against a running godex with the built-in model and a scripted provider: no key, no network, no
+//! home.
+
+mod upstream;
 
 use std::fs;
 use std::process::Command;
@@ -15,6 +18,7 @@ pub(super) fn run() -> Result<()> {
     // Empty every time: a test must not find what an earlier run stored.
     fs::remove_dir_all(&home).ok();
     fs::create_dir_all(&home)?;
+    fs::write(home.join("godex.yaml"), upstream::configuration()?)?;
     let log = folder("godex.log");
     let address = process::free_address()?;
     let mut command = Command::new(crate::root().join("target/debug/godex"));

@@ -1,0 +1,113 @@
+//! A Chat Completions server for what the built-in model cannot play: a provider that is silent for longer than
+//! godex waits with its sign of life, and one that shows what it was sent. The model's name says which.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// A little more than the 15 seconds after which godex shows its client that it is alive.
+const SILENCE: Duration = Duration::from_secs(16);
+
+/// The configuration that puts godex in front of it as the provider `scripted`.
+pub(super) fn configuration() -> Result<String> {
+    let address = start()?;
+    let endpoint = format!("{{base_url: \"http://{address}/v1\"}}");
+    Ok(format!("providers: {{scripted: {{spec: openai-compatible, endpoint: {endpoint}}}}}\n"))
+}
+
+/// Serves until this process ends.
+fn start() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A peer that goes away is no failure of ours: its test says what it missed.
+            thread::spawn(move || answer(stream).ok());
+        }
+    });
+    Ok(address)
+}
+
+fn answer(mut stream: TcpStream) -> Result<()> {
+    let body = request(&mut BufReader::new(stream.try_clone()?))?;
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    for step in script(&body) {
+        match step {
+            Step::Silence => thread::sleep(SILENCE),
+            Step::Delta(delta) => choice(&mut stream, &delta, "null")?,
+            Step::Stop(reason) => choice(&mut stream, "{}", &format!("{reason:?}"))?,
+        }
+    }
+    let usage = r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}"#;
+    write!(stream, "data: {{{HEAD},\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n")?;
+    Ok(())
+}
+
+const HEAD: &str = r#""id":"scripted-1","object":"chat.completion.chunk","created":1,"model":"scripted""#;
+
+fn choice(stream: &mut TcpStream, delta: &str, reason: &str) -> Result<()> {
+    let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{reason}}}"#);
+    write!(stream, "data: {{{HEAD},\"choices\":[{choice}]}}\n\n")?;
+    Ok(stream.flush()?)
+}
+
+/// Reads one request and gives its body.
+fn request(stream: &mut impl BufRead) -> Result<String> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        if name.eq_ignore_ascii_case("content-length") {
+            length = Some(value.trim().parse()?);
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length.context("a request without content-length")?];
+    stream.read_exact(&mut body)?;
+    Ok(String::from_utf8(body)?)
+}
+
+enum Step {
+    Silence,
+    /// The JSON of a `delta`.
+    Delta(String),
+    /// The end, with this `finish_reason`.
+    Stop(&'static str),
+}
+
+fn script(body: &str) -> Vec<Step> {
+    let asked = |model: &str| body.contains(&format!("\"{model}\""));
+    let text = |text: &str| Step::Delta(format!(r#"{{"content":{}}}"#, quoted(text)));
+    let thought = |text: &str| Step::Delta(format!(r#"{{"reasoning_content":{}}}"#, quoted(text)));
+    let call = |id: &str, arguments: &str| {
+        let function = format!(r#"{{"name":"get_weather","arguments":{}}}"#, quoted(arguments));
+        Step::Delta(format!(r#"{{"tool_calls":[{{"index":0,{id}"function":{function}}}]}}"#))
+    };
+    if asked("quiet-start") {
+        vec![Step::Silence, text("after a "), text("long silence"), Step::Stop("stop")]
+    } else if asked("quiet-text") {
+        vec![text("before and "), Step::Silence, text("after a long silence"), Step::Stop("stop")]
+    } else if asked("quiet-thought") {
+        let (before, after) = (thought("let me think "), thought("for long"));
+        vec![before, Step::Silence, after, text("after a long silence"), Step::Stop("stop")]
+    } else if asked("quiet-call") {
+        let (before, after) = (call(r#""id":"call_1","type":"function","#, r#"{"city": "#), call("", r#""Paris"}"#));
+        vec![before, Step::Silence, after, Step::Stop("tool_calls")]
+    } else if body.contains(r#""role":"tool""#) {
+        vec![text(body), Step::Stop("stop")]
+    } else {
+        let call = call(r#""id":"call_1","type":"function","#, r#"{"city": "Paris"}"#);
+        vec![thought("a tool will know"), text("I look it up."), call, Step::Stop("tool_calls")]
+    }
+}
+
+/// As a JSON string; there are no control characters in what is said here.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+}
