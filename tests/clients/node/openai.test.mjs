@@ -5,6 +5,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
+import { zodTextFormat } from "openai/helpers/zod";
+import { z } from "zod";
+
+import { providerGotARoundTrip } from "./mirror.mjs";
 
 // No retries: a test wants to see the first answer.
 const client = new OpenAI({ baseURL: `${process.env.GODEX_URL}/v1`, apiKey: "unused", maxRetries: 0, timeout: 30_000 });
@@ -72,19 +76,52 @@ test("raw stream", async () => {
 
 test("stream helper", async () => {
   const stream = client.responses.stream({ model: "demo", input: "A helper asks" });
-  const types = [];
-  for await (const event of stream) types.push(event.type);
+  let text = "";
+  stream.on("response.output_text.delta", (event) => {
+    text += event.delta;
+    assert.equal(event.snapshot, text);
+  });
   const final = await stream.finalResponse();
-  assert.ok(types.includes("response.output_text.delta"));
   assert.equal(final.status, "completed");
-  assert.ok(final.output_text.includes("A helper asks"));
+  assert.equal(final.output_text, text);
+  assert.ok(text.includes("A helper asks"));
 });
 
 test("reasoning with the stream helper", async () => {
   const stream = client.responses.stream({ model: "demo", input: "think it is so" });
-  for await (const _ of stream);
-  const final = await stream.finalResponse();
-  assert.deepEqual(final.output.map((item) => item.type), ["reasoning", "message"]);
+  const events = [];
+  for await (const event of stream) events.push(event);
+  const [thought, message] = (await stream.finalResponse()).output;
+  assert.deepEqual([thought.type, thought.status, thought.summary], ["reasoning", "completed", []]);
+  assert.match(thought.id, /^rs_/);
+  assert.equal(message.type, "message");
+  const text = thought.content[0].text;
+  assert.ok(text.includes("it is so"));
+
+  const delta = "response.reasoning_text.delta";
+  const ofThought = events.filter((event) => event.item_id === thought.id);
+  assert.equal(ofThought.filter((event) => event.type === delta).map((event) => event.delta).join(""), text);
+  assert.deepEqual(
+    ofThought.map((event) => event.type).filter((type) => type !== delta),
+    ["response.content_part.added", "response.reasoning_text.done", "response.content_part.done"],
+  );
+  assert.deepEqual(
+    events.filter((event) => event.item?.id === thought.id).map((event) => event.type),
+    ["response.output_item.added", "response.output_item.done"],
+  );
+});
+
+test("a thought goes back", async () => {
+  const first = await ask("think of foxes", { include: ["reasoning.encrypted_content"], store: false });
+  const again = await ask([...first.output, { role: "user", content: "echo And again" }], { store: false });
+  assert.equal(again.output_text, "And again");
+});
+
+test("refusal", async () => {
+  const text = "I'm sorry, but I can't help with that.";
+  assert.deepEqual((await ask("refuse")).output.at(-1).content, [{ type: "refusal", refusal: text }]);
+  const deltas = (await eventsOf("refuse")).filter((event) => event.type === "response.refusal.delta");
+  assert.equal(deltas.map((event) => event.delta).join(""), text);
 });
 
 test("length is incomplete", async () => {
@@ -112,9 +149,31 @@ test("function call with the stream helper", async () => {
   for await (const event of stream) {
     if (event.type === "response.function_call_arguments.delta") deltas += event.delta;
   }
-  const call = (await stream.finalResponse()).output.at(-1);
+  const { output } = await stream.finalResponse();
+  const [call] = output;
+  assert.equal(output.length, 1);
+  assert.deepEqual([call.type, call.name, call.status], ["function_call", "get_weather", "completed"]);
+  assert.match(call.id, /^fc_/);
+  assert.ok(call.call_id);
   assert.equal(call.arguments, deltas);
   assert.deepEqual(JSON.parse(deltas), { city: "Oslo" });
+});
+
+test("parallel calls with the stream helper", async () => {
+  const input = 'call get_weather {"city":"Oslo"}\ncall get_weather {"city":"Rome"}';
+  const { output } = await client.responses.stream({ model: "demo", input, tools: [weather] }).finalResponse();
+  assert.deepEqual(output.map((call) => JSON.parse(call.arguments).city), ["Oslo", "Rome"]);
+  assert.equal(new Set(output.map((call) => call.call_id)).size, 2);
+});
+
+test("what the provider gets", async () => {
+  // The scripted provider calls a tool, then shows what it was sent.
+  const send = (input) => client.responses.create({ model: "scripted/mirror", input, tools: [weather], store: false });
+  const question = { role: "user", content: "Hi" };
+  const { output } = await send([question]);
+  assert.deepEqual(output.map((item) => item.type), ["reasoning", "message", "function_call"]);
+  const answer = { type: "function_call_output", call_id: output.at(-1).call_id, output: "18 degrees in Paris" };
+  providerGotARoundTrip((await send([question, ...output, answer])).output_text);
 });
 
 test("structured output", async () => {
@@ -129,6 +188,14 @@ test("structured output", async () => {
   const person = JSON.parse(response.output_text);
   assert.equal(typeof person.name, "string");
   assert.ok(Number.isInteger(person.age));
+});
+
+test("structured output with zod", async () => {
+  const person = z.object({ name: z.string(), age: z.number().int(), tags: z.array(z.string()) });
+  const text = { format: zodTextFormat(person, "person") };
+  const whole = await client.responses.parse({ model: "demo", input: "Ada", text });
+  const streamed = await client.responses.stream({ model: "demo", input: "Ada", text }).finalResponse();
+  for (const { output_parsed } of [whole, streamed]) assert.equal(person.parse(output_parsed).name, "Ada");
 });
 
 test("unknown model", async () => {

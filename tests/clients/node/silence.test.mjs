@@ -1,4 +1,4 @@
-// A provider that is silent for 16 seconds: godex shows that it is alive, and no client trips over that. The
+// A provider that is silent for 20 seconds: godex shows that it is alive, and no client trips over that. The
 // provider is scripted, and the name of the model says where it is silent.
 
 import assert from "node:assert/strict";
@@ -6,6 +6,8 @@ import { test } from "node:test";
 import { createOpenAI } from "@ai-sdk/openai";
 import { jsonSchema, streamText, tool } from "ai";
 import OpenAI from "openai";
+
+globalThis.AI_SDK_LOG_WARNINGS = false;
 
 const baseURL = `${process.env.GODEX_URL}/v1`;
 const client = new OpenAI({ baseURL, apiKey: "unused", maxRetries: 0 });

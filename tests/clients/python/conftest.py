@@ -1,5 +1,6 @@
-"""The official client, pointed at the running godex that GODEX_URL names."""
+"""What the tests share: the official client, pointed at the running godex that GODEX_URL names."""
 
+import json
 import os
 
 import pytest
@@ -10,3 +11,14 @@ from openai import OpenAI
 def client() -> OpenAI:
     # No retries: a test wants to see the first answer.
     return OpenAI(base_url=os.environ["GODEX_URL"] + "/v1", api_key="unused", max_retries=0, timeout=30)
+
+
+def provider_got_a_round_trip(shown: str) -> None:
+    """`shown` is what the scripted provider `mirror` was sent after its tool was run."""
+    call, output = json.loads(shown)["messages"][-2:]
+    assert (call["role"], call["content"]) == ("assistant", "I look it up.")
+    (function,) = call["tool_calls"]
+    assert (function["id"], function["type"], function["function"]["name"]) == ("call_1", "function", "get_weather")
+    assert json.loads(function["function"]["arguments"]) == {"city": "Paris"}
+    assert (output["role"], output["tool_call_id"]) == ("tool", "call_1")
+    assert output["content"] == "18 degrees in Paris"

@@ -6,7 +6,9 @@ import os
 import agents
 import pytest
 from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, function_tool
-from openai import AsyncOpenAI, RateLimitError
+from agents.exceptions import ModelBehaviorError, ModelRefusalError
+from conftest import provider_got_a_round_trip
+from openai import APIError, AsyncOpenAI, RateLimitError
 from pydantic import BaseModel
 
 # Traces would go to OpenAI.
@@ -29,14 +31,14 @@ def tools():
     return [count_letters], calls
 
 
-def run(work, **agent):
+def run(work, model="demo", **agent):
     """Runs `work(agent)` with an agent on godex, in an event loop of its own."""
 
     async def main():
         url = os.environ["GODEX_URL"] + "/v1"
         async with AsyncOpenAI(base_url=url, api_key="unused", max_retries=0, timeout=30) as client:
-            model = OpenAIResponsesModel(model="demo", openai_client=client)
-            return await work(Agent(name="Tester", instructions="Be brief.", model=model, **agent))
+            responses = OpenAIResponsesModel(model=model, openai_client=client)
+            return await work(Agent(name="Tester", instructions="Be brief.", model=responses, **agent))
 
     return asyncio.run(main())
 
@@ -98,6 +100,24 @@ def test_run_streamed():
     assert result.context_wrapper.usage.requests == 2
 
 
+def test_what_the_provider_gets():
+    """The scripted provider calls a tool, then shows what it was sent."""
+
+    @function_tool
+    def get_weather(city: str) -> str:
+        """The weather in a city."""
+        return f"18 degrees in {city}"
+
+    async def streamed(agent):
+        result = Runner.run_streamed(agent, "Hi")
+        async for _ in result.stream_events():
+            pass
+        return result
+
+    for work in [lambda agent: Runner.run(agent, "Hi"), streamed]:
+        provider_got_a_round_trip(run(work, model="scripted/mirror", tools=[get_weather]).final_output)
+
+
 def test_reasoning():
     async def work(agent):
         result = Runner.run_streamed(agent, "think of foxes")
@@ -152,6 +172,16 @@ def test_a_failure_in_the_middle_is_raised(command):
         async for _ in Runner.run_streamed(agent, command).stream_events():
             pass
 
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(APIError, match="broke off|asked to fail") as caught:
         run(work)
-    assert not isinstance(caught.value, AssertionError)
+    assert caught.value.code == "server_error"
+
+
+def test_an_answer_cut_short_is_raised():
+    with pytest.raises(ModelBehaviorError, match="max_output_tokens"):
+        run(lambda agent: Runner.run(agent, "length"))
+
+
+def test_a_refusal_is_raised():
+    with pytest.raises(ModelRefusalError, match="I can't help with that"):
+        run(lambda agent: Runner.run(agent, "refuse"))

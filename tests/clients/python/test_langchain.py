@@ -4,22 +4,27 @@ import os
 
 import openai
 import pytest
+from conftest import provider_got_a_round_trip
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
 
-@pytest.fixture
-def chat():
+def model(name):
     return ChatOpenAI(
-        model="demo",
+        model=name,
         base_url=os.environ["GODEX_URL"] + "/v1",
         api_key="unused",
         use_responses_api=True,
         max_retries=0,
         timeout=30,
     )
+
+
+@pytest.fixture
+def chat():
+    return model("demo")
 
 
 @tool
@@ -82,6 +87,16 @@ def test_a_tool_runs(chat, streamed):
     assert "18 degrees in Paris" in second.text and not second.tool_calls
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_the_provider_gets(streamed):
+    """The scripted provider calls a tool, then shows what it was sent."""
+    bound = model("scripted/mirror").bind_tools([get_weather])
+    ask = (lambda messages: gather(bound.stream(messages))[1]) if streamed else bound.invoke
+    messages = [HumanMessage("Hi")]
+    first = ask(messages)
+    provider_got_a_round_trip(ask([*messages, first, get_weather.invoke(first.tool_calls[0])]).text)
+
+
 def test_streamed_arguments_come_in_pieces(chat):
     chunks, whole = gather(chat.bind_tools([get_weather]).stream(QUESTION))
     pieces = [piece for chunk in chunks for piece in chunk.tool_call_chunks]
@@ -124,7 +139,9 @@ def test_streamed_structured_output(chat):
 
 
 def test_reasoning(chat):
+    """LangChain itself keeps the text of a thought only when it is not streamed."""
     whole = chat.invoke("think of foxes")
+    assert "of foxes" in whole.content[0]["content"][0]["text"]
     streamed = gather(chat.stream("think of foxes"))[1]
     for answer in [whole, streamed]:
         assert reasoning(answer) and "of foxes" in answer.text
@@ -136,13 +153,13 @@ def test_reasoning(chat):
 
 
 def test_refusal(chat):
-    answer = chat.invoke("refuse")
-    assert "can't help" in str(answer.content) + str(answer.additional_kwargs)
+    for answer in [chat.invoke("refuse"), gather(chat.stream("refuse"))[1]]:
+        assert answer.content[0]["refusal"] == "I'm sorry, but I can't help with that."
 
 
 def test_length(chat):
-    answer = chat.invoke("length")
-    assert answer.response_metadata["incomplete_details"]["reason"] == "max_output_tokens"
+    for answer in [chat.invoke("length"), gather(chat.stream("length"))[1]]:
+        assert answer.response_metadata["incomplete_details"]["reason"] == "max_output_tokens"
 
 
 def test_a_failure_is_raised(chat):

@@ -4,10 +4,12 @@ The model is `demo`: built in, offline, deterministic. Ordinary text makes it qu
 start of the last user message makes it do something particular.
 """
 
+import asyncio
 import json
 
 import openai
 import pytest
+from conftest import provider_got_a_round_trip
 from pydantic import BaseModel
 
 WEATHER = {
@@ -110,18 +112,53 @@ def test_stream_and_sync_agree(client):
 
 def test_stream_helper(client):
     with client.responses.stream(model="demo", input="A helper asks") as stream:
-        seen = [event.type for event in stream]
+        events = list(stream)
         final = stream.get_final_response()
-    assert "response.output_text.delta" in seen
-    assert final.status == "completed" and "A helper asks" in final.output_text
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert final.status == "completed" and "A helper asks" in text
+    assert final.output_text == text
+    # The helper adds these two itself, from what it has put together.
+    assert [event.snapshot for event in events if event.type == "response.output_text.delta"][-1] == text
+    assert [event.text for event in events if event.type == "response.output_text.done"] == [text]
+
+
+def test_async(client):
+    async def main():
+        async with openai.AsyncOpenAI(base_url=client.base_url, api_key="unused", max_retries=0, timeout=30) as other:
+            whole, parsed, events = await asyncio.gather(
+                other.responses.create(model="demo", input="echo one"),
+                other.responses.parse(model="demo", input="Ada", text_format=Person),
+                other.responses.create(model="demo", input="echo three", stream=True),
+            )
+            deltas = [event.delta async for event in events if event.type == "response.output_text.delta"]
+        return whole.output_text, parsed.output_parsed.name, "".join(deltas)
+
+    assert asyncio.run(main()) == ("one", "Ada", "three")
 
 
 def test_reasoning_stream(client):
     with client.responses.stream(model="demo", input="think it is so") as stream:
-        types = [event.type for event in stream]
+        events = list(stream)
         final = stream.get_final_response()
-    assert any(kind.startswith("response.reasoning") for kind in types)
-    assert [item.type for item in final.output] == ["reasoning", "message"]
+    thought, message = final.output
+    assert (thought.type, message.type) == ("reasoning", "message")
+    assert thought.id.startswith("rs_") and thought.status == "completed" and thought.summary == []
+    (part,) = thought.content
+    assert part.type == "reasoning_text" and "it is so" in part.text
+
+    of_thought = [event for event in events if getattr(event, "item_id", None) == thought.id]
+    assert "".join(event.delta for event in of_thought if event.type == "response.reasoning_text.delta") == part.text
+    kinds = [event.type for event in of_thought if event.type != "response.reasoning_text.delta"]
+    assert kinds == ["response.content_part.added", "response.reasoning_text.done", "response.content_part.done"]
+    around = [event.type for event in events if getattr(getattr(event, "item", None), "id", None) == thought.id]
+    assert around == ["response.output_item.added", "response.output_item.done"]
+
+
+def test_a_thought_goes_back(client):
+    first = ask(client, "think of foxes", include=["reasoning.encrypted_content"], store=False)
+    history = [item.model_dump(exclude_none=True) for item in first.output]
+    again = ask(client, [*history, {"role": "user", "content": "echo And again"}], store=False)
+    assert again.output_text == "And again"
 
 
 # --- tools
@@ -154,8 +191,42 @@ def test_function_call_stream(client):
 def test_streamed_call_with_the_helper(client):
     question = 'call get_weather {"city":"Oslo"}'
     with client.responses.stream(model="demo", input=question, tools=[WEATHER]) as stream:
-        call = stream.get_final_response().output[-1]
-    assert call.type == "function_call" and json.loads(call.arguments) == {"city": "Oslo"}
+        events = list(stream)
+        (call,) = stream.get_final_response().output
+    assert (call.type, call.name, call.status) == ("function_call", "get_weather", "completed")
+    assert call.id.startswith("fc_") and call.call_id and json.loads(call.arguments) == {"city": "Oslo"}
+    deltas = [event for event in events if event.type == "response.function_call_arguments.delta"]
+    assert "".join(event.delta for event in deltas) == deltas[-1].snapshot == call.arguments
+    assert {event.item_id for event in deltas} == {call.id}
+
+
+def test_a_call_with_parsed_arguments(client):
+    class GetWeather(BaseModel):
+        city: str
+
+    tool = openai.pydantic_function_tool(GetWeather)["function"]
+    tools = [{"type": "function", "strict": True, **tool}]
+    response = client.responses.parse(model="demo", input='call GetWeather {"city":"Oslo"}', tools=tools)
+    assert response.output[0].name == "GetWeather"
+
+
+def test_parallel_calls(client):
+    question = 'call get_weather {"city":"Oslo"}\ncall get_weather {"city":"Rome"}'
+    with client.responses.stream(model="demo", input=question, tools=[WEATHER]) as stream:
+        calls = stream.get_final_response().output
+    assert [json.loads(call.arguments)["city"] for call in calls] == ["Oslo", "Rome"]
+    assert len({call.id for call in calls}) == len({call.call_id for call in calls}) == 2
+
+
+def test_what_the_provider_gets(client):
+    """The scripted provider calls a tool, then shows what it was sent."""
+    history = [{"role": "user", "content": "Hi"}]
+    first = client.responses.create(model="scripted/mirror", input=history, tools=[WEATHER], store=False)
+    assert [item.type for item in first.output] == ["reasoning", "message", "function_call"]
+    history += [item.model_dump(exclude_none=True) for item in first.output]
+    history += [{"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "18 degrees in Paris"}]
+    second = client.responses.create(model="scripted/mirror", input=history, tools=[WEATHER], store=False)
+    provider_got_a_round_trip(second.output_text)
 
 
 # --- structured output
@@ -168,9 +239,15 @@ class Person(BaseModel):
 
 
 def test_parse(client):
-    response = client.responses.parse(model="demo", input="Who is it?", text_format=Person)
-    assert isinstance(response.output_parsed, Person)
+    response = client.responses.parse(model="demo", input="Ada", text_format=Person)
+    assert isinstance(response.output_parsed, Person) and response.output_parsed.name == "Ada"
     assert response.text.format.type == "json_schema"
+
+
+def test_parse_a_stream(client):
+    with client.responses.stream(model="demo", input="Ada", text_format=Person) as stream:
+        final = stream.get_final_response()
+    assert isinstance(final.output_parsed, Person) and final.output_parsed.name == "Ada"
 
 
 def test_json_object(client):

@@ -5,8 +5,9 @@ mod upstream;
 
 use std::fs;
 use std::process::Command;
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::install::{self, folder};
 use super::programs::cargo;
@@ -33,10 +34,14 @@ pub(super) fn run() -> Result<()> {
 fn all(url: &str) -> Result<()> {
     let mut pytest = Command::new(install::python());
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/clients/python"]).current_dir(crate::root());
-    process::run(client(&mut pytest, url))?;
     let mut node = Command::new(install::node()?.node);
     node.args(["--test"]).args(node_tests()?).current_dir(folder("node"));
-    process::run(client(&mut node, url))
+    // At the same time: each has tests that wait for a silent provider.
+    thread::scope(|scope| {
+        let pytest = scope.spawn(|| process::run(client(&mut pytest, url)));
+        let node = process::run(client(&mut node, url));
+        pytest.join().map_err(|_panic| anyhow!("pytest's thread panicked"))?.and(node)
+    })
 }
 
 /// The environment of a client: where godex is, and no proxy between.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// A little more than the 15 seconds after which godex shows its client that it is alive.
-const SILENCE: Duration = Duration::from_secs(16);
+/// More than the 15 seconds after which godex shows its client that it is alive.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// The configuration that puts godex in front of it as the provider `scripted`.
 pub(super) fn configuration() -> Result<String> {
