@@ -1,4 +1,5 @@
-// The published Codex CLI on godex with the built-in model: a plain answer, a tool that really runs, a failure.
+// The published Codex CLI on godex with the built-in model: a plain answer, a tool that really runs, a failure; and
+// with a provider that is silent for long.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -24,11 +25,12 @@ stream_max_retries = 1
 `;
 
 // Runs one task in an empty folder; gives the events that Codex prints and what the folder holds.
-async function run(prompt, look) {
+async function run(prompt, look, model = "demo") {
   const home = await mkdtemp(join(tmpdir(), "codex-"));
   try {
     await writeFile(join(home, "config.toml"), config);
-    const args = ["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt];
+    const args = ["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
+    args.push("--model", model, prompt);
     const env = { ...process.env, CODEX_HOME: home, GODEX_API_KEY: "unused" };
     const { code, stdout, stderr } = await new Promise((resolve) => {
       const child = execFile(process.execPath, [codex, ...args], { cwd: home, env, timeout: 90_000 }, (error, stdout, stderr) =>
@@ -65,4 +67,10 @@ test("codex shows why a turn failed", async () => {
   const { code, events } = await run("fail 400 the model will not have it");
   assert.notEqual(code, 0);
   assert.match(JSON.stringify(events), /the model will not have it/);
+});
+
+test("codex waits for a silent provider", async () => {
+  const { code, events, stderr } = await run("Hi", undefined, "scripted/quiet-text");
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(messages(events), ["before and after a long silence"]);
 });

@@ -117,6 +117,19 @@ test("what the provider gets", async () => {
   providerGotARoundTrip(await (await read(ask("Hi", more()))).result.text);
 });
 
+test("references to items are refused in plain words", async () => {
+  // Without `store: false` the SDK sends what the model said and thought as references to items. godex does not store
+  // items yet; when it does, this is a round trip as above.
+  const { calls, tools } = weather();
+  const options = { model: openai.responses("scripted/mirror"), tools, stopWhen: isStepCount(5), providerOptions: {} };
+  await assert.rejects(generateText(ask("Hi", options)), (error) => {
+    assert.equal(error.statusCode, 404);
+    assert.equal(error.data.error.code, "item_not_found");
+    return true;
+  });
+  assert.deepEqual(calls, ["Paris"]);
+});
+
 test("the model must call", async () => {
   const { calls, tools } = weather();
   const { toolCalls } = await generateText(ask("Paris?", { tools, toolChoice: "required" }));

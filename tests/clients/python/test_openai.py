@@ -204,10 +204,13 @@ def test_a_call_with_parsed_arguments(client):
     class GetWeather(BaseModel):
         city: str
 
-    tool = openai.pydantic_function_tool(GetWeather)["function"]
-    tools = [{"type": "function", "strict": True, **tool}]
-    response = client.responses.parse(model="demo", input='call GetWeather {"city":"Oslo"}', tools=tools)
-    assert response.output[0].name == "GetWeather"
+    tools = [openai.pydantic_function_tool(GetWeather)]
+    question = 'call GetWeather {"city":"Oslo"}'
+    whole = client.responses.parse(model="demo", input=question, tools=tools)
+    with client.responses.stream(model="demo", input=question, tools=tools) as stream:
+        streamed = stream.get_final_response()
+    for response in [whole, streamed]:
+        assert response.output[0].parsed_arguments == GetWeather(city="Oslo")
 
 
 def test_parallel_calls(client):

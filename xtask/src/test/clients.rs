@@ -35,7 +35,7 @@ fn all(url: &str) -> Result<()> {
     let mut pytest = Command::new(install::python());
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/clients/python"]).current_dir(crate::root());
     let mut node = Command::new(install::node()?.node);
-    node.args(["--test"]).args(node_tests()?).current_dir(folder("node"));
+    node.args(["--test", "--test-concurrency=4"]).args(node_tests()?).current_dir(folder("node"));
     // At the same time: each has tests that wait for a silent provider.
     thread::scope(|scope| {
         let pytest = scope.spawn(|| process::run(client(&mut pytest, url)));
@@ -44,10 +44,17 @@ fn all(url: &str) -> Result<()> {
     })
 }
 
-/// The environment of a client: where godex is, and no proxy between.
+/// The environment of a client: where godex is, no proxy between, and nothing that would send it or its traces
+/// elsewhere.
 fn client<'a>(command: &'a mut Command, url: &str) -> &'a mut Command {
     for proxy in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         command.env_remove(proxy);
+    }
+    for (name, _) in std::env::vars_os() {
+        let elsewhere = ["OPENAI_", "CODEX_", "LANGSMITH_", "LANGCHAIN_"];
+        if elsewhere.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            command.env_remove(name);
+        }
     }
     command.env("GODEX_URL", url).env("NO_PROXY", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1")
 }
