@@ -1,5 +1,6 @@
 //! A Chat Completions server for what the built-in model cannot play: a provider that is silent for longer than
 //! godex waits with its sign of life, and one that shows what it was sent. The model's name says which.
+//! It always streams: godex reads that also when it asked for a whole answer.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
