@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Where providers differ.
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule that some provider has and another has not")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strictness {
     /// `developer` is a role.
@@ -134,7 +135,9 @@ impl Checker {
             }
             Value::Array(parts) => {
                 self.demand(!parts.is_empty(), at, "no parts");
-                parts.iter().for_each(|part| self.part(part, at));
+                for part in parts {
+                    self.part(part, at);
+                }
             }
             _ => self.demand(false, at, "content is neither text nor parts"),
         }

@@ -12,6 +12,8 @@ mod results;
 mod shape;
 mod thoughts;
 
+use std::collections::BTreeSet;
+
 use wire::chat::{Call, Content, Message, Part, Replay, Str};
 use wire::json::Invalid;
 use wire::responses::{CreateResponse, Input};
@@ -53,6 +55,7 @@ impl<'a> Transcript<'a> {
             notes,
             items,
             pairs: Pairs::of(items),
+            made_ids: BTreeSet::new(),
             messages: Vec::with_capacity(items.0.len() + 2),
             open: Open::default(),
             carries_reasoning: false,
@@ -84,6 +87,8 @@ struct Builder<'r, 'a, 't> {
     notes: &'t mut Notes,
     items: &'t Items<'r, 'a>,
     pairs: Pairs<'a>,
+    /// Ids of calls that had none of their own.
+    made_ids: BTreeSet<String>,
     messages: Vec<Message<'a>>,
     open: Open<'a>,
     carries_reasoning: bool,

@@ -11,7 +11,7 @@ use crate::dialects::{all, named, strictness};
 use crate::run::{MEND, Planned, plan_text};
 
 fn requests() -> Vec<(String, String)> {
-    let wanted = |name: &str| name.starts_with("request-") && name.ends_with(".json");
+    let wanted = |name: &str| name.strip_prefix("request-").is_some_and(|rest| rest.contains(".json"));
     let read = |path: std::path::PathBuf| (path.display().to_string(), std::fs::read_to_string(path).unwrap());
     testkit::shared_files("fixtures/codex", wanted).into_iter().map(read).collect()
 }

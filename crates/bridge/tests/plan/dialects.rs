@@ -28,13 +28,12 @@ pub(crate) fn all() -> Vec<(String, Dialect)> {
 }
 
 fn strict() -> Dialect {
-    Dialect {
+    let mut dialect = Dialect {
         limit_field: LimitField::MaxTokens,
         developer_role: DeveloperRole::System,
         stream_usage: StreamUsage::Omit,
         json_schema: JsonSchema::Prompt,
         drop: Parameter::ALL.to_vec(),
-        family: "strict".to_owned(),
         request: RequestRules {
             messages: MessageRules {
                 absent_content: AbsentContent::Omit,
@@ -58,7 +57,9 @@ fn strict() -> Dialect {
             ..RequestRules::default()
         },
         ..Dialect::default()
-    }
+    };
+    dialect.family = "strict".to_owned();
+    dialect
 }
 
 fn rich() -> Dialect {

@@ -52,8 +52,8 @@ fn nasty_shapes_end() {
     let requests = [
         json!({"model": "m", "input": vec![same_call.clone(); MANY]}),
         json!({"model": "m", "input": vec![same_output.clone(); MANY]}),
-        json!({"model": "m", "input": (vec![vec![same_call; MANY], vec![same_output; MANY]].concat())}),
-        json!({"model": "m", "input": (vec![vec![custom], vec![chain; MANY]].concat())}),
+        json!({"model": "m", "input": ([vec![same_call; MANY], vec![same_output; MANY]].concat())}),
+        json!({"model": "m", "input": ([vec![custom], vec![chain; MANY]].concat())}),
         json!({"model": "m", "input": vec![json!({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "t"}]}); MANY]}),
         json!({"model": "m", "input": "x", "tools": (0..MANY).map(|i| json!({"type": "namespace", "name": format!("n{i}"), "tools": [{"type": "function", "name": "f"}]})).collect::<Vec<_>>()}),
         json!({"model": "m", "input": "x", "tools": (0..MANY).map(|i| json!({"type": "function", "name": format!("f{}", "/".repeat(i % 3))})).collect::<Vec<_>>()}),

@@ -1,5 +1,6 @@
 //! The request side: tables of what each thing becomes on each dialect, and laws that hold for any of them.
 #![forbid(unsafe_code)]
+#![cfg_attr(test, expect(clippy::needless_pass_by_value, reason = "`json!` literals are handed over"))]
 
 #[cfg(test)]
 mod codex;

@@ -37,11 +37,18 @@ fn outcome(request: &Value, dialect: &str, shown: &[&str]) -> String {
     match plan_with(request, &[], &named(dialect), Policy::default(), &Glass) {
         Err(invalid) => write!(text, "     400 {} at {}: {invalid}", invalid.code(), invalid.path).unwrap(),
         Ok(planned) => {
+            if shown.contains(&"tool names") {
+                let tools = planned.body["tools"].as_array().into_iter().flatten();
+                let names: Vec<&str> = tools.filter_map(|tool| tool["function"]["name"].as_str()).collect();
+                writeln!(text, "     tools: {}", names.join(" ")).unwrap();
+            }
             for (key, value) in planned.body.as_object().unwrap() {
                 match (key.as_str(), value.as_array()) {
                     (key, _) if shown != ["*"] && !shown.contains(&key) => {}
                     ("messages" | "tools", Some(list)) => {
-                        list.iter().for_each(|element| writeln!(text, "     {}{element}", &key[..0]).unwrap());
+                        for element in list {
+                            writeln!(text, "     {element}").unwrap();
+                        }
                     }
                     _ => writeln!(text, "     {key}: {value}").unwrap(),
                 }
@@ -326,7 +333,7 @@ fn choices() {
             json!({"tools": [{"type": "function", "name": "f"}], "tool_choice": "required", "reasoning": {"effort": "high"}}),
         ),
     ];
-    table("choices.txt", &cases, &["tool_choice", "parallel_tool_calls", "thinking", "reasoning_effort"]);
+    table("choices.txt", &cases, &["tool names", "tool_choice", "parallel_tool_calls", "thinking", "reasoning_effort"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl<'a> Builder<'_, 'a, '_> {
         let Some((id, name, arguments)) = self.spoken(item, place)? else { return Ok(()) };
         let (nth, pending) = match self.pairs.link(index) {
             Link::Answered { output, nth } => (nth, Pending::Output(output)),
-            Link::Repeated { .. } => {
+            Link::Repeated => {
                 self.notes.repaired(place, "the same call again: sent as text");
                 self.say(vec!["[Repeated call of ".into(), name, "]".into()]);
                 return Ok(());
@@ -140,8 +140,7 @@ impl<'a> Builder<'_, 'a, '_> {
             _ => return,
         };
         self.notes.lowered(code::ITEM_DEGRADED, place, "sent as a call and its result");
-        let nth = if let Link::Repeated { nth } = self.pairs.link(index) { nth } else { 0 };
-        let id = self.own_id(id, index, nth);
+        let id = self.own_id(id, index);
         self.open.calls.push(Call { id, name, arguments, extra_content: None });
         self.open.results.push(Pending::Inline(said));
     }

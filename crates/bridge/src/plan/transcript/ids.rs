@@ -1,6 +1,8 @@
 //! Ids of calls in the form that the far side takes (B8), each call's own. The same id gives the same id in every
 //! request; the pair of call and result always agrees.
 
+use std::fmt::Write;
+
 use wire::chat::Str;
 use wire::json::Text;
 
@@ -10,45 +12,39 @@ use crate::plan::tools::names;
 
 impl<'a> Builder<'_, 'a, '_> {
     /// The id of the call at `index`; `nth` calls before it have the same.
-    pub(super) fn call_id(&self, id: Option<Text<'a>>, index: usize, nth: usize) -> Str<'a> {
+    pub(super) fn call_id(&mut self, id: Option<Text<'a>>, index: usize, nth: usize) -> Str<'a> {
         let id = id.filter(|id| !id.is_empty());
-        let style = self.dialect.request.messages.call_ids;
-        if let (Some(id), 0, CallIds::Any) = (id, nth, style) {
-            return id.into();
-        }
-        let mut text = match (id, nth) {
-            (Some(id), 0) => id.decode().into_owned(),
-            (Some(id), nth) => self.free(format!("{}_{}", id.decode(), nth + 1)),
-            (None, _) => self.free(format!("call_{index}")),
-        };
-        text = self.styled(text);
-        Str::Ours(text.into())
-    }
-
-    /// The id of a call with its result inside: the item's own, unless a call has it.
-    pub(super) fn own_id(&self, id: Option<Text<'a>>, index: usize, nth: usize) -> Str<'a> {
-        let own = id.map(Text::decode).filter(|id| !id.is_empty());
-        let text = match own {
-            Some(id) if nth == 0 && !self.pairs.is_taken(&id) => id.into_owned(),
-            Some(id) => self.free(format!("{id}_own{}", nth + 1)),
-            None => self.free(format!("call_{index}")),
-        };
-        Str::Ours(self.styled(text).into())
-    }
-
-    fn styled(&self, id: String) -> String {
-        match self.dialect.request.messages.call_ids {
-            CallIds::Any => id,
-            CallIds::Safe => names::encode(&id, 64).into_owned(),
-            CallIds::Alnum9 => alnum9(id),
+        match (id, nth) {
+            (Some(id), 0) if self.dialect.request.messages.call_ids == CallIds::Any => id.into(),
+            (Some(id), 0) => self.styled(id.decode().into_owned()),
+            (Some(id), nth) => self.made(format!("{}_{}", id.decode(), nth + 1)),
+            (None, _) => self.made(format!("call_{index}")),
         }
     }
 
-    fn free(&self, mut id: String) -> String {
-        while self.pairs.is_taken(&id) {
-            id.push('_');
+    /// The id of a call with its result inside: the item's own, unless another has it.
+    pub(super) fn own_id(&mut self, id: Option<Text<'a>>, index: usize) -> Str<'a> {
+        match id.map(Text::decode).filter(|id| !id.is_empty()) {
+            Some(id) => self.made(id.into_owned()),
+            None => self.made(format!("call_{index}")),
         }
-        id
+    }
+
+    /// An id that no call has, and that was not made before.
+    fn made(&mut self, mut id: String) -> Str<'a> {
+        while self.pairs.is_taken(&id) || self.made_ids.contains(&id) {
+            let _ = write!(id, "_{}", self.made_ids.len());
+        }
+        self.made_ids.insert(id.clone());
+        self.styled(id)
+    }
+
+    fn styled(&self, id: String) -> Str<'a> {
+        Str::Ours(match self.dialect.request.messages.call_ids {
+            CallIds::Any => id.into(),
+            CallIds::Safe => names::encode(&id, 64).into_owned().into(),
+            CallIds::Alnum9 => alnum9(id).into(),
+        })
     }
 }
 

@@ -100,7 +100,7 @@ impl<'a> Builder<'_, 'a, '_> {
                 self.labelled(label, index);
             }
             Link::Orphan => self.orphan(index, item, place)?,
-            Link::Neither | Link::Answered { .. } | Link::Unanswered | Link::Repeated { .. } => {}
+            Link::Neither | Link::Answered { .. } | Link::Unanswered | Link::Repeated => {}
         }
         Ok(())
     }

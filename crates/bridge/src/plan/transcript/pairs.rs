@@ -19,10 +19,8 @@ pub(super) enum Link {
     },
     /// A call that nobody answered (E1).
     Unanswered,
-    /// A call whose id and answer belong to an earlier one (E5); so many came before it.
-    Repeated {
-        nth: usize,
-    },
+    /// A call whose id and answer belong to an earlier one (E5).
+    Repeated,
     /// An output that stands behind its call; more of the same result may follow.
     Result {
         more: Option<usize>,
@@ -49,8 +47,6 @@ impl<'a> Pairs<'a> {
         for (index, (item, _)) in items.0.iter().enumerate() {
             match role(item) {
                 Role::Call(id) => calls.push((key(id), index)),
-                // A call with its result inside: a series of its own, that no output answers.
-                Role::Inline(id) => calls.push((Cow::Owned(format!("\u{1}{}", key(id))), index)),
                 Role::Output(id) => outputs.push((key(id), index)),
                 Role::Neither => {}
             }
@@ -91,7 +87,7 @@ fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, links
                 Link::Answered { output: *output, nth }
             }
             None if nth == 0 || id.is_empty() => Link::Unanswered,
-            None => Link::Repeated { nth },
+            None => Link::Repeated,
         };
     }
     let Some((extras, last)) = outputs.get(calls.len()..).zip(calls.last()) else { return };
@@ -109,7 +105,6 @@ fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, links
 
 enum Role<'a> {
     Call(Option<Text<'a>>),
-    Inline(Option<Text<'a>>),
     Output(Option<Text<'a>>),
     Neither,
 }
@@ -126,10 +121,6 @@ fn role<'a>(item: &Item<'a>) -> Role<'a> {
         Item::ToolSearchCall(call) if call.call_id.is_some() => Role::Call(call.call_id),
         Item::ComputerCall(call) => Role::Call(call.call_id),
         Item::Program(call) => Role::Call(call.call_id),
-        Item::McpCall(call) => Role::Inline(call.id),
-        Item::FileSearchCall(call) => Role::Inline(call.id),
-        Item::CodeInterpreterCall(call) => Role::Inline(call.id),
-        Item::ImageGenerationCall(call) => Role::Inline(call.id),
         Item::FunctionCallOutput(output) => Role::Output(output.call_id),
         Item::CustomToolCallOutput(output) => Role::Output(output.call_id),
         Item::ShellCallOutput(output) => Role::Output(output.call_id),
