@@ -18,6 +18,8 @@ mod part;
 mod slot;
 mod usage;
 
+use std::borrow::Cow;
+
 use wire::chat::{Answer, Delta};
 use wire::id::{Id, IdKind, Ids};
 use wire::json::{Kind, Raw};
@@ -146,7 +148,7 @@ impl Machine {
         if data.trim_ascii() == b"[DONE]" {
             return Flow::Over;
         }
-        let text = String::from_utf8_lossy(data);
+        let text = str::from_utf8(data).map_or_else(|_| String::from_utf8_lossy(data), Cow::Borrowed);
         let Ok(answer) = Answer::parse(&text) else {
             let message = "The provider's answer could not be read: it is not a chat completion.";
             return self.fail(Failure::new(FailureClass::Protocol, message));

@@ -184,3 +184,4 @@ fn number(field: &Field<'_>) -> Option<String> {
     }
     Some(text)
 }
+

@@ -151,7 +151,7 @@ fn compat<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
     let mut text = String::new();
     for note in notes {
         let (code, severity, action) = (note.code, note.severity.name(), note.action.name());
-        tracing::info!(code, severity, action, path = %note.path, message = %note.message, "compat");
+        tracing::info!(code, severity, action, path = %note.path, detail = %note.message, "compat");
         if text.len() < LIMIT {
             let comma = if text.is_empty() { "" } else { ", " };
             let _ = write!(text, "{comma}{note}");
