@@ -4,6 +4,7 @@
 //! quirks are in `specs/*.yaml`.
 
 mod request;
+mod show;
 
 use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
 
@@ -150,6 +151,11 @@ impl Spec {
 }
 
 impl Provider {
+    /// The rules for requests as the lines of a spec's `request` section.
+    pub fn request_section(&self) -> Vec<String> {
+        request::print(&self.dialect.request)
+    }
+
     /// What a spec starts from before the root spec has spoken.
     pub(crate) fn bare(spec_name: &str) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Every parameter that no other part of the plan decides. The request is taken apart completely: a parameter
 //! that the API gets tomorrow is a compile error here until somebody decides it.
 
-use wire::json::Invalid;
+use wire::json::{Invalid, Text};
 use wire::responses::{CreateResponse, StreamOptions, TextConfig};
 
 use super::notes::{Notes, code};
@@ -83,13 +83,17 @@ pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<()
     for (name, _) in harmless.into_iter().filter(|(_, given)| *given) {
         notes.skipped(code::PARAM_IGNORED, name, "this parameter has no equivalent upstream");
     }
-    for (index, value) in include.iter().flatten().enumerate() {
+    included(include.as_deref().unwrap_or_default(), notes);
+    unknown(text.as_ref(), extra, notes);
+    Ok(())
+}
+
+fn included(include: &[Text<'_>], notes: &mut Notes) {
+    for (index, value) in include.iter().enumerate() {
         if !INCLUDED.iter().any(|known| value.is(known)) {
             notes.skipped(code::PARAM_IGNORED, format!("include[{index}]"), "there is no such thing to include");
         }
     }
-    unknown(text.as_ref(), extra, notes);
-    Ok(())
 }
 
 fn unknown(text: Option<&TextConfig<'_>>, extra: &wire::Extra<'_>, notes: &mut Notes) {

@@ -8,6 +8,7 @@ use bridge::{
     Turns, UserField,
 };
 
+use super::show::Yaml;
 use crate::yaml::{Field, Section};
 
 /// What one spec says about a group of rules; what it does not say stays.
@@ -27,6 +28,15 @@ macro_rules! layer {
                 $(if let Some(value) = self.$field {
                     to.$field = value;
                 })+
+            }
+
+            /// What differs from the defaults, as the lines of a spec.
+            fn print(rules: &$rules) -> Vec<String> {
+                let (usual, mut lines) = ($rules::default(), Vec::new());
+                $(if rules.$field != usual.$field {
+                    lines.push(format!("    {}: {}", stringify!($field), rules.$field.yaml()));
+                })+
+                lines
             }
         }
     };
@@ -94,6 +104,26 @@ layer!(Options over OptionRules {
     user_field: UserField = word!(UserField),
     cache_key_field: CacheKeyField = word!(CacheKeyField),
 });
+
+/// The `request` section of a spec that comes to these rules, as lines of YAML; none for the defaults.
+pub(crate) fn print(rules: &RequestRules) -> Vec<String> {
+    let groups = [
+        ("messages", Messages::print(&rules.messages)),
+        ("content", Content::print(&rules.content)),
+        ("tools", Tools::print(&rules.tools)),
+        ("reasoning", Reasoning::print(&rules.reasoning)),
+        ("options", Options::print(&rules.options)),
+    ];
+    let mut out = Vec::new();
+    for (name, mut lines) in groups.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        out.push(format!("  {name}:"));
+        out.append(&mut lines);
+    }
+    if !out.is_empty() {
+        out.insert(0, "request:".to_owned());
+    }
+    out
+}
 
 /// The whole section.
 #[derive(Debug, Default)]
@@ -184,4 +214,3 @@ fn number(field: &Field<'_>) -> Option<String> {
     }
     Some(text)
 }
-

@@ -131,6 +131,12 @@ fn print_spec(out: &mut Out, config: &ProviderConfig) {
     out.pair(6, "stream_usage", provider.dialect.stream_usage.name());
     out.pair(6, "json_schema", provider.dialect.json_schema.name());
     out.pair(6, "drop", &list(provider.dialect.drop.iter().map(|parameter| parameter.name())));
+    if !provider.dialect.family.is_empty() {
+        out.pair(6, "family", &quote(&provider.dialect.family));
+    }
+    for line in provider.request_section() {
+        out.line(6, &line);
+    }
 }
 
 struct Out(String);
