@@ -58,6 +58,7 @@ impl<'a> Transcript<'a> {
             made_ids: BTreeSet::new(),
             messages: Vec::with_capacity(items.0.len() + 2),
             open: Open::default(),
+            at_results: false,
             carries_reasoning: false,
         };
         if let Some(instructions) = request.instructions.filter(|text| !text.is_empty()) {
@@ -91,6 +92,8 @@ struct Builder<'r, 'a, 't> {
     made_ids: BTreeSet<String>,
     messages: Vec<Message<'a>>,
     open: Open<'a>,
+    /// The last messages are a batch's results: an output here is where it belongs.
+    at_results: bool,
     carries_reasoning: bool,
 }
 
@@ -122,6 +125,7 @@ const INTERRUPTED: &str = "[tool result unavailable: call interrupted]";
 impl<'a> Builder<'_, 'a, '_> {
     fn plain(&mut self, role: &'static str, content: Content<'a>) {
         self.close();
+        self.at_results = false;
         self.messages.push(Message::Plain { role, content });
     }
 
@@ -140,6 +144,7 @@ impl<'a> Builder<'_, 'a, '_> {
         if texts.peek().is_some() && !self.open.content.is_empty() {
             self.open.content.push("\n".into());
         }
+        self.at_results &= texts.peek().is_none();
         self.open.content.extend(texts);
     }
 
@@ -155,6 +160,7 @@ impl<'a> Builder<'_, 'a, '_> {
         }
         let ids: Vec<Str<'a>> = calls.iter().map(|call| call.id.clone()).collect();
         self.messages.push(Message::Assistant { content, tool_calls: calls, replay });
+        self.at_results = !results.is_empty();
         let mut hoisted = Vec::new();
         for (tool_call_id, pending) in ids.into_iter().zip(results) {
             let said = match pending {

@@ -11,6 +11,10 @@ use crate::run::{Glass, plan_with};
 
 /// For each case: the request's part in question, then what the dialects make of it; those that agree together.
 fn table(name: &str, cases: &[(&str, Value)], shown: &[&str]) {
+    table_with(name, cases, shown, Policy::default());
+}
+
+fn table_with(name: &str, cases: &[(&str, Value)], shown: &[&str], policy: Policy) {
     let mut text = String::new();
     for (title, asked) in cases {
         let mut request = json!({"model": "m", "input": "Hi"});
@@ -18,7 +22,7 @@ fn table(name: &str, cases: &[(&str, Value)], shown: &[&str]) {
         writeln!(text, "== {title}\n   {asked}").unwrap();
         let mut outcomes: Vec<(String, Vec<&str>)> = Vec::new();
         for dialect in TABLE {
-            let outcome = outcome(&request, dialect, shown);
+            let outcome = outcome(&request, dialect, shown, policy);
             match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
                 Some((_, dialects)) => dialects.push(dialect),
                 None => outcomes.push((outcome, vec![dialect])),
@@ -32,9 +36,9 @@ fn table(name: &str, cases: &[(&str, Value)], shown: &[&str]) {
     testkit::table::compare(&file, &text).unwrap();
 }
 
-fn outcome(request: &Value, dialect: &str, shown: &[&str]) -> String {
+fn outcome(request: &Value, dialect: &str, shown: &[&str], policy: Policy) -> String {
     let mut text = String::new();
-    match plan_with(request, &[], &named(dialect), Policy::default(), &Glass) {
+    match plan_with(request, &[], &named(dialect), policy, &Glass) {
         Err(invalid) => write!(text, "     400 {} at {}: {invalid}", invalid.code(), invalid.path).unwrap(),
         Ok(planned) => {
             if shown.contains(&"tool names") {
@@ -231,6 +235,49 @@ fn items() {
         ),
     ];
     table("items.txt", &cases, &["messages"]);
+}
+
+/// Broken histories, without and with `compat.repair_history`.
+#[test]
+fn repairs() {
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+    let output = |id: &str, text: &str| json!({"type": "function_call_output", "call_id": id, "output": text});
+    let user = json!({"role": "user", "content": "Hi"});
+    let said = json!({"role": "assistant", "content": "Well."});
+    let cases = [
+        ("a call without output", input(json!([call("a"), user]))),
+        (
+            "a message between call and output",
+            input(json!([call("a"), call("b"), user, output("b", "2"), output("a", "1")])),
+        ),
+        ("the assistant speaks between call and output", input(json!([call("a"), said, output("a", "1")]))),
+        ("an output before its call", input(json!([user, output("a", "1"), call("a")]))),
+        ("a second output", input(json!([call("a"), output("a", "1"), output("a", "2"), user]))),
+        ("the same call twice, one output", input(json!([call("a"), call("a"), output("a", "1")]))),
+        (
+            "one id for two calls, each with its output",
+            input(json!([call("a"), output("a", "1"), call("a"), output("a", "2")])),
+        ),
+        ("an output of no call", input(json!([user, output("x", "1")]))),
+        ("an event by name", input(json!([user, {"type": "function_call_output", "name": "timer", "output": "ring"}]))),
+        ("a call without id and name", input(json!([{"type": "function_call", "arguments": "5"}]))),
+        ("an id from elsewhere", input(json!([call("toolu_01ABC!weird id"), output("toolu_01ABC!weird id", "1")]))),
+        (
+            "empty messages",
+            input(
+                json!([{"role": "user", "content": ""}, {"role": "assistant", "content": ""}, {"role": "user", "content": []}]),
+            ),
+        ),
+        ("nothing that can be sent", input(json!([{"type": "web_search_call", "id": "ws"}]))),
+        (
+            "reasoning that leads to nothing",
+            input(
+                json!([{"type": "reasoning", "id": "rs", "summary": [], "content": [{"type": "reasoning_text", "text": "t"}]}, user]),
+            ),
+        ),
+    ];
+    table("repairs.txt", &cases, &["messages"]);
+    table_with("repairs-mended.txt", &cases, &["messages"], crate::run::MEND);
 }
 
 #[test]

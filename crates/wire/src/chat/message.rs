@@ -237,7 +237,8 @@ impl Part<'_> {
                 video.end();
             }
             Self::InputAudio(audio) => {
-                part.text("type", "input_audio").raw("input_audio", *audio);
+                part.text("type", "input_audio");
+                Json::Wire(*audio).write(part.key("input_audio"));
             }
             Self::File { filename, data } => {
                 part.text("type", "file");

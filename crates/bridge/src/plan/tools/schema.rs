@@ -4,6 +4,7 @@ use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
 use crate::dialect::SchemaRule;
+use crate::plan::content::clean;
 
 const NOTHING: &[u8] = br#"{"type":"object","properties":{}}"#;
 
@@ -34,7 +35,8 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
         object.json("properties", b"{}");
     }
     object.end();
-    (Json::Ours(out), writer.changed)
+    let text = String::from_utf8(out).unwrap_or_default();
+    (Json::Ours(clean(&text).into_owned().into_bytes()), writer.changed)
 }
 
 struct Writer<'r> {

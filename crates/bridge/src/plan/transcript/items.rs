@@ -92,6 +92,8 @@ impl<'a> Builder<'_, 'a, '_> {
                 // The batch is over; what follows is the next message.
                 if !self.open.calls.is_empty() {
                     self.close();
+                } else if !self.at_results {
+                    self.notes.repaired(place, "put directly behind its call");
                 }
             }
             Link::Extra => {
