@@ -24,8 +24,14 @@ macro_rules! vocabulary {
 }
 
 mod request;
+mod rules;
 
-pub use request::{DeveloperRole, JsonSchema, LimitField, Parameter, StreamUsage};
+pub use request::{
+    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField, EmptyText,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
+    Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages, Turns, UserField,
+};
+pub use rules::{Bounds, ContentRules, MessageRules, OptionRules, ReasoningRules, RequestRules, ToolRules};
 
 /// How one upstream model wants its chat requests and how its answers read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +46,10 @@ pub struct Dialect {
     pub json_schema: JsonSchema,
     /// Parameters that the far side refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
+    /// Whose reasoning can be given back to whom; empty: `chat`.
+    pub family: String,
+    /// Everything else about requests.
+    pub request: RequestRules,
 }
 
 impl Default for Dialect {
@@ -51,11 +61,18 @@ impl Default for Dialect {
             stream_usage: StreamUsage::Request,
             json_schema: JsonSchema::Native,
             drop: Vec::new(),
+            family: String::new(),
+            request: RequestRules::default(),
         }
     }
 }
 
 impl Dialect {
+    /// The family that seals and opens reasoning.
+    pub fn family(&self) -> &str {
+        if self.family.is_empty() { "chat" } else { &self.family }
+    }
+
     pub fn drops(&self, parameter: Parameter) -> bool {
         self.drop.contains(&parameter)
     }

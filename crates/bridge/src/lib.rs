@@ -11,10 +11,15 @@ mod plan;
 mod reading;
 mod seal;
 
-pub use dialect::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
+pub use dialect::{
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, DeveloperRole, Dialect, Effort,
+    EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, JsonSchema, Lacking, LateSystem,
+    LimitField, MessageRules, OptionRules, Parallel, Parameter, ReasoningRules, Replay, ReplayField, RequestRules,
+    RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages, ToolRules, Turns, UserField,
+};
 pub use failure::{Failure, FailureClass};
 pub use machine::{End, Flow, Framing, Machine};
-pub use note::{Action, Note};
+pub use note::{Action, Note, Severity};
 pub use plan::{Plan, Policy, Target, plan};
 pub use reading::{OfferedTool, OutputContract, Reading, ToolKind};
 pub use seal::{Seal, Thought, Unsealed};

@@ -154,6 +154,46 @@ mod tests {
         }
     }
 
+    /// Every rule of every spec, printed and read again.
+    #[test]
+    fn request_sections_print_as_they_read() {
+        for name in Library::BUILTIN.names() {
+            let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
+            let printed = provider.request_section().join("\n");
+            let library = Library(&[(ROOT, "")]);
+            let text = format!("spec:\n  wire: chat\n  {}\n", printed.replace('\n', "\n  "));
+            let document = Document::parse("godex.yaml", &text).unwrap();
+            let reader = Reader::new(&document, &none);
+            let mut root = reader.root();
+            let again = resolve_inline(library, &root.field("spec").unwrap(), &none).unwrap();
+            root.finish();
+            assert_eq!(Problems(reader.finish()).to_string(), "", "{name}:\n{text}");
+            assert_eq!(again.dialect.request, provider.dialect.request, "{name}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_a_request_section_are_found() {
+        let text = "spec:\n  request:\n    tools: {max: 0, native: {web_serch: '{}'}}\n    reasoning:\n      \
+                    {ladder: {huge: x}, on: 'thinking', replay: sometimes}\n    options: {temperature: {min: 0}}\n";
+        let document = Document::parse("godex.yaml", text).unwrap();
+        let reader = Reader::new(&document, &none);
+        let mut root = reader.root();
+        resolve_inline(Library::BUILTIN, &root.field("spec").unwrap(), &none).unwrap();
+        root.finish();
+        let problems = Problems(reader.finish()).to_string();
+        for expected in [
+            "spec.request.tools.max: expected a whole number from 1 to 100000",
+            "spec.request.tools.native.web_serch: unknown key `web_serch`",
+            "spec.request.reasoning.ladder.huge: unknown key `huge`; known keys: none, minimal, low",
+            "spec.request.reasoning.on: expected a JSON object in quotes",
+            "spec.request.reasoning.replay: expected one of `never`, `tools`, `always`, found `sometimes`",
+            "spec.request.options.temperature: expected `min` and `max`",
+        ] {
+            assert!(problems.contains(expected), "{expected}\n{problems}");
+        }
+    }
+
     #[test]
     fn an_inline_spec_lies_over_what_it_extends() {
         let text = "spec: {extends: moonshot, limit_field: max_completion_tokens, drop: []}\nbad: {extends: nowhere}";

@@ -59,6 +59,9 @@ impl Config {
         }
         out.pair(2, "unknown_previous_response_status", &session.unknown_previous_response_status.to_string());
         out.pair(2, "strict", &session.strict.to_string());
+        if session.seal_key.is_some() {
+            out.line(2, "# seal_key: <redacted>");
+        }
         out.line(2, "chain:");
         out.pair(4, "max_depth", &session.chain.max_depth.to_string());
         out.pair(4, "include_incomplete", &session.chain.include_incomplete.to_string());
@@ -128,6 +131,12 @@ fn print_spec(out: &mut Out, config: &ProviderConfig) {
     out.pair(6, "stream_usage", provider.dialect.stream_usage.name());
     out.pair(6, "json_schema", provider.dialect.json_schema.name());
     out.pair(6, "drop", &list(provider.dialect.drop.iter().map(|parameter| parameter.name())));
+    if !provider.dialect.family.is_empty() {
+        out.pair(6, "family", &quote(&provider.dialect.family));
+    }
+    for line in provider.request_section() {
+        out.line(6, &line);
+    }
 }
 
 struct Out(String);

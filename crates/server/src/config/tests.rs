@@ -120,6 +120,11 @@ fn small_mistakes() {
             "godex.yaml:1:45: session.unknown_previous_response_status: expected one of `400`, `404`, found `500`",
         ),
         (
+            "session: {seal_key: short}",
+            &[],
+            "godex.yaml:1:21: session.seal_key: expected at least 32 characters; `openssl rand -base64 32` makes one",
+        ),
+        (
             "web_search: {mode: autos}",
             &[],
             "godex.yaml:1:20: web_search.mode: expected one of `auto`, `provider_native`, `godex_managed`, `disabled`, found `autos`; did you mean `auto`?",
