@@ -3,6 +3,7 @@
 //! absolutes only on a quiet one.
 
 mod cases;
+mod kernel;
 mod servers;
 mod table;
 
@@ -38,15 +39,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let scale = if arguments.full { 5 } else { 1 };
     let results = cases::measure(&servers, scale)?;
     table::print(&results);
+    kernel::run()?;
     println!("\nmeasured in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
 }
 
 fn build(gateway: Gateway) -> Result<()> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(crate::root()).args(["build", "--release", "--locked", "--package", "benches"]);
+    let mut build = cargo();
+    build.args(["build", "--release", "--locked", "--package", "benches"]);
     if gateway == Gateway::Godex {
-        cargo.args(["--package", "godex"]);
+        build.args(["--package", "godex"]);
     }
-    process::run(&mut cargo)
+    process::run(&mut build)
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(crate::root());
+    cargo
 }
