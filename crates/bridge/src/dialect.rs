@@ -23,8 +23,10 @@ macro_rules! vocabulary {
     };
 }
 
+mod answer;
 mod request;
 
+pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
 pub use request::{DeveloperRole, JsonSchema, LimitField, Parameter, StreamUsage};
 
 /// How one upstream model wants its chat requests and how its answers read.
@@ -40,6 +42,8 @@ pub struct Dialect {
     pub json_schema: JsonSchema,
     /// Parameters that the far side refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
+    /// How its answers read.
+    pub answer: AnswerDialect,
 }
 
 impl Default for Dialect {
@@ -51,6 +55,7 @@ impl Default for Dialect {
             stream_usage: StreamUsage::Request,
             json_schema: JsonSchema::Native,
             drop: Vec::new(),
+            answer: AnswerDialect::default(),
         }
     }
 }

@@ -11,9 +11,12 @@ mod plan;
 mod reading;
 mod seal;
 
-pub use dialect::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
+pub use dialect::{
+    AnswerDialect, DeveloperRole, Dialect, EofTolerance, FinishMeaning, JsonSchema, LimitField, Parameter, RefusalForm,
+    StreamUsage, ThinkTags,
+};
 pub use failure::{Failure, FailureClass};
-pub use machine::{End, Flow, Framing, Machine};
+pub use machine::{End, Flow, Framing, Machine, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note};
 pub use plan::{Plan, Policy, Target, plan};
 pub use reading::{OfferedTool, OutputContract, Reading, ToolKind};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bridge::{End, Failure, FailureClass, Flow, Machine, Note};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
-use wire::responses::Status;
+use wire::responses::{Status, Usage};
 use wire::sse::Decoder;
 
 use crate::clock;
@@ -61,7 +61,7 @@ enum Pulled {
 }
 
 impl Turn {
-    pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines) -> Self {
+    pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines, heartbeat: Duration) -> Self {
         Self {
             machine,
             source: match accepted.format {
@@ -73,7 +73,7 @@ impl Turn {
             phase: Phase::Opening,
             out: Vec::new(),
             received: 0,
-            watch: Watch::new(deadlines),
+            watch: Watch::new(deadlines, heartbeat),
         }
     }
 
@@ -95,6 +95,7 @@ impl Turn {
             object: object.into(),
             failure: self.machine.failure().cloned(),
             notes: self.machine.notes().to_vec(),
+            usage: self.machine.usage(),
         }
     }
 
@@ -200,6 +201,9 @@ impl Turn {
             (end, _) => end,
         };
         let status = self.machine.end(end, &mut self.out);
+        for note in self.machine.notes() {
+            tracing::info!(code = note.action.code(), path = %note.path, message = %note.message, "answer");
+        }
         self.machine.terminal(clock::unix_seconds(), false, &mut self.out);
         self.phase = Phase::Draining;
         if status == Status::Failed {
@@ -225,4 +229,5 @@ pub(crate) struct Finished {
     pub(crate) object: Bytes,
     pub(crate) failure: Option<Failure>,
     pub(crate) notes: Vec<Note>,
+    pub(crate) usage: Option<Usage>,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bridge::{Failure, FailureClass};
+use bridge::{AnswerDialect, Failure, FailureClass};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use providers::Auth;
 use reqwest::Url;
@@ -21,6 +21,8 @@ pub(crate) struct HttpTarget {
     url: Url,
     headers: HeaderMap,
     key: Option<Secret>,
+    /// How its answers read, errors among them.
+    dialect: AnswerDialect,
 }
 
 impl std::fmt::Debug for HttpTarget {
@@ -48,7 +50,8 @@ impl HttpTarget {
             .build()
             .map_err(|error| problem("HTTP client", &error))?;
         let headers = headers(config).map_err(|error| problem("header", &error))?;
-        Ok(Self { client, url, headers, key: config.api_key.clone() })
+        let dialect = config.provider.dialect.answer.clone();
+        Ok(Self { client, url, headers, key: config.api_key.clone(), dialect })
     }
 
     pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
@@ -88,7 +91,7 @@ impl HttpTarget {
         };
         // What arrived in time is enough.
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
-        let mut failure = Failure::from_answer(status, &body);
+        let mut failure = Failure::from_answer_in(&self.dialect, status, &body);
         failure.retry_after = retry_after;
         if let Some(key) = self.key.as_ref().map(Secret::expose).filter(|key| key.len() >= 8) {
             failure.message = failure.message.replace(key, "[redacted]");
