@@ -292,13 +292,15 @@ impl Machine {
             self.sink.note(Action::Repaired, "text.format", "the code fence around the answer was taken off");
         }
         let check = self.setup.check.as_deref();
-        match contract::judge(&self.reading.output, check, &self.promised, self.setup.repair) {
+        // Only an open text can be written on.
+        let repair = if self.open.as_ref().is_some_and(Slot::is_text) { self.setup.repair } else { Repair::Off };
+        match contract::judge(&self.reading.output, check, &self.promised, repair) {
             Fit::Fits => None,
             Fit::Closed(closing) => {
                 self.sink.note(Action::Repaired, "text.format", "brackets that the model left open were closed");
                 let mut escaped = Vec::new();
                 wire::json::escape_into(&mut escaped, &closing);
-                self.say(PartKind::Text, str::from_utf8(&escaped).unwrap_or_default(), out);
+                self.write(PartKind::Text, str::from_utf8(&escaped).unwrap_or_default(), out);
                 None
             }
             Fit::Unknown(why) => {

@@ -190,7 +190,7 @@ impl Machine {
     }
 
     /// Writes text into the open item, or into a new one.
-    fn write(&mut self, kind: PartKind, escaped: &str, out: &mut Vec<u8>) {
+    pub(super) fn write(&mut self, kind: PartKind, escaped: &str, out: &mut Vec<u8>) {
         let kind = if kind == PartKind::Reasoning && self.reading.reasoning_summary { PartKind::Summary } else { kind };
         if self.open.as_ref().is_some_and(|slot| slot.kind() != kind.slot()) {
             self.close_slot(Status::Completed, out);

@@ -8,6 +8,8 @@ mod endings;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod quirks;
+#[cfg(test)]
 mod recordings;
 #[cfg(test)]
 mod run;

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
-use wire::sse::Decoder;
 
 pub(crate) const REQUEST: &str = r#"{"model":"m","input":"Hello"}"#;
 
@@ -122,27 +121,6 @@ impl Run {
 pub(crate) fn chunks<T: AsRef<[u8]>>(framing: Framing, chunks: &[T], end: End) -> Vec<u8> {
     let run = Run { reading: reading(REQUEST), setup: Setup::default() };
     run.bytes(framing, chunks, end).0
-}
-
-/// SSE bytes in pieces through decoder and machine.
-pub(crate) fn bytes(pieces: &[&[u8]]) -> Vec<u8> {
-    let mut decoder = Decoder::new(1 << 20);
-    let mut machine = machine(Framing::Sse);
-    let mut out = Vec::new();
-    machine.open(&mut out);
-    let mut end = End::Eof;
-    'read: for piece in pieces {
-        decoder.push(piece);
-        while let Some(event) = decoder.next_event().unwrap() {
-            if machine.chunk(event.data, &mut out) == Flow::Over {
-                end = End::Done;
-                break 'read;
-            }
-        }
-    }
-    machine.end(end, &mut out);
-    machine.terminal(1_700_000_001, true, &mut out);
-    out
 }
 
 /// The whole completion that a list of chunks amounts to, for the comparison of the two roads.
