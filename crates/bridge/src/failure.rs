@@ -207,7 +207,11 @@ impl Said {
         if let Some(text) = error.text() {
             return Self { message: Some(text.decode().into_owned()), ..Self::default() };
         }
-        let string = |name: &str| error.get(name).and_then(Raw::text).map(|text| text.decode().into_owned());
+        // Some servers fail without a word: an empty message is none.
+        let string = |name: &str| {
+            let text = error.get(name).and_then(Raw::text)?.decode().into_owned();
+            (!text.trim().is_empty()).then_some(text)
+        };
         let message = string("message")
             .or_else(|| string("status_msg"))
             .or_else(|| string("detail"))

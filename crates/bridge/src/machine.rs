@@ -258,16 +258,16 @@ impl Machine {
     pub fn end(&mut self, end: End, out: &mut Vec<u8>) -> Status {
         self.release(out);
         let end = self.failure.take().map_or(end, End::Failed);
-        let content = Content {
-            answered: self.answered_bytes > 0 || !self.calls.is_empty(),
-            reasoned: self.reasoned_bytes > 0,
-            called: !self.calls.is_empty(),
-            sound: self.calls.are_sound(&self.sink),
+        let content = match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {
+            (false, ..) => Content::Calls { sound: self.calls.are_sound(&self.sink) },
+            (true, 0, 0) => Content::Nothing,
+            (true, 0, _) => Content::Reasoning,
+            (true, ..) => Content::Text,
         };
         let dialect = Arc::clone(&self.setup.dialect);
         let mut verdict = finish::verdict(end, self.finish.as_ref(), content, &dialect, &mut self.sink.notes);
         let last = if verdict == Verdict::Completed { Status::Completed } else { Status::Incomplete };
-        if verdict == Verdict::Completed && !content.called && !self.refused {
+        if verdict == Verdict::Completed && content == Content::Text && !self.refused {
             verdict = self.keep_promise(out).map_or(Verdict::Completed, Verdict::Failed);
         }
         self.close_slot(last, out);

@@ -31,6 +31,8 @@ pub(super) struct Call {
     /// Half a surrogate pair, until its other half comes.
     held: String,
     pub(super) balance: Balance,
+    /// Something stands behind the value that the arguments should be.
+    pub(super) is_spoiled: bool,
     form: Form,
 }
 
@@ -93,6 +95,7 @@ impl Call {
             arguments: Vec::new(),
             held: String::new(),
             balance: Balance::NEW,
+            is_spoiled: false,
             form: Form::Waiting,
         }
     }
@@ -142,7 +145,7 @@ impl Call {
             Form::Function(outlet) => outlet.send(&self.arguments, sink, out),
             Form::Custom { input, read, outlet } => {
                 let news = str::from_utf8(&self.arguments[*read..]).unwrap_or_default();
-                input.push(&unescape(news));
+                input.push_escaped(news);
                 *read = self.arguments.len();
                 if outlet.is_none() && input.has_begun() {
                     let named = Named::of(&self.name, &sink.tools);
@@ -192,7 +195,7 @@ impl Call {
                 outlet.close(input.text(), &named, &self.call_id, status, sink, out);
             }
             Form::Custom { outlet: None, .. } | Form::Waiting | Form::Held => {
-                self.close_held(&named, status, sink, out)
+                self.close_held(&named, status, sink, out);
             }
         }
     }

@@ -212,10 +212,13 @@ impl Calls {
                 return;
             }
             let is_object = call.balance.first() == Some(b'{') && call.kind(&sink.tools) != ToolKind::Custom;
-            if !is_object || !unescape(behind).trim_start().starts_with('{') {
+            let text = unescape(behind);
+            if !is_object || call.is_spoiled || !text.trim_start().starts_with('{') {
+                // Behind anything but an object nothing can be told apart any more.
+                call.is_spoiled |= !text.trim().is_empty();
                 return call.push(behind);
             }
-            if unescape(behind).trim() == unescape(call.arguments()).trim() {
+            if text.trim() == unescape(call.arguments()).trim() {
                 return sink.note(Action::Repaired, "tool_calls", "arguments that came twice were taken once");
             }
             let (name, index) = (call.name.clone(), call.index);

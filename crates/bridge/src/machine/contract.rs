@@ -78,12 +78,11 @@ fn fits(contract: &OutputContract, check: Option<&dyn OutputCheck>, text: &str) 
     match contract {
         OutputContract::Text => Ok(()),
         OutputContract::JsonObject => match Raw::parse(text).map(Raw::kind) {
-            Ok(Kind::Object) => Ok(()),
-            Ok(kind) => {
+            Ok(kind) if kind != Kind::Object => {
                 let message = format!("{} is not an object", kind.article());
                 Err(OutputProblem::Invalid { pointer: String::new(), message })
             }
-            Err(_) => Ok(()),
+            _ => Ok(()),
         },
         OutputContract::JsonSchema { .. } => check.map_or(Ok(()), |check| check.check(text)),
     }

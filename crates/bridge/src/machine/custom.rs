@@ -10,7 +10,7 @@
 //! stands inside the string is escaped just as our events need it: it is copied, not decoded.
 
 use memchr::memchr2;
-use wire::json::{escape_into, sanitize_into};
+use wire::json::{escape_into, sanitize_into, unescape_into};
 
 use super::balance::Balance;
 
@@ -24,6 +24,8 @@ pub(super) struct CustomInput {
     held: String,
     /// What this piece adds, before surrogates are looked at. Kept for its memory.
     piece: String,
+    /// This piece of the arguments. Kept for its memory, too.
+    arguments: String,
     /// The input so far, escaped.
     text: Vec<u8>,
 }
@@ -56,8 +58,17 @@ impl CustomInput {
         &self.text
     }
 
+    /// Reads on in the arguments, which are escaped as the inside of a JSON string.
+    pub(super) fn push_escaped(&mut self, escaped: &str) {
+        let mut arguments = std::mem::take(&mut self.arguments);
+        arguments.clear();
+        unescape_into(&mut arguments, escaped);
+        self.push(&arguments);
+        self.arguments = arguments;
+    }
+
     /// Reads on in the arguments.
-    pub(super) fn push(&mut self, arguments: &str) {
+    fn push(&mut self, arguments: &str) {
         let mut rest = arguments;
         while let Some(first) = rest.chars().next() {
             let used = match self.state {

@@ -67,15 +67,28 @@ impl Verdict {
     }
 }
 
-/// What the answer was.
+/// What the answer was: the most that it came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Content {
-    /// Text, a refusal or a call: something that is an answer.
-    pub(super) answered: bool,
-    pub(super) reasoned: bool,
-    pub(super) called: bool,
-    /// The arguments of every call can be all there is.
-    pub(super) sound: bool,
+pub(super) enum Content {
+    Nothing,
+    /// Thoughts, and no answer (pitfall D9).
+    Reasoning,
+    /// Text, or a refusal.
+    Text,
+    /// `sound`: the arguments of every call can be all there is.
+    Calls {
+        sound: bool,
+    },
+}
+
+impl Content {
+    const fn is_answer(self) -> bool {
+        matches!(self, Self::Text | Self::Calls { .. })
+    }
+
+    const fn is_sound(self) -> bool {
+        !matches!(self, Self::Calls { sound: false })
+    }
 }
 
 /// What broke off is never completed, and nothing is never a success.
@@ -94,7 +107,7 @@ pub(super) fn verdict(
         }
         (End::Failed(failure), _) => Verdict::Failed(failure),
         (End::Done | End::Eof, Some(finish)) => finished(finish, content, notes),
-        (End::Done, None) if content.sound => {
+        (End::Done, None) if content.is_sound() => {
             notes.push(Note::new(Action::Repaired, "finish_reason", "the provider sent none"));
             Verdict::Completed
         }
@@ -105,15 +118,18 @@ pub(super) fn verdict(
         }
         (End::Done | End::Eof, None) => Verdict::truncated("The provider's answer broke off before it was finished."),
     };
-    if verdict != Verdict::Completed || content.answered {
+    if verdict != Verdict::Completed || content.is_answer() {
         return verdict;
     }
     Verdict::Failed(Failure::new(FailureClass::Empty, empty(finish, content)))
 }
 
 fn empty(finish: Option<&Finish>, content: Content) -> String {
-    let what =
-        if content.reasoned { "The model reasoned and gave no answer" } else { "The model gave an empty answer" };
+    let what = if content == Content::Reasoning {
+        "The model reasoned and gave no answer"
+    } else {
+        "The model gave an empty answer"
+    };
     match finish.filter(|finish| finish.meaning.is_none()) {
         Some(finish) => format!("{what} (finish_reason '{}').", finish.reason),
         None => format!("{what}."),
@@ -124,8 +140,8 @@ fn empty(finish: Option<&Finish>, content: Content) -> String {
 const fn tolerated(eof: EofTolerance, content: Content) -> bool {
     match eof {
         EofTolerance::Never => false,
-        EofTolerance::ToolCalls => content.called && content.sound,
-        EofTolerance::Any => content.answered && content.sound,
+        EofTolerance::ToolCalls => matches!(content, Content::Calls { sound: true }),
+        EofTolerance::Any => content.is_answer() && content.is_sound(),
     }
 }
 
@@ -143,7 +159,7 @@ fn finished(finish: &Finish, content: Content, notes: &mut Vec<Note>) -> Verdict
             let message = format!("The input does not fit into the model's context window ('{reason}').");
             Verdict::Failed(Failure::new(FailureClass::ContextOverflow, message))
         }
-        None if content.sound => {
+        None if content.is_sound() => {
             let message = format!("the reason '{reason}' is not known; the answer counts as complete");
             notes.push(Note::new(Action::Degraded, "finish_reason", message));
             Verdict::Completed

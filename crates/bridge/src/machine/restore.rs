@@ -36,10 +36,10 @@ pub(super) fn restore(kind: ToolKind, arguments: &str) -> Option<Restored> {
 }
 
 fn shell(arguments: Raw<'_>) -> Option<Restored> {
-    let commands = arguments.get("commands").or_else(|| arguments.get("command"))?;
-    let commands = match commands.text() {
-        Some(command) => vec![clean(command)],
-        None => strings(commands)?,
+    // A list under `command` would be the words of one command, which is something else.
+    let commands = match (arguments.get("commands"), arguments.get("command")) {
+        (Some(commands), _) => commands.text().map_or_else(|| strings(commands), |one| Some(vec![clean(one)]))?,
+        (None, command) => vec![clean(command?.text()?)],
     };
     let action = |commands: &[Vec<u8>]| {
         let mut out = Vec::new();
@@ -213,6 +213,7 @@ mod tests {
                 Some(r#"{"commands":["ls"],"timeout_ms":null,"max_output_length":null}"#),
             ),
             (K::Shell, r#"{"commands":["ls",1]}"#, None),
+            (K::Shell, r#"{"command":["cat","a"]}"#, None),
             (K::Shell, "{", None),
             (
                 K::LocalShell,

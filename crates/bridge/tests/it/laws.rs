@@ -20,11 +20,11 @@ fn count() -> u64 {
 
 /// Runs a law over all numbers on all cores.
 fn for_all(count: u64, law: impl Fn(u64) -> Result<(), String> + Sync) {
-    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) as u64;
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let law = &law;
     let problem = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|first| scope.spawn(move || (first..count).step_by(threads as usize).find_map(|n| law(n).err())))
+        let handles: Vec<_> = (0..threads as u64)
+            .map(|first| scope.spawn(move || (first..count).step_by(threads).find_map(|n| law(n).err())))
             .collect();
         handles.into_iter().find_map(|handle| handle.join().unwrap())
     });
@@ -84,10 +84,47 @@ fn bytes(run: &Run, pieces: &[&[u8]]) -> Vec<u8> {
 fn any_split_of_the_bytes_gives_the_same_answer() {
     for_all(count() / 10, |number| {
         let answer = answer(number);
-        let framed: String = answer.chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+        let framed = format!("data: {}\n\n", answer.chunks.join("\n\ndata: "));
         let whole = bytes(&answer.run, &[framed.as_bytes()]);
         let size = 1 + usize::try_from(number % 23).unwrap();
         let pieces: Vec<&[u8]> = framed.as_bytes().chunks(size).collect();
         if bytes(&answer.run, &pieces) == whole { Ok(()) } else { Err(format!("answer {number} by {size}:\n{framed}")) }
     });
+}
+
+/// The laws are worth what the answers reach: every status, every kind of item, and most notes.
+#[test]
+fn the_answers_reach_everything() {
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    for number in 0..4000 {
+        let answer = answer(number);
+        let ran = answer.run.run(&answer.chunks, answer.end).unwrap();
+        let response = &ran.stream.response;
+        let items = response["output"].as_array().unwrap().iter().map(|item| &item["type"]);
+        let words = items.chain([&response["status"]]).filter_map(|word| word.as_str());
+        for word in words.chain(ran.notes.iter().map(|note| &*note.message)) {
+            *seen.entry(word.to_owned()).or_default() += 1;
+        }
+    }
+    for word in [
+        "completed",
+        "incomplete",
+        "failed",
+        "message",
+        "reasoning",
+        "function_call",
+        "custom_tool_call",
+        "shell_call",
+        "local_shell_call",
+        "apply_patch_call",
+        "tool_search_call",
+        "a call without a name was left out",
+        "arguments of two calls in one were taken apart",
+        "arguments that came twice were taken once",
+        "what came for a call after its end was left out",
+        "more of the answer came after it",
+        "the code fence around the answer was taken off",
+    ] {
+        assert!(seen.get(word).is_some_and(|count| *count >= 3), "{word}: {seen:#?}");
+    }
 }

@@ -15,3 +15,5 @@ mod recordings;
 mod run;
 #[cfg(test)]
 mod schemas;
+#[cfg(test)]
+mod strict_types;

@@ -124,6 +124,8 @@ fn quirks_come_out_right() {
             wrong
                 .push(format!("{name}\n  found    {found} {notes:?}\n  expected {} {:?}", quirk.expected, quirk.notes));
         }
+        let strict = ran.stream.events.iter().filter_map(|(_, event)| crate::strict_types::problem(event));
+        wrong.extend(strict.map(|problem| format!("{name}: {problem}")));
         if let Some(schemas) = &schemas {
             let problems = ran.stream.events.iter().flat_map(|(_, event)| problems(schemas, event));
             wrong.extend(problems.map(|problem| format!("{name}: {problem}")));

@@ -38,7 +38,10 @@ pub(super) fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let run = RUNS[chance.below(RUNS.len())].clone();
     let length = chance.below(12);
-    let mut chunks: Vec<String> = (0..length).map(|_| chunk(&mut chance)).collect();
+    // One in four is calm: text and reasoning only.
+    let calm = chance.below(4) == 0;
+    let mut chunks: Vec<String> =
+        (0..length).map(|_| if calm { text(&mut chance) } else { chunk(&mut chance) }).collect();
     if chance.below(3) > 0 {
         chunks.push(format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":{}}}]}}"#, chance.one_of(REASONS)));
     }
@@ -98,6 +101,7 @@ const TEXTS: &[&str] = &[
     r"\n",
     r#"é\n\"😀"#,
     "<think>",
+    r#"```json\n{\"a\":1}\n```"#,
     "</think>",
     "<th",
     "ink>",
@@ -186,6 +190,11 @@ fn chunk(chance: &mut Chance) -> String {
     }
     chunk.push_str("}]}");
     chunk
+}
+
+fn text(chance: &mut Chance) -> String {
+    let member = chance.one_of(&["content", "content", "content", "reasoning"]);
+    format!(r#"{{"choices":[{{"delta":{{"{member}":"{}"}}}}]}}"#, chance.one_of(TEXTS))
 }
 
 fn delta(chance: &mut Chance, out: &mut String) {

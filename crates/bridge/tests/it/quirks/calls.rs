@@ -7,10 +7,10 @@ use crate::run::delta;
 
 /// One entry of `tool_calls` in a chunk of its own; empty members are left out.
 fn call(index: Option<i64>, id: &str, name: &str, arguments: &str) -> String {
-    entry(index, id, name, json!(arguments))
+    entry(index, id, name, &json!(arguments))
 }
 
-fn entry(index: Option<i64>, id: &str, name: &str, arguments: Value) -> String {
+fn entry(index: Option<i64>, id: &str, name: &str, arguments: &Value) -> String {
     let mut function = json!({"arguments": arguments});
     if !name.is_empty() {
         function["name"] = json!(name);
@@ -162,12 +162,17 @@ fn arguments() -> Vec<Quirk> {
             r#"completed: call f {"x":1}"#,
         )
         .noted(&["tool_calls"]),
+        quirk(
+            "B4 something else behind the object: nothing is told apart",
+            calls(vec![call(Some(0), "a", "f", r#"{"x":1}}"#), call(Some(0), "", "", r#"{"x":2}"#)]),
+            r#"completed: call f {"x":1}}{"x":2}"#,
+        ),
         quirk("B10 no arguments", calls(vec![call(Some(0), "a", "f", "")]), "completed: call f {}"),
-        quirk("B10 arguments null", calls(vec![entry(Some(0), "a", "f", Value::Null)]), "completed: call f {}"),
+        quirk("B10 arguments null", calls(vec![entry(Some(0), "a", "f", &Value::Null)]), "completed: call f {}"),
         quirk("B10 arguments \"null\"", calls(vec![call(Some(0), "a", "f", "null")]), "completed: call f {}"),
         quirk(
             "B10 arguments as an object",
-            calls(vec![entry(Some(0), "a", "f", json!({"x": "\"é\n"}))]),
+            calls(vec![entry(Some(0), "a", "f", &json!({"x": "\"é\n"}))]),
             r#"completed: call f {"x":"\"é\n"}"#,
         ),
         quirk(
