@@ -23,6 +23,7 @@ mod finish;
 mod part;
 mod restore;
 mod said;
+mod setup;
 mod sink;
 mod slot;
 mod think;
@@ -36,11 +37,10 @@ use wire::id::{Id, IdKind, Ids};
 use wire::json::{Kind, Raw};
 use wire::responses::{EventKind, ResponseError, Snapshot, Status, Usage};
 
-use crate::dialect::{AnswerDialect, ThinkTags};
+use crate::dialect::ThinkTags;
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
 use crate::reading::{OutputContract, Reading};
-use crate::seal::{Seal, Unsealed};
 use calls::Calls;
 use contract::Fit;
 pub use contract::{OutputCheck, OutputProblem, Repair};
@@ -48,6 +48,7 @@ use emit::Emitter;
 use fence::Fence;
 use finish::{Content, Finish, Verdict};
 use part::PartKind;
+pub use setup::Setup;
 use sink::{Output, Sink};
 use slot::Slot;
 use think::Think;
@@ -79,30 +80,6 @@ pub enum End {
     /// The body ended in good order, without saying so.
     Eof,
     Failed(Failure),
-}
-
-/// What the machine is given beside the reading: how the far side answers, who seals, who checks.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    pub dialect: Arc<AnswerDialect>,
-    pub seal: Arc<dyn Seal>,
-    /// Asked about the answer to a request with a JSON schema.
-    pub check: Option<Arc<dyn OutputCheck>>,
-    pub repair: Repair,
-    /// The size of the chat request, for the estimate where the provider sends no usage.
-    pub prompt_bytes: usize,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            dialect: Arc::default(),
-            seal: Arc::new(Unsealed),
-            check: None,
-            repair: Repair::default(),
-            prompt_bytes: 0,
-        }
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -222,7 +199,7 @@ impl Machine {
         if data == b"[DONE]" {
             return Flow::Over;
         }
-        if data.is_empty() && self.has_spoken {
+        if data.is_empty() {
             return Flow::More;
         }
         let text = String::from_utf8_lossy(data);
@@ -273,7 +250,10 @@ impl Machine {
         self.close_slot(last, out);
         self.close_calls(last, out);
         self.close_slot(last, out);
-        self.settle(out);
+        // An item that was cut is the last one.
+        if last == Status::Completed {
+            self.settle(out);
+        }
         if !self.annotations.is_empty() {
             self.sink.note(Action::Ignored, "annotations", "citations without a text were left out");
         }

@@ -67,6 +67,9 @@ impl Think {
     pub(super) fn flush(&mut self, pieces: &mut Vec<Piece>) {
         let kind = if self.state == State::Inside { PartKind::Reasoning } else { PartKind::Text };
         give(kind, std::mem::take(&mut self.held), pieces);
+        if self.state != State::Inside {
+            self.state = State::Through;
+        }
     }
 
     /// Drops white space until there is something else.

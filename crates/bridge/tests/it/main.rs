@@ -4,6 +4,10 @@
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod details;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod laws;
