@@ -1,5 +1,6 @@
 //! The laws of the kernel: any chunks give a lawful stream, any split gives the same bytes, streamed and not
 //! streamed agree, recorded exchanges keep their text and usage.
+#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod allocations;
