@@ -40,8 +40,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     if arguments.hold {
         return hold(&arguments, &body).await;
     }
+    // Connecting is not what is measured.
+    let mut connections = Vec::new();
+    for _ in 0..arguments.connections {
+        connections.push(Connection::open(&arguments.url).await?);
+    }
     let started = Instant::now();
-    let samples = all_requests(&arguments, &body).await?;
+    let samples = all_requests(connections, arguments.requests, &body).await?;
     let seconds = started.elapsed().as_secs_f64();
     report(&samples, seconds, body.len());
     Ok(())
@@ -58,13 +63,12 @@ fn body(arguments: &Arguments) -> Bytes {
 }
 
 /// Every connection takes requests from the common count until it is used up.
-async fn all_requests(arguments: &Arguments, body: &Bytes) -> Result<Vec<Sample>> {
-    let left = Arc::new(AtomicUsize::new(arguments.requests));
+async fn all_requests(connections: Vec<Connection>, requests: usize, body: &Bytes) -> Result<Vec<Sample>> {
+    let left = Arc::new(AtomicUsize::new(requests));
     let mut tasks = JoinSet::new();
-    for _ in 0..arguments.connections {
-        let (left, body, url) = (Arc::clone(&left), body.clone(), arguments.url.clone());
+    for mut connection in connections {
+        let (left, body) = (Arc::clone(&left), body.clone());
         tasks.spawn(async move {
-            let mut connection = Connection::open(&url).await?;
             let mut samples = Vec::new();
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
                 samples.push(connection.call(body.clone()).await?);
@@ -72,11 +76,11 @@ async fn all_requests(arguments: &Arguments, body: &Bytes) -> Result<Vec<Sample>
             anyhow::Ok(samples)
         });
     }
-    let mut samples = Vec::with_capacity(arguments.requests);
+    let mut samples = Vec::with_capacity(requests);
     while let Some(task) = tasks.join_next().await {
         samples.extend(task??);
     }
-    ensure!(samples.len() == arguments.requests, "{} of {} requests", samples.len(), arguments.requests);
+    ensure!(samples.len() == requests, "{} of {requests} requests", samples.len());
     Ok(samples)
 }
 

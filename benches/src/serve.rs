@@ -2,6 +2,7 @@
 //! godex itself.
 
 use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use http::{Request, Response};
@@ -10,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 /// Serves on a free loopback port, whose address is printed, until the process ends.
 pub(crate) async fn serve<S, F, B>(answer: S) -> Result<()>
@@ -21,7 +22,10 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    // The default queue overflows when a few hundred connections come at once; each then waits a second.
+    let listener = socket.listen(4096)?;
     println!("address: {}", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;

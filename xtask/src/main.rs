@@ -1,1 +1,44 @@
-fn main() {}
+//! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
+//! a byte-forwarding proxy.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
+
+mod bench;
+mod process;
+mod test;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(about = "The project's chores")]
+enum Chore {
+    /// Everything that must hold: format, lints, docs, tests, and the official clients against a running godex.
+    Test(test::Arguments),
+    /// The gateway beside a byte-forwarding proxy and beside no proxy at all.
+    Bench(bench::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Chore::parse() {
+        Chore::Test(arguments) => test::run(&arguments),
+        Chore::Bench(arguments) => bench::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without a backtrace: what failed is a command, and it has said why.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}

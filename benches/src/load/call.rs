@@ -27,7 +27,8 @@ pub(super) struct Sample {
     pub(super) total: Duration,
     /// None when nothing was streamed.
     pub(super) first_delta: Option<Duration>,
-    /// The longest silence after the first delta.
+    /// The longest silence between two deltas. Not up to the end: a gateway may say nothing about the
+    /// upstream's last chunks until it has all of them.
     pub(super) max_gap: Duration,
 }
 
@@ -50,15 +51,15 @@ impl Connection {
         let (mut first_delta, mut max_gap, mut last) = (None, Duration::ZERO, started);
         while let Some(frame) = answer.body_mut().frame().await {
             let now = Instant::now();
-            if let Ok(data) = frame?.into_data() {
-                read.extend_from_slice(&data);
-            }
-            if first_delta.is_some() {
-                max_gap = max_gap.max(now - last);
-            } else if has_delta(&read) {
+            let Ok(data) = frame?.into_data() else { continue };
+            read.extend_from_slice(&data);
+            if first_delta.is_none() && has_delta(&read) {
                 first_delta = Some(now - started);
+                last = now;
+            } else if first_delta.is_some() && has_delta(&data) {
+                max_gap = max_gap.max(now - last);
+                last = now;
             }
-            last = now;
         }
         let whole = memmem::find(&read, LAST_WORD.as_bytes()).is_some();
         ensure!(answer.status().is_success() && whole, "{}: {}", answer.status(), String::from_utf8_lossy(&read));

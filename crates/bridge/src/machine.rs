@@ -30,6 +30,7 @@ mod think;
 mod thought;
 mod usage;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use wire::chat::Answer;
@@ -202,7 +203,7 @@ impl Machine {
         if data.is_empty() {
             return Flow::More;
         }
-        let text = String::from_utf8_lossy(data);
+        let text = str::from_utf8(data).map_or_else(|_| String::from_utf8_lossy(data), Cow::Borrowed);
         let Ok(answer) = Answer::parse(&text) else {
             let message = "The provider's answer could not be read: it is not a chat completion.";
             return self.fail(Failure::new(FailureClass::Protocol, message));

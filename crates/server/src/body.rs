@@ -12,11 +12,13 @@ use http::{HeaderMap, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use crate::error::ApiError;
 
-/// How long a client may be silent in the middle of its body.
-const BODY_IDLE: Duration = Duration::from_secs(30);
+/// A body may take this long, and a second more for each of its KiB: who is slower holds a connection for nothing.
+const BODY_GRACE: Duration = Duration::from_secs(10);
+const BODY_RATE: usize = 1024;
 
 /// The largest zstd window: 8 MiB. A larger one is a way to make us allocate.
 const ZSTD_WINDOW_LOG: u32 = 23;
@@ -27,9 +29,13 @@ pub(crate) async fn read(headers: &HeaderMap, mut incoming: Incoming, limit: usi
     if declared.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large(limit));
     }
-    let mut body = Vec::with_capacity(declared.unwrap_or(8 * 1024).min(1 << 20));
+    // A length that is not kept to costs address space, not memory.
+    let mut body = Vec::with_capacity(declared.unwrap_or(8 * 1024));
+    let began = Instant::now();
     loop {
-        let frame = tokio::time::timeout(BODY_IDLE, incoming.frame()).await.map_err(|_| ApiError::request_timeout())?;
+        let earned = Duration::from_secs((body.len() / BODY_RATE) as u64);
+        let frame = tokio::time::timeout_at(began + BODY_GRACE + earned, incoming.frame()).await;
+        let frame = frame.map_err(|_| ApiError::request_timeout())?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| ApiError::bad_request("request_aborted", "The request body broke off."))?;
         let Ok(data) = frame.into_data() else { continue };

@@ -46,12 +46,8 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let address = config.server.address();
         let app = Arc::new(App::new(config)?);
-        let bind = async {
-            let listener = TcpListener::bind(&address).await?;
-            let local = listener.local_addr()?;
-            Ok((listener, local))
-        };
-        let (listener, local) = bind.await.map_err(|source| StartError::Bind { address: address.clone(), source })?;
+        let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
         Ok(Self { app, listener, address: local })
     }
 

@@ -22,7 +22,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
         Err(error) => {
             let status = error.status.as_u16();
             let code = error.domain;
-            tracing::info!(%request_id, %method, %path, status, code, message = %error.message, "refused");
+            tracing::info!(%request_id, %method, %path, status, code, detail = %error.message, "refused");
             error.response()
         }
     };

@@ -14,12 +14,15 @@ use wire::responses::{Status, Usage};
 use wire::sse::Decoder;
 
 use crate::clock;
-use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, timeout};
+use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, Redactor, timeout};
 use watch::{Alarm, Watch};
 
 /// One event of an upstream stream may be this large; a whole answer, eight times that.
 const MAX_EVENT: usize = 8 << 20;
 const MAX_ANSWER: usize = 64 << 20;
+
+/// What came in one go is sent on in frames of about this size.
+const FRAME: usize = 16 << 10;
 
 /// How long the end of an upstream body is waited for, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(50);
@@ -34,6 +37,7 @@ pub(crate) struct Turn {
     out: Vec<u8>,
     received: usize,
     watch: Watch,
+    redactor: Redactor,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,20 +64,31 @@ enum Pulled {
     Silence,
 }
 
+impl From<Result<Option<Bytes>, Failure>> for Pulled {
+    fn from(chunk: Result<Option<Bytes>, Failure>) -> Self {
+        match chunk {
+            Ok(Some(bytes)) => Self::Bytes(bytes),
+            Ok(None) => Self::End(End::Eof),
+            Err(failure) => Self::End(End::Failed(failure)),
+        }
+    }
+}
+
 impl Turn {
     pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines, heartbeat: Duration) -> Self {
         Self {
             machine,
             source: match accepted.format {
-                Format::Sse => Source::Sse(Decoder::new(MAX_EVENT)),
                 Format::Json => Source::Json(Vec::new()),
-                Format::Unknown => Source::Unknown,
+                // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
+                Format::Sse | Format::Unknown => Source::Unknown,
             },
             body: Some(accepted.body),
             phase: Phase::Opening,
             out: Vec::new(),
             received: 0,
             watch: Watch::new(deadlines, heartbeat),
+            redactor: accepted.redactor,
         }
     }
 
@@ -91,12 +106,12 @@ impl Turn {
         while let Some(frame) = self.next_frame().await {
             object.extend_from_slice(&frame);
         }
-        Finished {
-            object: object.into(),
-            failure: self.machine.failure().cloned(),
-            notes: self.machine.notes().to_vec(),
-            usage: self.machine.usage(),
-        }
+        let failure = self.machine.failure().cloned().map(|mut failure| {
+            self.redactor.text(&mut failure.message);
+            failure
+        });
+        let (notes, usage) = (self.machine.notes().to_vec(), self.machine.usage());
+        Finished { object: object.into(), failure, notes, usage }
     }
 
     /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.
@@ -108,7 +123,10 @@ impl Turn {
                     self.phase = Phase::Streaming;
                 }
                 Phase::Streaming => match self.pull().await {
-                    Pulled::Bytes(bytes) => self.feed(&bytes),
+                    Pulled::Bytes(bytes) => {
+                        self.feed(&bytes);
+                        self.gather();
+                    }
                     Pulled::Silence => self.machine.heartbeat(&mut self.out),
                     Pulled::End(end) => self.finish(end),
                 },
@@ -132,16 +150,26 @@ impl Turn {
             biased;
             chunk = body.chunk() => {
                 self.watch.heard();
-                match chunk {
-                    Ok(Some(bytes)) => Pulled::Bytes(bytes),
-                    Ok(None) => Pulled::End(End::Eof),
-                    Err(failure) => Pulled::End(End::Failed(failure)),
-                }
+                chunk.into()
             }
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => Pulled::Silence,
                 Alarm::Late(what) => Pulled::End(End::Failed(timeout(what))),
             },
+        }
+    }
+
+    /// Takes what more is there already: a read may bring many chunks, and a write to our client for each of them
+    /// costs more than all else together.
+    fn gather(&mut self) {
+        while self.phase == Phase::Streaming && self.out.len() < FRAME {
+            let Some(body) = self.body.as_mut() else { return };
+            let Some(chunk) = body.chunk().now_or_never() else { return };
+            match chunk.into() {
+                Pulled::Bytes(bytes) => self.feed(&bytes),
+                Pulled::End(end) => self.finish(end),
+                Pulled::Silence => {}
+            }
         }
     }
 
@@ -202,11 +230,13 @@ impl Turn {
         };
         let status = self.machine.end(end, &mut self.out);
         for note in self.machine.notes() {
-            tracing::info!(code = note.action.code(), path = %note.path, message = %note.message, "answer");
+            tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "answer");
         }
+        let terminal = self.out.len();
         self.machine.terminal(clock::unix_seconds(), false, &mut self.out);
         self.phase = Phase::Draining;
         if status == Status::Failed {
+            self.redactor.bytes(&mut self.out, terminal);
             // What is wrong must be seen at once: the body ends behind the terminal event.
             self.body = None;
         }

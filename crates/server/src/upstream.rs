@@ -1,8 +1,12 @@
 //! Calls to providers: one pooled client per target, deadlines by phase, nothing decided about compatibility.
 
 mod client;
+mod connect;
 mod demo;
 mod failure;
+mod link;
+mod pool;
+mod redact;
 
 use std::time::Duration;
 
@@ -11,6 +15,8 @@ use bytes::Bytes;
 
 pub(crate) use client::HttpTarget;
 use demo::Player;
+use pool::HttpBody;
+pub(crate) use redact::Redactor;
 
 /// Where a provider's requests go.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ pub(crate) struct Deadlines {
 pub(crate) struct Accepted {
     pub(crate) format: Format,
     pub(crate) body: AnswerBody,
+    /// For errors inside the body.
+    pub(crate) redactor: Redactor,
 }
 
 /// What an answer's body is, as its content type has it.
@@ -46,7 +54,7 @@ pub(crate) enum Format {
 
 #[derive(Debug)]
 pub(crate) enum AnswerBody {
-    Http(reqwest::Response),
+    Http(Box<HttpBody>),
     Demo(Player),
 }
 
@@ -64,7 +72,7 @@ impl AnswerBody {
     /// The next bytes; `None` at the end in good order. May be dropped and called again at any time.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         match self {
-            Self::Http(response) => response.chunk().await.map_err(|error| failure::cut(&error)),
+            Self::Http(body) => body.chunk().await.map_err(|error| failure::cut(&error)),
             Self::Demo(player) => player.chunk().await,
         }
     }

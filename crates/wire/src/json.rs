@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 pub use escape::{escape_into, sanitize_into, unescape, unescape_into};
 pub use invalid::{Invalid, Problem};
-pub use scan::{Elements, Fields};
+pub use scan::{Cursor, Elements, Fields};
 pub use write::{ObjectWriter, write_text};
 
 /// How deep arrays and objects may nest: as `serde_json` has it, and OpenAI's own limit is lower.
@@ -152,6 +152,11 @@ impl<'a> Text<'a> {
 /// A value that can be read out of a [`Raw`].
 pub trait FromRaw<'a>: Sized {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid>;
+
+    /// Reads the value at the cursor and leaves the cursor behind it. Containers do this in one sweep.
+    fn from_cursor(cursor: &mut Cursor<'a>) -> Result<Self, Invalid> {
+        Self::from_raw(cursor.raw())
+    }
 }
 
 impl<'a> FromRaw<'a> for Raw<'a> {
@@ -200,10 +205,19 @@ impl<'a> FromRaw<'a> for Number<'a> {
 
 impl<'a, T: FromRaw<'a>> FromRaw<'a> for Vec<T> {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
-        if raw.kind() != Kind::Array {
-            return Err(Invalid::expected("an array", raw));
+        Self::from_cursor(&mut Cursor::new(raw))
+    }
+
+    fn from_cursor(cursor: &mut Cursor<'a>) -> Result<Self, Invalid> {
+        if cursor.kind() != Kind::Array {
+            return Err(Invalid::expected("an array", cursor.raw()));
         }
-        raw.elements().enumerate().map(|(i, element)| T::from_raw(element).map_err(|e| e.at_index(i))).collect()
+        let mut list = Self::new();
+        cursor.enter();
+        while cursor.more() {
+            list.push(T::from_cursor(cursor).map_err(|invalid| invalid.at_index(list.len()))?);
+        }
+        Ok(list)
     }
 }
 
@@ -230,6 +244,12 @@ pub struct Kept<'a, T> {
 impl<'a, T: FromRaw<'a>> FromRaw<'a> for Kept<'a, T> {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
         T::from_raw(raw).map(|value| Self { raw, value })
+    }
+
+    fn from_cursor(cursor: &mut Cursor<'a>) -> Result<Self, Invalid> {
+        let start = cursor.start();
+        let value = T::from_cursor(cursor)?;
+        Ok(Self { raw: cursor.since(start), value })
     }
 }
 

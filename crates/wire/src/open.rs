@@ -1,7 +1,7 @@
 //! Two macros for inbound shapes. serde cannot derive them: what is unknown must survive as it was written,
 //! and an error must name the path to the value.
 
-use crate::json::{FromRaw, Invalid, Raw, Text};
+use crate::json::{Cursor, FromRaw, Invalid, Kind, Raw, Text};
 
 /// The members of an object that its type does not name, in wire order, byte for byte.
 pub type Extra<'a> = Vec<(Text<'a>, Raw<'a>)>;
@@ -9,6 +9,27 @@ pub type Extra<'a> = Vec<(Text<'a>, Raw<'a>)>;
 /// An optional member: `null` is the same as absent, as on OpenAI's API.
 pub(crate) fn optional<'a, T: FromRaw<'a>>(raw: Raw<'a>, name: &str) -> Result<Option<T>, Invalid> {
     if raw.is_null() { Ok(None) } else { T::from_raw(raw).map(Some).map_err(|invalid| invalid.at(name)) }
+}
+
+/// The same, read where it stands.
+pub(crate) fn optional_at<'a, T: FromRaw<'a>>(cursor: &mut Cursor<'a>, name: &str) -> Result<Option<T>, Invalid> {
+    if cursor.kind() == Kind::Null {
+        cursor.raw();
+        return Ok(None);
+    }
+    T::from_cursor(cursor).map(Some).map_err(|invalid| invalid.at(name))
+}
+
+/// The tag of the object at the cursor: its first `type`, which nearly always is its first member.
+pub(crate) fn tag(mut cursor: Cursor<'_>) -> Result<Option<Text<'_>>, Invalid> {
+    cursor.enter();
+    while let Some(key) = cursor.key() {
+        if key.is("type") {
+            return optional_at(&mut cursor, "type");
+        }
+        cursor.raw();
+    }
+    Ok(None)
 }
 
 /// An object with known optional members and whatever else came with it.
@@ -24,16 +45,25 @@ macro_rules! open_struct {
 
         impl<'a> $crate::json::FromRaw<'a> for $name<'a> {
             fn from_raw(raw: $crate::json::Raw<'a>) -> Result<Self, $crate::json::Invalid> {
-                let $crate::json::Object(raw) = $crate::json::Object::from_raw(raw)?;
+                Self::from_cursor(&mut $crate::json::Cursor::new(raw))
+            }
+
+            fn from_cursor(cursor: &mut $crate::json::Cursor<'a>) -> Result<Self, $crate::json::Invalid> {
+                if cursor.kind() != $crate::json::Kind::Object {
+                    return Err($crate::json::Invalid::expected("an object", cursor.raw()));
+                }
                 let mut out = Self::default();
-                for (key, value) in raw.fields() {
+                cursor.enter();
+                while let Some(key) = cursor.key() {
                     match &*key.decode() {
                         // The tag: `tagged!` has read it.
-                        "type" => {}
+                        "type" => {
+                            cursor.raw();
+                        }
                         $(stringify!($field) => {
-                            out.$field = $crate::open::optional(value, stringify!($field))?;
+                            out.$field = $crate::open::optional_at(cursor, stringify!($field))?;
                         })*
-                        _ => out.extra.push((key, value)),
+                        _ => out.extra.push((key, cursor.raw())),
                     }
                 }
                 Ok(out)
@@ -63,16 +93,19 @@ macro_rules! tagged {
 
         impl<'a> $crate::json::FromRaw<'a> for $name<'a> {
             fn from_raw(raw: $crate::json::Raw<'a>) -> Result<Self, $crate::json::Invalid> {
-                let $crate::json::Object(raw) = $crate::json::Object::from_raw(raw)?;
-                let kind: Option<$crate::json::Text<'a>> = match raw.get("type") {
-                    Some(tag) => $crate::open::optional(tag, "type")?,
-                    None => None,
-                };
+                Self::from_cursor(&mut $crate::json::Cursor::new(raw))
+            }
+
+            fn from_cursor(cursor: &mut $crate::json::Cursor<'a>) -> Result<Self, $crate::json::Invalid> {
+                if cursor.kind() != $crate::json::Kind::Object {
+                    return Err($crate::json::Invalid::expected("an object", cursor.raw()));
+                }
+                let kind = $crate::open::tag(cursor.clone())?;
                 let name = kind.map(|kind| kind.decode());
                 let untagged: fn($crate::json::Raw<'_>) -> &'static str = $untagged;
-                match name.as_deref().unwrap_or_else(|| untagged(raw)) {
-                    $($($tag)|+ => $inner::from_raw(raw).map(Self::$variant),)*
-                    _ => Ok(Self::Other { kind, raw }),
+                match name.as_deref().unwrap_or_else(|| untagged(cursor.clone().raw())) {
+                    $($($tag)|+ => $inner::from_cursor(cursor).map(Self::$variant),)*
+                    _ => Ok(Self::Other { kind, raw: cursor.raw() }),
                 }
             }
         }

@@ -29,10 +29,12 @@ impl Emitter {
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\ndata: ");
+        let start = out.len();
         let mut event = ObjectWriter::new(out);
         event.text("type", name).int("sequence_number", self.sequence);
         members(&mut event);
         event.end();
+        one_line(&mut out[start..]);
         out.extend_from_slice(b"\n\n");
         self.sequence += 1;
     }
@@ -75,5 +77,15 @@ impl Emitter {
             error.members(event);
             error.write(event.key("error"));
         });
+    }
+}
+
+/// JSON that came from outside may be written on many lines; an event's data is one line. Inside strings line
+/// ends are escaped, so what is left of them is white space.
+fn one_line(json: &mut [u8]) {
+    let mut at = 0;
+    while let Some(hit) = memchr::memchr2(b'\n', b'\r', &json[at..]) {
+        json[at + hit] = b' ';
+        at += hit + 1;
     }
 }

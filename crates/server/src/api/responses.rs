@@ -182,7 +182,7 @@ fn compat<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
     const LIMIT: usize = 1024;
     let mut text = String::new();
     for note in notes {
-        tracing::info!(code = note.action.code(), path = %note.path, message = %note.message, "compat");
+        tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "compat");
         if text.len() < LIMIT {
             let comma = if text.is_empty() { "" } else { ", " };
             let _ = write!(text, "{comma}{note}");

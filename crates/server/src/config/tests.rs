@@ -224,8 +224,8 @@ models:
         assert_eq!(found, expected, "{model}");
     }
     let ids = |config: &Config| config.models().into_iter().map(|model| model.id).collect::<Vec<_>>().join(" ");
-    assert_eq!(ids(&plain), "fast toy llama groq/big/llama demo/demo");
-    assert_eq!(ids(&starred), "fast toy groq/llama groq/big/llama demo/demo");
+    assert_eq!(ids(&plain), "fast toy llama groq/big/llama demo");
+    assert_eq!(ids(&starred), "fast toy groq/llama groq/big/llama demo");
     assert_eq!(config("").sample_model().as_deref(), Some("demo"));
 }
 

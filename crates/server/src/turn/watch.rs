@@ -33,7 +33,7 @@ pub(super) enum Alarm {
 impl Watch {
     pub(super) fn new(deadlines: Deadlines, heartbeat: Duration) -> Self {
         let now = Instant::now();
-        let first = heartbeat.min(deadlines.first_byte).min(deadlines.total);
+        let first = heartbeat.min(deadlines.first_byte).min(deadlines.idle).min(deadlines.total);
         Self {
             timer: Box::pin(tokio::time::sleep_until(now + first)),
             deadlines,
@@ -71,7 +71,9 @@ impl Watch {
             if beat {
                 self.spoke = now;
             }
-            self.timer.as_mut().reset((self.spoke + self.heartbeat).min(quiet).min(whole));
+            // The upstream may be heard and fall silent again before any of the others is due.
+            let idle = now + self.deadlines.idle;
+            self.timer.as_mut().reset((self.spoke + self.heartbeat).min(quiet).min(whole).min(idle));
             if beat {
                 return Alarm::Heartbeat;
             }
@@ -96,6 +98,20 @@ mod tests {
         assert_eq!(watch.alarm().await, Alarm::Heartbeat);
         assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
         assert_eq!(began.elapsed().as_secs(), 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_noticed_when_it_is_due_not_with_the_next_heartbeat() {
+        let deadlines = Deadlines { idle: Duration::from_secs(2), ..watch().deadlines };
+        let mut watch = Watch::new(deadlines, Duration::from_secs(15));
+        let began = Instant::now();
+        tokio::select! {
+            alarm = watch.alarm() => panic!("{alarm:?}"),
+            () = tokio::time::sleep(Duration::from_secs(5)) => watch.heard(),
+        }
+        assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
+        // At worst one more deadline later: the timer is not set anew with every chunk.
+        assert!((7..=9).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

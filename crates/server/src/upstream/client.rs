@@ -1,65 +1,63 @@
 //! The HTTP client of one target.
 
+use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{AnswerDialect, Failure, FailureClass};
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response, Uri};
+use http_body_util::Full;
 use providers::Auth;
-use reqwest::Url;
-use reqwest::redirect::Policy;
 
-use super::{Accepted, AnswerBody, Deadlines, Format, failure, timeout};
+use super::connect::Connector;
+use super::pool::{HttpBody, Pool};
+use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure, timeout};
 use crate::StartError;
-use crate::config::{ProviderConfig, Secret};
+use crate::config::ProviderConfig;
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 * 1024;
 
 /// A chat endpoint, the headers that go to it, and the pool of connections.
+#[derive(Debug)]
 pub(crate) struct HttpTarget {
-    client: reqwest::Client,
-    url: Url,
+    pool: Arc<Pool>,
+    path: Uri,
     headers: HeaderMap,
-    key: Option<Secret>,
+    redactor: Redactor,
     /// How its answers read, errors among them.
     dialect: AnswerDialect,
 }
 
-impl std::fmt::Debug for HttpTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpTarget").field("url", &self.url.as_str()).finish_non_exhaustive()
-    }
-}
-
 impl HttpTarget {
     pub(crate) fn new(config: &ProviderConfig) -> Result<Self, StartError> {
-        let problem = |what: &str, error: &dyn std::fmt::Display| StartError::Provider {
-            name: config.name.clone(),
-            message: format!("{what}: {error}"),
-        };
-        let url = format!("{}/chat/completions", config.base_url.trim_end_matches('/'));
-        let url = Url::parse(&url).map_err(|error| problem("base_url", &error))?;
-        let client = reqwest::Client::builder()
-            .http1_only()
-            .no_proxy()
-            .redirect(Policy::none())
-            .referer(false)
-            .connect_timeout(config.timeouts.connect)
-            .pool_idle_timeout(Duration::from_secs(55))
-            .tcp_keepalive(Duration::from_secs(30))
-            .build()
-            .map_err(|error| problem("HTTP client", &error))?;
-        let headers = headers(config).map_err(|error| problem("header", &error))?;
+        Self::build(config)
+            .map_err(|error| StartError::Provider { name: config.name.clone(), message: error.to_string() })
+    }
+
+    fn build(config: &ProviderConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let url: Uri = format!("{}/chat/completions", config.base_url.trim_end_matches('/')).parse()?;
+        let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
+        let path = url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?;
+        let mut headers = headers(config)?;
+        headers.insert(header::HOST, HeaderValue::try_from(authority)?);
+        let connector = Connector::new(url, config.timeouts.connect)?;
+        let redactor = Redactor::new(config.api_key.as_ref());
         let dialect = config.provider.dialect.answer.clone();
-        Ok(Self { client, url, headers, key: config.api_key.clone(), dialect })
+        Ok(Self { pool: Pool::new(connector), path, headers, redactor, dialect })
     }
 
     pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = tokio::time::timeout(deadlines.first_byte, request.send())
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = self.headers.clone();
+        let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.pool.send(request))
             .await
             .map_err(|_| timeout("no answer began"))?
-            .map_err(|error| failure::connect(&error))?;
+            .map_err(|error| failure::unsent(&error))?;
         if !response.status().is_success() {
             return Err(self.refused(response, deadlines).await);
         }
@@ -73,13 +71,15 @@ impl HttpTarget {
             }
             _ => Format::Unknown,
         };
-        Ok(Accepted { format, body: AnswerBody::Http(response) })
+        let body = AnswerBody::Http(Box::new(response.into_body()));
+        Ok(Accepted { format, body, redactor: self.redactor.clone() })
     }
 
     /// A status that is no success: what the body says, without our key in it.
-    async fn refused(&self, mut response: reqwest::Response, deadlines: Deadlines) -> Failure {
+    async fn refused(&self, response: Response<HttpBody>, deadlines: Deadlines) -> Failure {
         let status = response.status().as_u16();
         let retry_after = failure::retry_after(response.headers());
+        let mut response = response.into_body();
         let mut body = Vec::new();
         let read = async {
             while let Ok(Some(chunk)) = response.chunk().await {
@@ -93,14 +93,12 @@ impl HttpTarget {
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
         let mut failure = Failure::from_answer_in(&self.dialect, status, &body);
         failure.retry_after = retry_after;
-        if let Some(key) = self.key.as_ref().map(Secret::expose).filter(|key| key.len() >= 8) {
-            failure.message = failure.message.replace(key, "[redacted]");
-        }
+        self.redactor.text(&mut failure.message);
         failure
     }
 }
 
-fn headers(config: &ProviderConfig) -> Result<HeaderMap, Box<dyn std::error::Error>> {
+fn headers(config: &ProviderConfig) -> Result<HeaderMap, Box<dyn Error + Send + Sync>> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("godex/", env!("CARGO_PKG_VERSION"))));

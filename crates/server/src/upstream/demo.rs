@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use providers::demo::{self, Step};
 use tokio::time::Instant;
 
-use super::{Accepted, AnswerBody, Format, failure};
+use super::{Accepted, AnswerBody, Format, Redactor, failure};
 
 /// What is left of an answer.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) async fn send(request: &[u8], stream: bool) -> Result<Accepted, Failu
         return Err(failure);
     }
     let format = if stream { Format::Sse } else { Format::Json };
-    Ok(Accepted { format, body: AnswerBody::Demo(Player { steps, resume_at: None }) })
+    Ok(Accepted { format, body: AnswerBody::Demo(Player { steps, resume_at: None }), redactor: Redactor::default() })
 }
 
 fn is_error(step: &Step) -> bool {

@@ -6,31 +6,37 @@ use bridge::{Failure, FailureClass};
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
+use super::connect::ConnectError;
+use super::link::LinkError;
+use super::pool::SendError;
+
 /// The longest wait that is passed on: clients give up retrying beyond two minutes, or hang.
 const MAX_WAIT: f64 = 120.0;
 
 /// The request could not be sent, or no answer began.
-pub(super) fn connect(error: &reqwest::Error) -> Failure {
-    if error.is_timeout() {
-        return super::timeout("connecting");
+pub(super) fn unsent(error: &SendError) -> Failure {
+    match error {
+        SendError::Connect(ConnectError::TooSlow(_)) => super::timeout("connecting"),
+        SendError::Link(LinkError::Http(http)) if http.is_parse() => {
+            let message = format!("The provider's answer is not HTTP: {}.", innermost(error));
+            Failure::new(FailureClass::Protocol, message)
+        }
+        SendError::Connect(ConnectError::Failed(_)) | SendError::Link(_) => {
+            let message = format!("The provider cannot be reached: {}.", innermost(error));
+            Failure::new(FailureClass::Unreachable, message)
+        }
     }
-    let message = format!("The provider cannot be reached: {}.", innermost(error));
-    Failure::new(FailureClass::Unreachable, message)
 }
 
 /// The answer broke off.
-pub(super) fn cut(error: &reqwest::Error) -> Failure {
+pub(super) fn cut(error: &LinkError) -> Failure {
     let message = format!("The provider's answer broke off: {}.", innermost(error));
     Failure::new(FailureClass::Truncated, message)
 }
 
-/// The cause at the bottom; what wraps it repeats URLs that are none of the client's business.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
+/// The cause at the bottom; what wraps it is about our own machinery.
+fn innermost(error: &dyn Error) -> String {
+    std::iter::successors(Some(error), |&cause| cause.source()).last().unwrap_or(error).to_string()
 }
 
 /// Seconds to wait, from seconds or a date; at least one, at most two minutes.
@@ -61,7 +67,7 @@ mod tests {
             ("0.2", Some(1)),
             ("1e30", Some(120)),
             ("99999999999", Some(120)),
-            ("Fri, 31 Dec 2099 23:59:59 GMT", Some(120)),
+            ("Thu, 31 Dec 2099 23:59:59 GMT", Some(120)),
             ("Thu, 01 Jan 1970 00:00:00 GMT", Some(1)),
             ("-5", None),
             ("soon", None),

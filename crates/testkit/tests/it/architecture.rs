@@ -107,7 +107,8 @@ fn numbers_are_not_of_arbitrary_precision() {
 #[test]
 fn every_crate_forbids_unsafe_code() {
     for id in &metadata().workspace_members {
-        for target in &metadata()[id].targets {
+        // The lint table forbids it too; the attribute holds also for who builds the crate without it.
+        for target in metadata()[id].targets.iter().filter(|target| target.is_lib() || target.is_bin()) {
             let text = std::fs::read_to_string(&target.src_path).unwrap();
             assert!(text.contains("#![forbid(unsafe_code)]"), "{} does not forbid unsafe code", target.src_path);
         }

@@ -75,3 +75,48 @@ fn sanitising_holds_back_half_a_pair() {
         assert_eq!((String::from_utf8(out).unwrap().as_str(), rest), (expected, held), "{escaped}");
     }
 }
+
+/// Rebuilds a document by walking it with the scanner.
+fn walk(raw: Raw<'_>) -> serde_json::Value {
+    match raw.kind() {
+        Kind::Array => raw.elements().map(walk).collect(),
+        Kind::Object => {
+            let fields = raw.fields().map(|(key, value)| (key.decode().into_owned(), walk(value)));
+            serde_json::Value::Object(fields.collect())
+        }
+        Kind::String => raw.text().unwrap().decode().into(),
+        _ => serde_json::from_str(raw.as_str()).unwrap(),
+    }
+}
+
+fn document() -> impl proptest::strategy::Strategy<Value = serde_json::Value> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        "[a-z\"\\\\{}\\[\\],:\n é😀]{0,12}".prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+            prop::collection::btree_map("[a-z\"\\\\]{0,4}", inner, 0..6)
+                .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_scanner_walks_any_document(value in document(), pretty in proptest::bool::ANY) {
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        proptest::prop_assert_eq!(walk(Raw::parse(&text).unwrap()), value);
+    }
+
+    #[test]
+    fn the_scanner_stops_on_anything_else(text in "[\\[\\]{}\",:\\\\a1 ]{0,24}") {
+        // Not valid, perhaps: it must end, and it must not panic.
+        let raw = Raw(&text);
+        let _ = (raw.fields().count(), raw.elements().count(), Cursor::new(raw).raw());
+    }
+}

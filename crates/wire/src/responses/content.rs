@@ -1,6 +1,6 @@
 //! Content parts of messages, of reasoning and of tool outputs.
 
-use crate::json::{FromRaw, Invalid, Kind, Raw, Text};
+use crate::json::{Cursor, FromRaw, Invalid, Kind, Raw, Text};
 use crate::open::{open_struct, tagged};
 
 /// `content` of a message: a string, or parts.
@@ -12,10 +12,14 @@ pub enum Content<'a> {
 
 impl<'a> FromRaw<'a> for Content<'a> {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
-        match raw.kind() {
-            Kind::String => Text::from_raw(raw).map(Self::Text),
-            Kind::Array => Vec::from_raw(raw).map(Self::Parts),
-            _ => Err(Invalid::expected("one of an array of objects or a string", raw)),
+        Self::from_cursor(&mut Cursor::new(raw))
+    }
+
+    fn from_cursor(cursor: &mut Cursor<'a>) -> Result<Self, Invalid> {
+        match cursor.kind() {
+            Kind::String => Text::from_cursor(cursor).map(Self::Text),
+            Kind::Array => Vec::from_cursor(cursor).map(Self::Parts),
+            _ => Err(Invalid::expected("one of an array of objects or a string", cursor.raw())),
         }
     }
 }

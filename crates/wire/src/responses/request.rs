@@ -2,7 +2,7 @@
 
 use super::item::InputItem;
 use super::tool::{Tool, ToolChoice};
-use crate::json::{FromRaw, Invalid, Kept, Kind, Number, Object, Raw, Text};
+use crate::json::{Cursor, FromRaw, Invalid, Kept, Kind, Number, Object, Raw, Text};
 use crate::open::open_struct;
 
 open_struct! {
@@ -57,10 +57,14 @@ pub enum Input<'a> {
 
 impl<'a> FromRaw<'a> for Input<'a> {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
-        match raw.kind() {
-            Kind::String => Text::from_raw(raw).map(Self::Text),
-            Kind::Array => Vec::from_raw(raw).map(Self::Items),
-            _ => Err(Invalid::expected("one of an array of objects or a string", raw)),
+        Self::from_cursor(&mut Cursor::new(raw))
+    }
+
+    fn from_cursor(cursor: &mut Cursor<'a>) -> Result<Self, Invalid> {
+        match cursor.kind() {
+            Kind::String => Text::from_cursor(cursor).map(Self::Text),
+            Kind::Array => Vec::from_cursor(cursor).map(Self::Items),
+            _ => Err(Invalid::expected("one of an array of objects or a string", cursor.raw())),
         }
     }
 }

@@ -1,0 +1,9 @@
+//! The goldens: recorded answers through the dialect of their spec, as data under `tests/golden`.
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod goldens;
+#[cfg(test)]
+mod pretty;
+#[cfg(test)]
+mod run;

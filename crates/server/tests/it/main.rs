@@ -1,0 +1,31 @@
+//! The whole server over real sockets, with a scripted provider behind it.
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod any_json;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod chat;
+#[cfg(test)]
+mod cuts;
+#[cfg(test)]
+mod demo;
+#[cfg(test)]
+mod disconnects;
+#[cfg(test)]
+mod endless;
+#[cfg(test)]
+mod endpoints;
+#[cfg(test)]
+mod happy;
+#[cfg(test)]
+mod loris;
+#[cfg(test)]
+mod rig;
+#[cfg(test)]
+mod socket;
+#[cfg(test)]
+mod trouble;

@@ -1,0 +1,211 @@
+//! A running server in front of a scripted provider.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use server::Server;
+use server::config::{Config, Overrides, Sources, load};
+use testkit::grammar::Stream;
+use testkit::{Answer, Client, Schemas, Script, Upstream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// The provider's key: it must never come out again.
+pub(crate) const KEY: &str = "sk-upstream-0123456789";
+
+pub(crate) struct Rig {
+    pub(crate) upstream: Upstream,
+    pub(crate) client: Client,
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinHandle<()>,
+}
+
+/// What a test wants otherwise than usual.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// Lines of the `server` section.
+    pub(crate) server: &'static str,
+    /// The provider's `timeouts`, as a YAML flow mapping's inside.
+    pub(crate) timeouts: &'static str,
+    /// The provider's address instead of the scripted one's.
+    pub(crate) base_url: Option<String>,
+    pub(crate) tweak: Option<fn(&mut Config)>,
+}
+
+impl Rig {
+    /// Every request is answered with this script, unless the upstream's queue has one for it.
+    pub(crate) async fn start(script: Script) -> Self {
+        Self::with(script, Settings::default()).await
+    }
+
+    pub(crate) async fn with(script: Script, settings: Settings) -> Self {
+        let upstream = Upstream::start(script).await.unwrap();
+        let server = Server::bind(config(&upstream, &settings)).await.unwrap();
+        let address = server.local_addr();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = spawn(async move {
+            let shutdown = async { drop(stopped.await) };
+            server.run(shutdown).await.unwrap();
+        });
+        Self { upstream, client: Client::new().unwrap(), address, stop: Some(stop), running }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) async fn post(&self, body: &Value) -> Answer {
+        self.client.post_json(&self.url("/v1/responses"), body).await.unwrap()
+    }
+
+    /// The same request, not streamed and streamed.
+    pub(crate) async fn both(&self, body: &Value) -> (Answer, Answer) {
+        let mut streamed = body.clone();
+        streamed["stream"] = json!(true);
+        (self.post(body).await, self.post(&streamed).await)
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) async fn stop(mut self) {
+        drop(self.stop.take());
+        (&mut self.running).await.unwrap();
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test's runtime ends with the test")]
+pub(crate) fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(task)
+}
+
+fn config(upstream: &Upstream, settings: &Settings) -> Config {
+    let Settings { server, timeouts, base_url, tweak } = settings;
+    let base_url = base_url.clone().unwrap_or_else(|| format!("{}/v1", upstream.url()));
+    let text = format!(
+        "server: {{{server}}}\nsession: {{backend: memory}}\nproviders:\n  up:\n    spec: openai-compatible\n    \
+         endpoint: {{base_url: '{base_url}'}}\n    credentials: {{api_key: {KEY}}}\n    timeouts: {{{timeouts}}}\n    \
+         models: [m]\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("godex.yaml");
+    std::fs::write(&path, text).unwrap();
+    let overrides = Overrides { port: Some(0), ..Overrides::default() };
+    let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
+    let mut config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
+    if let Some(tweak) = tweak {
+        tweak(&mut config);
+    }
+    config
+}
+
+// === what every answer must be ===
+
+/// A whole object: the grammar and both schemas.
+pub(crate) fn object(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let response = answer.json();
+    testkit::grammar::check_response(&response).unwrap_or_else(|problem| panic!("{problem}: {response}"));
+    assert_eq!(problems(|schemas| schemas.response(&response)), Vec::<String>::new(), "{response}");
+    request_id(answer);
+    response
+}
+
+/// A whole stream: its head, the grammar, both schemas for every event.
+pub(crate) fn stream(answer: &Answer) -> Stream {
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    for (name, value) in [
+        ("content-type", "text/event-stream; charset=utf-8"),
+        ("cache-control", "no-cache"),
+        ("x-accel-buffering", "no"),
+    ] {
+        assert_eq!(answer.header(name), Some(value), "{name}");
+    }
+    request_id(answer);
+    let stream = testkit::grammar::check(&answer.body).unwrap_or_else(|problem| panic!("{problem}"));
+    for (name, event) in &stream.events {
+        let mut event = event.clone();
+        if let Some(response) = event.get_mut("response") {
+            schema_code(response);
+        }
+        assert_eq!(problems(|schemas| schemas.event(&event)), Vec::<String>::new(), "{name}: {event}");
+    }
+    stream
+}
+
+/// Codes that clients act on and the schema's closed list lacks: one that it has takes their place.
+fn schema_code(response: &mut Value) {
+    const MORE: [&str; 4] =
+        ["context_length_exceeded", "server_is_overloaded", "insufficient_quota", "model_not_found"];
+    let code = response.pointer_mut("/error/code");
+    if let Some(code) = code.filter(|code| MORE.iter().any(|known| *code == known)) {
+        *code = json!("server_error");
+    }
+}
+
+fn problems(check: impl FnOnce(&Schemas) -> Vec<String>) -> Vec<String> {
+    Schemas::load().map(|schemas| check(&schemas)).unwrap_or_default()
+}
+
+fn request_id(answer: &Answer) {
+    assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{:?}", answer.headers);
+}
+
+/// An error: status, type, code, param; the message for whoever wants to look. All four members are there, the
+/// domain code is in its header, and the provider's key is nowhere.
+pub(crate) fn error(answer: &Answer) -> Error {
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(!text.contains(KEY), "{text}");
+    assert!(answer.status >= 400, "{} {text}", answer.status);
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{text}");
+    request_id(answer);
+    let body = answer.json();
+    let members = |value: &Value| value.as_object().map(|object| object.keys().cloned().collect::<Vec<_>>());
+    assert_eq!(members(&body), Some(vec!["error".to_owned()]), "{text}");
+    let mut names = members(&body["error"]).unwrap();
+    names.sort();
+    assert_eq!(names, ["code", "message", "param", "type"], "{text}");
+    let string = |name: &str| body["error"][name].as_str().map(str::to_owned);
+    Error {
+        status: answer.status,
+        kind: string("type").unwrap(),
+        code: string("code").unwrap(),
+        param: string("param"),
+        message: string("message").filter(|message| !message.is_empty()).unwrap(),
+        domain: answer.header("x-godex-error").unwrap().to_owned(),
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Error {
+    pub(crate) status: u16,
+    pub(crate) kind: String,
+    pub(crate) code: String,
+    pub(crate) param: Option<String>,
+    pub(crate) message: String,
+    pub(crate) domain: String,
+}
+
+impl Error {
+    /// Without the message, for comparison.
+    pub(crate) fn key(&self) -> (u16, &str, &str, Option<&str>) {
+        (self.status, &self.kind, &self.code, self.param.as_deref())
+    }
+}
+
+/// Ids and times are each answer's own; the rest of two answers can be compared.
+pub(crate) fn anonymous(mut response: Value) -> Value {
+    for name in ["id", "created_at", "completed_at"] {
+        response[name] = json!(null);
+    }
+    for item in response["output"].as_array_mut().into_iter().flatten() {
+        item["id"] = json!(null);
+    }
+    response
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask bench`: the same load on the upstream itself, on the byte-forwarding floor and on godex, side
+//! by side, and whether godex is as close to the floor as we promise. Ratios mean something on any machine;
+//! absolutes only on a quiet one.
+
+mod cases;
+mod servers;
+mod table;
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::process;
+use servers::Servers;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Five times the requests.
+    #[arg(long)]
+    full: bool,
+    /// What stands in the gateway's column; `floor` tries out the bench itself.
+    #[arg(long, value_enum, default_value_t = Gateway::Godex)]
+    gateway: Gateway,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Gateway {
+    Godex,
+    Floor,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    build(arguments.gateway)?;
+    let started = Instant::now();
+    let servers = Servers::start(arguments.gateway)?;
+    let scale = if arguments.full { 5 } else { 1 };
+    let results = cases::measure(&servers, scale)?;
+    table::print(&results);
+    println!("\nmeasured in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn build(gateway: Gateway) -> Result<()> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(crate::root()).args(["build", "--release", "--locked", "--package", "benches"]);
+    if gateway == Gateway::Godex {
+        cargo.args(["--package", "godex"]);
+    }
+    process::run(&mut cargo)
+}

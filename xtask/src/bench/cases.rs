@@ -1,0 +1,165 @@
+//! What is measured. Every case runs on all three targets in turn, and again, so that a noisy moment of the
+//! machine hits them alike; the median round counts.
+
+use std::collections::HashMap;
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+
+use super::servers::{Servers, Target, tool};
+use crate::process::{self, Running};
+
+const ROUNDS: usize = 3;
+const EVENTS: f64 = 200.0;
+const HELD: usize = 1000;
+
+/// One row: a label, its unit, and a value per target (none where it has no meaning).
+pub(super) struct Row {
+    pub(super) label: String,
+    pub(super) unit: &'static str,
+    pub(super) values: [Option<f64>; 3],
+}
+
+/// A kind of load.
+struct Load {
+    label: &'static str,
+    model: &'static str,
+    connections: usize,
+    requests: usize,
+    input_bytes: usize,
+    /// Which measurements become rows: key of the load tool or of ours, label, unit, factor.
+    show: &'static [(&'static str, &'static str, &'static str, f64)],
+}
+
+const SYNC: &[(&str, &str, &str, f64)] = &[
+    ("per_second", "throughput", "req/s", 1.0),
+    ("p50_us", "p50", "ms", 0.001),
+    ("p99_us", "p99", "ms", 0.001),
+    ("cpu_us", "CPU per request", "µs", 1.0),
+];
+const STREAM: &[(&str, &str, &str, f64)] = &[
+    ("first_p50_us", "first delta p50", "ms", 0.001),
+    ("first_p99_us", "first delta p99", "ms", 0.001),
+    ("cpu_us", "CPU per event", "µs", 1.0 / EVENTS),
+    ("cpu_us", "CPU per stream", "µs", 1.0),
+];
+const LONE: &[(&str, &str, &str, f64)] =
+    &[("first_p50_us", "first delta", "ms", 0.001), ("max_gap_us", "longest gap", "ms", 0.001)];
+const INPUT: &[(&str, &str, &str, f64)] = &[("p50_us", "median time", "ms", 0.001), ("cpu_us", "CPU", "µs", 1.0)];
+
+const LOADS: &[Load] = &[
+    Load { label: "sync ×1", model: "sync", connections: 1, requests: 4000, input_bytes: 0, show: SYNC },
+    Load { label: "sync ×64", model: "sync", connections: 64, requests: 10_000, input_bytes: 0, show: SYNC },
+    Load { label: "sync ×256", model: "sync", connections: 256, requests: 10_000, input_bytes: 0, show: SYNC },
+    Load {
+        label: "stream 200 ×32",
+        model: "stream-200-0",
+        connections: 32,
+        requests: 480,
+        input_bytes: 0,
+        show: STREAM,
+    },
+    Load { label: "stream 5 ms", model: "stream-200-5", connections: 1, requests: 1, input_bytes: 0, show: LONE },
+    Load { label: "input 200 KB", model: "sync", connections: 1, requests: 800, input_bytes: 200_000, show: INPUT },
+    Load { label: "input 2 MB", model: "sync", connections: 1, requests: 120, input_bytes: 2_000_000, show: INPUT },
+];
+
+pub(super) fn measure(servers: &Servers, scale: usize) -> Result<Vec<Row>> {
+    // Memory first: after load, freed pages would hide what a stream needs.
+    let mut rows = idle(servers)?;
+    println!("measuring {HELD} held streams …");
+    rows.push(held(servers)?);
+    for load in LOADS {
+        println!("measuring {} …", load.label);
+        rows.extend(run(servers, load, scale).with_context(|| load.label)?);
+    }
+    Ok(rows)
+}
+
+fn idle(servers: &Servers) -> Result<Vec<Row>> {
+    let row = Row { label: "RSS at idle".to_owned(), unit: "MiB", values: each(servers, |t| Ok(t.rss()? / 1024.0))? };
+    Ok(vec![row])
+}
+
+/// A value per target; those without a proxy have none.
+fn each(servers: &Servers, mut value: impl FnMut(&Target) -> Result<f64>) -> Result<[Option<f64>; 3]> {
+    let mut values = [None; 3];
+    for (place, target) in values.iter_mut().zip(&servers.targets) {
+        if target.proxy.is_some() {
+            *place = Some(value(target)?);
+        }
+    }
+    Ok(values)
+}
+
+fn run(servers: &Servers, load: &Load, scale: usize) -> Result<Vec<Row>> {
+    let mut measured: [Vec<Measured>; 3] = Default::default();
+    for target in &servers.targets {
+        // Warm: connections, allocator, page cache.
+        once(target, load, load.connections)?;
+    }
+    for _ in 0..ROUNDS {
+        for (target, rounds) in servers.targets.iter().zip(&mut measured) {
+            rounds.push(once(target, load, load.requests * scale)?);
+        }
+    }
+    let row = |(key, label, unit, factor): &(&str, &str, &'static str, f64)| Row {
+        label: format!("{}, {label}", load.label),
+        unit,
+        values: std::array::from_fn(|index| {
+            let meaningful = *key != "cpu_us" || servers.targets[index].proxy.is_some();
+            meaningful.then(|| median(&measured[index], key) * factor)
+        }),
+    };
+    Ok(load.show.iter().map(row).collect())
+}
+
+/// What one run of the load tool printed, and the CPU time per request of the proxy meanwhile.
+type Measured = HashMap<String, f64>;
+
+fn once(target: &Target, load: &Load, requests: usize) -> Result<Measured> {
+    let mut tool = tool();
+    tool.args(["load", &target.url, "--model", load.model]);
+    tool.args(["--connections", &load.connections.to_string(), "--requests", &requests.to_string()]);
+    if load.input_bytes > 0 {
+        tool.args(["--input-bytes", &load.input_bytes.to_string()]);
+    }
+    let before = target.cpu()?;
+    let printed = process::output(&mut tool).with_context(|| target.name)?;
+    let cpu = target.cpu()? - before;
+    let pairs = printed.lines().filter_map(|line| line.split_once('='));
+    let mut measured: Measured = pairs.filter_map(|(key, value)| Some((key.to_owned(), value.parse().ok()?))).collect();
+    let count = measured.get("requests").copied().context("the load tool said nothing")?;
+    measured.insert("cpu_us".to_owned(), cpu / count);
+    Ok(measured)
+}
+
+fn median(rounds: &[Measured], key: &str) -> f64 {
+    let mut values: Vec<f64> = rounds.iter().filter_map(|round| round.get(key).copied()).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Memory per stream that is open and silent: what the thousand add to a process that holds some already, so
+/// that the first use of pools and threads is not counted.
+fn held(servers: &Servers) -> Result<Row> {
+    let values = each(servers, |target| {
+        let (some, _) = hold(target, HELD / 5)?;
+        let before = target.rss()?;
+        let (more, count) = hold(target, HELD)?;
+        let after = target.rss()?;
+        more.finish()?;
+        some.finish()?;
+        Ok((after - before).max(0.0) / count)
+    })?;
+    Ok(Row { label: format!("RSS per held stream (×{HELD})"), unit: "KiB", values })
+}
+
+/// Opens this many streams; they stay open until the returned process is finished.
+fn hold(target: &Target, streams: usize) -> Result<(Running, f64)> {
+    let mut tool = tool();
+    tool.args(["load", &target.url, "--model", "hold", "--hold", "--connections", &streams.to_string()]);
+    let mut load = Running::start(tool.stdin(Stdio::piped()))?;
+    let held = load.line_after("held=")?.parse()?;
+    Ok((load, held))
+}

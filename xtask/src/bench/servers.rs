@@ -1,0 +1,103 @@
+//! The processes under load, and what the kernel says about them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::Gateway;
+use crate::process::{self, Running};
+
+pub(super) struct Servers {
+    pub(super) targets: [Target; 3],
+    _upstream: Running,
+}
+
+/// One column of the table.
+pub(super) struct Target {
+    pub(super) name: &'static str,
+    pub(super) url: String,
+    /// None for the column without a proxy.
+    pub(super) proxy: Option<Running>,
+}
+
+impl Servers {
+    pub(super) fn start(gateway: Gateway) -> Result<Self> {
+        let mut upstream = Running::start(tool().arg("upstream"))?;
+        let address = upstream.line_after("address:")?;
+        let (floor_url, floor) = start_floor(&address)?;
+        let (url, proxy) = match gateway {
+            Gateway::Godex => start_godex(&address)?,
+            Gateway::Floor => start_floor(&address)?,
+        };
+        let direct = format!("http://{address}/v1/chat/completions");
+        let targets = [
+            Target { name: "direct", url: direct, proxy: None },
+            Target { name: "floor", url: floor_url, proxy: Some(floor) },
+            Target { name: "godex", url, proxy: Some(proxy) },
+        ];
+        Ok(Self { targets, _upstream: upstream })
+    }
+}
+
+fn start_floor(upstream: &str) -> Result<(String, Running)> {
+    let mut floor = Running::start(tool().args(["floor", upstream]))?;
+    let address = floor.line_after("address:")?;
+    Ok((format!("http://{address}/v1/responses"), floor))
+}
+
+fn start_godex(upstream: &str) -> Result<(String, Running)> {
+    let address = process::free_address()?;
+    let folder = crate::root().join("target/bench");
+    fs::create_dir_all(&folder)?;
+    let config = folder.join("godex.yaml");
+    let text = format!(
+        "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nproviders:\n  bench:\n    \
+         spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
+         base_url: http://{upstream}/v1\nsession:\n  backend: memory\nlogging:\n  level: error\n",
+        address.ip(),
+        address.port()
+    );
+    fs::write(&config, text)?;
+    let mut command = limited(&crate::root().join("target/release/godex"));
+    command.args(["serve", "--config"]).arg(&config).env("HOME", &folder);
+    let mut godex = Running::start_logged(&mut command, &folder.join("godex.log"))?;
+    godex.until_healthy(address)?;
+    Ok((format!("http://{address}/v1/responses"), godex))
+}
+
+/// The bench tool, ready for a sub-command.
+pub(super) fn tool() -> Command {
+    limited(&crate::root().join("target/release/bench"))
+}
+
+/// A thousand held streams need more file descriptors than some shells allow by default.
+fn limited(program: &PathBuf) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n \"$(ulimit -H -n)\"; exec \"$0\" \"$@\""]).arg(program);
+    command
+}
+
+impl Target {
+    /// CPU time used so far, in microseconds; 0 without a proxy.
+    pub(super) fn cpu(&self) -> Result<f64> {
+        let Some(proxy) = &self.proxy else { return Ok(0.0) };
+        let stat = fs::read_to_string(format!("/proc/{}/stat", proxy.pid()))?;
+        // The name in brackets may contain anything; utime and stime are the 12th and 13th field behind it.
+        let fields = stat.rsplit(')').next().context("no fields in stat")?;
+        let ticks: Vec<f64> =
+            fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+        // USER_HZ is 100 on every Linux that we build for.
+        Ok(ticks.iter().sum::<f64>() * 10_000.0)
+    }
+
+    /// Resident memory, in KiB; 0 without a proxy.
+    pub(super) fn rss(&self) -> Result<f64> {
+        let Some(proxy) = &self.proxy else { return Ok(0.0) };
+        let status = fs::read_to_string(format!("/proc/{}/status", proxy.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let Some(kib) = line.and_then(|line| line.split_whitespace().next()) else { bail!("no VmRSS") };
+        Ok(kib.parse()?)
+    }
+}

@@ -1,0 +1,54 @@
+//! The two tables: everything side by side, and target against reached.
+
+use super::cases::Row;
+
+/// What we promise: the row, and how its gateway column is judged.
+const PROMISES: &[(&str, Promise)] = &[
+    ("stream 200 ×32, CPU per event", Promise::TimesFloor(1.25)),
+    ("sync ×64, CPU per request", Promise::TimesFloor(2.0)),
+    ("input 2 MB, median time", Promise::TimesFloor(8.0)),
+    ("RSS per held stream", Promise::AtMost(64.0)),
+    // A Nagle stall shows as 40 ms.
+    ("stream 5 ms, longest gap", Promise::AtMost(30.0)),
+];
+
+enum Promise {
+    TimesFloor(f64),
+    AtMost(f64),
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("\n{:<36} {:>6} {:>10} {:>10} {:>10} {:>10}", "", "unit", "direct", "floor", "godex", "× floor");
+    for Row { label, unit, values } in rows {
+        let cells: Vec<String> = values.iter().map(|value| cell(*value)).collect();
+        let ratio = cell(ratio(values));
+        println!("{label:<36} {unit:>6} {:>10} {:>10} {:>10} {ratio:>10}", cells[0], cells[1], cells[2]);
+    }
+    println!("\n{:<36} {:>14} {:>14}", "target", "promised", "reached");
+    for (label, promise) in PROMISES {
+        verdict(rows, label, promise);
+    }
+}
+
+fn verdict(rows: &[Row], label: &str, promise: &Promise) {
+    let Some(row) = rows.iter().find(|row| row.label.starts_with(label)) else { return };
+    let (limit, reached, unit) = match promise {
+        Promise::TimesFloor(limit) => (*limit, ratio(&row.values), "× floor"),
+        Promise::AtMost(limit) => (*limit, row.values[2], row.unit),
+    };
+    let kept = if reached.is_some_and(|reached| reached <= limit) { "kept" } else { "MISSED" };
+    println!("{label:<36} {:>14} {:>14} {kept}", format!("≤ {limit} {unit}"), cell(reached));
+}
+
+fn ratio(values: &[Option<f64>; 3]) -> Option<f64> {
+    let (floor, godex) = (values[1]?, values[2]?);
+    (floor > 0.0).then_some(godex / floor)
+}
+
+fn cell(value: Option<f64>) -> String {
+    match value {
+        None => "–".to_owned(),
+        Some(value) if value >= 1000.0 => format!("{value:.0}"),
+        Some(value) => format!("{value:.2}"),
+    }
+}

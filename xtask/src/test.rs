@@ -1,0 +1,105 @@
+//! `cargo xtask test`: the whole gate, in the order in which failures are cheapest to learn of. It installs
+//! what it needs, so that a clean checkout and a registry are enough.
+
+mod clients;
+mod install;
+mod programs;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::process;
+use programs::{cargo, works};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Also the documentation's examples and, where cargo-deny is installed, licences and sources.
+    #[arg(long)]
+    full: bool,
+    /// Only this step (and none of what it may need).
+    #[arg(long, value_name = "STEP")]
+    only: Option<String>,
+}
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<()>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "install", run: install::all },
+    Step { name: "format", run: || process::run(cargo().args(["fmt", "--all", "--check"])) },
+    Step { name: "lints", run: lints },
+    Step { name: "docs", run: docs },
+    Step { name: "tests", run: tests },
+    Step { name: "clients", run: clients::run },
+];
+
+const FULL: &[Step] = &[
+    Step { name: "doc tests", run: || process::run(cargo().args(["test", "--workspace", "--locked", "--doc"])) },
+    Step { name: "deny", run: deny },
+];
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let wanted = |step: &&Step| arguments.only.as_deref().is_none_or(|only| only == step.name);
+    let steps: Vec<&Step> = STEPS.iter().chain(if arguments.full { FULL } else { &[] }).filter(wanted).collect();
+    ensure!(!steps.is_empty(), "no such step");
+    let (mut taken, mut failure) = (Vec::new(), None);
+    for step in steps {
+        println!("── {}", step.name);
+        let started = Instant::now();
+        let outcome = (step.run)();
+        let mark = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("── {}: {mark} ({})", step.name, seconds(started.elapsed()));
+        taken.push((step.name, mark, started.elapsed()));
+        if let Err(error) = outcome {
+            failure = Some(error);
+            break;
+        }
+    }
+    println!("\n{:<12} {:<8} {:>9}", "step", "", "time");
+    for (name, mark, duration) in &taken {
+        println!("{name:<12} {mark:<8} {:>9}", seconds(*duration));
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+fn lints() -> Result<()> {
+    process::run(cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+}
+
+fn docs() -> Result<()> {
+    let mut cargo = cargo();
+    process::run(cargo.args(["doc", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn tests() -> Result<()> {
+    if works(cargo().args(["nextest", "--version"])) {
+        process::run(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]))
+    } else {
+        process::run(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"]))
+    }
+}
+
+fn deny() -> Result<()> {
+    if !works(cargo().args(["deny", "--version"])) {
+        println!("cargo-deny is not installed: skipped");
+        return Ok(());
+    }
+    process::run(cargo().args(["deny", "check", "bans", "licenses", "sources"]))
+}
+
+/// Fails with the names of the packages when the probe does not work.
+fn require(command: &mut Command, packages: &str) -> Result<()> {
+    if works(command) {
+        return Ok(());
+    }
+    bail!("missing: {packages}. Install these packages and run again")
+}

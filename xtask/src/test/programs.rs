@@ -1,0 +1,16 @@
+//! Programs that the gate calls, and whether they are there.
+
+use std::process::{Command, Stdio};
+
+/// The cargo that runs us, in the root of the workspace.
+pub(super) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(crate::root());
+    command
+}
+
+/// Whether the command can be started and succeeds; its output is not shown.
+pub(super) fn works(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
