@@ -218,6 +218,10 @@ impl Turn {
     /// Closes the answer. What the store must keep is committed here, before the terminal event.
     fn finish(&mut self, end: End) {
         let end = match (end, &mut self.source) {
+            (End::Eof, Source::Json(buffer)) if buffer.trim_ascii().is_empty() => {
+                let message = "The provider's answer has an empty body.";
+                End::Failed(Failure::new(FailureClass::Protocol, message))
+            }
             (End::Eof, Source::Json(buffer)) => {
                 let _ = self.machine.chunk(buffer, &mut self.out);
                 End::Done
