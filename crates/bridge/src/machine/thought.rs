@@ -1,6 +1,6 @@
 //! What came with an upstream's reasoning and must return to it untouched (pitfalls B9, D1): the sealed bag.
 //!
-//! `{"reasoning_details": […], "extra_content": …, "tool_calls": {CALL_ID: extra_content}}`, each member only
+//! `{"reasoning_details": […], "extra_content": …, "calls": {CALL_ID: extra_content}}`, each member only
 //! where there is something in it.
 
 use wire::json::{Kind, ObjectWriter, Raw, Text, write_text};
@@ -79,7 +79,7 @@ impl Bag {
             bag.json("extra_content", extra.as_bytes());
         }
         if !self.calls.is_empty() {
-            let mut calls = ObjectWriter::new(bag.key("tool_calls"));
+            let mut calls = ObjectWriter::new(bag.key("calls"));
             for (call_id, extra) in self.calls.drain(..) {
                 calls.json(&call_id, extra.as_bytes());
             }
@@ -152,7 +152,7 @@ mod tests {
         let expected = concat!(
             r#"{"reasoning_details":[{"type":"reasoning.text","index":0,"format":"f","signature":"s","text":"ab\n"},"#,
             r#"{"type":"reasoning.encrypted","index":1,"data":"x"},{"type":"reasoning.encrypted","index":1,"data":"y"}],"#,
-            r#""tool_calls":{"c\"1":{"v":{"sig":"q"}}}}"#
+            r#""calls":{"c\"1":{"v":{"sig":"q"}}}}"#
         );
         assert_eq!(bag.take().as_deref(), Some(expected));
         assert!(bag.is_empty() && bag.take().is_none());

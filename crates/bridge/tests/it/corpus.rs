@@ -6,7 +6,7 @@ mod chunk_to_events;
 mod sse_decode;
 
 fn over(target: &str, run: impl Fn(&[u8])) {
-    let folder = testkit::root().join("fuzz/corpus").join(target);
+    let folder = testkit::root().join("fuzz/seeds").join(target);
     let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.len() >= 8, "{target}: {} files", files.len());
     for file in files {

@@ -151,7 +151,7 @@ fn what_must_return_is_sealed() {
             vec![delta(
                 &json!({"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": {"g": {"s": "x"}}}]}),
             )],
-            vec![r#"{"v":1,"family":"fam","text":"","bag":{"tool_calls":{"a":{"g":{"s":"x"}}}}}"#],
+            vec![r#"{"v":1,"family":"fam","text":"","bag":{"calls":{"a":{"g":{"s":"x"}}}}}"#],
         ),
         (
             "a call's signature behind reasoning",
@@ -161,7 +161,7 @@ fn what_must_return_is_sealed() {
                     &json!({"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": {"g": 1}}]}),
                 ),
             ],
-            vec![r#"{"v":1,"family":"fam","text":"h","bag":{"tool_calls":{"a":{"g":1}}}}"#],
+            vec![r#"{"v":1,"family":"fam","text":"h","bag":{"calls":{"a":{"g":1}}}}"#],
         ),
         ("nothing", vec![text("a")], vec![]),
     ] {
