@@ -25,9 +25,15 @@ macro_rules! vocabulary {
 
 mod answer;
 mod request;
+mod rules;
 
 pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
-pub use request::{DeveloperRole, JsonSchema, LimitField, Parameter, StreamUsage};
+pub use request::{
+    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField, EmptyText,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
+    Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages, Turns, UserField,
+};
+pub use rules::{Bounds, ContentRules, MessageRules, OptionRules, ReasoningRules, RequestRules, ToolRules};
 
 /// How one upstream model wants its chat requests and how its answers read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +48,10 @@ pub struct Dialect {
     pub json_schema: JsonSchema,
     /// Parameters that the far side refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
+    /// Whose reasoning can be given back to whom; empty: `chat`.
+    pub family: String,
+    /// Everything else about requests.
+    pub request: RequestRules,
     /// How its answers read.
     pub answer: AnswerDialect,
 }
@@ -55,12 +65,19 @@ impl Default for Dialect {
             stream_usage: StreamUsage::Request,
             json_schema: JsonSchema::Native,
             drop: Vec::new(),
+            family: String::new(),
+            request: RequestRules::default(),
             answer: AnswerDialect::default(),
         }
     }
 }
 
 impl Dialect {
+    /// The family that seals and opens reasoning.
+    pub fn family(&self) -> &str {
+        if self.family.is_empty() { "chat" } else { &self.family }
+    }
+
     pub fn drops(&self, parameter: Parameter) -> bool {
         self.drop.contains(&parameter)
     }

@@ -4,19 +4,28 @@
 mod check;
 mod content;
 mod echo;
-mod format;
-mod messages;
-mod sampling;
+mod notes;
+mod options;
+mod output;
+mod place;
+mod reasoning;
+mod rest;
 mod tools;
+mod transcript;
 
-use wire::chat;
+use wire::chat::{self, Absent, Style};
 use wire::json::{Invalid, Raw};
-use wire::responses::{CreateResponse, InputItem};
+use wire::responses::{CreateResponse, Input, InputItem};
 
-use crate::dialect::{Dialect, StreamUsage};
-use crate::note::{Action, Note};
+use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
+use crate::note::Note;
 use crate::reading::Reading;
 use crate::seal::Seal;
+use notes::Notes;
+use output::Output;
+use place::Items;
+use tools::Tools;
+use transcript::Transcript;
 
 /// The far side of one turn, and how forgiving we are on the way there.
 #[derive(Debug, Clone, Copy)]
@@ -50,59 +59,91 @@ pub struct Plan {
 /// Plans one turn. `past` is the history that the session holds, oldest first.
 pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target<'_>) -> Result<Plan, Invalid> {
     check::ranges(request)?;
-    let mut notes = Vec::new();
-    let stream = request.stream.unwrap_or(false);
+    let dialect = target.dialect;
+    let mut notes = Notes::new(target.policy.strict);
+    let items = Items::of(request, past);
+    let mut tools = Tools::plan(request, &items, dialect, &mut notes)?;
+    let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
+    let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;
+    let carries = transcript.carries_reasoning;
+    let reasoning = reasoning::plan(request, dialect, &mut tools, carries, &mut notes)?;
+    let mut messages = transcript.messages;
+    if dialect.request.reasoning.placeholder && reasoning.thinks {
+        transcript::hold_places(&mut messages, &dialect.request.reasoning);
+    }
     let mut body = chat::Request {
         model: target.model,
-        messages: messages::messages(request, past, target.dialect, &mut notes)?,
-        stream,
-        include_usage: target.dialect.stream_usage == StreamUsage::Request,
+        messages: transcript::shape(messages, &dialect.request.messages),
+        style: style(dialect),
+        stream: request.stream.unwrap_or(false),
+        include_usage: dialect.stream_usage == StreamUsage::Request,
+        response_format: format,
+        extra: reasoning.members,
         ..chat::Request::default()
     };
-    sampling::plan(request, target.dialect, &mut body, &mut notes);
-    tools::plan(request, target.dialect, &mut body, &mut notes)?;
-    format::plan(request, target.dialect, &mut body, &mut notes);
-    ignored(request, &mut notes);
-    let reading = Reading { echo: echo::tail(request)?, store: request.store.unwrap_or(true), ..Reading::default() };
+    let effort_object = match reasoning.effort {
+        Some((EffortField::Object, word)) => Some(effort_object(&word)),
+        Some((_, word)) => {
+            body.strings.push(("reasoning_effort", word));
+            None
+        }
+        None => None,
+    };
+    body.extra.extend(effort_object.as_deref());
+    options::plan(request, dialect, &mut body, &mut notes);
+    rest::plan(request, &mut notes)?;
+    let reading = Reading {
+        echo: echo::tail(request)?,
+        store: request.store.unwrap_or(true),
+        tools: tools.offered(),
+        reasoning_summary: wants_summary(request),
+        logprobs: body.logprobs,
+        output: contract,
+    };
+    body.tool_choice = tools.choice.take();
+    body.parallel_tool_calls = tools.parallel;
+    body.tools = tools.into_declared();
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
-    Ok(Plan { body: body.write(capacity), reading, notes })
+    Ok(Plan { body: body.write(capacity), reading, notes: notes.finish()? })
 }
 
-/// Parameters that this version accepts and does nothing with.
-fn ignored(request: &CreateResponse<'_>, notes: &mut Vec<Note>) {
-    let parameters: [(&'static str, bool); 8] = [
-        ("max_tool_calls", request.max_tool_calls.is_some()),
-        ("prompt", request.prompt.is_some()),
-        ("context_management", request.context_management.is_some()),
-        ("moderation", request.moderation.is_some()),
-        ("access_programs", request.access_programs.is_some()),
-        ("image", request.image.is_some()),
-        ("truncation", request.truncation.is_some_and(|value| value.is("auto"))),
-        ("prompt_cache_retention", request.prompt_cache_retention.is_some()),
-    ];
-    for (name, given) in parameters {
-        if given {
-            notes.push(Note::new(Action::Ignored, name, "this parameter has no equivalent upstream"));
-        }
+fn style(dialect: &Dialect) -> Style {
+    let rules = &dialect.request;
+    Style {
+        absent: match rules.messages.absent_content {
+            AbsentContent::Null => Absent::Null,
+            AbsentContent::Empty => Absent::Empty,
+            AbsentContent::Omit => Absent::Omitted,
+        },
+        text_as_parts: rules.messages.text_as_parts,
+        reasoning_field: match rules.reasoning.field {
+            ReplayField::ReasoningContent => Some("reasoning_content"),
+            ReplayField::Reasoning => Some("reasoning"),
+            ReplayField::Bag => None,
+        },
     }
-    for (key, _) in &request.extra {
-        let name = key.decode().chars().take(64).collect::<String>();
-        notes.push(Note::new(Action::Ignored, name, "this parameter is not known"));
-    }
+}
+
+/// `{"reasoning":{"effort":…}}`.
+fn effort_object(word: &chat::Str<'_>) -> String {
+    let mut out = br#"{"reasoning":{"effort":"#.to_vec();
+    word.write(&mut out);
+    out.extend_from_slice(b"}}");
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn wants_summary(request: &CreateResponse<'_>) -> bool {
+    let config = request.reasoning.as_ref();
+    config.is_some_and(|config| config.summary.or(config.generate_summary).is_some())
 }
 
 /// About how many bytes the input has; the body will be about as long.
 fn size(request: &CreateResponse<'_>) -> usize {
-    use wire::responses::Input;
     let input = match &request.input {
         Some(Input::Text(text)) => text.escaped().len(),
         Some(Input::Items(items)) => items.iter().map(|item| item.raw.as_str().len()).sum(),
         None => 0,
     };
-    let tools = request.tools.iter().flatten().map(|_| 256).sum::<usize>();
+    let tools = request.tools.iter().flatten().map(|tool| tool.raw.as_str().len() + 64).sum::<usize>();
     input + tools + request.instructions.map_or(0, |text| Raw::as_str(text.raw()).len())
 }
-
-#[cfg(test)]
-#[path = "plan/tests.rs"]
-mod tests;

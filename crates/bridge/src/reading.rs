@@ -39,6 +39,20 @@ pub enum ToolKind {
     ToolSearch,
 }
 
+impl ToolKind {
+    /// The tool's `type`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Custom => "custom",
+            Self::Shell => "shell",
+            Self::LocalShell => "local_shell",
+            Self::ApplyPatch => "apply_patch",
+            Self::ToolSearch => "tool_search",
+        }
+    }
+}
+
 /// What was promised about the text of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum OutputContract {

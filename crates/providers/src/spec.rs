@@ -3,9 +3,12 @@
 //! A spec says only what differs from the one it extends. Nothing here knows a vendor: names, addresses and
 //! quirks are in `specs/*.yaml`.
 
+mod request;
+
 use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
 
 use crate::yaml::{Field, Section};
+use request::Request;
 
 /// A spec with everything that it extends filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +84,8 @@ pub(crate) struct Spec {
     stream_usage: Option<StreamUsage>,
     json_schema: Option<JsonSchema>,
     drop: Option<Vec<Parameter>>,
+    family: Option<String>,
+    request: Request,
 }
 
 impl Spec {
@@ -102,6 +107,8 @@ impl Spec {
             stream_usage: section.read("stream_usage", |field| field.choice(StreamUsage::ALL, StreamUsage::name)),
             json_schema: section.read("json_schema", |field| field.choice(JsonSchema::ALL, JsonSchema::name)),
             drop: section.read("drop", parameters),
+            family: section.read("family", Field::text),
+            request: Request::read(section.section("request")),
         };
         section.finish();
         spec
@@ -122,6 +129,8 @@ impl Spec {
             stream_usage,
             json_schema,
             drop,
+            family,
+            request,
         } = self;
         replace(&mut to.wire, wire);
         replace(&mut to.auth, auth);
@@ -135,6 +144,8 @@ impl Spec {
         replace(&mut to.dialect.stream_usage, stream_usage);
         replace(&mut to.dialect.json_schema, json_schema);
         replace(&mut to.dialect.drop, drop);
+        replace(&mut to.dialect.family, family);
+        request.apply(&mut to.dialect.request);
     }
 }
 

@@ -9,6 +9,7 @@ use store::Store;
 
 use crate::StartError;
 use crate::config::{Backend, Config, ModelError, ProviderConfig};
+use crate::seal::{SealKey, TenantSeal};
 use crate::upstream::{Deadlines, HttpTarget, Upstream};
 
 /// The application.
@@ -17,6 +18,7 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) store: Store,
     providers: BTreeMap<String, Provider>,
+    seal_key: SealKey,
     draining: AtomicBool,
     /// For `created` of models: they exist since we do.
     pub(crate) started_at: u64,
@@ -41,7 +43,8 @@ impl App {
             Backend::Sqlite { path } => Store::sqlite(path)?,
         };
         let started_at = crate::clock::unix_seconds();
-        Ok(Self { config, store, providers, draining: AtomicBool::new(false), started_at })
+        let seal_key = SealKey::of(&config.session)?;
+        Ok(Self { config, store, providers, seal_key, draining: AtomicBool::new(false), started_at })
     }
 
     /// The provider of a request's `model`, and the model's name there.
@@ -53,10 +56,20 @@ impl App {
         }
     }
 
-    /// How forgiving the operator wants us to be.
-    pub(crate) fn policy(&self) -> Policy {
+    /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which
+    /// sends them and cannot do otherwise.
+    pub(crate) fn policy(&self, headers: &http::HeaderMap) -> Policy {
         let compat = self.config.compat;
-        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or(false) }
+        let is_codex = || {
+            let originator = headers.get("originator").and_then(|value| value.to_str().ok());
+            originator.is_some_and(|name| name.starts_with("codex"))
+        };
+        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or_else(is_codex) }
+    }
+
+    /// Seals what clients carry for us. Everybody is one tenant until there are keys.
+    pub(crate) fn seal(&self) -> TenantSeal {
+        self.seal_key.tenant("")
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -175,6 +175,8 @@ pub struct SessionConfig {
     /// Fail a response that could not be stored, instead of delivering it with `store: false`.
     pub strict: bool,
     pub chain: ChainConfig,
+    /// What reasoning is sealed with; None: a key is made and kept beside the database.
+    pub seal_key: Option<Secret>,
 }
 
 /// Where it is kept.

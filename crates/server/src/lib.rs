@@ -10,6 +10,7 @@ mod error;
 mod listen;
 mod output;
 mod route;
+mod seal;
 mod turn;
 mod upstream;
 
@@ -29,6 +30,8 @@ pub enum StartError {
     Bind { address: String, source: std::io::Error },
     #[error("provider {name}: {message}")]
     Provider { name: String, message: String },
+    #[error("cannot read or create the key {path}: {source}")]
+    SealKey { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] store::OpenError),
 }

@@ -12,11 +12,13 @@ mod place;
 mod recordings;
 mod schema;
 mod script;
+pub mod table;
+pub mod transcript;
 mod upstream;
 
 pub use client::{Answer, Client, Streaming};
 pub use fixtures::{Fixture, fixtures};
-pub use place::root;
+pub use place::{root, shared_files};
 pub use recordings::{Recorded, Recording, recordings};
 pub use schema::Schemas;
 pub use script::Script;

@@ -1,7 +1,9 @@
 //! Chat Completions: what we send (closed), and what we read (borrowed, lenient).
 
 mod answer;
+mod message;
 mod request;
 
 pub use answer::{Answer, Choice, Delta, FunctionDelta, ToolCallDelta};
-pub use request::{Call, Content, Function, Message, Part, Request, ResponseFormat, Str, ToolChoice};
+pub use message::{Absent, Call, Content, Json, Message, Part, Replay, Str, Style};
+pub use request::{Declared, Function, Request, ResponseFormat, ToolChoice};

@@ -57,5 +57,246 @@ vocabulary! {
         SafetyIdentifier = "safety_identifier",
         PromptCacheKey = "prompt_cache_key",
         User = "user",
+        Stop = "stop",
+    }
+}
+
+vocabulary! {
+    /// How `content` is written on an assistant message that only calls tools.
+    pub enum AbsentContent {
+        Null = "null",
+        /// Some servers fail on null.
+        Empty = "empty",
+        /// Some refuse a member that is null.
+        Omit = "omit",
+    }
+}
+
+vocabulary! {
+    /// What becomes of a message or a tool result without any text.
+    pub enum EmptyText {
+        Keep = "keep",
+        /// The far side refuses empty content: say that it is empty.
+        Fill = "fill",
+    }
+}
+
+vocabulary! {
+    /// What becomes of system messages behind the start of the conversation.
+    pub enum LateSystem {
+        Keep = "keep",
+        /// The far side wants system messages first, or moves them there.
+        User = "user",
+    }
+}
+
+vocabulary! {
+    /// Whether messages of one role may follow each other.
+    pub enum Turns {
+        Free = "free",
+        /// Neighbours of one role become one message.
+        Merged = "merged",
+    }
+}
+
+vocabulary! {
+    /// What may follow a tool's result.
+    pub enum AfterTool {
+        Any = "any",
+        /// Only the assistant; a short message of it is put between.
+        Assistant = "assistant",
+    }
+}
+
+vocabulary! {
+    /// Which call ids the far side takes.
+    pub enum CallIds {
+        Any = "any",
+        /// Letters, digits, `_` and `-`, at most 64.
+        Safe = "safe",
+        /// Nine letters and digits.
+        Alnum9 = "alnum9",
+    }
+}
+
+vocabulary! {
+    /// Which images the model sees.
+    pub enum ImageInput {
+        None = "none",
+        /// Data URLs only.
+        Data = "data",
+        All = "all",
+    }
+}
+
+vocabulary! {
+    /// Where an image in a tool's result goes, if the model sees images at all.
+    pub enum ToolImages {
+        /// Into a user message behind the results.
+        Hoist = "hoist",
+        /// It may stay in the tool's message.
+        Native = "native",
+    }
+}
+
+vocabulary! {
+    /// What is done about something that the far side cannot do.
+    pub enum Lacking {
+        /// Do the next best thing, with a note.
+        Degrade = "degrade",
+        /// Refuse the request.
+        Reject = "reject",
+    }
+}
+
+vocabulary! {
+    /// The forms of `tool_choice` in the chat request.
+    pub enum ChoiceKind {
+        Auto = "auto",
+        None = "none",
+        Required = "required",
+        Function = "function",
+    }
+}
+
+vocabulary! {
+    /// The word for "some tool must be called".
+    pub enum RequiredWord {
+        Required = "required",
+        Any = "any",
+    }
+}
+
+vocabulary! {
+    /// A choice that forces a call, on a model that thinks.
+    pub enum ForcedWhileThinking {
+        Allowed = "allowed",
+        /// Not both: thinking is switched off for this call.
+        DropThinking = "drop_thinking",
+        /// Not both: the choice becomes `auto`.
+        Degrade = "degrade",
+        /// Not both: the request is refused.
+        Reject = "reject",
+    }
+}
+
+vocabulary! {
+    /// When `parallel_tool_calls` is sent.
+    pub enum Parallel {
+        /// Only a `false` needs saying.
+        WhenFalse = "when_false",
+        /// The far side's default is not true.
+        Always = "always",
+    }
+}
+
+vocabulary! {
+    /// Tools that somebody else than the client runs.
+    pub enum Hosted {
+        WebSearch = "web_search",
+        FileSearch = "file_search",
+        CodeInterpreter = "code_interpreter",
+        ImageGeneration = "image_generation",
+        Computer = "computer",
+        Mcp = "mcp",
+    }
+}
+
+vocabulary! {
+    /// What a tool's JSON schema must not have there, and what is done about it.
+    pub enum SchemaRule {
+        /// `$ref` stands alone: its neighbours go.
+        RefAlone = "ref_alone",
+        /// `items` is one schema: a tuple becomes its first.
+        NoTuples = "no_tuples",
+        /// `enum` holds strings.
+        EnumStrings = "enum_strings",
+        /// `type` is one name: the first that is not null.
+        NoTypeArrays = "no_type_arrays",
+        /// `strict` is not known there.
+        NoStrict = "no_strict",
+        /// `anyOf`, `oneOf` and `allOf` go from the root.
+        PlainRoot = "plain_root",
+    }
+}
+
+vocabulary! {
+    /// What a response format cannot be combined with.
+    pub enum Exclusion {
+        Tools = "tools",
+        Stream = "stream",
+    }
+}
+
+vocabulary! {
+    /// `reasoning.effort`, from none to all.
+    pub enum Effort {
+        None = "none",
+        Minimal = "minimal",
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+        Xhigh = "xhigh",
+        Max = "max",
+    }
+}
+
+vocabulary! {
+    /// How an effort is told.
+    pub enum EffortField {
+        /// `reasoning_effort: …`.
+        Native = "reasoning_effort",
+        /// `reasoning: {effort: …}`.
+        Object = "reasoning",
+        /// It is not: thinking is on or off.
+        None = "none",
+    }
+}
+
+vocabulary! {
+    /// What is said about thinking when the request says nothing.
+    pub enum Thinking {
+        /// Nothing: the far side has its own default.
+        Unsaid = "unsaid",
+        On = "on",
+        Off = "off",
+    }
+}
+
+vocabulary! {
+    /// Which messages carry their reasoning back.
+    pub enum Replay {
+        Never = "never",
+        /// Those that call tools.
+        Tools = "tools",
+        Always = "always",
+    }
+}
+
+vocabulary! {
+    /// The member that carries it.
+    pub enum ReplayField {
+        ReasoningContent = "reasoning_content",
+        Reasoning = "reasoning",
+        /// Only what came with it, as it came (`reasoning_details`, signatures).
+        Bag = "bag",
+    }
+}
+
+vocabulary! {
+    /// The member that tells users apart.
+    pub enum UserField {
+        /// `user` and `safety_identifier` keep their names.
+        Own = "own",
+        User = "user",
+        UserId = "user_id",
+    }
+}
+
+vocabulary! {
+    /// The member for `prompt_cache_key`.
+    pub enum CacheKeyField {
+        PromptCacheKey = "prompt_cache_key",
+        PromptCacheIsolationKey = "prompt_cache_isolation_key",
     }
 }

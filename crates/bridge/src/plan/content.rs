@@ -1,72 +1,190 @@
-//! Content parts → chat content.
+//! Content parts → chat content. What the far side cannot take becomes a short text in its place and a note, or
+//! refuses the request, as the dialect says. Nothing is ever fetched.
 
-use wire::chat;
-use wire::responses::{Content, Output, Part};
+mod file;
 
-use crate::note::{Action, Note};
+use std::borrow::Cow;
 
-/// A message's content for the far side: a string where all of it is text.
-pub(super) fn content<'a>(content: &Content<'a>, path: &str, notes: &mut Vec<Note>) -> chat::Content<'a> {
-    match content {
-        Content::Text(text) => chat::Content::Text(vec![(*text).into()]),
-        Content::Parts(parts) => from_parts(parts, path, notes),
+use wire::chat::{self, Str};
+use wire::json::{Invalid, Raw, Text};
+use wire::responses::{Content, InputImage, Output, Part};
+
+use super::notes::{Notes, code};
+use super::place::{Member, Place};
+use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
+
+/// A tool's result: its text, and what has to stand in a message of its own.
+#[derive(Debug, Default)]
+pub(super) struct Said<'a> {
+    pub(super) texts: Vec<Str<'a>>,
+    pub(super) media: Vec<chat::Part<'a>>,
+}
+
+impl Said<'_> {
+    pub(super) fn text(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { texts: vec![Str::Ours(text.into())], media: Vec::new() }
     }
 }
 
-/// A tool's output for the far side.
-pub(super) fn output<'a>(output: &Output<'a>, path: &str, notes: &mut Vec<Note>) -> chat::Content<'a> {
-    match output {
-        Output::Text(text) => chat::Content::Text(vec![(*text).into()]),
-        Output::Json(raw) => chat::Content::Text(vec![chat::Str::Ours(raw.as_str().into())]),
-        Output::Parts(parts) => match from_parts(parts, path, notes) {
-            chat::Content::Parts(parts) => chat::Content::Text(texts_of(parts, path, notes)),
-            text @ chat::Content::Text(_) => text,
-        },
-    }
+/// One part of content on its way out.
+enum Piece<'a> {
+    Text(Str<'a>),
+    Media(chat::Part<'a>),
 }
 
-fn from_parts<'a>(parts: &[Part<'a>], path: &str, notes: &mut Vec<Note>) -> chat::Content<'a> {
-    let converted: Vec<chat::Part<'a>> =
-        parts.iter().enumerate().filter_map(|(i, part)| convert(part, path, i, notes)).collect();
-    if converted.iter().all(|part| matches!(part, chat::Part::Text(_))) {
-        let texts = converted.into_iter().map(|part| match part {
-            chat::Part::Text(text) => text,
-            chat::Part::ImageUrl { url, .. } => url.into(),
-        });
-        return chat::Content::Text(texts.collect());
-    }
-    chat::Content::Parts(converted)
+/// Turns parts into pieces.
+#[derive(Debug)]
+pub(super) struct Renderer<'t> {
+    pub(super) rules: &'t ContentRules,
+    pub(super) notes: &'t mut Notes,
 }
 
-fn convert<'a>(part: &Part<'a>, path: &str, index: usize, notes: &mut Vec<Note>) -> Option<chat::Part<'a>> {
-    let text = match part {
-        Part::InputText(part) => part.text,
-        Part::OutputText(part) => part.text,
-        Part::Refusal(part) => part.refusal,
-        Part::ReasoningText(part) => part.text,
-        Part::InputImage(image) if image.image_url.is_some() => {
-            return image.image_url.map(|url| chat::Part::ImageUrl { url, detail: image.detail });
+impl Renderer<'_> {
+    /// A message's content: a string where all of it is text (E11).
+    pub(super) fn message<'a>(&mut self, content: &Content<'a>, place: Place) -> chat::Content<'a> {
+        let parts = match content {
+            Content::Text(text) => return chat::Content::Text(vec![(*text).into()]),
+            Content::Parts(parts) => parts,
+        };
+        let at = place.member("content");
+        let mut pieces = Vec::with_capacity(parts.len());
+        for (index, part) in parts.iter().enumerate() {
+            pieces.extend(self.piece(part, at.element(index)));
         }
-        Part::InputImage(_) | Part::InputFile(_) | Part::InputAudio(_) | Part::Screenshot(_) | Part::Other { .. } => {
-            let path = format!("{path}.content[{index}]");
-            notes.push(Note::new(Action::Ignored, path, "this kind of content cannot be sent to this provider"));
-            return None;
+        if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
+            let texts = pieces.into_iter().filter_map(|piece| match piece {
+                Piece::Text(text) => Some(text),
+                Piece::Media(_) => None,
+            });
+            return chat::Content::Text(texts.collect());
         }
-    };
-    text.map(|text| chat::Part::Text(text.into()))
-}
+        chat::Content::Parts(pieces.into_iter().map(Piece::into_part).collect())
+    }
 
-/// Tool messages carry text only.
-fn texts_of<'a>(parts: Vec<chat::Part<'a>>, path: &str, notes: &mut Vec<Note>) -> Vec<chat::Str<'a>> {
-    let mut texts = Vec::new();
-    for part in parts {
-        match part {
-            chat::Part::Text(text) => texts.push(text),
-            chat::Part::ImageUrl { .. } => {
-                notes.push(Note::new(Action::Ignored, format!("{path}.output"), "an image in a tool's output"));
-                texts.push(chat::Str::Ours("[image omitted]".into()));
+    /// The text of a message that can hold nothing else.
+    pub(super) fn texts<'a>(&mut self, content: &Content<'a>, place: Place) -> Vec<Str<'a>> {
+        match self.message(content, place) {
+            chat::Content::Text(texts) => texts,
+            chat::Content::Parts(parts) => {
+                self.notes.ignored(code::CONTENT_IGNORED, place, "an assistant's message can hold only text");
+                let text = |part| if let chat::Part::Text(text) = part { Some(text) } else { None };
+                parts.into_iter().filter_map(text).collect()
             }
         }
     }
-    texts
+
+    /// A tool's result; images are marked where they stood, and hoisted (E10).
+    pub(super) fn output<'a>(&mut self, output: &Output<'a>, place: Place) -> Said<'a> {
+        let mut said = Said::default();
+        match output {
+            Output::Text(text) => said.texts.push((*text).into()),
+            Output::Json(raw) => said.texts.push(Str::Ours(clean(raw.as_str()))),
+            Output::Parts(parts) => {
+                let at = place.member("output");
+                for (index, part) in parts.iter().enumerate() {
+                    match self.piece(part, at.element(index)) {
+                        Some(Piece::Text(text)) => said.texts.push(text),
+                        Some(Piece::Media(media)) => self.hoist(media, at.element(index), &mut said),
+                        None => {}
+                    }
+                }
+            }
+        }
+        said
+    }
+
+    /// An image that is a result by itself.
+    pub(super) fn picture<'a>(&mut self, image: &InputImage<'a>, place: Place) -> Said<'a> {
+        let mut said = Said::default();
+        match self.image(image.image_url, image.detail, place.member("output")) {
+            Piece::Text(text) => said.texts.push(text),
+            Piece::Media(media) => self.hoist(media, place.member("output"), &mut said),
+        }
+        said
+    }
+
+    fn hoist<'a>(&mut self, media: chat::Part<'a>, at: Member, said: &mut Said<'a>) {
+        if self.rules.tool_images == ToolImages::Hoist {
+            said.texts.push("[image: in the next message]".into());
+            self.notes.lowered(code::CONTENT_DEGRADED, at, "moved to a user message behind the results");
+        }
+        said.media.push(media);
+    }
+
+    fn piece<'a>(&mut self, part: &Part<'a>, at: Member) -> Option<Piece<'a>> {
+        let text = match part {
+            Part::InputText(part) => part.text,
+            Part::OutputText(part) => part.text,
+            Part::Refusal(part) => part.refusal,
+            Part::ReasoningText(part) => part.text,
+            Part::InputImage(image) => return Some(self.image(image.image_url, image.detail, at)),
+            Part::Screenshot(image) => return Some(self.image(image.image_url, image.detail, at)),
+            Part::InputFile(file) => return Some(self.file(file, at)),
+            Part::InputAudio(audio) => {
+                return Some(match audio.input_audio.filter(|_| self.rules.audio) {
+                    Some(audio) => Piece::Media(chat::Part::InputAudio(audio)),
+                    None => self.lacking("audio", "cannot hear", at),
+                });
+            }
+            Part::Other { raw, .. } => {
+                self.notes.ignored(code::CONTENT_IGNORED, at, "this kind of content is not known");
+                // Some clients tag plain text with a name of their own.
+                raw.get("text").and_then(Raw::text)
+            }
+        };
+        text.filter(|text| !text.is_empty()).map(|text| Piece::Text(text.into()))
+    }
+
+    fn image<'a>(&mut self, url: Option<Text<'a>>, detail: Option<Text<'a>>, at: Member) -> Piece<'a> {
+        let seen = url.filter(|url| match self.rules.images {
+            ImageInput::None => false,
+            ImageInput::Data => url.escaped().starts_with("data:"),
+            ImageInput::All => true,
+        });
+        match seen {
+            Some(url) => Piece::Media(chat::Part::ImageUrl { url: url.into(), detail: detail.and_then(detail_name) }),
+            None if url.is_none() => self.lacking("image", "has no access to stored files", at),
+            None => self.lacking("image", "cannot see", at),
+        }
+    }
+
+    /// A text in the place of what cannot be sent.
+    fn lacking<'a>(&mut self, what: &'static str, why: &'static str, at: Member) -> Piece<'a> {
+        if self.rules.lacking == Lacking::Reject {
+            let mut invalid =
+                Invalid::sentence("unsupported_value", format!("Unsupported {what}: this model {why} it."));
+            invalid.path = at.to_string();
+            self.notes.refuse(invalid);
+        } else {
+            self.notes.degraded(code::CONTENT_DEGRADED, at, format!("{what} left out: this model {why} it"));
+        }
+        Piece::Text(Str::Ours(format!("[{what} omitted: this model {why} it]").into()))
+    }
+}
+
+impl<'a> Piece<'a> {
+    fn into_part(self) -> chat::Part<'a> {
+        match self {
+            Self::Text(text) => chat::Part::Text(text),
+            Self::Media(part) => part,
+        }
+    }
+}
+
+/// Chat knows three; `original` is as good as it gets.
+fn detail_name(detail: Text<'_>) -> Option<&'static str> {
+    let names = [("low", "low"), ("high", "high"), ("auto", "auto"), ("original", "high")];
+    names.iter().find(|(name, _)| detail.is(name)).map(|(_, sent)| *sent)
+}
+
+/// JSON text that goes into a string: without halves of surrogate pairs, which only look harmless while escaped.
+pub(super) fn clean(json: &str) -> Cow<'_, str> {
+    if !(json.contains("\\ud") || json.contains("\\uD")) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = Vec::with_capacity(json.len());
+    if !wire::json::sanitize_into(&mut out, json).is_empty() {
+        out.extend_from_slice(b"\\ufffd");
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(json), Cow::Owned)
 }

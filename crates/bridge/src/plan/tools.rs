@@ -1,58 +1,143 @@
-//! Declared tools → functions.
+//! Declared tools → the functions that the model sees, the choice among them, and the map back.
 
-use wire::chat;
+mod catalog;
+mod choice;
+mod declare;
+pub(super) mod names;
+mod schema;
+
+use wire::chat::{Declared, ToolChoice};
 use wire::json::Invalid;
-use wire::responses::{CreateResponse, Tool, ToolChoice, ToolChoiceObject};
+use wire::responses::CreateResponse;
 
-use crate::dialect::{Dialect, Parameter};
-use crate::note::{Action, Note};
+use super::notes::{Notes, code};
+use super::place::Items;
+use crate::dialect::{Dialect, Parallel, Parameter};
+use crate::reading::OfferedTool;
+use catalog::What;
 
-pub(super) fn plan<'a>(
-    request: &CreateResponse<'a>,
-    dialect: &Dialect,
-    body: &mut chat::Request<'a>,
-    notes: &mut Vec<Note>,
-) -> Result<(), Invalid> {
-    for (i, tool) in request.tools.iter().flatten().enumerate() {
-        match &tool.value {
-            Tool::Function(function) => body.tools.push(chat::Function {
-                name: function.name.ok_or_else(|| Invalid::missing().at("name").at_index(i).at("tools"))?,
-                description: function.description,
-                parameters: function.parameters.map(|object| object.0),
-                strict: function.strict,
-            }),
-            _ => {
-                let message = "this kind of tool cannot be offered to this provider";
-                notes.push(Note::new(Action::Ignored, format!("tools[{i}]"), message));
-            }
-        }
-    }
-    if body.tools.is_empty() {
-        return Ok(());
-    }
-    body.tool_choice = choice(request, notes);
-    if body.tool_choice.is_some() && dialect.drops(Parameter::ToolChoice) {
-        body.tool_choice = None;
-        notes.push(Note::new(Action::Ignored, "tool_choice", "this provider refuses the parameter"));
-    }
-    // True is the default on both sides; only its absence needs saying.
-    if request.parallel_tool_calls == Some(false) && !dialect.drops(Parameter::ParallelToolCalls) {
-        body.parallel_tool_calls = Some(false);
-    }
-    Ok(())
+pub(super) use catalog::Catalog;
+
+/// The tools of one turn.
+#[derive(Debug)]
+pub(super) struct Tools<'a> {
+    pub(super) catalog: Catalog<'a>,
+    /// Which entries of the catalogue are sent.
+    sent: Option<Vec<usize>>,
+    pub(super) choice: Option<ToolChoice>,
+    pub(super) forced: bool,
+    pub(super) parallel: Option<bool>,
 }
 
-fn choice<'a>(request: &CreateResponse<'a>, notes: &mut Vec<Note>) -> Option<chat::ToolChoice<'a>> {
-    match request.tool_choice.as_ref()? {
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(chat::ToolChoice::Mode("none")),
-        ToolChoice::Required => Some(chat::ToolChoice::Mode("required")),
-        ToolChoice::Object { choice: ToolChoiceObject::Function(named), .. } => {
-            named.name.map(chat::ToolChoice::Function)
+impl<'a> Tools<'a> {
+    pub(super) fn plan(
+        request: &CreateResponse<'a>,
+        items: &Items<'_, 'a>,
+        dialect: &Dialect,
+        notes: &mut Notes,
+    ) -> Result<Self, Invalid> {
+        let rules = &dialect.request.tools;
+        let catalog = Catalog::collect(request, items, rules, notes)?;
+        let asked = request.tool_choice.as_ref();
+        if catalog.entries.is_empty() && request.tools.iter().flatten().next().is_none() {
+            demand_tools(asked)?;
         }
-        ToolChoice::Object { .. } => {
-            notes.push(Note::new(Action::Degraded, "tool_choice", "this choice has no equivalent upstream: auto"));
-            None
+        let chosen = if catalog.entries.is_empty() {
+            choice::Chosen::default()
+        } else {
+            choice::choose(asked, &catalog, rules, notes)?
+        };
+        let mut tools =
+            Self { catalog, sent: chosen.only, choice: chosen.choice, forced: chosen.forced, parallel: None };
+        tools.check_limit(rules.max)?;
+        tools.settle_choice(dialect, notes);
+        tools.parallel = tools.plan_parallel(request, dialect, notes);
+        Ok(tools)
+    }
+
+    /// The choice gives way: to thinking, or to a dialect that has none.
+    pub(super) fn forget_choice(&mut self) {
+        self.choice = None;
+        self.forced = false;
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.sent.as_ref().map_or(!self.catalog.entries.is_empty(), |sent| !sent.is_empty())
+    }
+
+    fn is_sent(&self, index: usize) -> bool {
+        self.sent.as_ref().is_none_or(|sent| sent.binary_search(&index).is_ok())
+    }
+
+    /// What the machine needs to read calls.
+    pub(super) fn offered(&self) -> Vec<OfferedTool> {
+        let sent = self.catalog.entries.iter().enumerate().filter(|(index, _)| self.is_sent(*index));
+        sent.filter_map(|(_, entry)| match entry.what {
+            What::Client(kind) => Some(OfferedTool {
+                provider_name: entry.provider_name.clone(),
+                kind,
+                name: entry.name.clone(),
+                namespace: entry.namespace.clone(),
+            }),
+            What::Native(_) => None,
+        })
+        .collect()
+    }
+
+    pub(super) fn into_declared(self) -> Vec<Declared<'a>> {
+        let Self { catalog, sent, .. } = self;
+        let sent = |index: usize| sent.as_ref().is_none_or(|sent| sent.binary_search(&index).is_ok());
+        let entries = catalog.entries.into_iter().enumerate();
+        entries.filter(|(index, _)| sent(*index)).map(|(_, entry)| entry.declared).collect()
+    }
+
+    fn check_limit(&self, limit: Option<usize>) -> Result<(), Invalid> {
+        let count = self.sent.as_ref().map_or(self.catalog.entries.len(), Vec::len);
+        match limit {
+            Some(limit) if count > limit => {
+                let message = format!(
+                    "array too long. This provider takes at most {limit} tools, but got {count} instead \
+                     (tools in namespaces and in the input count one by one)."
+                );
+                Err(Invalid::rule("array_above_max_length", message).at("tools"))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn settle_choice(&mut self, dialect: &Dialect, notes: &mut Notes) {
+        if self.choice.is_some() && dialect.drops(Parameter::ToolChoice) {
+            self.forget_choice();
+            notes.degraded(code::PARAM_DEGRADED, "tool_choice", "this provider refuses the parameter: auto");
+        }
+    }
+
+    fn plan_parallel(&self, request: &CreateResponse<'a>, dialect: &Dialect, notes: &mut Notes) -> Option<bool> {
+        if !self.any() {
+            return None;
+        }
+        let asked = request.parallel_tool_calls;
+        if dialect.drops(Parameter::ParallelToolCalls) {
+            if asked == Some(false) {
+                notes.ignored(code::PARAM_IGNORED, "parallel_tool_calls", "this provider refuses the parameter");
+            }
+            return None;
+        }
+        match dialect.request.tools.parallel {
+            Parallel::WhenFalse => asked.filter(|parallel| !parallel),
+            Parallel::Always => Some(asked.unwrap_or(true)),
+        }
+    }
+}
+
+/// A call can only be demanded where there are tools.
+fn demand_tools(asked: Option<&wire::responses::ToolChoice<'_>>) -> Result<(), Invalid> {
+    use wire::responses::ToolChoice;
+    match asked {
+        Some(ToolChoice::Required | ToolChoice::Object { .. }) => {
+            let message = "Tool choice is only allowed when 'tools' are specified.";
+            Err(Invalid::sentence("invalid_value", message).at("tool_choice"))
+        }
+        None | Some(ToolChoice::Auto | ToolChoice::None) => Ok(()),
     }
 }

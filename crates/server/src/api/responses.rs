@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{Action, End, Failure, FailureClass, Framing, Machine, Note, Repair, Setup, Target, Unsealed};
+use bridge::{
+    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -24,7 +26,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) 
     let (parts, incoming) = request.into_parts();
     content_type(&parts.headers)?;
     let bytes = body::read(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
-    let opened = open(&app, &bytes, ids)?;
+    let opened = open(&app, &bytes, app.policy(&parts.headers), ids)?;
     drop(bytes);
     answer(&app, opened).await
 }
@@ -39,7 +41,7 @@ struct Opened<'a> {
 }
 
 /// Reads and plans the request.
-fn open<'a>(app: &'a App, bytes: &Bytes, ids: Ids) -> Result<Opened<'a>, ApiError> {
+fn open<'a>(app: &'a App, bytes: &Bytes, policy: Policy, ids: Ids) -> Result<Opened<'a>, ApiError> {
     let text = str::from_utf8(bytes).map_err(|error| {
         let message = format!("The request body is not valid UTF-8 (byte {}).", error.valid_up_to());
         ApiError::bad_request("invalid_utf8", message)
@@ -61,15 +63,19 @@ fn open<'a>(app: &'a App, bytes: &Bytes, ids: Ids) -> Result<Opened<'a>, ApiErro
     }
     let resolved = app.resolve(&model);
     let (provider, model) = resolved.map_err(|error| ApiError::model_not_found(&model, &hint(&error)))?;
-    let target = Target { model: &model, dialect: &provider.dialect, policy: app.policy(), seal: &Unsealed };
+    let seal = app.seal();
+    let target = Target { model: &model, dialect: &provider.dialect, policy, seal: &seal };
     let mut plan = bridge::plan(&request, &[], target)?;
     // Nothing is stored yet, and the response says so.
     plan.reading.store = false;
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
-        dialect: Arc::new(provider.dialect.answer.clone()),
-        seal: Arc::new(Unsealed),
+        dialect: Arc::new(AnswerDialect {
+            family: provider.dialect.family().to_owned(),
+            ..provider.dialect.answer.clone()
+        }),
+        seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
         repair: app.config.output.repair,
         prompt_bytes: plan.body.len(),
@@ -182,7 +188,8 @@ fn compat<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
     const LIMIT: usize = 1024;
     let mut text = String::new();
     for note in notes {
-        tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "compat");
+        let (code, severity, action) = (note.code, note.severity.name(), note.action.name());
+        tracing::info!(code, severity, action, path = %note.path, detail = %note.message, "compat");
         if text.len() < LIMIT {
             let comma = if text.is_empty() { "" } else { ", " };
             let _ = write!(text, "{comma}{note}");

@@ -60,6 +60,9 @@ impl Config {
         }
         out.pair(2, "unknown_previous_response_status", &session.unknown_previous_response_status.to_string());
         out.pair(2, "strict", &session.strict.to_string());
+        if session.seal_key.is_some() {
+            out.line(2, "# seal_key: <redacted>");
+        }
         out.line(2, "chain:");
         out.pair(4, "max_depth", &session.chain.max_depth.to_string());
         out.pair(4, "include_incomplete", &session.chain.include_incomplete.to_string());

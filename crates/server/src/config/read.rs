@@ -8,8 +8,8 @@ use providers::yaml::{Document, Field, Reader, Section};
 use super::place::{Place, variable};
 use super::provider::Providers;
 use super::{
-    Backend, ChainConfig, CompatConfig, Config, ModelRef, Origin, OutputConfig, Problems, ServerConfig, SessionConfig,
-    Sources, address, defaults, locate, logging, provider, unused,
+    Backend, ChainConfig, CompatConfig, Config, ModelRef, Origin, OutputConfig, Problems, Secret, ServerConfig,
+    SessionConfig, Sources, address, defaults, locate, logging, provider, unused,
 };
 
 const MAX_BODY: u64 = 32 << 20;
@@ -151,11 +151,13 @@ fn session(sources: &Sources<'_>, mut section: Section<'_>) -> SessionConfig {
     let path = locate::expand(path.as_deref().unwrap_or("~/.godex/data/sessions.db"), sources);
     let status = section.read("unknown_previous_response_status", |field| field.choice(&[400, 404], status_name));
     let strict = section.read("strict", Field::boolean).unwrap_or(false);
+    let seal_key = section.read("seal_key", seal_key);
     let mut chain = section.section("chain");
     let config = SessionConfig {
         backend: if sqlite.unwrap_or(true) { Backend::Sqlite { path } } else { Backend::Memory },
         unknown_previous_response_status: status.unwrap_or(400),
         strict,
+        seal_key,
         chain: ChainConfig {
             max_depth: size(chain.read("max_depth", |field| field.integer(1..=1_000_000)).unwrap_or(1000)),
             include_incomplete: chain.read("include_incomplete", Field::boolean).unwrap_or(true),
@@ -165,6 +167,16 @@ fn session(sources: &Sources<'_>, mut section: Section<'_>) -> SessionConfig {
     chain.finish();
     section.finish();
     config
+}
+
+/// Long enough that nobody guesses it.
+fn seal_key(field: &Field<'_>) -> Option<Secret> {
+    let text = field.text()?;
+    if text.len() < 32 {
+        field.problem("expected at least 32 characters", Some("`openssl rand -base64 32` makes one".to_owned()));
+        return None;
+    }
+    Some(Secret::new(text))
 }
 
 fn status_name(status: u16) -> &'static str {

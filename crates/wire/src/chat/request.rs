@@ -1,109 +1,38 @@
 //! The chat request: closed. What is here can be sent, in this order of members, and nothing else.
 //!
-//! Strings that came from the client are copied as they were escaped; the same conversation gives the same
-//! bytes, so the provider's prefix cache keeps hitting.
+//! The same conversation gives the same bytes, so the provider's prefix cache keeps hitting.
 
-use std::borrow::Cow;
+use super::message::{Json, Message, Str, Style, list, write_joined};
+use crate::json::{Number, ObjectWriter, Raw, Text};
 
-use crate::json::{Number, ObjectWriter, Raw, Text, escape_into, sanitize_into};
-
-/// A string on its way out: the client's own escapes, or text of ours.
+/// One entry of `tools`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Str<'a> {
-    Wire(Text<'a>),
-    Ours(Cow<'a, str>),
-}
-
-impl Str<'_> {
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.push(b'"');
-        self.write_inner(out);
-        out.push(b'"');
-    }
-
-    fn write_inner(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Wire(text) => {
-                if !sanitize_into(out, text.escaped()).is_empty() {
-                    out.extend_from_slice(b"\\ufffd");
-                }
-            }
-            Self::Ours(text) => escape_into(out, text),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Wire(text) => text.is_empty(),
-            Self::Ours(text) => text.is_empty(),
-        }
-    }
-}
-
-impl<'a> From<Text<'a>> for Str<'a> {
-    fn from(text: Text<'a>) -> Self {
-        Self::Wire(text)
-    }
-}
-
-/// A message.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Message<'a> {
-    /// System, developer, user.
-    Plain {
-        role: &'static str,
-        content: Content<'a>,
-    },
-    Assistant {
-        content: Vec<Str<'a>>,
-        tool_calls: Vec<Call<'a>>,
-    },
-    Tool {
-        tool_call_id: Str<'a>,
-        content: Content<'a>,
-    },
-}
-
-/// Content: a string in one or more pieces, or parts where something else than text is among them.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Content<'a> {
-    Text(Vec<Str<'a>>),
-    Parts(Vec<Part<'a>>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Part<'a> {
-    Text(Str<'a>),
-    ImageUrl { url: Text<'a>, detail: Option<Text<'a>> },
-}
-
-/// A tool call that the model made earlier.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Call<'a> {
-    pub id: Str<'a>,
-    pub name: Str<'a>,
-    pub arguments: Str<'a>,
+pub enum Declared<'a> {
+    Function(Function<'a>),
+    /// A tool that the provider runs itself, in its own shape; JSON.
+    Native(String),
 }
 
 /// A function that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function<'a> {
-    pub name: Text<'a>,
-    pub description: Option<Text<'a>>,
-    pub parameters: Option<Raw<'a>>,
+    pub name: String,
+    /// Paragraphs; none: no description.
+    pub description: Vec<Str<'a>>,
+    pub parameters: Json<'a>,
     pub strict: Option<bool>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToolChoice<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolChoice {
     Mode(&'static str),
-    Function(Text<'a>),
+    Function(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResponseFormat<'a> {
     JsonObject,
-    JsonSchema { name: Text<'a>, description: Option<Text<'a>>, schema: Raw<'a>, strict: Option<bool> },
+    JsonSchema { name: Text<'a>, description: Option<Text<'a>>, schema: Json<'a>, strict: Option<bool> },
 }
 
 /// The request body.
@@ -111,21 +40,27 @@ pub enum ResponseFormat<'a> {
 pub struct Request<'a> {
     pub model: &'a str,
     pub messages: Vec<Message<'a>>,
+    pub style: Style,
     pub stream: bool,
     pub include_usage: bool,
     /// The limit and the name of the field that carries it.
     pub limit: Option<(&'static str, i64)>,
+    pub tools: Vec<Declared<'a>>,
+    pub tool_choice: Option<ToolChoice>,
+    pub parallel_tool_calls: Option<bool>,
+    pub response_format: Option<ResponseFormat<'a>>,
     pub temperature: Option<Number<'a>>,
     pub top_p: Option<Number<'a>>,
     pub presence_penalty: Option<Number<'a>>,
     pub frequency_penalty: Option<Number<'a>>,
+    /// Token probabilities, and how many alternatives to each.
+    pub logprobs: bool,
     pub top_logprobs: Option<i64>,
-    pub tools: Vec<Function<'a>>,
-    pub tool_choice: Option<ToolChoice<'a>>,
-    pub parallel_tool_calls: Option<bool>,
-    pub response_format: Option<ResponseFormat<'a>>,
-    /// Strings that keep their name: `reasoning_effort`, `verbosity`, `user`, …
-    pub strings: Vec<(&'static str, Text<'a>)>,
+    pub stop: Option<Raw<'a>>,
+    /// Strings that keep their name or get another: `verbosity`, `user`, …
+    pub strings: Vec<(&'static str, Str<'a>)>,
+    /// Objects whose members become members of the body; JSON.
+    pub extra: Vec<&'a str>,
 }
 
 impl Request<'_> {
@@ -136,8 +71,9 @@ impl Request<'_> {
         body.text("model", self.model);
         self.write_tools(&mut body);
         self.write_format(&mut body);
-        self.write_options(&mut body);
-        list(body.key("messages"), &self.messages, |out, message| message.write(out));
+        self.write_numbers(&mut body);
+        self.write_rest(&mut body);
+        list(body.key("messages"), &self.messages, |out, message| message.write(self.style, out));
         body.end();
         out
     }
@@ -146,7 +82,7 @@ impl Request<'_> {
         if self.tools.is_empty() {
             return;
         }
-        list(body.key("tools"), &self.tools, |out, function| function.write(out));
+        list(body.key("tools"), &self.tools, |out, tool| tool.write(out));
         match &self.tool_choice {
             Some(ToolChoice::Mode(mode)) => {
                 body.text("tool_choice", mode);
@@ -155,7 +91,7 @@ impl Request<'_> {
                 let mut choice = ObjectWriter::new(body.key("tool_choice"));
                 choice.text("type", "function");
                 let mut function = ObjectWriter::new(choice.key("function"));
-                function.raw("name", name.raw());
+                function.text("name", name);
                 function.end();
                 choice.end();
             }
@@ -176,11 +112,11 @@ impl Request<'_> {
             ResponseFormat::JsonSchema { name, description, schema, strict } => {
                 object.text("type", "json_schema");
                 let mut inner = ObjectWriter::new(object.key("json_schema"));
-                inner.raw("name", name.raw());
+                Str::Wire(*name).write(inner.key("name"));
                 if let Some(description) = description {
-                    inner.raw("description", description.raw());
+                    Str::Wire(*description).write(inner.key("description"));
                 }
-                inner.raw("schema", *schema);
+                schema.write(inner.key("schema"));
                 if let Some(strict) = strict {
                     inner.bool("strict", *strict);
                 }
@@ -190,7 +126,7 @@ impl Request<'_> {
         object.end();
     }
 
-    fn write_options(&self, body: &mut ObjectWriter<'_>) {
+    fn write_numbers(&self, body: &mut ObjectWriter<'_>) {
         let numbers = [
             ("temperature", self.temperature),
             ("top_p", self.top_p),
@@ -205,11 +141,25 @@ impl Request<'_> {
         if let Some((field, limit)) = self.limit {
             body.int(field, limit);
         }
+        if self.logprobs {
+            body.bool("logprobs", true);
+        }
         if let Some(count) = self.top_logprobs {
-            body.bool("logprobs", true).int("top_logprobs", count);
+            body.int("top_logprobs", count);
+        }
+    }
+
+    fn write_rest(&self, body: &mut ObjectWriter<'_>) {
+        if let Some(stop) = self.stop {
+            Json::Wire(stop).write(body.key("stop"));
         }
         for (name, value) in &self.strings {
-            body.raw(name, value.raw());
+            value.write(body.key(name));
+        }
+        for object in &self.extra {
+            for (key, value) in Raw::parse(object).unwrap_or(Raw::NULL).fields() {
+                body.raw(&key.decode(), value);
+            }
         }
         body.bool("stream", self.stream);
         if self.stream && self.include_usage {
@@ -218,76 +168,12 @@ impl Request<'_> {
     }
 }
 
-impl Message<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        let mut message = ObjectWriter::new(out);
-        match self {
-            Self::Plain { role, content } => {
-                message.text("role", role);
-                content.write(message.key("content"));
-            }
-            Self::Assistant { content, tool_calls } => {
-                message.text("role", "assistant");
-                if content.is_empty() {
-                    message.null("content");
-                } else {
-                    write_joined(message.key("content"), content, "");
-                }
-                if !tool_calls.is_empty() {
-                    list(message.key("tool_calls"), tool_calls, |out, call| call.write(out));
-                }
-            }
-            Self::Tool { tool_call_id, content } => {
-                message.text("role", "tool");
-                tool_call_id.write(message.key("tool_call_id"));
-                content.write(message.key("content"));
-            }
-        }
-        message.end();
-    }
-}
-
-impl Content<'_> {
+impl Declared<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Text(pieces) => write_joined(out, pieces, "\\n"),
-            Self::Parts(parts) => list(out, parts, |out, part| part.write(out)),
+            Self::Function(function) => function.write(out),
+            Self::Native(json) => out.extend_from_slice(json.as_bytes()),
         }
-    }
-}
-
-impl Part<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        let mut part = ObjectWriter::new(out);
-        match self {
-            Self::Text(text) => {
-                part.text("type", "text");
-                text.write(part.key("text"));
-            }
-            Self::ImageUrl { url, detail } => {
-                part.text("type", "image_url");
-                let mut image = ObjectWriter::new(part.key("image_url"));
-                image.raw("url", url.raw());
-                if let Some(detail) = detail {
-                    image.raw("detail", detail.raw());
-                }
-                image.end();
-            }
-        }
-        part.end();
-    }
-}
-
-impl Call<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        let mut call = ObjectWriter::new(out);
-        self.id.write(call.key("id"));
-        call.text("type", "function");
-        let mut function = ObjectWriter::new(call.key("function"));
-        self.name.write(function.key("name"));
-        self.arguments.write(function.key("arguments"));
-        function.end();
-        call.end();
     }
 }
 
@@ -296,40 +182,15 @@ impl Function<'_> {
         let mut tool = ObjectWriter::new(out);
         tool.text("type", "function");
         let mut function = ObjectWriter::new(tool.key("function"));
-        function.raw("name", self.name.raw());
-        if let Some(description) = self.description {
-            function.raw("description", description.raw());
+        function.text("name", &self.name);
+        if !self.description.is_empty() {
+            write_joined(function.key("description"), &self.description, "\\n\\n");
         }
-        // Some servers demand parameters of a function that has none.
-        let parameters = self.parameters.map_or(r#"{"type":"object","properties":{}}"#, Raw::as_str);
-        function.json("parameters", parameters.as_bytes());
+        self.parameters.write(function.key("parameters"));
         if let Some(strict) = self.strict {
             function.bool("strict", strict);
         }
         function.end();
         tool.end();
     }
-}
-
-/// One string out of pieces, with the (escaped) `glue` between them.
-fn write_joined(out: &mut Vec<u8>, pieces: &[Str<'_>], glue: &str) {
-    out.push(b'"');
-    for (i, piece) in pieces.iter().enumerate() {
-        if i > 0 {
-            out.extend_from_slice(glue.as_bytes());
-        }
-        piece.write_inner(out);
-    }
-    out.push(b'"');
-}
-
-fn list<T>(out: &mut Vec<u8>, values: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (i, value) in values.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        write(out, value);
-    }
-    out.push(b']');
 }

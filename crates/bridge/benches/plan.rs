@@ -1,0 +1,78 @@
+//! The request side against the clock: a long agent's history, planned. Prints KEY=VALUE lines:
+//! how long parsing takes (validation and reading into types), how long planning does, and how both grow.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "a bench: it measures real time")]
+#![expect(clippy::print_stdout, reason = "what it prints is its interface")]
+#![expect(clippy::unwrap_used, reason = "a bench: what it makes itself is well formed")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use bridge::{Dialect, Policy, Target, Unsealed};
+use serde_json::{Value, json};
+use wire::json::{FromRaw, Raw};
+use wire::responses::CreateResponse;
+
+const RUNS: usize = 15;
+
+fn main() {
+    let (small, large) = (request(375), request(750));
+    let (parse, plan) = (best(|| parse(&small)), plan_time(&small));
+    let (large_parse, large_plan) = (best(|| self::parse(&large)), plan_time(&large));
+    println!("bytes={}", small.len());
+    println!("parse_us={}", parse.as_micros());
+    println!("plan_us={}", plan.as_micros());
+    println!("plan_per_parse={:.2}", plan.as_secs_f64() / parse.as_secs_f64());
+    println!("large_bytes={}", large.len());
+    println!("large_parse_us={}", large_parse.as_micros());
+    println!("large_plan_us={}", large_plan.as_micros());
+    println!("growth={:.2}", large_plan.as_secs_f64() / plan.as_secs_f64());
+}
+
+/// What a server does before it can plan: one validation, then types over the same text.
+fn parse(text: &str) {
+    black_box(CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap());
+}
+
+fn plan_time(text: &str) -> Duration {
+    let request = CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap();
+    let dialect = Dialect::default();
+    let target = Target { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    best(|| {
+        black_box(bridge::plan(black_box(&request), &[], target).unwrap());
+    })
+}
+
+/// The shortest of many runs: what the work costs when nothing else happens.
+fn best(mut run: impl FnMut()) -> Duration {
+    let once = |run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    (0..RUNS).map(|_| once(&mut run)).min().unwrap_or_default()
+}
+
+/// A Codex-like request: four items a round, 120 tools; 375 rounds are about 2 MB and 1,500 items.
+fn request(rounds: usize) -> String {
+    let tool = |i: usize| {
+        json!({"type": "function", "name": format!("tool_{i}"), "strict": false, "description": "Does one thing well. ".repeat(8),
+            "parameters": {"type": "object", "properties": {"cmd": {"type": "string", "description": "What to run."},
+                "yield_time_ms": {"type": "number"}}, "required": ["cmd"], "additionalProperties": false}})
+    };
+    let items: Vec<Value> = (0..rounds).flat_map(round).collect();
+    json!({"model": "m", "stream": true, "input": items, "tools": (0..120).map(tool).collect::<Vec<_>>()}).to_string()
+}
+
+fn round(number: usize) -> [Value; 4] {
+    let id = format!("call_{number:08}");
+    let command =
+        json!({"cmd": format!("sed -n '{},+80p' \"src/part_{number}.rs\"", number * 80), "workdir": "/home/dev"});
+    let line = "    let path = format!(\"{}\\\\{name}\", self.root); // caf\u{e9}: see #42\n";
+    [
+        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": format!("Step {number}: go on.")}]}),
+        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I'll look at \"that\".", "annotations": []}]}),
+        json!({"type": "function_call", "id": format!("fc_{number}"), "call_id": id, "name": "tool_7", "arguments": command.to_string(), "status": "completed"}),
+        json!({"type": "function_call_output", "call_id": id, "output": line.repeat(65)}),
+    ]
+}

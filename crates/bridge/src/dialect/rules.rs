@@ -1,0 +1,174 @@
+//! The rules for requests, by concern. Defaults are what nearly every chat server takes.
+
+use super::request::{
+    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, Effort, EffortField, EmptyText, Exclusion,
+    ForcedWhileThinking, Hosted, ImageInput, Lacking, LateSystem, Parallel, Replay, ReplayField, RequiredWord,
+    SchemaRule, Thinking, ToolImages, Turns, UserField,
+};
+
+/// How requests must look beyond the few things that every dialect says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestRules {
+    pub messages: MessageRules,
+    pub content: ContentRules,
+    pub tools: ToolRules,
+    pub reasoning: ReasoningRules,
+    pub options: OptionRules,
+}
+
+/// Order and shape of messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageRules {
+    pub absent_content: AbsentContent,
+    pub empty_text: EmptyText,
+    /// Text goes as a list of parts.
+    pub text_as_parts: bool,
+    pub late_system: LateSystem,
+    pub turns: Turns,
+    pub after_tool: AfterTool,
+    pub call_ids: CallIds,
+}
+
+impl Default for MessageRules {
+    fn default() -> Self {
+        Self {
+            absent_content: AbsentContent::Null,
+            empty_text: EmptyText::Fill,
+            text_as_parts: false,
+            late_system: LateSystem::Keep,
+            turns: Turns::Free,
+            after_tool: AfterTool::Any,
+            call_ids: CallIds::Any,
+        }
+    }
+}
+
+/// What else than text can be in a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContentRules {
+    pub images: ImageInput,
+    pub tool_images: ToolImages,
+    pub video: bool,
+    pub audio: bool,
+    /// Files as parts; text files always go inline.
+    pub files: bool,
+    /// What to do about the rest.
+    pub lacking: Lacking,
+}
+
+impl Default for ContentRules {
+    fn default() -> Self {
+        Self {
+            images: ImageInput::All,
+            tool_images: ToolImages::Hoist,
+            video: false,
+            audio: false,
+            files: false,
+            lacking: Lacking::Degrade,
+        }
+    }
+}
+
+/// Tools and the choice among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRules {
+    pub max: Option<usize>,
+    /// How long a name may be; names are of letters, digits, `_` and `-` everywhere.
+    pub name_length: usize,
+    pub choices: Vec<ChoiceKind>,
+    /// What to do about a choice that is not among them.
+    pub lacking_choice: Lacking,
+    pub required_word: RequiredWord,
+    pub forced_while_thinking: ForcedWhileThinking,
+    pub parallel: Parallel,
+    pub schema: Vec<SchemaRule>,
+    /// Tools that the far side runs itself, each as it declares them (JSON).
+    pub native: Vec<(Hosted, String)>,
+    /// What to do about the other hosted tools.
+    pub lacking_hosted: Lacking,
+    /// A response format is not sent together with these.
+    pub format_excludes: Vec<Exclusion>,
+}
+
+impl Default for ToolRules {
+    fn default() -> Self {
+        Self {
+            max: None,
+            name_length: 64,
+            choices: ChoiceKind::ALL.to_vec(),
+            lacking_choice: Lacking::Degrade,
+            required_word: RequiredWord::Required,
+            forced_while_thinking: ForcedWhileThinking::Allowed,
+            parallel: Parallel::WhenFalse,
+            schema: Vec::new(),
+            native: Vec::new(),
+            lacking_hosted: Lacking::Degrade,
+            format_excludes: Vec::new(),
+        }
+    }
+}
+
+/// Thinking: how it is asked for, and what becomes of it afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReasoningRules {
+    pub effort: EffortField,
+    /// What each effort is called there; one that is missing goes to the next lower, else to the lowest.
+    /// Empty: efforts keep their names.
+    pub ladder: Vec<(Effort, String)>,
+    /// Members of the body that switch thinking on and off; JSON objects.
+    pub on: Option<String>,
+    pub off: Option<String>,
+    /// Members that are always sent; a JSON object.
+    pub always: Option<String>,
+    pub unsaid: Thinking,
+    /// Thinking stays on while the history carries reasoning.
+    pub history_keeps_on: bool,
+    pub replay: Replay,
+    pub field: ReplayField,
+    /// A message that must carry reasoning and has lost it gets a blank.
+    pub placeholder: bool,
+}
+
+impl Default for ReasoningRules {
+    fn default() -> Self {
+        Self {
+            effort: EffortField::Native,
+            ladder: Vec::new(),
+            on: None,
+            off: None,
+            always: None,
+            unsaid: Thinking::Unsaid,
+            history_keeps_on: false,
+            replay: Replay::Never,
+            field: ReplayField::ReasoningContent,
+            placeholder: false,
+        }
+    }
+}
+
+/// Ranges and names of options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionRules {
+    pub temperature: Option<Bounds>,
+    pub top_p: Option<Bounds>,
+    pub user_field: UserField,
+    pub cache_key_field: CacheKeyField,
+}
+
+impl Default for OptionRules {
+    fn default() -> Self {
+        Self {
+            temperature: None,
+            top_p: None,
+            user_field: UserField::Own,
+            cache_key_field: CacheKeyField::PromptCacheKey,
+        }
+    }
+}
+
+/// A range, as the JSON numbers that are sent at its ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    pub min: String,
+    pub max: String,
+}

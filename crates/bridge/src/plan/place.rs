@@ -1,0 +1,74 @@
+//! Where an item stands, and all items of a turn in their order. Paths become text only when a note or an
+//! error needs them.
+
+use std::fmt;
+
+use wire::json::Invalid;
+use wire::responses::{CreateResponse, Input, InputItem, Item};
+
+/// The place of an item: `history[3]`, `input[0]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    list: &'static str,
+    index: usize,
+}
+
+impl Place {
+    /// An error inside this item.
+    pub(super) fn locate(self, invalid: Invalid) -> Invalid {
+        invalid.at_index(self.index).at(self.list)
+    }
+
+    /// A member of this item.
+    pub(super) const fn member(self, name: &'static str) -> Member {
+        Member { place: self, name, index: None }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.list, self.index)
+    }
+}
+
+/// A member of an item, or an element of it: `input[0].content[1]`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    place: Place,
+    name: &'static str,
+    index: Option<usize>,
+}
+
+impl Member {
+    pub(super) const fn element(self, index: usize) -> Self {
+        Self { index: Some(index), ..self }
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.place, self.name)?;
+        self.index.map_or(Ok(()), |index| write!(f, "[{index}]"))
+    }
+}
+
+/// Every item of the turn: the past, then the input.
+#[derive(Debug)]
+pub(super) struct Items<'r, 'a>(pub(super) Vec<(&'r Item<'a>, Place)>);
+
+impl<'r, 'a> Items<'r, 'a> {
+    pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>]) -> Self {
+        let input = match &request.input {
+            Some(Input::Items(items)) => items.as_slice(),
+            Some(Input::Text(_)) | None => &[],
+        };
+        let placed = |list| {
+            move |(index, kept): (usize, &'r InputItem<'a>)| {
+                let item: &'r Item<'a> = &kept.value;
+                (item, Place { list, index })
+            }
+        };
+        let past = past.iter().enumerate().map(placed("history"));
+        Self(past.chain(input.iter().enumerate().map(placed("input"))).collect())
+    }
+}

@@ -1,0 +1,305 @@
+//! All tools of a turn: those of the request, those that arrived in the input, those that a search loaded (C4,
+//! C9), in order of first appearance. A tool declared again replaces its declaration, not its place (C3).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::chat::{Declared, Function, Str};
+use wire::json::{Invalid, Text};
+use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
+
+use super::{declare, names};
+use crate::dialect::{Hosted, Lacking, ToolRules};
+use crate::plan::notes::{Notes, code};
+use crate::plan::place::Items;
+use crate::reading::ToolKind;
+
+/// What the client calls the namespace of tools without one.
+const NO_NAMESPACE: &str = "functions";
+
+#[derive(Debug)]
+pub(in crate::plan) struct Catalog<'a> {
+    pub(super) entries: Vec<Entry<'a>>,
+    /// Entries by the namespace and name that the client knows.
+    by_name: BTreeMap<String, Vec<usize>>,
+    provider_names: BTreeSet<String>,
+    name_length: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) what: What,
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) provider_name: String,
+    pub(super) declared: Declared<'a>,
+}
+
+/// Who answers a call of the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Client(ToolKind),
+    Native(Hosted),
+}
+
+/// Where a tool is declared: the list, and the place in it.
+#[derive(Clone, Copy)]
+struct At<'p> {
+    list: &'p str,
+    index: usize,
+}
+
+impl std::fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}[{}]", self.list, self.index)
+    }
+}
+
+impl<'a> Catalog<'a> {
+    pub(super) fn collect(
+        request: &CreateResponse<'a>,
+        items: &Items<'_, 'a>,
+        rules: &ToolRules,
+        notes: &mut Notes,
+    ) -> Result<Self, Invalid> {
+        let catalog = Self {
+            entries: Vec::new(),
+            by_name: BTreeMap::new(),
+            provider_names: BTreeSet::new(),
+            name_length: rules.name_length,
+        };
+        let mut collector = Collector { catalog, rules, notes };
+        for (index, tool) in request.tools.iter().flatten().enumerate() {
+            collector.tool(&tool.value, None, At { list: "tools", index })?;
+        }
+        for (item, place) in &items.0 {
+            let tools = match item {
+                Item::AdditionalTools(item) => item.tools.as_deref(),
+                Item::ToolSearchOutput(item) => item.tools.as_deref(),
+                _ => None,
+            };
+            let list = tools.map(|_| place.member("tools").to_string()).unwrap_or_default();
+            for (index, tool) in tools.into_iter().flatten().enumerate() {
+                collector.tool(tool, None, At { list: &list, index })?;
+            }
+        }
+        Ok(collector.catalog)
+    }
+
+    /// The provider's name of a tool that a call in the history used; a tool that is gone keeps its own name.
+    pub(in crate::plan) fn call_name(&self, kind: ToolKind, namespace: Option<Text<'a>>, name: Text<'a>) -> Str<'a> {
+        let space = namespace.map(Text::decode).filter(|space| !space.is_empty());
+        let space = canonical(space.as_deref());
+        let decoded = name.decode();
+        if let Some(entry) = self.find(&decoded, space, |what| what == What::Client(kind)) {
+            return Self::same_or(name, &decoded, &entry.provider_name);
+        }
+        if let Some(entry) = self.find(&decoded, space, |what| matches!(what, What::Client(_))) {
+            return Self::same_or(name, &decoded, &entry.provider_name);
+        }
+        let flat = flat(space, &decoded);
+        Self::same_or(name, &decoded, &names::encode(&flat, self.name_length))
+    }
+
+    /// The provider's name of a call whose tool has no name of the client's.
+    pub(in crate::plan) fn fixed_name(&self, kind: ToolKind, name: &'static str) -> Str<'a> {
+        match self.find(name, None, |what| what == What::Client(kind)) {
+            Some(entry) if entry.provider_name != name => Str::Ours(entry.provider_name.clone().into()),
+            _ => name.into(),
+        }
+    }
+
+    fn find(&self, name: &str, namespace: Option<&str>, is: impl Fn(What) -> bool) -> Option<&Entry<'a>> {
+        self.entries.get(self.position(name, namespace, is)?)
+    }
+
+    pub(super) fn position(&self, name: &str, namespace: Option<&str>, is: impl Fn(What) -> bool) -> Option<usize> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let candidates = self.by_name.get(&key(namespace, name))?;
+        candidates.iter().copied().find(|index| self.entries.get(*index).is_some_and(|entry| is(entry.what)))
+    }
+
+    fn same_or(name: Text<'a>, decoded: &str, provider_name: &str) -> Str<'a> {
+        if decoded == provider_name { name.into() } else { Str::Ours(provider_name.to_owned().into()) }
+    }
+
+    /// A name that no other tool of this request has.
+    fn unique_name(&self, kind: &str, namespace: Option<&str>, name: &str) -> String {
+        let flat = flat(canonical(namespace), name);
+        let encoded = names::encode(&flat, self.name_length);
+        if !self.provider_names.contains(&*encoded) {
+            return encoded.into_owned();
+        }
+        let mut identity = format!("{kind} {} {name}", namespace.unwrap_or_default());
+        loop {
+            let candidate = names::hashed(&flat, &identity, self.name_length);
+            if !self.provider_names.contains(&candidate) {
+                return candidate;
+            }
+            identity.push('+');
+        }
+    }
+}
+
+fn canonical(namespace: Option<&str>) -> Option<&str> {
+    namespace.filter(|namespace| *namespace != NO_NAMESPACE)
+}
+
+/// At most a handful of kinds share one.
+fn key(namespace: Option<&str>, name: &str) -> String {
+    format!("{}\0{name}", canonical(namespace).unwrap_or_default())
+}
+
+fn flat(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{namespace}__{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// The namespace that tools are being collected from.
+#[derive(Clone, Copy)]
+struct Space<'s, 'a> {
+    name: &'s str,
+    /// Its description, for the first tool of it.
+    description: Option<Text<'a>>,
+}
+
+struct Collector<'a, 't> {
+    catalog: Catalog<'a>,
+    rules: &'t ToolRules,
+    notes: &'t mut Notes,
+}
+
+impl<'a> Collector<'a, '_> {
+    fn tool(&mut self, tool: &Tool<'a>, space: Option<Space<'_, 'a>>, at: At<'_>) -> Result<(), Invalid> {
+        match tool {
+            Tool::Function(function) => {
+                let name = named(function.name, at)?;
+                let rules = self.rules;
+                let mut changed = false;
+                self.client(ToolKind::Function, &name, space, at, |provider_name| {
+                    let (declared, cleaned) = declare::function(function, provider_name, rules);
+                    changed = cleaned;
+                    declared
+                });
+                if changed {
+                    self.notes.degraded(code::TOOL_SCHEMA, at, "its schema has what this provider refuses");
+                }
+            }
+            Tool::Custom(custom) => {
+                let name = named(custom.name, at)?;
+                self.client(ToolKind::Custom, &name, space, at, |provider_name| declare::custom(custom, provider_name));
+            }
+            Tool::Namespace(namespace) => self.namespace(namespace, at)?,
+            Tool::Shell(_) => self.client(ToolKind::Shell, "shell", space, at, declare::shell),
+            Tool::LocalShell(_) => self.client(ToolKind::LocalShell, "local_shell", space, at, declare::local_shell),
+            Tool::ApplyPatch(_) => self.client(ToolKind::ApplyPatch, "apply_patch", space, at, declare::apply_patch),
+            Tool::ToolSearch(search) if search.execution.is_some_and(|who| who.is("server")) => {
+                self.notes.skipped(code::TOOL_IGNORED, at, "all tools are loaded: there is nothing to search");
+            }
+            Tool::ToolSearch(search) => {
+                let rules = self.rules;
+                self.client(ToolKind::ToolSearch, "tool_search", space, at, |provider_name| {
+                    declare::tool_search(search, provider_name, rules)
+                });
+            }
+            Tool::WebSearch(_) => self.hosted(Hosted::WebSearch, at),
+            Tool::FileSearch(_) => self.hosted(Hosted::FileSearch, at),
+            Tool::CodeInterpreter(_) => self.hosted(Hosted::CodeInterpreter, at),
+            Tool::ImageGeneration(_) => self.hosted(Hosted::ImageGeneration, at),
+            Tool::Computer(_) => self.hosted(Hosted::Computer, at),
+            Tool::Mcp(_) => self.hosted(Hosted::Mcp, at),
+            Tool::Programmatic(_) => {
+                self.notes.skipped(code::TOOL_IGNORED, at, "tools are called directly here");
+            }
+            Tool::Other { .. } => self.notes.ignored(code::TOOL_IGNORED, at, "this kind of tool is not known"),
+        }
+        Ok(())
+    }
+
+    fn namespace(&mut self, namespace: &NamespaceTool<'a>, at: At<'_>) -> Result<(), Invalid> {
+        let name = named(namespace.name, at)?;
+        let list = format!("{at}.tools");
+        for (index, tool) in namespace.tools.iter().flatten().enumerate() {
+            let description = namespace.description.filter(|text| index == 0 && !text.is_empty());
+            self.tool(tool, Some(Space { name: &name, description }), At { list: &list, index })?;
+        }
+        Ok(())
+    }
+
+    fn client(
+        &mut self,
+        kind: ToolKind,
+        name: &str,
+        space: Option<Space<'_, 'a>>,
+        at: At<'_>,
+        declare: impl FnOnce(String) -> Function<'a>,
+    ) {
+        let namespace = space.map(|space| space.name);
+        let what = What::Client(kind);
+        let again = self.catalog.position(name, namespace, |other| other == what);
+        let again = again.and_then(|index| self.catalog.entries.get_mut(index));
+        if let Some(entry) = again {
+            entry.declared = Declared::Function(described(declare(entry.provider_name.clone()), space));
+            return;
+        }
+        let provider_name = self.catalog.unique_name(kind.name(), namespace, name);
+        let declared = Declared::Function(described(declare(provider_name.clone()), space));
+        if kind != ToolKind::Function {
+            self.notes.lowered(code::TOOL_DEGRADED, at, format!("offered as the function {provider_name}"));
+        }
+        let namespace = namespace.map(str::to_owned);
+        self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared });
+    }
+
+    fn hosted(&mut self, kind: Hosted, at: At<'_>) {
+        let template = self.rules.native.iter().find(|(native, _)| *native == kind);
+        let Some((_, template)) = template else {
+            let message = format!("this provider has no {} of its own", kind.name());
+            if self.rules.lacking_hosted == Lacking::Reject {
+                let mut invalid = Invalid::sentence("unsupported_value", format!("Unsupported tool: {message}."));
+                invalid.path = format!("{at}.type");
+                return self.notes.refuse(invalid);
+            }
+            return self.notes.ignored(code::TOOL_IGNORED, at, message);
+        };
+        let what = What::Native(kind);
+        if self.catalog.find(kind.name(), None, |other| other == what).is_none() {
+            self.notes.lowered(code::TOOL_DEGRADED, at, "the provider's own, with its own settings");
+            let declared = Declared::Native(template.clone());
+            let name = kind.name().to_owned();
+            // The provider may call it by this name: no function must have it.
+            let provider_name = name.clone();
+            self.add(Entry { what, name, namespace: None, provider_name, declared });
+        }
+    }
+
+    fn add(&mut self, entry: Entry<'a>) {
+        let index = self.catalog.entries.len();
+        self.catalog.provider_names.insert(entry.provider_name.clone());
+        let key = key(entry.namespace.as_deref(), &entry.name);
+        self.catalog.by_name.entry(key).or_default().push(index);
+        self.catalog.entries.push(entry);
+    }
+}
+
+/// The first tool of a namespace tells what the namespace is for.
+fn described<'a>(mut function: Function<'a>, space: Option<Space<'_, 'a>>) -> Function<'a> {
+    if let Some(about) = space.and_then(|space| space.description) {
+        function.description.push(Str::Wire(about));
+    }
+    function
+}
+
+fn named(name: Option<Text<'_>>, at: At<'_>) -> Result<String, Invalid> {
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => Ok(name.decode().into_owned()),
+        None => {
+            let mut invalid = Invalid::missing();
+            invalid.path = format!("{at}.name");
+            Err(invalid)
+        }
+    }
+}

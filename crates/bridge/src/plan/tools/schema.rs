@@ -1,0 +1,166 @@
+//! A function's parameters for the far side: an object schema always, without what its dialect refuses.
+
+use wire::chat::Json;
+use wire::json::{Kind, ObjectWriter, Raw, write_text};
+
+use crate::dialect::SchemaRule;
+
+const NOTHING: &[u8] = br#"{"type":"object","properties":{}}"#;
+
+/// The parameters to send, and whether the dialect made us change their meaning.
+pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) -> (Json<'a>, bool) {
+    let Some(schema) = declared.filter(|schema| schema.kind() == Kind::Object) else {
+        // Some servers demand parameters of a function that has none (B7).
+        return (Json::Ours(NOTHING.to_vec()), false);
+    };
+    let is_object = schema.get("type").is_some_and(|kind| kind.as_str() == "\"object\"");
+    let has_properties = schema.get("properties").is_some_and(|properties| properties.kind() == Kind::Object);
+    if is_object && has_properties && rules.iter().all(|rule| *rule == SchemaRule::NoStrict) {
+        return (Json::Wire(schema), false);
+    }
+    let mut writer = Writer { rules, changed: false };
+    let mut out = Vec::with_capacity(schema.as_str().len() + 64);
+    let mut object = ObjectWriter::new(&mut out);
+    if !is_object {
+        object.text("type", "object");
+    }
+    for (key, value) in schema.fields() {
+        let replaced = (!is_object && key.is("type")) || (!has_properties && key.is("properties"));
+        if !replaced && !writer.left_out_of_root(&key.decode()) {
+            writer.member(&key.decode(), value, &mut object);
+        }
+    }
+    if !has_properties {
+        object.json("properties", b"{}");
+    }
+    object.end();
+    (Json::Ours(out), writer.changed)
+}
+
+struct Writer<'r> {
+    rules: &'r [SchemaRule],
+    changed: bool,
+}
+
+impl Writer<'_> {
+    fn has(&self, rule: SchemaRule) -> bool {
+        self.rules.contains(&rule)
+    }
+
+    fn left_out_of_root(&mut self, key: &str) -> bool {
+        let left_out = self.has(SchemaRule::PlainRoot) && matches!(key, "anyOf" | "oneOf" | "allOf");
+        self.changed |= left_out;
+        left_out
+    }
+
+    /// A schema anywhere below the root.
+    fn schema(&mut self, schema: Raw<'_>, out: &mut Vec<u8>) {
+        if schema.kind() != Kind::Object {
+            return out.extend_from_slice(schema.as_str().as_bytes());
+        }
+        let mut object = ObjectWriter::new(out);
+        if let Some(reference) = schema.get("$ref").filter(|_| self.has(SchemaRule::RefAlone)) {
+            self.changed |= schema.fields().count() > 1;
+            object.raw("$ref", reference);
+            return object.end();
+        }
+        for (key, value) in schema.fields() {
+            self.member(&key.decode(), value, &mut object);
+        }
+        object.end();
+    }
+
+    fn member(&mut self, key: &str, value: Raw<'_>, object: &mut ObjectWriter<'_>) {
+        match (key, value.kind()) {
+            ("properties" | "patternProperties" | "$defs" | "definitions", Kind::Object) => {
+                let mut named = ObjectWriter::new(object.key(key));
+                for (name, schema) in value.fields() {
+                    self.schema(schema, named.key(&name.decode()));
+                }
+                named.end();
+            }
+            ("items", Kind::Array) if self.has(SchemaRule::NoTuples) => {
+                self.changed = true;
+                match value.elements().next() {
+                    Some(first) => self.schema(first, object.key(key)),
+                    None => object.key(key).extend_from_slice(b"{}"),
+                }
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Kind::Array) => {
+                self.each(value, object.key(key), Self::schema);
+            }
+            ("items" | "additionalProperties" | "not" | "contains" | "if" | "then" | "else", Kind::Object) => {
+                self.schema(value, object.key(key));
+            }
+            ("type", Kind::Array) if self.has(SchemaRule::NoTypeArrays) => {
+                self.changed = true;
+                let first = value.elements().find(|kind| kind.as_str() != "\"null\"");
+                object.raw(key, first.or_else(|| value.elements().next()).unwrap_or(Raw::NULL));
+            }
+            ("enum", Kind::Array) if self.has(SchemaRule::EnumStrings) => {
+                self.each(value, object.key(key), Self::as_string);
+            }
+            _ => {
+                object.raw(key, value);
+            }
+        }
+    }
+
+    fn each(&mut self, array: Raw<'_>, out: &mut Vec<u8>, write: impl Fn(&mut Self, Raw<'_>, &mut Vec<u8>)) {
+        out.push(b'[');
+        for (i, element) in array.elements().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            write(self, element, out);
+        }
+        out.push(b']');
+    }
+
+    fn as_string(&mut self, value: Raw<'_>, out: &mut Vec<u8>) {
+        if value.kind() == Kind::String {
+            return out.extend_from_slice(value.as_str().as_bytes());
+        }
+        self.changed = true;
+        write_text(out, value.as_str());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_completed_and_cleaned() {
+        use SchemaRule::{EnumStrings, NoTuples, NoTypeArrays, PlainRoot, RefAlone};
+        let empty = r#"{"type":"object","properties":{}}"#;
+        for (schema, rules, expected) in [
+            ("{}", &[][..], empty),
+            ("null", &[], empty),
+            (r#"{"type":"object"}"#, &[], empty),
+            (r#"{"properties":[]}"#, &[], empty),
+            (r#"{"type":"object","properties":{"a":{"x":1}}}"#, &[], r#"{"type":"object","properties":{"a":{"x":1}}}"#),
+            (
+                r##"{"type":"object","properties":{"a":{"$ref":"#/x","description":"d"}}}"##,
+                &[RefAlone],
+                r##"{"type":"object","properties":{"a":{"$ref":"#/x"}}}"##,
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"items":[{"type":"string"},{}]}}}"#,
+                &[NoTuples],
+                r#"{"type":"object","properties":{"a":{"items":{"type":"string"}}}}"#,
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"type":["null","integer"],"enum":[1,"2"]}}}"#,
+                &[NoTypeArrays, EnumStrings],
+                r#"{"type":"object","properties":{"a":{"type":"integer","enum":["1","2"]}}}"#,
+            ),
+            (r#"{"type":"object","anyOf":[{}],"properties":{}}"#, &[PlainRoot], r#"{"type":"object","properties":{}}"#),
+        ] {
+            let (json, _) = parameters(Some(Raw::parse(schema).unwrap()), rules);
+            let mut out = Vec::new();
+            json.write(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{schema}");
+        }
+    }
+}

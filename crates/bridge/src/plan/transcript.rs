@@ -1,0 +1,211 @@
+//! Items → messages, as a total function: any list of items gives a transcript that a strict far side takes.
+//!
+//! Neighbouring items of the assistant become one message (B5): its text, all its calls, its reasoning once. The
+//! results of its calls stand directly behind it (E3), whatever stood between; a call that nobody answered gets
+//! an answer that says so (E1).
+
+mod calls;
+mod ids;
+mod items;
+mod pairs;
+mod results;
+mod shape;
+mod thoughts;
+
+use std::collections::BTreeSet;
+
+use wire::chat::{Call, Content, Message, Part, Replay, Str};
+use wire::json::Invalid;
+use wire::responses::{CreateResponse, Input};
+
+use super::content::{Renderer, Said};
+use super::notes::Notes;
+use super::place::{Items, Place};
+use super::tools::Catalog;
+use super::{Policy, Target};
+use crate::dialect::{DeveloperRole, Dialect, ToolImages};
+use crate::seal::Seal;
+use pairs::Pairs;
+
+pub(super) use shape::{hold_places, shape};
+
+/// What a turn's messages came to.
+#[derive(Debug)]
+pub(super) struct Transcript<'a> {
+    pub(super) messages: Vec<Message<'a>>,
+    /// Some message carries its reasoning back.
+    pub(super) carries_reasoning: bool,
+}
+
+impl<'a> Transcript<'a> {
+    /// Instructions first, then the past, then the input.
+    pub(super) fn build(
+        request: &CreateResponse<'a>,
+        items: &Items<'_, 'a>,
+        instruction: Option<String>,
+        catalog: &Catalog<'a>,
+        target: Target<'_>,
+        notes: &mut Notes,
+    ) -> Result<Self, Invalid> {
+        let mut builder = Builder {
+            dialect: target.dialect,
+            policy: target.policy,
+            seal: target.seal,
+            catalog,
+            notes,
+            items,
+            pairs: Pairs::of(items),
+            made_ids: BTreeSet::new(),
+            messages: Vec::with_capacity(items.0.len() + 2),
+            open: Open::default(),
+            carries_reasoning: false,
+        };
+        if let Some(instructions) = request.instructions.filter(|text| !text.is_empty()) {
+            builder.instruct(Content::Text(vec![instructions.into()]));
+        }
+        if let Some(instruction) = instruction {
+            builder.instruct(Content::Text(vec![Str::Ours(instruction.into())]));
+        }
+        for (index, (item, place)) in items.0.iter().enumerate() {
+            builder.item(index, item, *place)?;
+        }
+        if let Some(Input::Text(text)) = &request.input {
+            builder.plain("user", Content::Text(vec![(*text).into()]));
+        }
+        builder.close();
+        builder.check_not_empty(request)?;
+        Ok(Self { messages: builder.messages, carries_reasoning: builder.carries_reasoning })
+    }
+}
+
+/// The transcript while it grows.
+struct Builder<'r, 'a, 't> {
+    dialect: &'t Dialect,
+    policy: Policy,
+    seal: &'t dyn Seal,
+    catalog: &'t Catalog<'a>,
+    notes: &'t mut Notes,
+    items: &'t Items<'r, 'a>,
+    pairs: Pairs<'a>,
+    /// Ids of calls that had none of their own.
+    made_ids: BTreeSet<String>,
+    messages: Vec<Message<'a>>,
+    open: Open<'a>,
+    carries_reasoning: bool,
+}
+
+/// The assistant's message under way.
+#[derive(Debug, Default)]
+struct Open<'a> {
+    content: Vec<Str<'a>>,
+    calls: Vec<Call<'a>>,
+    /// One for each call.
+    results: Vec<Pending<'a>>,
+    replay: Replay<'a>,
+    /// What came with the reasoning and belongs to single calls, by their ids.
+    call_extras: Vec<(String, String)>,
+    /// Where its reasoning stood.
+    thought_at: Option<Place>,
+}
+
+/// Where a call's result comes from.
+#[derive(Debug)]
+enum Pending<'a> {
+    /// This item, and those that it says belong to it.
+    Output(usize),
+    Interrupted,
+    Inline(Said<'a>),
+}
+
+const INTERRUPTED: &str = "[tool result unavailable: call interrupted]";
+
+impl<'a> Builder<'_, 'a, '_> {
+    fn plain(&mut self, role: &'static str, content: Content<'a>) {
+        self.close();
+        self.messages.push(Message::Plain { role, content });
+    }
+
+    /// A message of the application, under the role that the far side has for it (E6).
+    fn instruct(&mut self, content: Content<'a>) {
+        let role = match self.dialect.developer_role {
+            DeveloperRole::Developer => "developer",
+            DeveloperRole::System => "system",
+            DeveloperRole::User => "user",
+        };
+        self.plain(role, content);
+    }
+
+    fn say(&mut self, texts: Vec<Str<'a>>) {
+        let mut texts = texts.into_iter().filter(|text| !text.is_empty()).peekable();
+        if texts.peek().is_some() && !self.open.content.is_empty() {
+            self.open.content.push("\n".into());
+        }
+        self.open.content.extend(texts);
+    }
+
+    /// Ends the assistant's message: it goes out, and its results behind it.
+    fn close(&mut self) {
+        let Open { content, mut calls, results, replay, call_extras, thought_at } = std::mem::take(&mut self.open);
+        if content.is_empty() && calls.is_empty() {
+            return self.lose_thought(thought_at);
+        }
+        let replay = self.settle_replay(replay, !calls.is_empty());
+        for call in &mut calls {
+            call.extra_content = thoughts::extra_of(call, &call_extras);
+        }
+        let ids: Vec<Str<'a>> = calls.iter().map(|call| call.id.clone()).collect();
+        self.messages.push(Message::Assistant { content, tool_calls: calls, replay });
+        let mut hoisted = Vec::new();
+        for (tool_call_id, pending) in ids.into_iter().zip(results) {
+            let said = match pending {
+                Pending::Output(index) => self.result(index),
+                Pending::Interrupted => Said::text(INTERRUPTED),
+                Pending::Inline(said) => said,
+            };
+            let content = self.tool_content(said, &mut hoisted);
+            self.messages.push(Message::Tool { tool_call_id, content });
+        }
+        if !hoisted.is_empty() {
+            hoisted.insert(0, Part::Text("Images from the tool results above:".into()));
+            self.messages.push(Message::Plain { role: "user", content: Content::Parts(hoisted) });
+        }
+    }
+
+    fn tool_content(&self, said: Said<'a>, hoisted: &mut Vec<Part<'a>>) -> Content<'a> {
+        let Said { texts, media } = said;
+        if media.is_empty() || self.dialect.request.content.tool_images == ToolImages::Hoist {
+            hoisted.extend(media);
+            return Content::Text(texts);
+        }
+        Content::Parts(texts.into_iter().map(Part::Text).chain(media).collect())
+    }
+
+    fn renderer(&mut self) -> Renderer<'_> {
+        Renderer { rules: &self.dialect.request.content, notes: self.notes }
+    }
+
+    /// What OpenAI refuses is refused, unless broken histories are to be mended.
+    fn demand(&mut self, name: &'static str, place: Place) -> Result<(), Invalid> {
+        if self.policy.repair_history {
+            self.notes.repaired(place.member(name), "it is missing");
+            return Ok(());
+        }
+        Err(place.locate(Invalid::missing().at(name)))
+    }
+
+    /// Without any input there is nothing to answer; input of which nothing could be sent still asks for one.
+    fn check_not_empty(&mut self, request: &CreateResponse<'a>) -> Result<(), Invalid> {
+        if !self.messages.is_empty() {
+            return Ok(());
+        }
+        if !self.items.0.is_empty() {
+            self.notes.repaired("input", "nothing in it could be sent: an empty message stands for it");
+            self.messages.push(Message::Plain { role: "user", content: Content::Text(vec!["(empty)".into()]) });
+            return Ok(());
+        }
+        Err(match request.input {
+            None => Invalid::missing().at("input"),
+            Some(_) => Invalid::rule("empty_array", "expected at least one message.").at("input"),
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Calls of all kinds → tool calls, under the names and with the arguments that the offered functions have.
+
+use std::borrow::Cow;
+
+use wire::chat::{Call, Str};
+use wire::json::{Invalid, Kind, ObjectWriter, Raw, Text};
+use wire::responses::{Item, LocalShellCall};
+
+use super::pairs::Link;
+use super::{Builder, Pending, Said};
+use crate::plan::content::clean;
+use crate::plan::notes::code;
+use crate::plan::place::Place;
+use crate::reading::ToolKind;
+
+/// What a call says: the tool's id, name and arguments.
+type Spoken<'a> = (Option<Text<'a>>, Str<'a>, Str<'a>);
+
+impl<'a> Builder<'_, 'a, '_> {
+    pub(super) fn call(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+        let Some((id, name, arguments)) = self.spoken(item, place)? else { return Ok(()) };
+        let (nth, pending) = match self.pairs.link(index) {
+            Link::Answered { output, nth } => (nth, Pending::Output(output)),
+            Link::Repeated => {
+                self.notes.repaired(place, "the same call again: sent as text");
+                self.say(vec!["[Repeated call of ".into(), name, "]".into()]);
+                return Ok(());
+            }
+            _ => {
+                self.notes.repaired(place, "it has no output: one that says so was added");
+                (0, Pending::Interrupted)
+            }
+        };
+        let id = self.call_id(id, index, nth);
+        self.open.calls.push(Call { id, name, arguments, extra_content: None });
+        self.open.results.push(pending);
+        Ok(())
+    }
+
+    fn spoken(&mut self, item: &Item<'a>, place: Place) -> Result<Option<Spoken<'a>>, Invalid> {
+        let catalog = self.catalog;
+        Ok(Some(match item {
+            Item::FunctionCall(call) => {
+                self.demand_id(call.call_id, place)?;
+                let name = self.name(ToolKind::Function, call.namespace, call.name, place)?;
+                (call.call_id, name, self.arguments(call.arguments, place))
+            }
+            Item::CustomToolCall(call) => {
+                self.demand_id(call.call_id, place)?;
+                let name = self.name(ToolKind::Custom, call.namespace, call.name, place)?;
+                (call.call_id, name, wrapped("{\"input\":", call.input.map(Text::raw), "\"\""))
+            }
+            Item::ShellCall(call) => {
+                self.demand_id(call.call_id, place)?;
+                (call.call_id, catalog.fixed_name(ToolKind::Shell, "shell"), object(call.action))
+            }
+            Item::LocalShellCall(call) => {
+                (call.call_id.or(call.id), catalog.fixed_name(ToolKind::LocalShell, "local_shell"), local_shell(call))
+            }
+            Item::ApplyPatchCall(call) => {
+                self.demand_id(call.call_id, place)?;
+                let name = catalog.fixed_name(ToolKind::ApplyPatch, "apply_patch");
+                (call.call_id, name, wrapped("{\"operation\":", call.operation, "{}"))
+            }
+            Item::ToolSearchCall(call) if call.call_id.is_some() => {
+                (call.call_id, catalog.fixed_name(ToolKind::ToolSearch, "tool_search"), object(call.arguments))
+            }
+            Item::ComputerCall(call) => {
+                let arguments = match call.actions {
+                    Some(actions) => wrapped("{\"actions\":", Some(actions), "[]"),
+                    None => wrapped("{\"action\":", call.action, "{}"),
+                };
+                (call.call_id, "computer".into(), arguments)
+            }
+            Item::Program(call) => {
+                (call.call_id, "program".into(), wrapped("{\"code\":", call.code.map(Text::raw), "\"\""))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn demand_id(&mut self, id: Option<Text<'a>>, place: Place) -> Result<(), Invalid> {
+        if id.is_none_or(Text::is_empty) { self.demand("call_id", place) } else { Ok(()) }
+    }
+
+    fn name(
+        &mut self,
+        kind: ToolKind,
+        namespace: Option<Text<'a>>,
+        name: Option<Text<'a>>,
+        place: Place,
+    ) -> Result<Str<'a>, Invalid> {
+        match name.filter(|name| !name.is_empty()) {
+            Some(name) => Ok(self.catalog.call_name(kind, namespace, name)),
+            None => self.demand("name", place).map(|()| "unknown".into()),
+        }
+    }
+
+    /// Arguments as the model wrote them, if they are an object; else an object that holds them (E4).
+    fn arguments(&mut self, arguments: Option<Text<'a>>, place: Place) -> Str<'a> {
+        let Some(text) = arguments.filter(|text| !text.is_empty()) else { return "{}".into() };
+        let decoded = text.decode();
+        let starts = decoded.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{');
+        if starts && Raw::parse(&decoded).is_ok() {
+            return match clean(&decoded) {
+                Cow::Borrowed(_) => text.into(),
+                Cow::Owned(mended) => Str::Ours(mended.into()),
+            };
+        }
+        self.notes.repaired(place.member("arguments"), "they are no JSON object: sent as one that holds them");
+        let mut out = Vec::with_capacity(decoded.len() + 16);
+        let mut object = ObjectWriter::new(&mut out);
+        object.text("_raw", &decoded);
+        object.end();
+        Str::Ours(String::from_utf8(out).unwrap_or_default().into())
+    }
+
+    /// A call that somebody else ran, with its result in the same item.
+    pub(super) fn hosted_call(&mut self, index: usize, item: &Item<'a>, place: Place) {
+        let (id, name, arguments, said): (_, Str<'a>, _, _) = match item {
+            Item::McpCall(call) => {
+                let label = call.server_label.filter(|label| !label.is_empty());
+                let name = match call.name {
+                    Some(name) => self.catalog.call_name(ToolKind::Function, label, name),
+                    None => "mcp".into(),
+                };
+                (call.id, name, self.arguments(call.arguments, place), text_of(call.output.or(call.error)))
+            }
+            Item::FileSearchCall(call) => {
+                (call.id, "file_search".into(), wrapped("{\"queries\":", call.queries, "[]"), text_of(call.results))
+            }
+            Item::CodeInterpreterCall(call) => {
+                let code = wrapped("{\"code\":", call.code.map(Text::raw), "\"\"");
+                (call.id, "code_interpreter".into(), code, text_of(call.outputs))
+            }
+            Item::ImageGenerationCall(call) => {
+                let said = self.generated(call.result);
+                (call.id, "image_generation".into(), "{}".into(), said)
+            }
+            _ => return,
+        };
+        self.notes.lowered(code::ITEM_DEGRADED, place, "sent as a call and its result");
+        let id = self.own_id(id, index);
+        self.open.calls.push(Call { id, name, arguments, extra_content: None });
+        self.open.results.push(Pending::Inline(said));
+    }
+}
+
+/// `{"name":value}` as text.
+fn wrapped<'a>(open: &'static str, value: Option<Raw<'a>>, missing: &'static str) -> Str<'a> {
+    let value = value.map_or(Cow::Borrowed(missing), |raw| clean(raw.as_str()));
+    Str::Pieces(vec![open.into(), value, "}".into()])
+}
+
+fn object(value: Option<Raw<'_>>) -> Str<'_> {
+    match value.filter(|value| value.kind() == Kind::Object) {
+        Some(value) => Str::Ours(clean(value.as_str())),
+        None => "{}".into(),
+    }
+}
+
+/// The action without what the function has no parameter for.
+fn local_shell<'a>(call: &LocalShellCall<'a>) -> Str<'a> {
+    const KNOWN: &[&str] = &["command", "env", "timeout_ms", "user", "working_directory"];
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::new(&mut out);
+    for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
+        if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
+            object.json(&key.decode(), clean(value.as_str()).as_bytes());
+        }
+    }
+    object.end();
+    Str::Ours(String::from_utf8(out).unwrap_or_default().into())
+}
+
+/// A result that is a string, or JSON of some kind.
+fn text_of(result: Option<Raw<'_>>) -> Said<'_> {
+    let Some(result) = result.filter(|result| !result.is_null()) else { return Said::text("(no result was kept)") };
+    let text = match result.text() {
+        Some(text) => Str::Wire(text),
+        None => Str::Ours(clean(result.as_str())),
+    };
+    Said { texts: vec![text], media: Vec::new() }
+}

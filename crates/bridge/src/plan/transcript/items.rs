@@ -1,0 +1,219 @@
+//! One item after the other: each kind says what it is in a transcript.
+
+use wire::chat::{Content, Part, Str};
+use wire::json::{FromRaw, Invalid, Raw, Text};
+use wire::responses::{self, Item};
+
+use super::pairs::Link;
+use super::{Builder, Said};
+use crate::plan::notes::code;
+use crate::plan::place::Place;
+use crate::seal::Thought;
+
+const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
+
+impl<'a> Builder<'_, 'a, '_> {
+    pub(super) fn item(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+        match item {
+            Item::Message(message) => self.message(message, place)?,
+            Item::Reasoning(reasoning) => self.think(reasoning, place),
+            Item::FunctionCall(_)
+            | Item::CustomToolCall(_)
+            | Item::ShellCall(_)
+            | Item::LocalShellCall(_)
+            | Item::ApplyPatchCall(_)
+            | Item::ToolSearchCall(_)
+            | Item::ComputerCall(_)
+            | Item::Program(_) => self.call(index, item, place)?,
+            Item::FunctionCallOutput(_)
+            | Item::CustomToolCallOutput(_)
+            | Item::ShellCallOutput(_)
+            | Item::LocalShellCallOutput(_)
+            | Item::ApplyPatchCallOutput(_)
+            | Item::ToolSearchOutput(_)
+            | Item::ComputerCallOutput(_)
+            | Item::ProgramOutput(_) => self.output(index, item, place)?,
+            Item::McpCall(_)
+            | Item::FileSearchCall(_)
+            | Item::CodeInterpreterCall(_)
+            | Item::ImageGenerationCall(_) => self.hosted_call(index, item, place),
+            Item::McpApprovalRequest(request) => self.approval_request(request),
+            Item::McpApprovalResponse(response) => self.approval(response),
+            Item::Compaction(compaction) => self.compaction(compaction, place),
+            Item::AgentMessage(message) => self.agent_message(message, place),
+            // Their tools are in the catalogue.
+            Item::AdditionalTools(_) => {}
+            Item::WebSearchCall(_) => self.skip(place, "a search that has run, without its results"),
+            Item::McpListTools(_) => self.skip(place, "the tools of a server that is not offered here"),
+            Item::CompactionTrigger(_) => self.skip(place, "nothing is compacted in this request"),
+            Item::ConfigurationUpdate(_) => self.skip(place, "only the request's own settings count"),
+            Item::ItemReference(_) => self.skip(place, "what it refers to is not here"),
+            Item::Other { raw, .. } => self.unknown(*raw, place),
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, place: Place, why: &'static str) {
+        self.notes.skipped(code::ITEM_IGNORED, place, why);
+    }
+
+    fn message(&mut self, message: &responses::Message<'a>, place: Place) -> Result<(), Invalid> {
+        let Some(content) = &message.content else { return self.demand("content", place) };
+        let Some(role) = message.role else {
+            self.demand("role", place)?;
+            let content = self.renderer().message(content, place);
+            self.plain("user", content);
+            return Ok(());
+        };
+        if role.is("assistant") {
+            let texts = self.renderer().texts(content, place);
+            self.say(texts);
+            return Ok(());
+        }
+        let content = self.renderer().message(content, place);
+        match &*role.decode() {
+            "user" => self.plain("user", content),
+            "system" => self.plain("system", content),
+            "developer" => self.instruct(content),
+            _ if self.policy.repair_history => {
+                self.notes.repaired(place.member("role"), "no such role: user");
+                self.plain("user", content);
+            }
+            other => return Err(place.locate(Invalid::value(other, ROLES).at("role"))),
+        }
+        Ok(())
+    }
+
+    /// An output: it stands behind its call already, or says where it comes from.
+    fn output(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+        self.check_output(item, place)?;
+        match self.pairs.link(index) {
+            Link::Result { .. } => {
+                // The batch is over; what follows is the next message.
+                if !self.open.calls.is_empty() {
+                    self.close();
+                }
+            }
+            Link::Extra => {
+                self.notes.repaired(place, "its call has a result already: sent as text");
+                let label = format!("[Another result of the call {}]", call_id(item));
+                self.labelled(label, index);
+            }
+            Link::Orphan => self.orphan(index, item, place)?,
+            Link::Neither | Link::Answered { .. } | Link::Unanswered | Link::Repeated => {}
+        }
+        Ok(())
+    }
+
+    /// An output of no call: an event by name, or an error as on OpenAI's API.
+    fn orphan(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+        let id = call_id(item);
+        if let Item::FunctionCallOutput(output) = item
+            && let (true, Some(name)) = (id.is_empty(), output.name)
+        {
+            self.labelled(format!("[Event from {}]", name.decode()), index);
+            return Ok(());
+        }
+        if !self.policy.repair_history {
+            if id.is_empty() {
+                return Err(place.locate(Invalid::missing().at("call_id")));
+            }
+            let kind = if matches!(item, Item::CustomToolCallOutput(_)) { "custom tool" } else { "function" };
+            let message = format!("No tool call found for {kind} call output with call_id {id}.");
+            return Err(Invalid::sentence("bridge.history.unknown_call", message).at("input"));
+        }
+        self.notes.repaired(place, "its call is not in this conversation: sent as a message");
+        self.labelled(format!("[Result of a tool call that is not in this conversation: {id}]"), index);
+        Ok(())
+    }
+
+    /// A result as a message of the user, told what it is.
+    fn labelled(&mut self, label: String, index: usize) {
+        let Said { mut texts, media } = self.result(index);
+        texts.insert(0, Str::Ours(label.into()));
+        let content = if media.is_empty() {
+            Content::Text(texts)
+        } else {
+            Content::Parts(texts.into_iter().map(Part::Text).chain(media).collect())
+        };
+        self.plain("user", content);
+    }
+
+    fn approval_request(&mut self, request: &responses::McpApprovalRequest<'a>) {
+        let mut texts = vec!["[May this tool be called? ".into()];
+        texts.extend(request.server_label.map(Str::Wire));
+        texts.push(" ".into());
+        texts.extend(request.name.map(Str::Wire));
+        texts.push("]".into());
+        self.say(texts);
+    }
+
+    fn approval(&mut self, response: &responses::McpApprovalResponse<'a>) {
+        let verdict = if response.approve == Some(true) { "[The call is approved.]" } else { "[The call is refused.]" };
+        let mut texts = vec![verdict.into()];
+        texts.extend(response.reason.filter(|reason| !reason.is_empty()).map(Str::Wire));
+        self.plain("user", Content::Text(texts));
+    }
+
+    /// What stands for the conversation before it, if it is ours.
+    fn compaction(&mut self, compaction: &responses::Compaction<'a>, place: Place) {
+        let sealed = compaction.encrypted_content.map(Text::decode);
+        let opened = sealed.and_then(|sealed| self.seal.open(&sealed)).and_then(|plain| Thought::decode(&plain));
+        match opened {
+            Some(summary) => {
+                let texts = vec!["[Summary of the conversation so far]".into(), Str::Ours(summary.text.into())];
+                self.plain("user", Content::Text(texts));
+            }
+            None => self.notes.ignored(code::ITEM_IGNORED, place, "this summary was not made here"),
+        }
+    }
+
+    fn agent_message(&mut self, message: &responses::AgentMessage<'a>, place: Place) {
+        let name = |raw: Option<Raw<'a>>| match raw.and_then(Raw::text) {
+            Some(name) => name.decode().into_owned(),
+            None => raw.map(|raw| raw.as_str().to_owned()).unwrap_or_default(),
+        };
+        let label = format!("[Message from {} to {}]", name(message.author), name(message.recipient));
+        let content = message.content.as_ref().map(|content| self.renderer().message(content, place));
+        let content = match content {
+            Some(Content::Parts(mut parts)) => {
+                parts.insert(0, Part::Text(Str::Ours(label.into())));
+                Content::Parts(parts)
+            }
+            Some(Content::Text(mut texts)) => {
+                texts.insert(0, Str::Ours(label.into()));
+                Content::Text(texts)
+            }
+            None => Content::Text(vec![Str::Ours(label.into())]),
+        };
+        self.notes.lowered(code::ITEM_DEGRADED, place, "sent as a message of the user");
+        self.plain("user", content);
+    }
+
+    /// A kind from the future: if it speaks like a message, it is one.
+    fn unknown(&mut self, raw: Raw<'a>, place: Place) {
+        if let Ok(message) = responses::Message::from_raw(raw) {
+            let known = message.role.is_some_and(|role| ROLES.iter().any(|name| role.is(name)));
+            if known && message.content.is_some() && self.message(&message, place).is_ok() {
+                return self.notes.degraded(code::ITEM_DEGRADED, place, "this kind of item is not known: a message");
+            }
+        }
+        self.notes.ignored(code::ITEM_IGNORED, place, "this kind of item is not known");
+    }
+}
+
+/// The id by which an output names its call.
+fn call_id(item: &Item<'_>) -> String {
+    let id = match item {
+        Item::FunctionCallOutput(output) => output.call_id,
+        Item::CustomToolCallOutput(output) => output.call_id,
+        Item::ShellCallOutput(output) => output.call_id,
+        Item::LocalShellCallOutput(output) => output.call_id.or(output.id),
+        Item::ApplyPatchCallOutput(output) => output.call_id,
+        Item::ToolSearchOutput(output) => output.call_id,
+        Item::ComputerCallOutput(output) => output.call_id,
+        Item::ProgramOutput(output) => output.call_id,
+        _ => None,
+    };
+    id.map(|id| id.decode().chars().take(128).collect()).unwrap_or_default()
+}

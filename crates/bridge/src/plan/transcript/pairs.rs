@@ -1,0 +1,138 @@
+//! Which output answers which call. Decided for all items at once, by id and order, before any message is
+//! made: the k-th output of an id answers the k-th call of it, wherever the two stand.
+
+use std::borrow::Cow;
+
+use wire::json::Text;
+use wire::responses::Item;
+
+use crate::plan::place::Items;
+
+/// What an item is in this respect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    Neither,
+    /// A call, the output that answers it, and how many calls before it had the same id.
+    Answered {
+        output: usize,
+        nth: usize,
+    },
+    /// A call that nobody answered (E1).
+    Unanswered,
+    /// A call whose id and answer belong to an earlier one (E5).
+    Repeated,
+    /// An output that stands behind its call; more of the same result may follow.
+    Result {
+        more: Option<usize>,
+    },
+    /// An output of a call that has one already (E5).
+    Extra,
+    /// An output of no call (E2).
+    Orphan,
+}
+
+#[derive(Debug)]
+pub(super) struct Pairs<'a> {
+    links: Vec<Link>,
+    /// The ids of all calls, sorted.
+    calls: Vec<Keyed<'a>>,
+}
+
+type Keyed<'a> = (Cow<'a, str>, usize);
+
+impl<'a> Pairs<'a> {
+    pub(super) fn of(items: &Items<'_, 'a>) -> Self {
+        let mut links = vec![Link::Neither; items.0.len()];
+        let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
+        for (index, (item, _)) in items.0.iter().enumerate() {
+            match role(item) {
+                Role::Call(id) => calls.push((key(id), index)),
+                Role::Output(id) => outputs.push((key(id), index)),
+                Role::Neither => {}
+            }
+        }
+        // Stable: within an id the order of the items stays.
+        calls.sort_by(|(a, _), (b, _)| a.cmp(b));
+        outputs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (_, index) in &outputs {
+            links[*index] = Link::Orphan;
+        }
+        for same in calls.chunk_by(|(a, _), (b, _)| a == b) {
+            let id = same.first().map(|(id, _)| id.as_ref()).unwrap_or_default();
+            let from = outputs.partition_point(|(other, _)| other.as_ref() < id);
+            let count = outputs[from..].partition_point(|(other, _)| other.as_ref() == id);
+            // No id is no id in common.
+            let answers = if id.is_empty() { &[] } else { &outputs[from..from + count] };
+            pair(same, answers, items, &mut links);
+        }
+        Self { links, calls }
+    }
+
+    /// Whether a call has this very id.
+    pub(super) fn is_taken(&self, id: &str) -> bool {
+        self.calls.binary_search_by(|(other, _)| other.as_ref().cmp(id)).is_ok()
+    }
+
+    pub(super) fn link(&self, index: usize) -> Link {
+        self.links.get(index).copied().unwrap_or(Link::Neither)
+    }
+}
+
+/// Pairs the calls and the outputs of one id.
+fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, links: &mut [Link]) {
+    for (nth, (id, call)) in calls.iter().enumerate() {
+        links[*call] = match outputs.get(nth) {
+            Some((_, output)) => {
+                links[*output] = Link::Result { more: None };
+                Link::Answered { output: *output, nth }
+            }
+            None if nth == 0 || id.is_empty() => Link::Unanswered,
+            None => Link::Repeated,
+        };
+    }
+    let Some((extras, last)) = outputs.get(calls.len()..).zip(calls.last()) else { return };
+    // A free-form tool may report several times while it runs; all of it is one result.
+    let merges = matches!(items.0.get(last.1), Some((Item::CustomToolCall(_), _)));
+    let mut previous = outputs.get(calls.len() - 1).map(|(_, index)| *index);
+    for (_, extra) in extras {
+        links[*extra] = if merges { Link::Result { more: None } } else { Link::Extra };
+        if let (true, Some(before)) = (merges, previous) {
+            links[before] = Link::Result { more: Some(*extra) };
+        }
+        previous = Some(*extra);
+    }
+}
+
+enum Role<'a> {
+    Call(Option<Text<'a>>),
+    Output(Option<Text<'a>>),
+    Neither,
+}
+
+/// What a call or an output is known by. Where the API leaves `call_id` out, the item's own id serves.
+fn role<'a>(item: &Item<'a>) -> Role<'a> {
+    match item {
+        Item::FunctionCall(call) => Role::Call(call.call_id),
+        Item::CustomToolCall(call) => Role::Call(call.call_id),
+        Item::ShellCall(call) => Role::Call(call.call_id),
+        Item::LocalShellCall(call) => Role::Call(call.call_id.or(call.id)),
+        Item::ApplyPatchCall(call) => Role::Call(call.call_id),
+        // Without ids the search ran elsewhere; only what it loaded counts.
+        Item::ToolSearchCall(call) if call.call_id.is_some() => Role::Call(call.call_id),
+        Item::ComputerCall(call) => Role::Call(call.call_id),
+        Item::Program(call) => Role::Call(call.call_id),
+        Item::FunctionCallOutput(output) => Role::Output(output.call_id),
+        Item::CustomToolCallOutput(output) => Role::Output(output.call_id),
+        Item::ShellCallOutput(output) => Role::Output(output.call_id),
+        Item::LocalShellCallOutput(output) => Role::Output(output.call_id.or(output.id)),
+        Item::ApplyPatchCallOutput(output) => Role::Output(output.call_id),
+        Item::ToolSearchOutput(output) if output.call_id.is_some() => Role::Output(output.call_id),
+        Item::ComputerCallOutput(output) => Role::Output(output.call_id),
+        Item::ProgramOutput(output) => Role::Output(output.call_id),
+        _ => Role::Neither,
+    }
+}
+
+fn key(id: Option<Text<'_>>) -> Cow<'_, str> {
+    id.map(Text::decode).unwrap_or_default()
+}

@@ -1,0 +1,89 @@
+//! The last pass over a transcript: what a dialect does not take in the order or shape of messages.
+
+use wire::chat::{Content, Message, Part, Str};
+
+use crate::dialect::{AfterTool, EmptyText, LateSystem, MessageRules, ReasoningRules, Replay, Turns};
+
+/// Stands between a tool's result and the user where nothing else may (E8).
+const BRIDGE: &str = "Understood.";
+const EMPTY: &str = "(empty)";
+
+pub(in crate::plan) fn shape<'a>(messages: Vec<Message<'a>>, rules: &MessageRules) -> Vec<Message<'a>> {
+    let mut out: Vec<Message<'a>> = Vec::with_capacity(messages.len());
+    let mut leading = true;
+    for mut message in messages {
+        if let Message::Plain { role, .. } = &mut message {
+            leading &= matches!(*role, "system" | "developer");
+            if !leading && rules.late_system == LateSystem::User {
+                *role = "user";
+            }
+        } else {
+            leading = false;
+        }
+        if rules.empty_text == EmptyText::Fill {
+            fill(&mut message);
+        }
+        let behind_tool = matches!(out.last(), Some(Message::Tool { .. }));
+        if behind_tool && rules.after_tool == AfterTool::Assistant && matches!(message, Message::Plain { .. }) {
+            let content = vec![BRIDGE.into()];
+            out.push(Message::Assistant { content, tool_calls: Vec::new(), replay: wire::chat::Replay::default() });
+        }
+        match (rules.turns, out.last_mut()) {
+            (Turns::Merged, Some(last)) => {
+                if let Some(message) = merge(last, message) {
+                    out.push(message);
+                }
+            }
+            _ => out.push(message),
+        }
+    }
+    out
+}
+
+/// Gives a blank to the messages that must carry reasoning and have lost it (D1). Only while thinking (D3).
+pub(in crate::plan) fn hold_places(messages: &mut [Message<'_>], rules: &ReasoningRules) {
+    for message in messages {
+        if let Message::Assistant { tool_calls, replay, .. } = message {
+            let wanted = rules.replay == Replay::Always || !tool_calls.is_empty();
+            if wanted && replay.text.is_empty() && replay.members.is_empty() {
+                replay.text.push(" ".into());
+            }
+        }
+    }
+}
+
+fn fill(message: &mut Message<'_>) {
+    if let Message::Plain { content, .. } | Message::Tool { content, .. } = message
+        && content.is_empty()
+    {
+        *content = Content::Text(vec![EMPTY.into()]);
+    }
+}
+
+/// Joins two messages of one role; gives the second back where it must stand alone.
+fn merge<'a>(last: &mut Message<'a>, next: Message<'a>) -> Option<Message<'a>> {
+    match (last, next) {
+        (Message::Plain { role, content }, Message::Plain { role: same, content: more }) if *role == same => {
+            join(content, more);
+            None
+        }
+        (_, next) => Some(next),
+    }
+}
+
+fn join<'a>(content: &mut Content<'a>, more: Content<'a>) {
+    if let (Content::Text(texts), Content::Text(more)) = (&mut *content, &more) {
+        texts.extend(more.iter().cloned());
+        return;
+    }
+    let mut parts = into_parts(std::mem::replace(content, Content::Text(Vec::new())));
+    parts.extend(into_parts(more));
+    *content = Content::Parts(parts);
+}
+
+fn into_parts(content: Content<'_>) -> Vec<Part<'_>> {
+    match content {
+        Content::Text(texts) => texts.into_iter().filter(|text: &Str<'_>| !text.is_empty()).map(Part::Text).collect(),
+        Content::Parts(parts) => parts,
+    }
+}

@@ -1,0 +1,102 @@
+//! Earlier reasoning: opened, if we sealed it, and given back to those who want it. What another family
+//! thought, or what does not open, is left out and never forwarded (D7).
+
+use wire::chat::{Call, Replay, Str};
+use wire::json::{Kind, Raw, Text};
+use wire::responses::{Part, Reasoning};
+
+use super::Builder;
+use crate::dialect::{self, ReplayField};
+use crate::plan::notes::code;
+use crate::plan::place::Place;
+use crate::seal::Thought;
+
+impl<'a> Builder<'_, 'a, '_> {
+    /// Reasoning belongs to the assistant's message that follows, or is under way.
+    pub(super) fn think(&mut self, reasoning: &Reasoning<'a>, place: Place) {
+        if self.dialect.request.reasoning.replay == dialect::Replay::Never {
+            return;
+        }
+        self.open.thought_at = Some(place);
+        let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
+        if let Some(sealed) = sealed {
+            match self.seal.open(&sealed.decode()).and_then(|plain| Thought::decode(&plain)) {
+                Some(thought) if thought.family == self.dialect.family() => return self.recall(thought),
+                Some(_) => {
+                    return self.notes.ignored(code::REASONING_IGNORED, place, "another model's reasoning");
+                }
+                None => {
+                    let at = place.member("encrypted_content");
+                    self.notes.ignored(code::REASONING_IGNORED, at, "not sealed here, or broken");
+                }
+            }
+        }
+        let texts = reasoning.content.iter().flatten().filter_map(|part| match part {
+            Part::ReasoningText(part) => part.text,
+            _ => None,
+        });
+        self.open.replay.text.extend(texts.filter(|text| !text.is_empty()).map(Str::Wire));
+    }
+
+    fn recall(&mut self, thought: Thought) {
+        let Thought { text, bag, .. } = thought;
+        if !text.is_empty() {
+            self.open.replay.text.push(Str::Ours(text.into()));
+        }
+        let Some(bag) = bag else { return };
+        let Ok(bag) = Raw::parse(&bag) else { return };
+        if bag.kind() == Kind::Array {
+            self.open.replay.members.push(("reasoning_details".to_owned(), bag.as_str().to_owned()));
+        }
+        for (key, value) in bag.fields() {
+            if key.is("calls") {
+                let calls = value.fields().map(|(id, extra)| (id.decode().into_owned(), extra.as_str().to_owned()));
+                self.open.call_extras.extend(calls);
+            } else {
+                self.open.replay.members.push((key.decode().into_owned(), value.as_str().to_owned()));
+            }
+        }
+    }
+
+    /// What the dialect wants of it on this message.
+    pub(super) fn settle_replay(&mut self, mut replay: Replay<'a>, calls: bool) -> Replay<'a> {
+        let rules = &self.dialect.request.reasoning;
+        let wanted = match rules.replay {
+            dialect::Replay::Never => false,
+            dialect::Replay::Tools => calls,
+            dialect::Replay::Always => true,
+        };
+        if !wanted {
+            return Replay::default();
+        }
+        if rules.field == ReplayField::Bag {
+            replay.text.clear();
+        }
+        // A message has each member once: what was thought last counts.
+        let mut members: Vec<(String, String)> = Vec::new();
+        for (name, value) in replay.members {
+            members.retain(|(known, _)| *known != name);
+            members.push((name, value));
+        }
+        replay.members = members;
+        self.carries_reasoning |= !replay.text.is_empty() || !replay.members.is_empty();
+        replay
+    }
+
+    /// Reasoning that led to nothing has no message to go with.
+    pub(super) fn lose_thought(&mut self, place: Option<Place>) {
+        if let Some(place) = place {
+            self.notes.skipped(code::REASONING_IGNORED, place, "no message or call follows it");
+        }
+    }
+}
+
+/// What must return with this call.
+pub(super) fn extra_of(call: &Call<'_>, extras: &[(String, String)]) -> Option<String> {
+    let id = match &call.id {
+        Str::Wire(id) => Text::decode(*id),
+        Str::Ours(id) => id.as_ref().into(),
+        Str::Pieces(_) => return None,
+    };
+    extras.iter().find(|(known, _)| *known == id).map(|(_, extra)| extra.clone())
+}

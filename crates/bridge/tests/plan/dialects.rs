@@ -1,0 +1,98 @@
+//! The dialects of the tables: the four of the seed and the generic one as their specs say it, one that takes
+//! nothing beyond the bare protocol, and one that takes all.
+
+use bridge::{
+    AbsentContent, AfterTool, CallIds, ChoiceKind, ContentRules, DeveloperRole, Dialect, EffortField, Hosted,
+    ImageInput, JsonSchema, Lacking, LateSystem, LimitField, MessageRules, Parameter, ReasoningRules, Replay,
+    RequestRules, SchemaRule, StreamUsage, ToolImages, ToolRules, Turns,
+};
+use providers::{Library, resolve_named};
+use testkit::transcript::{Ids, Strictness};
+
+pub(crate) fn named(name: &str) -> Dialect {
+    match name {
+        "generic" => named("openai-compatible"),
+        "strict" => strict(),
+        "rich" => rich(),
+        name => resolve_named(Library::BUILTIN, name, &|_| None).unwrap().dialect,
+    }
+}
+
+pub(crate) const TABLE: [&str; 7] = ["deepseek", "zhipu", "minimax", "xiaomi", "generic", "strict", "rich"];
+
+/// Every built-in spec, and the two made here.
+pub(crate) fn all() -> Vec<(String, Dialect)> {
+    let specs = Library::BUILTIN.names().map(str::to_owned);
+    let names = specs.chain(["strict".to_owned(), "rich".to_owned()]);
+    names.map(|name| (name.clone(), named(&name))).collect()
+}
+
+fn strict() -> Dialect {
+    let mut dialect = Dialect {
+        limit_field: LimitField::MaxTokens,
+        developer_role: DeveloperRole::System,
+        stream_usage: StreamUsage::Omit,
+        json_schema: JsonSchema::Prompt,
+        drop: Parameter::ALL.to_vec(),
+        request: RequestRules {
+            messages: MessageRules {
+                absent_content: AbsentContent::Omit,
+                late_system: LateSystem::User,
+                turns: Turns::Merged,
+                after_tool: AfterTool::Assistant,
+                call_ids: CallIds::Alnum9,
+                ..MessageRules::default()
+            },
+            content: ContentRules { images: ImageInput::None, ..ContentRules::default() },
+            tools: ToolRules {
+                max: Some(4),
+                name_length: 32,
+                choices: vec![ChoiceKind::Auto],
+                lacking_choice: Lacking::Reject,
+                lacking_hosted: Lacking::Reject,
+                schema: SchemaRule::ALL.to_vec(),
+                ..ToolRules::default()
+            },
+            reasoning: ReasoningRules { effort: EffortField::None, ..ReasoningRules::default() },
+            ..RequestRules::default()
+        },
+        ..Dialect::default()
+    };
+    dialect.family = "strict".to_owned();
+    dialect
+}
+
+fn rich() -> Dialect {
+    let mut dialect = named("openai");
+    dialect.family = "rich".to_owned();
+    dialect.request.content = ContentRules {
+        images: ImageInput::All,
+        tool_images: ToolImages::Native,
+        video: true,
+        audio: true,
+        files: true,
+        lacking: Lacking::Reject,
+    };
+    dialect.request.tools.native = vec![(Hosted::WebSearch, r#"{"type":"web_search"}"#.to_owned())];
+    dialect.request.reasoning.replay = Replay::Always;
+    dialect
+}
+
+/// What the independent checker may demand of this dialect's requests.
+pub(crate) fn strictness(dialect: &Dialect) -> Strictness {
+    let messages = &dialect.request.messages;
+    Strictness {
+        developer: dialect.developer_role == DeveloperRole::Developer,
+        no_empty_text: messages.empty_text == bridge::EmptyText::Fill,
+        system_first: messages.late_system == LateSystem::User,
+        alternate: messages.turns == Turns::Merged,
+        assistant_after_tool: messages.after_tool == AfterTool::Assistant,
+        no_null_content: messages.absent_content != AbsentContent::Null,
+        ids: match messages.call_ids {
+            CallIds::Any => Ids::NotEmpty,
+            CallIds::Safe => Ids::Safe64,
+            CallIds::Alnum9 => Ids::Alnum9,
+        },
+        name_length: dialect.request.tools.name_length,
+    }
+}

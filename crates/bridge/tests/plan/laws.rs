@@ -1,0 +1,97 @@
+//! Laws under property testing: any items give a transcript that a pedant accepts, and turns extend each other.
+
+use bridge::{Dialect, Lacking, Policy};
+use proptest::prelude::*;
+use serde_json::json;
+use testkit::transcript;
+
+use crate::dialects::{all, strictness};
+use crate::make::{Turn, conversation, items, request, text_of};
+use crate::run::{Glass, MEND, Planned, plan_text, plan_with};
+
+/// Every dialect, none of which refuses: the law is about what is sent.
+fn willing() -> Vec<(String, Dialect)> {
+    let mut dialects = all();
+    for (_, dialect) in &mut dialects {
+        dialect.request.content.lacking = Lacking::Degrade;
+        dialect.request.tools.lacking_hosted = Lacking::Degrade;
+        dialect.request.tools.max = None;
+    }
+    dialects
+}
+
+/// The messages' bytes, without what closes the body.
+fn messages(planned: &Planned) -> &[u8] {
+    let start = planned.bytes.windows(12).position(|window| window == b"\"messages\":[").unwrap();
+    &planned.bytes[start..planned.bytes.len() - 2]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_items_give_a_lawful_transcript(items in items()) {
+        let text = text_of(&json!({"model": "m", "input": items}));
+        for (name, dialect) in willing() {
+            let planned = match plan_text(&text, &[], &dialect, MEND, &Glass) {
+                Ok(planned) => planned,
+                Err(invalid) => panic!("{name}: {invalid}: {text}"),
+            };
+            let problems = transcript::check(&planned.body, strictness(&dialect));
+            prop_assert!(problems.is_empty(), "{}: {:?}\n{}\n{}", name, problems, text, planned.body["messages"]);
+            let again = plan_text(&text, &[], &dialect, MEND, &Glass).unwrap();
+            prop_assert_eq!(planned.bytes, again.bytes);
+        }
+    }
+
+    #[test]
+    fn any_request_is_refused_or_lawful(request in request()) {
+        let text = text_of(&request);
+        for (name, dialect) in all() {
+            for policy in [Policy::default(), MEND, Policy { strict: true, repair_history: false }] {
+                if let Ok(planned) = plan_text(&text, &[], &dialect, policy, &Glass) {
+                    let problems = transcript::check(&planned.body, strictness(&dialect));
+                    prop_assert!(problems.is_empty(), "{}: {:?}\n{}", name, problems, text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_past_and_the_input_are_one_conversation(items in items(), cut in 0..14_usize) {
+        let whole = json!({"model": "m", "input": items});
+        let (past, rest) = items.split_at(cut.min(items.len() - 1));
+        let parted = json!({"model": "m", "input": rest});
+        for (name, dialect) in willing() {
+            let whole = plan_with(&whole, &[], &dialect, MEND, &Glass).unwrap();
+            let parted = plan_with(&parted, past, &dialect, MEND, &Glass).unwrap();
+            prop_assert_eq!(messages(&whole), messages(&parted), "{}", name);
+        }
+    }
+
+    #[test]
+    fn each_turn_extends_the_one_before(turns in conversation("openai")) {
+        for (name, mut dialect) in willing() {
+            dialect.family = "openai".to_owned();
+            let mut history: Vec<serde_json::Value> = Vec::new();
+            let mut before: Option<Planned> = None;
+            for Turn { input, output } in &turns {
+                history.extend(input.iter().cloned());
+                let request = json!({
+                    "model": "m", "instructions": "Be brief.", "input": history,
+                    "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}],
+                    "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}},
+                });
+                let planned = plan_with(&request, &[], &dialect, Policy::default(), &Glass).unwrap();
+                if let Some(before) = &before {
+                    let (old, new) = (messages(before), messages(&planned));
+                    let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    prop_assert!(new.starts_with(old), "{name}\n{}\n{}", show(old), show(new));
+                    prop_assert_eq!(&before.body["tools"], &planned.body["tools"]);
+                }
+                history.extend(output.iter().cloned());
+                before = Some(planned);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The `request` section of a spec: the kernel's rules for requests, layer over layer. The keys are the names
+//! of the rules' own fields.
+
+use bridge::{
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, Effort, EffortField, EmptyText,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, Lacking, LateSystem, MessageRules, OptionRules, Parallel,
+    ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking, ToolImages, ToolRules,
+    Turns, UserField,
+};
+
+use crate::yaml::{Field, Section};
+
+/// What one spec says about a group of rules; what it does not say stays.
+macro_rules! layer {
+    ($name:ident over $rules:ident { $($field:ident: $type:ty = $read:expr),+ $(,)? }) => {
+        #[derive(Debug, Default)]
+        struct $name { $($field: Option<$type>),+ }
+
+        impl $name {
+            fn read(mut section: Section<'_>) -> Self {
+                let layer = Self { $($field: section.read(stringify!($field), $read)),+ };
+                section.finish();
+                layer
+            }
+
+            fn apply(self, to: &mut $rules) {
+                $(if let Some(value) = self.$field {
+                    to.$field = value;
+                })+
+            }
+        }
+    };
+}
+
+/// Reads one word of a vocabulary, or a list of them.
+macro_rules! word {
+    ($type:ident) => {
+        |field| field.choice($type::ALL, $type::name)
+    };
+    ([$type:ident]) => {
+        |field| Some(field.list()?.iter().filter_map(|word| word.choice($type::ALL, $type::name)).collect())
+    };
+}
+
+layer!(Messages over MessageRules {
+    absent_content: AbsentContent = word!(AbsentContent),
+    empty_text: EmptyText = word!(EmptyText),
+    text_as_parts: bool = Field::boolean,
+    late_system: LateSystem = word!(LateSystem),
+    turns: Turns = word!(Turns),
+    after_tool: AfterTool = word!(AfterTool),
+    call_ids: CallIds = word!(CallIds),
+});
+
+layer!(Content over ContentRules {
+    images: ImageInput = word!(ImageInput),
+    tool_images: ToolImages = word!(ToolImages),
+    video: bool = Field::boolean,
+    audio: bool = Field::boolean,
+    files: bool = Field::boolean,
+    lacking: Lacking = word!(Lacking),
+});
+
+layer!(Tools over ToolRules {
+    max: Option<usize> = |field| count(field).map(Some),
+    name_length: usize = |field| usize::try_from(field.integer(16..=256)?).ok(),
+    choices: Vec<ChoiceKind> = word!([ChoiceKind]),
+    lacking_choice: Lacking = word!(Lacking),
+    required_word: RequiredWord = word!(RequiredWord),
+    forced_while_thinking: ForcedWhileThinking = word!(ForcedWhileThinking),
+    parallel: Parallel = word!(Parallel),
+    schema: Vec<SchemaRule> = word!([SchemaRule]),
+    native: Vec<(Hosted, String)> = |field| keyed(field, Hosted::ALL, Hosted::name, json),
+    lacking_hosted: Lacking = word!(Lacking),
+    format_excludes: Vec<Exclusion> = word!([Exclusion]),
+});
+
+layer!(Reasoning over ReasoningRules {
+    effort: EffortField = word!(EffortField),
+    ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, Field::text),
+    on: Option<String> = |field| json(field).map(Some),
+    off: Option<String> = |field| json(field).map(Some),
+    always: Option<String> = |field| json(field).map(Some),
+    unsaid: Thinking = word!(Thinking),
+    history_keeps_on: bool = Field::boolean,
+    replay: Replay = word!(Replay),
+    field: ReplayField = word!(ReplayField),
+    placeholder: bool = Field::boolean,
+});
+
+layer!(Options over OptionRules {
+    temperature: Option<Bounds> = |field| bounds(field).map(Some),
+    top_p: Option<Bounds> = |field| bounds(field).map(Some),
+    user_field: UserField = word!(UserField),
+    cache_key_field: CacheKeyField = word!(CacheKeyField),
+});
+
+/// The whole section.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    messages: Messages,
+    content: Content,
+    tools: Tools,
+    reasoning: Reasoning,
+    options: Options,
+}
+
+impl Request {
+    pub(super) fn read(mut section: Section<'_>) -> Self {
+        let request = Self {
+            messages: Messages::read(section.section("messages")),
+            content: Content::read(section.section("content")),
+            tools: Tools::read(section.section("tools")),
+            reasoning: Reasoning::read(section.section("reasoning")),
+            options: Options::read(section.section("options")),
+        };
+        section.finish();
+        request
+    }
+
+    pub(super) fn apply(self, to: &mut RequestRules) {
+        let Self { messages, content, tools, reasoning, options } = self;
+        messages.apply(&mut to.messages);
+        content.apply(&mut to.content);
+        tools.apply(&mut to.tools);
+        reasoning.apply(&mut to.reasoning);
+        options.apply(&mut to.options);
+    }
+}
+
+fn count(field: &Field<'_>) -> Option<usize> {
+    usize::try_from(field.integer(1..=100_000)?).ok()
+}
+
+/// A mapping from words of a vocabulary; the rest of its keys are mistakes.
+fn keyed<'r, T: Copy>(
+    field: &Field<'r>,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+    read: impl Fn(&Field<'r>) -> Option<String>,
+) -> Option<Vec<(T, String)>> {
+    let entry = |(key, field): (String, Field<'r>)| {
+        let Some(word) = all.iter().copied().find(|word| name(*word) == key) else {
+            let known: Vec<&str> = all.iter().map(|word| name(*word)).collect();
+            field.problem(format!("unknown key `{key}`"), Some(format!("known keys: {}", known.join(", "))));
+            return None;
+        };
+        Some((word, read(&field)?))
+    };
+    Some(field.entries()?.into_iter().filter_map(entry).collect())
+}
+
+/// A JSON object as text: it becomes part of the request as it stands.
+fn json(field: &Field<'_>) -> Option<String> {
+    let text = field.text()?;
+    let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&text);
+    match object {
+        Ok(_) => Some(text),
+        Err(error) => {
+            field.problem(format!("expected a JSON object in quotes: {error}"), None);
+            None
+        }
+    }
+}
+
+fn bounds(field: &Field<'_>) -> Option<Bounds> {
+    let mut section = field.clone().section()?;
+    let (min, max) = (section.read("min", number), section.read("max", number));
+    section.finish();
+    match (min, max) {
+        (Some(min), Some(max)) => Some(Bounds { min, max }),
+        _ => {
+            field.problem("expected `min` and `max`", None);
+            None
+        }
+    }
+}
+
+fn number(field: &Field<'_>) -> Option<String> {
+    let text = field.text()?;
+    if serde_json::from_str::<f64>(&text).is_err() {
+        field.problem(format!("expected a number, found `{text}`"), None);
+        return None;
+    }
+    Some(text)
+}

@@ -1,0 +1,192 @@
+//! The seal over reasoning that clients carry for us: authenticated, bound to the tenant and to the version of
+//! the format. What another tenant, another key or another version sealed does not open, and neither does what
+//! was changed on the way.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::StartError;
+use crate::config::{Backend, SessionConfig};
+
+/// Stands before every seal, and is part of what is authenticated.
+const VERSION: &str = "gx1.";
+
+const KEY_FILE: &str = "seal.key";
+
+type Key = [u8; 32];
+
+/// The server's key.
+#[derive(Clone)]
+pub(crate) struct SealKey(Arc<LessSafeKey>);
+
+impl std::fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SealKey(<redacted>)")
+    }
+}
+
+impl SealKey {
+    /// The configured key; else the one beside the database, made on the first start; else one for this process.
+    pub(crate) fn of(config: &SessionConfig) -> Result<Self, StartError> {
+        let key = match (&config.seal_key, &config.backend) {
+            (Some(secret), _) => derived(secret.expose()),
+            (None, Backend::Sqlite { path }) => {
+                let path = path.with_file_name(KEY_FILE);
+                stored(&path).map_err(|source| StartError::SealKey { path, source })?
+            }
+            (None, Backend::Memory) => {
+                let failed = |source| StartError::SealKey { path: PathBuf::from("(memory)"), source };
+                fresh().map_err(failed)?
+            }
+        };
+        Self::new(&key)
+    }
+
+    fn new(key: &Key) -> Result<Self, StartError> {
+        let unbound = UnboundKey::new(&AES_256_GCM_SIV, key).map_err(|_| StartError::SealKey {
+            path: PathBuf::from(KEY_FILE),
+            source: io::Error::other("the key was refused"),
+        })?;
+        Ok(Self(Arc::new(LessSafeKey::new(unbound))))
+    }
+
+    /// The seal of one tenant.
+    pub(crate) fn tenant(&self, tenant: &str) -> TenantSeal {
+        TenantSeal { key: self.clone(), bound_to: format!("{VERSION}{tenant}") }
+    }
+}
+
+/// Seals and opens for one tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct TenantSeal {
+    key: SealKey,
+    /// Version and tenant: a seal opens only where both are the same.
+    bound_to: String,
+}
+
+impl bridge::Seal for TenantSeal {
+    /// Empty if there is no randomness to be had: then nothing is carried, and nothing leaks.
+    fn seal(&self, plain: &[u8]) -> String {
+        let mut nonce = [0_u8; NONCE_LEN];
+        if getrandom::fill(&mut nonce).is_err() {
+            return String::new();
+        }
+        let mut sealed = plain.to_vec();
+        let aad = Aad::from(self.bound_to.as_bytes());
+        let key = &self.key.0;
+        if key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).is_err() {
+            return String::new();
+        }
+        sealed.splice(0..0, nonce);
+        format!("{VERSION}{}", URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    fn open(&self, sealed: &str) -> Option<Vec<u8>> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(VERSION)?).ok()?;
+        let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let aad = Aad::from(self.bound_to.as_bytes());
+        self.key.0.open_in_place(nonce, aad, sealed).ok().map(|plain| plain.to_vec())
+    }
+}
+
+/// A key out of a configured secret of any length.
+fn derived(secret: &str) -> Key {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(b"godex seal key 1\0");
+    context.update(secret.as_bytes());
+    let mut key = Key::default();
+    key.copy_from_slice(context.finish().as_ref());
+    key
+}
+
+fn fresh() -> io::Result<Key> {
+    let mut key = Key::default();
+    getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(key)
+}
+
+/// The key in this file, which is made if it is not there. Nobody but us may read it.
+fn stored(path: &Path) -> io::Result<Key> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(mut file) => {
+            let key = fresh()?;
+            file.write_all(URL_SAFE_NO_PAD.encode(key).as_bytes())?;
+            file.sync_all()?;
+            Ok(key)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let text = fs::read_to_string(path)?;
+            let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
+            bytes.try_into().map_err(|_| io::Error::other("it does not hold a key of 32 bytes in base64url"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bridge::Seal;
+
+    use super::*;
+
+    fn key(byte: u8) -> SealKey {
+        SealKey::new(&[byte; 32]).unwrap()
+    }
+
+    #[test]
+    fn opens_for_its_tenant_only_and_unchanged_only() {
+        let seal = key(1).tenant("a");
+        let sealed = seal.seal(b"thought");
+        assert_eq!(seal.open(&sealed).as_deref(), Some(&b"thought"[..]));
+        assert_ne!(sealed, seal.seal(b"thought"), "no two seals are alike");
+        assert!(!sealed.contains("thought"));
+        assert_eq!(key(1).tenant("b").open(&sealed), None, "another tenant");
+        assert_eq!(key(2).tenant("a").open(&sealed), None, "another key");
+        assert_eq!(seal.open(&sealed.replacen("gx1.", "gx2.", 1)), None, "another version");
+        for at in VERSION.len()..sealed.len() {
+            let mut changed = sealed.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            assert_ne!(
+                seal.open(str::from_utf8(&changed).unwrap()).as_deref(),
+                Some(&b"thought"[..]),
+                "changed at {at}"
+            );
+        }
+        for foreign in ["", "gx1.", "gx1.AAAA", "gAAAAABfernet", "gx1.\u{e9}"] {
+            assert_eq!(seal.open(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_made_once_and_kept_to_ourselves() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(KEY_FILE);
+        let key = stored(&path).unwrap();
+        assert_eq!(stored(&path).unwrap(), key);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        fs::write(&path, "short").unwrap();
+        assert!(stored(&path).unwrap_err().to_string().contains("32 bytes"));
+    }
+
+    #[test]
+    fn a_configured_secret_gives_the_same_key_everywhere() {
+        assert_eq!(derived("x"), derived("x"));
+        assert_ne!(derived("x"), derived("y"));
+    }
+}
