@@ -23,9 +23,11 @@ macro_rules! vocabulary {
     };
 }
 
+mod answer;
 mod request;
 mod rules;
 
+pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField, EmptyText,
     Exclusion, ForcedWhileThinking, Hosted, ImageInput, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
@@ -50,6 +52,8 @@ pub struct Dialect {
     pub family: String,
     /// Everything else about requests.
     pub request: RequestRules,
+    /// How its answers read.
+    pub answer: AnswerDialect,
 }
 
 impl Default for Dialect {
@@ -63,6 +67,7 @@ impl Default for Dialect {
             drop: Vec::new(),
             family: String::new(),
             request: RequestRules::default(),
+            answer: AnswerDialect::default(),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Ways in which an upstream fails, sorted by what a client should do about them.
 
+use wire::chat::Answer;
 use wire::json::{Kind, Raw};
 use wire::responses::ResponseError;
+
+use crate::dialect::AnswerDialect;
 
 /// A turn that did not come to a good end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub enum FailureClass {
     Protocol,
     /// The answer was well-formed and had nothing in it.
     Empty,
+    /// The answer was whole, and not in the format that was asked for.
+    InvalidOutput,
 }
 
 impl FailureClass {
@@ -57,6 +62,7 @@ impl FailureClass {
             Self::Truncated => "upstream_truncated",
             Self::Protocol => "upstream_protocol",
             Self::Empty => "upstream_empty",
+            Self::InvalidOutput => "invalid_output_format",
         }
     }
 
@@ -69,6 +75,7 @@ impl FailureClass {
             Self::InvalidRequest | Self::ContentPolicy => "invalid_prompt",
             Self::ModelNotFound => "model_not_found",
             Self::Overloaded => "server_is_overloaded",
+            Self::InvalidOutput => "invalid_output_format",
             Self::Auth
             | Self::Server
             | Self::Unreachable
@@ -99,8 +106,13 @@ impl Failure {
 
     /// Sorts an upstream's answer of that status.
     pub fn from_answer(status: u16, body: &[u8]) -> Self {
+        Self::from_answer_in(&AnswerDialect::default(), status, body)
+    }
+
+    /// The same, knowing the far side's own words.
+    pub fn from_answer_in(dialect: &AnswerDialect, status: u16, body: &[u8]) -> Self {
         let said = Said::read(body);
-        let class = said.overflow().unwrap_or_else(|| match status {
+        let class = said.overflow(dialect).unwrap_or_else(|| match status {
             401 | 403 | 407 => FailureClass::Auth,
             402 => FailureClass::Quota,
             404 if said.about_model() => FailureClass::ModelNotFound,
@@ -116,16 +128,44 @@ impl Failure {
         Self { class, message: clip(message), upstream_code: said.code, retry_after: None }
     }
 
+    /// The failure that a successful answer reports, in any of the places where servers put it.
+    pub(crate) fn in_answer(answer: &Answer<'_>, text: &str, dialect: &AnswerDialect) -> Option<Self> {
+        let error = answer.error.filter(|error| !error.is_null() && error.as_str() != "{}");
+        let of_choice = answer.choice.as_ref().and_then(|choice| choice.error).filter(|error| !error.is_null());
+        if let Some(error) = error.or(of_choice) {
+            return Some(Self::in_band(error, dialect));
+        }
+        let failed = |status: Raw<'_>| status.as_str().parse::<i64>().is_ok_and(|status| status != 0);
+        if let Some(error) = answer.base_resp.filter(|error| error.get("status_code").is_some_and(failed)) {
+            return Some(Self::in_band(error, dialect));
+        }
+        // No answer at all, but words about why.
+        let is_error = answer.object.and_then(Raw::text).is_some_and(|object| object.is("error"));
+        let words = answer.message.and_then(Raw::text).is_some() || answer.detail.is_some();
+        if answer.choice.is_some() || answer.usage.is_some() || !(is_error || words) {
+            return None;
+        }
+        Raw::parse(text).ok().map(|document| Self::in_band(document, dialect))
+    }
+
     /// Sorts an error object that stood inside a successful answer.
-    pub fn in_band(error: Raw<'_>) -> Self {
+    fn in_band(error: Raw<'_>, dialect: &AnswerDialect) -> Self {
         let said = Said::of(error);
-        let status = error.get("code").or_else(|| error.get("status")).and_then(|code| code.as_str().parse().ok());
-        let class = match (said.overflow(), status) {
+        let status = ["code", "status", "status_code"].into_iter().find_map(|name| {
+            let status = error.get(name)?;
+            status.as_str().trim_matches('"').parse().ok()
+        });
+        let class = match (said.overflow(dialect), status) {
             (Some(overflow), _) => overflow,
-            (None, Some(429)) => FailureClass::RateLimit,
+            // Beside HTTP's numbers, those of `base_resp`.
+            (None, Some(401 | 403 | 1004)) => FailureClass::Auth,
+            (None, Some(402 | 1008)) => FailureClass::Quota,
+            (None, Some(429 | 1002)) => FailureClass::RateLimit,
             (None, Some(503 | 529)) => FailureClass::Overloaded,
-            (None, Some(400 | 422)) => FailureClass::InvalidRequest,
+            (None, Some(408 | 504)) => FailureClass::Timeout,
+            (None, Some(400 | 422 | 2013)) => FailureClass::InvalidRequest,
             _ if said.code_is("rate_limit_exceeded") => FailureClass::RateLimit,
+            _ if said.code_is("insufficient_quota") => FailureClass::Quota,
             _ => FailureClass::Server,
         };
         let message = said.message.unwrap_or_else(|| "The provider reported an error.".to_owned());
@@ -167,7 +207,11 @@ impl Said {
         if let Some(text) = error.text() {
             return Self { message: Some(text.decode().into_owned()), ..Self::default() };
         }
-        let string = |name: &str| error.get(name).and_then(Raw::text).map(|text| text.decode().into_owned());
+        // Some servers fail without a word: an empty message is none.
+        let string = |name: &str| {
+            let text = error.get(name).and_then(Raw::text)?.decode().into_owned();
+            (!text.trim().is_empty()).then_some(text)
+        };
         let message = string("message")
             .or_else(|| string("status_msg"))
             .or_else(|| string("detail"))
@@ -180,7 +224,7 @@ impl Said {
     }
 
     /// The wordings that servers use when the prompt does not fit.
-    fn overflow(&self) -> Option<FailureClass> {
+    fn overflow(&self, dialect: &AnswerDialect) -> Option<FailureClass> {
         const WORDINGS: &[&str] = &[
             "maximum context length",
             "context length exceeded",
@@ -192,7 +236,8 @@ impl Said {
         ];
         let message = self.message.as_deref().unwrap_or_default().to_lowercase();
         let known = self.code_is("context_length_exceeded") || self.code_is("exceed_context_size_error");
-        (known || WORDINGS.iter().any(|words| message.contains(words))).then_some(FailureClass::ContextOverflow)
+        let mut wordings = WORDINGS.iter().copied().chain(dialect.overflow.iter().map(String::as_str));
+        (known || wordings.any(|words| message.contains(words))).then_some(FailureClass::ContextOverflow)
     }
 
     fn about_model(&self) -> bool {

@@ -12,13 +12,14 @@ mod reading;
 mod seal;
 
 pub use dialect::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, DeveloperRole, Dialect, Effort,
-    EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, JsonSchema, Lacking, LateSystem,
-    LimitField, MessageRules, OptionRules, Parallel, Parameter, ReasoningRules, Replay, ReplayField, RequestRules,
-    RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages, ToolRules, Turns, UserField,
+    AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, DeveloperRole,
+    Dialect, Effort, EffortField, EmptyText, EofTolerance, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted,
+    ImageInput, JsonSchema, Lacking, LateSystem, LimitField, MessageRules, OptionRules, Parallel, Parameter,
+    ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags,
+    Thinking, ToolImages, ToolRules, Turns, UserField,
 };
 pub use failure::{Failure, FailureClass};
-pub use machine::{End, Flow, Framing, Machine};
+pub use machine::{End, Flow, Framing, Machine, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, Severity};
 pub use plan::{Plan, Policy, Target, plan};
 pub use reading::{OfferedTool, OutputContract, Reading, ToolKind};

@@ -1,8 +1,8 @@
 //! The answer side: reads one chat answer, writes one Responses answer.
 //!
 //! ```text
-//!            reasoning delta             text, refusal delta            tool call delta
-//!   open() ─▶ Open::Slot(reasoning) ──close──▶ Open::Slot(message) ──close──▶ calls.live
+//!            reasoning delta            text, refusal delta           tool call delta
+//!   open() ─▶ open: reasoning ──close──▶ open: message ──close──▶ calls: the first is live
 //!                 ▲                                                            │
 //!                 └───────── another kind: close what is open, open its own ◀──┘
 //!   finish_reason ─▶ remembered; usage may follow ─▶ end() closes what is open ─▶ terminal()
@@ -11,28 +11,49 @@
 //! Items never overlap, ids never change, and there is exactly one terminal event. `stream: false` is the same
 //! machine with silent framing, so the two cannot disagree: the object is the fold of the events.
 
+mod balance;
+mod call;
 mod calls;
+mod cite;
+mod contract;
+mod custom;
 mod emit;
+mod fence;
 mod finish;
 mod part;
+mod restore;
+mod said;
+mod setup;
+mod sink;
 mod slot;
+mod think;
+mod thought;
 mod usage;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use wire::chat::{Answer, Delta};
+use wire::chat::Answer;
 use wire::id::{Id, IdKind, Ids};
 use wire::json::{Kind, Raw};
 use wire::responses::{EventKind, ResponseError, Snapshot, Status, Usage};
 
+use crate::dialect::ThinkTags;
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
-use crate::reading::Reading;
+use crate::reading::{OutputContract, Reading};
 use calls::Calls;
+use contract::Fit;
+pub use contract::{OutputCheck, OutputProblem, Repair};
 use emit::Emitter;
-use finish::{Finish, Verdict};
+use fence::Fence;
+use finish::{Content, Finish, Verdict};
 use part::PartKind;
+pub use setup::Setup;
+use sink::{Output, Sink};
 use slot::Slot;
+use think::Think;
+use thought::Bag;
 
 /// How the answer goes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,57 +83,82 @@ pub enum End {
     Failed(Failure),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Machine {
     reading: Reading,
-    ids: Ids,
+    setup: Setup,
     id: Id,
     created_at: u64,
-    emitter: Emitter,
+    sink: Sink,
     open: Option<Slot>,
     calls: Calls,
-    output: Output,
+    /// Text that came while a call was not finished.
+    pending: Vec<(PartKind, String)>,
+    /// What must go back to the upstream with the reasoning.
+    bag: Bag,
+    think: Option<Think>,
+    fence: Option<Fence>,
+    /// Half a surrogate pair on its way to those two.
+    half: String,
+    /// Probabilities and citations that wait for their text.
+    logprobs: Vec<u8>,
+    annotations: Vec<Vec<u8>>,
+    /// The text of an answer that was promised to be JSON.
+    promised: Vec<u8>,
+    /// The choice that is read; godex never asks for more than one.
+    choice_index: Option<i64>,
+    has_spoken: bool,
+    has_tool_calls: bool,
+    refused: bool,
+    answered_bytes: usize,
+    reasoned_bytes: usize,
+    called_bytes: usize,
     usage: Option<Usage>,
+    /// What an earlier try of the same turn cost.
+    spent: Usage,
     finish: Option<Finish>,
     failure: Option<Failure>,
     verdict: Option<Verdict>,
-    notes: Vec<Note>,
-}
-
-/// The closed items, comma between them, as the object shows them.
-#[derive(Debug, Default)]
-struct Output {
-    items: Vec<u8>,
-    count: u32,
-}
-
-impl Output {
-    fn push(&mut self, item: &[u8]) {
-        if self.count > 0 {
-            self.items.push(b',');
-        }
-        self.items.extend_from_slice(item);
-        self.count += 1;
-    }
 }
 
 impl Machine {
-    pub fn new(reading: Reading, mut ids: Ids, created_at: u64, framing: Framing) -> Self {
+    pub fn new(mut reading: Reading, setup: Setup, mut ids: Ids, created_at: u64, framing: Framing) -> Self {
         let id = ids.make(IdKind::Response);
+        let tools = std::mem::take(&mut reading.tools);
+        let promised = reading.output != OutputContract::Text;
+        let unfenced = setup.repair == Repair::Off && !setup.dialect.fenced_json;
         Self {
-            reading,
-            ids,
             id,
             created_at,
-            emitter: Emitter::new(framing),
+            sink: Sink { ids, emitter: Emitter::new(framing), output: Output::default(), notes: Vec::new(), tools },
             open: None,
             calls: Calls::default(),
-            output: Output::default(),
+            pending: Vec::new(),
+            bag: Bag::default(),
+            think: match setup.dialect.think_tags {
+                ThinkTags::Off => None,
+                ThinkTags::Leading => Some(Think::leading()),
+                ThinkTags::Opened => Some(Think::opened()),
+            },
+            fence: (promised && !unfenced).then(Fence::default),
+            half: String::new(),
+            logprobs: Vec::new(),
+            annotations: Vec::new(),
+            promised: Vec::new(),
+            choice_index: None,
+            has_spoken: false,
+            has_tool_calls: false,
+            refused: false,
+            answered_bytes: 0,
+            reasoned_bytes: 0,
+            called_bytes: 0,
             usage: None,
+            spent: Usage::default(),
             finish: None,
             failure: None,
             verdict: None,
-            notes: Vec::new(),
+            reading,
+            setup,
         }
     }
 
@@ -122,11 +168,16 @@ impl Machine {
 
     /// What was odd about the answer.
     pub fn notes(&self) -> &[Note] {
-        &self.notes
+        &self.sink.notes
     }
 
     pub fn usage(&self) -> Option<Usage> {
         self.usage
+    }
+
+    /// This is not the first try of the turn: what the others cost is counted, too.
+    pub fn spent_before(&mut self, usage: Usage) {
+        self.spent = usage;
     }
 
     /// `created`, `in_progress`: as soon as the upstream accepted the request.
@@ -135,9 +186,9 @@ impl Machine {
         self.lifecycle(EventKind::InProgress, out);
     }
 
-    /// A sign of life while the upstream is silent: comments do not reset every client's idle timer.
+    /// A sign of life while the upstream is silent: comments do not reset every client's idle timer (pitfall A16).
     pub fn heartbeat(&mut self, out: &mut Vec<u8>) {
-        if !self.emitter.is_silent() {
+        if !self.sink.emitter.is_silent() {
             out.extend_from_slice(b": heartbeat\n\n");
             self.lifecycle(EventKind::InProgress, out);
         }
@@ -145,26 +196,33 @@ impl Machine {
 
     /// One `data` of the stream, or the whole body of a non-streamed answer.
     pub fn chunk(&mut self, data: &[u8], out: &mut Vec<u8>) -> Flow {
-        if data.trim_ascii() == b"[DONE]" {
+        let data = data.trim_ascii();
+        if data == b"[DONE]" {
             return Flow::Over;
+        }
+        if data.is_empty() {
+            return Flow::More;
         }
         let text = str::from_utf8(data).map_or_else(|_| String::from_utf8_lossy(data), Cow::Borrowed);
         let Ok(answer) = Answer::parse(&text) else {
             let message = "The provider's answer could not be read: it is not a chat completion.";
             return self.fail(Failure::new(FailureClass::Protocol, message));
         };
-        if let Some(error) = answer.error.filter(|error| !error.is_null()) {
-            return self.fail(Failure::in_band(error));
+        if let Some(failure) = Failure::in_answer(&answer, &text, &self.setup.dialect) {
+            return self.fail(failure);
         }
-        if let Some(usage) = answer.usage.filter(|usage| usage.kind() == Kind::Object) {
+        let choice_usage = answer.choice.as_ref().and_then(|choice| choice.usage);
+        if let Some(usage) = answer.usage.or(choice_usage).filter(|usage| usage.kind() == Kind::Object) {
             self.usage = usage::read(usage).or(self.usage);
         }
         let Some(choice) = answer.choice else { return Flow::More };
-        if let Some(delta) = choice.said() {
-            self.delta(delta, out);
+        let index = choice.index.and_then(|index| index.as_str().parse().ok()).unwrap_or(0);
+        if *self.choice_index.get_or_insert(index) != index {
+            return Flow::More;
         }
+        self.choice(&choice, out);
         if let Some(reason) = choice.finish_reason.and_then(Raw::text) {
-            self.finish = Some(Finish::read(&reason.decode()));
+            self.finish = Some(Finish::read(&reason.decode(), &self.setup.dialect));
         }
         Flow::More
     }
@@ -174,106 +232,78 @@ impl Machine {
         Flow::Over
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, out: &mut Vec<u8>) {
-        if let Some(reasoning) = delta.reasoning_content.or(delta.reasoning) {
-            self.text(PartKind::Reasoning, reasoning, out);
-        }
-        if let Some(content) = delta.content {
-            self.text(PartKind::Text, content, out);
-        }
-        if let Some(refusal) = delta.refusal {
-            self.text(PartKind::Refusal, refusal, out);
-        }
-        for call in delta.tool_calls.map(Raw::elements).into_iter().flatten() {
-            self.tool_call(call, out);
-        }
-    }
-
-    /// Text of any kind: a string, or (from some servers) parts with strings.
-    fn text(&mut self, kind: PartKind, said: Raw<'_>, out: &mut Vec<u8>) {
-        match said.kind() {
-            Kind::String => {
-                let escaped = said.text().map(wire::json::Text::escaped).unwrap_or_default();
-                self.text_delta(kind, escaped, out);
-            }
-            Kind::Array => {
-                for part in said.elements() {
-                    if let Some(text) = part.get("text").and_then(Raw::text) {
-                        self.text_delta(kind, text.escaped(), out);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn text_delta(&mut self, kind: PartKind, escaped: &str, out: &mut Vec<u8>) {
-        if escaped.is_empty() {
-            return;
-        }
-        self.late();
-        self.close_calls(out);
-        if self.open.as_ref().is_some_and(|slot| slot.kind() != kind.slot()) {
-            self.close_slot(Status::Completed, out);
-        }
-        let index = self.output.count;
-        let slot = self.open.get_or_insert_with(|| {
-            let slot = Slot::new(kind.slot(), self.ids.make(kind.slot().id_kind()), index);
-            slot.announce(&mut self.emitter, out);
-            slot
-        });
-        slot.push(kind, escaped, &mut self.emitter, out);
-    }
-
-    /// Deltas behind the finish reason are kept: the last reason counts.
-    fn late(&mut self) {
-        if self.finish.is_some() && !self.notes.iter().any(|note| note.path == "finish_reason") {
-            self.notes.push(Note::new(Action::Repaired, "finish_reason", "more of the answer came after it"));
-        }
-    }
-
-    fn tool_call(&mut self, call: Raw<'_>, out: &mut Vec<u8>) {
-        self.late();
-        self.close_slot(Status::Completed, out);
-        self.calls.delta(call, &mut self.ids, &mut self.emitter, &mut self.output, out);
-    }
-
-    fn close_calls(&mut self, out: &mut Vec<u8>) {
-        self.calls.close(Status::Completed, &mut self.emitter, &mut self.output, out);
-    }
-
-    fn close_slot(&mut self, status: Status, out: &mut Vec<u8>) {
-        if let Some(slot) = self.open.take() {
-            let item = slot.close(status, &mut self.emitter, out);
-            self.output.push(&item);
-        }
-    }
-
     /// The upstream is through: closes what is open. The store may now be written; then call `terminal`.
     pub fn end(&mut self, end: End, out: &mut Vec<u8>) -> Status {
+        self.release(out);
         let end = self.failure.take().map_or(end, End::Failed);
-        let empty = self.output.count == 0 && self.open.is_none() && self.calls.is_empty();
-        let verdict = finish::verdict(end, self.finish.as_ref(), empty, &mut self.notes);
-        let status = verdict.status();
-        let last = if status == Status::Completed { Status::Completed } else { Status::Incomplete };
+        let content = match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {
+            (false, ..) => Content::Calls { sound: self.calls.are_sound(&self.sink) },
+            (true, 0, 0) => Content::Nothing,
+            (true, 0, _) => Content::Reasoning,
+            (true, ..) => Content::Text,
+        };
+        let dialect = Arc::clone(&self.setup.dialect);
+        let mut verdict = finish::verdict(end, self.finish.as_ref(), content, &dialect, &mut self.sink.notes);
+        let last = if verdict == Verdict::Completed { Status::Completed } else { Status::Incomplete };
+        if verdict == Verdict::Completed && content == Content::Text && !self.refused {
+            verdict = self.keep_promise(out).map_or(Verdict::Completed, Verdict::Failed);
+        }
         self.close_slot(last, out);
-        self.calls.close(last, &mut self.emitter, &mut self.output, out);
-        self.note_lost_calls();
+        self.close_calls(last, out);
+        self.close_slot(last, out);
+        // An item that was cut is the last one.
+        if last == Status::Completed {
+            self.settle(out);
+        }
+        if !self.annotations.is_empty() {
+            self.sink.note(Action::Ignored, "annotations", "citations without a text were left out");
+        }
+        self.count(&verdict);
+        let status = verdict.status();
         self.verdict = Some(verdict);
         status
     }
 
-    fn note_lost_calls(&mut self) {
-        let lost = self.calls.lost();
-        for (happened, message) in [
-            (lost.nameless, "a call without a name was left out"),
-            (lost.late, "arguments that came after their call had ended were left out"),
-            (lost.too_many, "calls beyond the limit were left out"),
-        ] {
-            if happened {
-                self.notes.push(Note::new(Action::Repaired, "tool_calls", message));
+    /// Checks, and mends by writing on, text that was promised to be JSON; why it is not.
+    fn keep_promise(&mut self, out: &mut Vec<u8>) -> Option<Failure> {
+        if self.reading.output == OutputContract::Text {
+            return None;
+        }
+        if self.fence.as_ref().is_some_and(Fence::found) {
+            self.sink.note(Action::Repaired, "text.format", "the code fence around the answer was taken off");
+        }
+        let check = self.setup.check.as_deref();
+        // Only an open text can be written on.
+        let repair = if self.open.as_ref().is_some_and(Slot::is_text) { self.setup.repair } else { Repair::Off };
+        match contract::judge(&self.reading.output, check, &self.promised, repair) {
+            Fit::Fits => None,
+            Fit::Closed(closing) => {
+                self.sink.note(Action::Repaired, "text.format", "brackets that the model left open were closed");
+                let mut escaped = Vec::new();
+                wire::json::escape_into(&mut escaped, &closing);
+                self.write(PartKind::Text, str::from_utf8(&escaped).unwrap_or_default(), out);
+                None
+            }
+            Fit::Unknown(why) => {
+                self.sink.note(Action::Degraded, "text.format", format!("the answer could not be validated: {why}"));
+                None
+            }
+            Fit::Broken(failure) => {
+                self.sink.note(Action::Degraded, "text.format", "the answer is not what was asked for");
+                Some(failure)
             }
         }
+    }
+
+    /// Usage where the provider sent none; a failed turn has what it has.
+    fn count(&mut self, verdict: &Verdict) {
+        let nothing = self.usage.is_none_or(|usage| usage.total_tokens == 0);
+        if nothing && !matches!(verdict, Verdict::Failed(_)) {
+            let answer = self.answered_bytes + self.called_bytes;
+            self.usage = Some(usage::estimate(self.setup.prompt_bytes, answer, self.reasoned_bytes));
+            self.sink.note(Action::Degraded, "usage", "the provider sent none: estimated from sizes");
+        }
+        self.usage = self.usage.map(|usage| usage.plus(self.spent));
     }
 
     /// Why the turn failed, once [`Machine::end`] has said that it did.
@@ -288,7 +318,7 @@ impl Machine {
     pub fn terminal(&mut self, now: u64, stored: bool, out: &mut Vec<u8>) {
         let error = self.failure().map(Failure::response_error);
         if let Some(error) = &error {
-            self.emitter.error(error, out);
+            self.sink.emitter.error(error, out);
         }
         let status = self.verdict.as_ref().map_or(Status::Failed, Verdict::status);
         let snapshot = Snapshot {
@@ -298,12 +328,12 @@ impl Machine {
             status,
             error: error.as_ref(),
             incomplete_reason: self.verdict.as_ref().and_then(Verdict::incomplete_reason),
-            output: &self.output.items,
+            output: &self.sink.output.items,
             usage: self.usage,
             store: stored,
             echo: &self.reading.echo,
         };
-        if self.emitter.is_silent() {
+        if self.sink.emitter.is_silent() {
             snapshot.write(out);
             return;
         }
@@ -312,7 +342,7 @@ impl Machine {
             Status::Incomplete => EventKind::Incomplete,
             Status::Failed | Status::InProgress => EventKind::Failed,
         };
-        self.emitter.event(kind, out, |event| snapshot.write(event.key("response")));
+        self.sink.emitter.event(kind, out, |event| snapshot.write(event.key("response")));
         out.extend_from_slice(wire::sse::DONE);
     }
 
@@ -329,6 +359,6 @@ impl Machine {
             store: self.reading.store,
             echo: &self.reading.echo,
         };
-        self.emitter.event(kind, out, |event| snapshot.write(event.key("response")));
+        self.sink.emitter.event(kind, out, |event| snapshot.write(event.key("response")));
     }
 }

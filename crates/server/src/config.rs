@@ -18,6 +18,7 @@ mod unused;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bridge::Repair;
 use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
@@ -74,6 +75,7 @@ pub struct Config {
     pub providers: Vec<ProviderConfig>,
     pub session: SessionConfig,
     pub compat: CompatConfig,
+    pub output: OutputConfig,
     pub logging: LoggingConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
@@ -95,6 +97,12 @@ impl std::fmt::Display for Origin {
     }
 }
 
+/// What is done about answers that are not in the format that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutputConfig {
+    pub repair: Repair,
+}
+
 /// How we listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
@@ -109,6 +117,8 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// How long a client may take to send its request's head.
     pub header_timeout: Duration,
+    /// Silence after which a client gets a sign of life.
+    pub heartbeat: Duration,
 }
 
 impl ServerConfig {

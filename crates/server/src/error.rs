@@ -108,9 +108,13 @@ impl ApiError {
             Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
             Class::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            Class::Auth | Class::Server | Class::Unreachable | Class::Truncated | Class::Protocol | Class::Empty => {
-                StatusCode::BAD_GATEWAY
-            }
+            Class::Auth
+            | Class::Server
+            | Class::Unreachable
+            | Class::Truncated
+            | Class::Protocol
+            | Class::Empty
+            | Class::InvalidOutput => StatusCode::BAD_GATEWAY,
         };
         let code = match failure.class {
             Class::InvalidRequest => failure.upstream_code.as_deref().map(Into::into),

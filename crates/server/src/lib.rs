@@ -8,6 +8,7 @@ mod clock;
 pub mod config;
 mod error;
 mod listen;
+mod output;
 mod route;
 mod seal;
 mod turn;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bridge::{End, Failure, FailureClass, Flow, Machine, Note};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
-use wire::responses::Status;
+use wire::responses::{Status, Usage};
 use wire::sse::Decoder;
 
 use crate::clock;
@@ -75,7 +75,7 @@ impl From<Result<Option<Bytes>, Failure>> for Pulled {
 }
 
 impl Turn {
-    pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines) -> Self {
+    pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines, heartbeat: Duration) -> Self {
         Self {
             machine,
             source: match accepted.format {
@@ -87,7 +87,7 @@ impl Turn {
             phase: Phase::Opening,
             out: Vec::new(),
             received: 0,
-            watch: Watch::new(deadlines),
+            watch: Watch::new(deadlines, heartbeat),
             redactor: accepted.redactor,
         }
     }
@@ -110,7 +110,8 @@ impl Turn {
             self.redactor.text(&mut failure.message);
             failure
         });
-        Finished { object: object.into(), failure, notes: self.machine.notes().to_vec() }
+        let (notes, usage) = (self.machine.notes().to_vec(), self.machine.usage());
+        Finished { object: object.into(), failure, notes, usage }
     }
 
     /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.
@@ -217,6 +218,10 @@ impl Turn {
     /// Closes the answer. What the store must keep is committed here, before the terminal event.
     fn finish(&mut self, end: End) {
         let end = match (end, &mut self.source) {
+            (End::Eof, Source::Json(buffer)) if buffer.trim_ascii().is_empty() => {
+                let message = "The provider's answer has an empty body.";
+                End::Failed(Failure::new(FailureClass::Protocol, message))
+            }
             (End::Eof, Source::Json(buffer)) => {
                 let _ = self.machine.chunk(buffer, &mut self.out);
                 End::Done
@@ -228,6 +233,9 @@ impl Turn {
             (end, _) => end,
         };
         let status = self.machine.end(end, &mut self.out);
+        for note in self.machine.notes() {
+            tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "answer");
+        }
         let terminal = self.out.len();
         self.machine.terminal(clock::unix_seconds(), false, &mut self.out);
         self.phase = Phase::Draining;
@@ -255,4 +263,5 @@ pub(crate) struct Finished {
     pub(crate) object: Bytes,
     pub(crate) failure: Option<Failure>,
     pub(crate) notes: Vec<Note>,
+    pub(crate) usage: Option<Usage>,
 }

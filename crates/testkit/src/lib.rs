@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test tool: it spawns its own servers and measures real time")]
 
 mod client;
+mod fixtures;
 pub mod golden;
 pub mod grammar;
 mod place;
@@ -16,6 +17,7 @@ pub mod transcript;
 mod upstream;
 
 pub use client::{Answer, Client, Streaming};
+pub use fixtures::{Fixture, fixtures};
 pub use place::{root, shared_files};
 pub use recordings::{Recorded, Recording, recordings};
 pub use schema::Schemas;

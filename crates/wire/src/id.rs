@@ -18,6 +18,11 @@ pub enum IdKind {
     Message,
     Reasoning,
     FunctionCall,
+    CustomToolCall,
+    ShellCall,
+    LocalShellCall,
+    ApplyPatchCall,
+    ToolSearchCall,
     Call,
     Request,
 }
@@ -29,6 +34,11 @@ impl IdKind {
             Self::Message => "msg_",
             Self::Reasoning => "rs_",
             Self::FunctionCall => "fc_",
+            Self::CustomToolCall => "ctc_",
+            Self::ShellCall => "sh_",
+            Self::LocalShellCall => "lsh_",
+            Self::ApplyPatchCall => "apc_",
+            Self::ToolSearchCall => "tsc_",
             Self::Call => "call_",
             Self::Request => "req_",
         }

@@ -11,7 +11,7 @@ mod write;
 
 use std::borrow::Cow;
 
-pub use escape::{escape_into, sanitize_into, unescape};
+pub use escape::{escape_into, sanitize_into, unescape, unescape_into};
 pub use invalid::{Invalid, Problem};
 pub use scan::{Cursor, Elements, Fields};
 pub use write::{ObjectWriter, write_text};

@@ -1,51 +1,54 @@
-//! Tool calls. They may arrive side by side; they leave one after another, in the order of their first delta.
+//! Tool calls. They may arrive side by side; they leave one after another, in the order of their index.
 //!
-//! The first unfinished call is live: its arguments stream. Others wait until it has finished, which is known
-//! when its arguments are whole JSON and another call begins, or at the end.
+//! The first call is live: it streams. Others wait until it has finished, which is known when its arguments are
+//! whole and another call has begun, or at the end. Whose a delta is, servers tell in many ways (pitfalls B1 to
+//! B4): the id, else the index, else the name; and two JSON objects are two calls, whatever they say.
 
-use wire::chat::ToolCallDelta;
-use wire::id::{Id, IdKind, Ids};
-use wire::json::{Kind, ObjectWriter, Raw, Text, escape_into, sanitize_into, unescape};
-use wire::responses::{EventKind, Status};
+use wire::chat::{FunctionDelta, ToolCallDelta};
+use wire::id::IdKind;
+use wire::json::{Kind, Raw, Text, escape_into, sanitize_into, unescape};
+use wire::responses::Status;
 
-use super::Output;
-use super::emit::Emitter;
-use super::part::quoted;
+use super::call::Call;
+use super::sink::Sink;
+use super::thought::Bag;
+use crate::note::Action;
+use crate::reading::ToolKind;
 
 /// More parallel calls than any model makes; beyond it an upstream is up to no good.
 const MAX_CALLS: usize = 128;
+/// The longest id that may be sent back to us.
+const MAX_ID: usize = 64;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     /// Open and waiting calls, in order; the first is live.
     waiting: Vec<Call>,
-    /// The upstream's index and the id of each closed call: what comes late for them has no place any more.
-    closed: Vec<(Option<i64>, String)>,
-    /// What had to be left out.
-    lost: Lost,
+    /// What identified each closed call: what comes late for it has no place any more.
+    closed: Vec<Closed>,
 }
 
-/// Parts of calls that could not be kept.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lost {
-    pub(super) nameless: bool,
-    pub(super) late: bool,
-    pub(super) too_many: bool,
-}
-
-#[derive(Debug)]
-struct Call {
-    /// The upstream's index, which tells whose arguments a delta has.
+#[derive(Debug, Clone)]
+struct Closed {
     index: Option<i64>,
-    item_id: Id,
-    /// The upstream's id, escaped; ours where it sent none.
+    upstream_id: String,
     call_id: String,
-    name: Vec<u8>,
-    arguments: Vec<u8>,
-    /// The head of its delta events, once it is announced.
-    delta_head: Option<Vec<u8>>,
-    /// How much of the arguments has been sent.
-    sent: usize,
+}
+
+/// One delta.
+struct Piece<'a> {
+    id: Option<&'a str>,
+    index: Option<i64>,
+    name: Option<&'a str>,
+    arguments: Option<Raw<'a>>,
+}
+
+/// Whose it is.
+enum Owner {
+    Open(usize),
+    New,
+    /// The call is closed.
+    Late,
 }
 
 impl Calls {
@@ -54,166 +57,233 @@ impl Calls {
         self.closed.is_empty() && self.waiting.iter().all(|call| call.name.is_empty())
     }
 
-    pub(super) const fn lost(&self) -> Lost {
-        self.lost
+    /// Whether some call may still get arguments.
+    pub(super) fn is_busy(&self) -> bool {
+        self.waiting.iter().any(|call| !call.balance.is_whole())
     }
 
-    pub(super) fn delta(
-        &mut self,
-        raw: Raw<'_>,
-        ids: &mut Ids,
-        emitter: &mut Emitter,
-        output: &mut Output,
-        out: &mut Vec<u8>,
-    ) {
-        let Ok(delta) = serde_json::from_str::<ToolCallDelta<'_>>(raw.as_str()) else { return };
-        let id = delta.id.and_then(Raw::text).filter(|id| !id.is_empty()).map(Text::escaped);
-        let index = delta.index.and_then(|index| index.as_str().parse().ok());
-        let function = delta.function.unwrap_or_default();
-        let name = function.name.and_then(Raw::text).filter(|name| !name.is_empty());
-        let Some(mut position) = self.find(id, index, name.is_some(), ids) else { return };
-        let call = &mut self.waiting[position];
-        if let Some(name) = name.filter(|_| call.name.is_empty()) {
-            let _ = sanitize_into(&mut call.name, name.escaped());
-        }
-        call.extend(function.arguments);
-        while position > 0 && self.waiting[0].is_whole() {
-            self.close_first(Status::Completed, emitter, output, out);
-            position -= 1;
-        }
-        self.stream(emitter, output, out);
+    /// Whether the live call has been announced.
+    pub(super) fn is_live(&self) -> bool {
+        self.waiting.first().is_some_and(Call::is_announced)
     }
 
-    /// Whose delta this is: the id tells, else the index, else it goes on with the last call.
-    fn find(&mut self, id: Option<&str>, index: Option<i64>, named: bool, ids: &mut Ids) -> Option<usize> {
-        let known = match (id, index) {
-            (Some(id), _) => self.waiting.iter().position(|call| call.call_id == id),
-            (None, Some(index)) => self.waiting.iter().rposition(|call| call.index == Some(index)),
-            (None, None) => self.waiting.len().checked_sub(1),
+    /// Whether the arguments of every call can be all there is.
+    pub(super) fn are_sound(&self, sink: &Sink) -> bool {
+        self.waiting.iter().all(|call| call.is_sound(&sink.tools))
+    }
+
+    /// Takes one entry of `tool_calls`; sends nothing.
+    pub(super) fn accept(&mut self, raw: Raw<'_>, bag: &mut Bag, sink: &mut Sink) {
+        let Ok(delta) = serde_json::from_str::<ToolCallDelta<'_>>(raw.as_str()) else {
+            return sink.note(Action::Ignored, "tool_calls", "a call that could not be read was left out");
         };
-        if known.is_some() {
-            return known;
-        }
-        let late = self.closed.iter().any(|(closed_index, closed_id)| match id {
-            Some(id) => closed_id == id,
-            None => !named && index.is_some() && *closed_index == index,
+        let index = delta.index.and_then(|index| match index.text() {
+            Some(text) => text.decode().parse().ok(),
+            None => index.as_str().parse().ok(),
         });
-        let too_many = self.waiting.len() + self.closed.len() >= MAX_CALLS;
-        self.lost.late |= late;
-        self.lost.too_many |= too_many;
-        (!late && !too_many).then(|| self.begin(id, index, ids))
+        let id = delta.id.and_then(Raw::text).filter(|id| !id.is_empty()).map(Text::escaped);
+        let at = self.function(id, index, &delta.function.unwrap_or_default(), sink);
+        if let (Some(at), Some(extra)) = (at, delta.extra_content.filter(|extra| extra.kind() == Kind::Object)) {
+            bag.call(&unescape(&self.waiting[at].call_id), extra);
+        }
     }
 
-    fn begin(&mut self, id: Option<&str>, index: Option<i64>, ids: &mut Ids) -> usize {
-        let mut call_id = String::new();
-        match id {
-            Some(id) => {
-                let mut clean = Vec::new();
-                let _ = sanitize_into(&mut clean, id);
-                call_id.push_str(str::from_utf8(&clean).unwrap_or_default());
-            }
-            None => call_id.push_str(ids.make(IdKind::Call).as_str()),
+    /// Takes the old `function_call`.
+    pub(super) fn accept_function(&mut self, raw: Raw<'_>, sink: &mut Sink) {
+        if let Ok(function) = serde_json::from_str::<FunctionDelta<'_>>(raw.as_str()) {
+            self.function(None, None, &function, sink);
         }
-        self.waiting.push(Call {
-            index,
-            item_id: ids.make(IdKind::FunctionCall),
-            call_id,
-            name: Vec::new(),
-            arguments: Vec::new(),
-            delta_head: None,
-            sent: 0,
+    }
+
+    fn function(
+        &mut self,
+        id: Option<&str>,
+        index: Option<i64>,
+        function: &FunctionDelta<'_>,
+        sink: &mut Sink,
+    ) -> Option<usize> {
+        let name = function.name.and_then(Raw::text).filter(|name| !name.is_empty()).map(Text::escaped);
+        let piece = Piece { id, index, name, arguments: function.arguments };
+        let at = match self.owner(&piece, sink) {
+            Owner::Open(at) => at,
+            Owner::New => self.begin(id, index, sink)?,
+            Owner::Late => {
+                let message = "what came for a call after its end was left out";
+                sink.note(Action::Repaired, "tool_calls", message);
+                return None;
+            }
+        };
+        if let Some(name) = name {
+            self.waiting[at].take_name(name);
+        }
+        match piece.arguments.map(|raw| (raw.kind(), raw)) {
+            // Arguments come as (pieces of) a string; some servers send the object itself.
+            Some((Kind::Object, raw)) => {
+                let mut escaped = Vec::with_capacity(raw.as_str().len() + 16);
+                escape_into(&mut escaped, raw.as_str());
+                self.feed(at, str::from_utf8(&escaped).unwrap_or_default(), sink);
+            }
+            Some((Kind::String, raw)) => self.feed(at, raw.text().map(Text::escaped).unwrap_or_default(), sink),
+            _ => {}
+        }
+        Some(at)
+    }
+
+    fn owner(&self, piece: &Piece<'_>, sink: &Sink) -> Owner {
+        let same_index = |index: Option<i64>| piece.index.is_none() || index.is_none() || index == piece.index;
+        let by_id = piece.id.and_then(|id| {
+            let of = |call: &&Call| call.upstream_id == id;
+            let exact = self.waiting.iter().rposition(|call| of(&call) && same_index(call.index));
+            // Two calls under one id differ in their index; a name begins the second.
+            exact.or_else(|| self.waiting.iter().rposition(|call| of(&call) && piece.name.is_none()))
         });
-        self.waiting.len() - 1
+        if let Some(at) = by_id {
+            return Owner::Open(at);
+        }
+        let by_index = match piece.index {
+            Some(index) => self.waiting.iter().rposition(|call| call.index == Some(index)),
+            None => self.waiting.len().checked_sub(1),
+        };
+        let Some(at) = by_index else { return self.stranger(piece) };
+        let call = &self.waiting[at];
+        let goes_on = match (piece.id, piece.name) {
+            // The id changes from delta to delta, or came late.
+            (Some(_), None) => !call.balance.is_whole(),
+            (Some(_), Some(_)) => call.has_arguments() && !call.balance.is_whole(),
+            (None, None) => true,
+            (None, Some(name)) => call.goes_on_with(name, sink),
+        };
+        if goes_on { Owner::Open(at) } else { self.stranger(piece) }
+    }
+
+    /// A delta of no open call: of a closed one, or of a new one.
+    fn stranger(&self, piece: &Piece<'_>) -> Owner {
+        let late = self.closed.iter().any(|closed| match piece.id {
+            Some(id) => closed.upstream_id == id && (piece.index.is_none() || closed.index == piece.index),
+            None => piece.name.is_none() && piece.index.is_some() && closed.index == piece.index,
+        });
+        if late { Owner::Late } else { Owner::New }
+    }
+
+    /// A new call, in its place: by index, behind what a client has seen already.
+    fn begin(&mut self, id: Option<&str>, index: Option<i64>, sink: &mut Sink) -> Option<usize> {
+        if self.waiting.len() + self.closed.len() >= MAX_CALLS {
+            sink.note(Action::Repaired, "tool_calls", "calls beyond the limit were left out");
+            return None;
+        }
+        let call_id = self.call_id(id, sink);
+        let mut at = self.waiting.len();
+        while let (Some(before), Some(index)) = (at.checked_sub(1).map(|before| &self.waiting[before]), index) {
+            if before.is_announced() || before.index.is_none_or(|other| other <= index) {
+                break;
+            }
+            at -= 1;
+        }
+        self.waiting.insert(at, Call::new(index, id.unwrap_or_default().to_owned(), call_id));
+        Some(at)
+    }
+
+    /// The upstream's id, if it is one by which a result can come back; else ours (pitfall B2).
+    fn call_id(&self, id: Option<&str>, sink: &mut Sink) -> String {
+        let mut clean = Vec::new();
+        let whole = id.is_some_and(|id| id.len() <= MAX_ID && sanitize_into(&mut clean, id).is_empty());
+        let clean = String::from_utf8(clean).unwrap_or_default();
+        let mut used =
+            self.waiting.iter().map(|call| &call.call_id).chain(self.closed.iter().map(|call| &call.call_id));
+        if whole && !clean.trim().is_empty() && used.all(|other| *other != clean) {
+            return clean;
+        }
+        sink.ids.make(IdKind::Call).as_str().to_owned()
+    }
+
+    /// More arguments. What comes behind a whole object is another call's (pitfall B4), or a repetition.
+    fn feed(&mut self, at: usize, escaped: &str, sink: &mut Sink) {
+        let (mut at, mut rest) = (at, escaped);
+        loop {
+            let call = &mut self.waiting[at];
+            let end = call.balance.push(rest);
+            let (own, behind) = match end {
+                Some(end) => rest.split_at(end),
+                None if call.balance.is_whole() => ("", rest),
+                None => (rest, ""),
+            };
+            call.push(own);
+            if behind.is_empty() {
+                return;
+            }
+            let is_object = call.balance.first() == Some(b'{') && call.kind(&sink.tools) != ToolKind::Custom;
+            let text = unescape(behind);
+            if !is_object || call.is_spoiled || !text.trim_start().starts_with('{') {
+                // Behind anything but an object nothing can be told apart any more.
+                call.is_spoiled |= !text.trim().is_empty();
+                return call.push(behind);
+            }
+            if text.trim() == unescape(call.arguments()).trim() {
+                return sink.note(Action::Repaired, "tool_calls", "arguments that came twice were taken once");
+            }
+            let (name, index) = (call.name.clone(), call.index);
+            sink.note(Action::Repaired, "tool_calls", "arguments of two calls in one were taken apart");
+            let Some(next) = self.begin(None, index, sink) else { return };
+            self.waiting[next].name = name;
+            (at, rest) = (next, behind);
+        }
+    }
+
+    /// Closes what has finished, so that the next can go out.
+    pub(super) fn close_finished(&mut self, sink: &mut Sink, out: &mut Vec<u8>) {
+        while self.waiting.len() > 1 && self.waiting[0].balance.is_whole() {
+            self.close_first(Status::Completed, sink, out);
+        }
     }
 
     /// Sends what the live call has and has not sent.
-    fn stream(&mut self, emitter: &mut Emitter, output: &Output, out: &mut Vec<u8>) {
-        if let Some(call) = self.waiting.first_mut()
-            && !call.name.is_empty()
-        {
-            call.stream(output.count, emitter, out);
+    pub(super) fn stream(&mut self, sink: &mut Sink, out: &mut Vec<u8>) {
+        if let Some(call) = self.waiting.first_mut() {
+            call.advance(sink, out);
         }
     }
 
-    fn close_first(&mut self, status: Status, emitter: &mut Emitter, output: &mut Output, out: &mut Vec<u8>) {
-        let mut call = self.waiting.remove(0);
+    fn close_first(&mut self, status: Status, sink: &mut Sink, out: &mut Vec<u8>) {
+        let call = self.waiting.remove(0);
         if call.name.is_empty() {
-            self.lost.nameless = true;
-            return;
+            return sink.note(Action::Repaired, "tool_calls", "a call without a name was left out");
         }
-        call.stream(output.count, emitter, out);
-        self.closed.push((call.index, call.call_id.clone()));
-        let item = call.close(status, output.count, emitter, out);
-        output.push(&item);
+        let (index, upstream_id, call_id) = (call.index, call.upstream_id.clone(), call.call_id.clone());
+        self.closed.push(Closed { index, upstream_id, call_id });
+        call.close(status, sink, out);
     }
 
     /// Closes all; where the answer broke off, the last one is the unfinished one.
-    pub(super) fn close(&mut self, last: Status, emitter: &mut Emitter, output: &mut Output, out: &mut Vec<u8>) {
-        while !self.waiting.is_empty() {
-            let status = if self.waiting.len() == 1 { last } else { Status::Completed };
-            self.close_first(status, emitter, output, out);
+    pub(super) fn close(&mut self, last: Status, sink: &mut Sink, out: &mut Vec<u8>) {
+        while let Some(first) = self.waiting.first() {
+            let finished = self.waiting.len() > 1 && (first.balance.is_whole() || !first.has_arguments());
+            self.close_first(if finished { Status::Completed } else { last }, sink, out);
         }
     }
 }
 
 impl Call {
-    /// Arguments come as (pieces of) a string; some servers send the object itself.
-    fn extend(&mut self, arguments: Option<Raw<'_>>) {
-        match arguments.map(|raw| (raw.kind(), raw)) {
-            Some((Kind::String, raw)) => {
-                let escaped = raw.text().map(Text::escaped).unwrap_or_default();
-                let held = sanitize_into(&mut self.arguments, escaped);
-                self.arguments.extend_from_slice(held.as_bytes());
-            }
-            Some((Kind::Object, raw)) => escape_into(&mut self.arguments, raw.as_str()),
-            _ => {}
+    /// Whether a named delta without an id belongs to this call: its name in pieces or once more (pitfall B3).
+    fn goes_on_with(&self, name: &str, sink: &Sink) -> bool {
+        if self.name.is_empty() || self.has_arguments() {
+            return !self.balance.is_whole();
         }
+        let offered = |name: &str| sink.tools.iter().any(|tool| tool.provider_name == unescape(name));
+        let known = str::from_utf8(&self.name).unwrap_or_default();
+        known == name || !(offered(known) && offered(name))
     }
 
-    fn is_whole(&self) -> bool {
-        let escaped = str::from_utf8(&self.arguments).unwrap_or_default();
-        Raw::parse(&unescape(escaped)).is_ok()
-    }
-
-    fn stream(&mut self, output_index: u32, emitter: &mut Emitter, out: &mut Vec<u8>) {
-        if self.delta_head.is_none() {
-            emitter.event(EventKind::OutputItemAdded, out, |event| {
-                event.int("output_index", output_index);
-                self.write(Status::InProgress, b"", event.key("item"));
-            });
-            let head = emitter.delta_head(EventKind::FunctionCallArgumentsDelta, |event| {
-                event.text("item_id", self.item_id.as_str()).int("output_index", output_index);
-            });
-            self.delta_head = Some(head);
+    /// A name, or a piece of it, or the same once more.
+    fn take_name(&mut self, name: &str) {
+        if self.is_announced() || self.has_arguments() && !self.name.is_empty() {
+            return;
         }
-        if let Some(head) = &self.delta_head
-            && self.arguments.len() > self.sent
-        {
-            emitter.delta(head, &self.arguments[self.sent..], out);
-            self.sent = self.arguments.len();
+        let mut clean = Vec::with_capacity(name.len());
+        let _ = sanitize_into(&mut clean, name);
+        if clean.starts_with(&self.name) {
+            self.name = clean;
+        } else if self.name != clean {
+            self.name.extend_from_slice(&clean);
         }
-    }
-
-    fn close(self, status: Status, output_index: u32, emitter: &mut Emitter, out: &mut Vec<u8>) -> Vec<u8> {
-        emitter.event(EventKind::FunctionCallArgumentsDone, out, |event| {
-            event.text("item_id", self.item_id.as_str()).int("output_index", output_index);
-            quoted(event.key("name"), &self.name);
-            quoted(event.key("arguments"), &self.arguments);
-        });
-        let mut item = Vec::with_capacity(self.arguments.len() + 256);
-        self.write(status, &self.arguments, &mut item);
-        emitter.event(EventKind::OutputItemDone, out, |event| {
-            event.int("output_index", output_index).json("item", &item);
-        });
-        item
-    }
-
-    fn write(&self, status: Status, arguments: &[u8], out: &mut Vec<u8>) {
-        let mut item = ObjectWriter::new(out);
-        item.text("id", self.item_id.as_str()).text("type", "function_call").text("status", status.name());
-        quoted(item.key("call_id"), self.call_id.as_bytes());
-        quoted(item.key("name"), &self.name);
-        quoted(item.key("arguments"), arguments);
-        item.end();
     }
 }

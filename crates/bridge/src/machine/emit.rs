@@ -5,7 +5,7 @@ use wire::responses::{EventKind, ResponseError};
 
 use super::Framing;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Emitter {
     framing: Framing,
     sequence: u64,

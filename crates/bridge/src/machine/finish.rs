@@ -3,29 +3,38 @@
 use wire::responses::Status;
 
 use super::End;
+use crate::dialect::{AnswerDialect, EofTolerance, FinishMeaning};
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
 
-/// The upstream's `finish_reason`.
+/// The upstream's `finish_reason`, and what it means; nothing where nobody has heard of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Finish {
-    Complete,
-    Length,
-    ContentFilter,
-    Failed(String),
-    /// A reason nobody has heard of; the answer decides.
-    Unknown(String),
+pub(super) struct Finish {
+    reason: String,
+    meaning: Option<FinishMeaning>,
 }
 
 impl Finish {
-    pub(super) fn read(reason: &str) -> Self {
-        match reason {
-            "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" | "" => Self::Complete,
-            "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Self::Length,
-            "content_filter" | "sensitive" => Self::ContentFilter,
-            "error" | "abort" | "network_error" | "insufficient_system_resource" => Self::Failed(reason.to_owned()),
-            other => Self::Unknown(other.chars().take(64).collect()),
-        }
+    /// The dialect's own table goes before the usual one.
+    pub(super) fn read(reason: &str, dialect: &AnswerDialect) -> Self {
+        let own = dialect.finish.iter().find(|(name, _)| name == reason).map(|(_, meaning)| *meaning);
+        Self { reason: reason.chars().take(64).collect(), meaning: own.or_else(|| usual(reason)) }
+    }
+}
+
+fn usual(reason: &str) -> Option<FinishMeaning> {
+    match reason {
+        "stop" | "tool_calls" | "tool_call" | "tool_use" | "function_call" | "eos" | "end_turn" | "stop_sequence"
+        | "STOP" | "" => Some(FinishMeaning::Complete),
+        "length"
+        | "max_tokens"
+        | "MAX_TOKENS"
+        | "model_length"
+        | "model_context_window_exceeded"
+        | "repetition_truncation" => Some(FinishMeaning::Length),
+        "content_filter" | "sensitive" | "SAFETY" | "safety" => Some(FinishMeaning::ContentFilter),
+        "error" | "abort" | "network_error" | "insufficient_system_resource" => Some(FinishMeaning::Error),
+        _ => None,
     }
 }
 
@@ -52,46 +61,109 @@ impl Verdict {
             _ => None,
         }
     }
+
+    fn truncated(message: &str) -> Self {
+        Self::Failed(Failure::new(FailureClass::Truncated, message))
+    }
 }
 
-/// `empty`: the answer had nothing in it. What broke off is never completed.
-pub(super) fn verdict(end: End, finish: Option<&Finish>, empty: bool, notes: &mut Vec<Note>) -> Verdict {
+/// What the answer was: the most that it came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Nothing,
+    /// Thoughts, and no answer (pitfall D9).
+    Reasoning,
+    /// Text, or a refusal.
+    Text,
+    /// `sound`: the arguments of every call can be all there is.
+    Calls {
+        sound: bool,
+    },
+}
+
+impl Content {
+    const fn is_answer(self) -> bool {
+        matches!(self, Self::Text | Self::Calls { .. })
+    }
+
+    const fn is_sound(self) -> bool {
+        !matches!(self, Self::Calls { sound: false })
+    }
+}
+
+/// What broke off is never completed, and nothing is never a success.
+pub(super) fn verdict(
+    end: End,
+    finish: Option<&Finish>,
+    content: Content,
+    dialect: &AnswerDialect,
+    notes: &mut Vec<Note>,
+) -> Verdict {
     let verdict = match (end, finish) {
         // The answer was whole before the connection broke.
         (End::Failed(failure), Some(finish)) if failure.class == FailureClass::Truncated => {
             notes.push(Note::new(Action::Repaired, "stream", "the connection broke behind the finish reason"));
-            finished(finish, notes)
+            finished(finish, content, notes)
         }
         (End::Failed(failure), _) => Verdict::Failed(failure),
-        (End::Done | End::Eof, Some(finish)) => finished(finish, notes),
-        (End::Done, None) => {
+        (End::Done | End::Eof, Some(finish)) => finished(finish, content, notes),
+        (End::Done, None) if content.is_sound() => {
             notes.push(Note::new(Action::Repaired, "finish_reason", "the provider sent none"));
             Verdict::Completed
         }
-        (End::Eof, None) => {
-            let message = "The provider's answer broke off before it was finished.";
-            Verdict::Failed(Failure::new(FailureClass::Truncated, message))
+        (End::Eof, None) if tolerated(dialect.eof, content) => {
+            let message = "the answer ended without one, and everything in it is whole";
+            notes.push(Note::new(Action::Repaired, "finish_reason", message));
+            Verdict::Completed
         }
+        (End::Done | End::Eof, None) => Verdict::truncated("The provider's answer broke off before it was finished."),
     };
-    if empty && verdict == Verdict::Completed {
-        return Verdict::Failed(Failure::new(FailureClass::Empty, "The model gave an empty answer."));
+    if verdict != Verdict::Completed || content.is_answer() {
+        return verdict;
     }
-    verdict
+    Verdict::Failed(Failure::new(FailureClass::Empty, empty(finish, content)))
 }
 
-fn finished(finish: &Finish, notes: &mut Vec<Note>) -> Verdict {
-    match finish {
-        Finish::Complete => Verdict::Completed,
-        Finish::Length => Verdict::Incomplete("max_output_tokens"),
-        Finish::ContentFilter => Verdict::Incomplete("content_filter"),
-        Finish::Failed(reason) => {
+fn empty(finish: Option<&Finish>, content: Content) -> String {
+    let what = if content == Content::Reasoning {
+        "The model reasoned and gave no answer"
+    } else {
+        "The model gave an empty answer"
+    };
+    match finish.filter(|finish| finish.meaning.is_none()) {
+        Some(finish) => format!("{what} (finish_reason '{}').", finish.reason),
+        None => format!("{what}."),
+    }
+}
+
+/// Pitfall A9.
+const fn tolerated(eof: EofTolerance, content: Content) -> bool {
+    match eof {
+        EofTolerance::Never => false,
+        EofTolerance::ToolCalls => matches!(content, Content::Calls { sound: true }),
+        EofTolerance::Any => content.is_answer() && content.is_sound(),
+    }
+}
+
+fn finished(finish: &Finish, content: Content, notes: &mut Vec<Note>) -> Verdict {
+    let reason = &finish.reason;
+    match finish.meaning {
+        Some(FinishMeaning::Complete) => Verdict::Completed,
+        Some(FinishMeaning::Length) => Verdict::Incomplete("max_output_tokens"),
+        Some(FinishMeaning::ContentFilter) => Verdict::Incomplete("content_filter"),
+        Some(FinishMeaning::Error) => {
             let message = format!("The provider stopped with finish_reason '{reason}'.");
             Verdict::Failed(Failure::new(FailureClass::Server, message))
         }
-        Finish::Unknown(reason) => {
+        Some(FinishMeaning::ContextOverflow) => {
+            let message = format!("The input does not fit into the model's context window ('{reason}').");
+            Verdict::Failed(Failure::new(FailureClass::ContextOverflow, message))
+        }
+        None if content.is_sound() => {
             let message = format!("the reason '{reason}' is not known; the answer counts as complete");
             notes.push(Note::new(Action::Degraded, "finish_reason", message));
             Verdict::Completed
         }
+        None => Verdict::truncated(&format!("The provider broke off in a tool call with finish_reason '{reason}'.")),
     }
 }

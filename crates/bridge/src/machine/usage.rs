@@ -7,9 +7,6 @@ use wire::responses::Usage;
 pub(super) fn read(usage: Raw<'_>) -> Option<Usage> {
     let input_tokens = first(usage, &["prompt_tokens", "input_tokens"])?;
     let mut output_tokens = first(usage, &["completion_tokens", "output_tokens"])?;
-    // Some servers count reasoning outside of the completion; the total tells.
-    let total = first(usage, &["total_tokens"]).unwrap_or(0);
-    output_tokens = output_tokens.max(total.saturating_sub(input_tokens));
     let nested = |objects: &[&str], names: &[&str]| {
         objects.iter().filter_map(|object| usage.get(object)).find_map(|details| first(details, names))
     };
@@ -19,19 +16,35 @@ pub(super) fn read(usage: Raw<'_>) -> Option<Usage> {
     let written = nested(&input_details, &["cache_write_tokens", "cache_creation_tokens"])
         .or_else(|| first(usage, &["cache_creation_input_tokens"]));
     let reasoning = nested(&["completion_tokens_details", "output_tokens_details"], &["reasoning_tokens"])
-        .or_else(|| first(usage, &["reasoning_tokens"]));
+        .or_else(|| first(usage, &["reasoning_tokens"]))
+        .unwrap_or(0);
+    // Some servers count reasoning outside of the completion (pitfall D10); the total tells, or the sizes.
+    match first(usage, &["total_tokens"]) {
+        Some(total) => output_tokens = output_tokens.max(total.saturating_sub(input_tokens)),
+        None if reasoning > output_tokens => output_tokens = output_tokens.saturating_add(reasoning),
+        None => {}
+    }
     Some(Usage {
         input_tokens,
         cached_tokens: cached.unwrap_or(0).min(input_tokens),
         cache_write_tokens: written.unwrap_or(0),
         output_tokens,
-        reasoning_tokens: reasoning.unwrap_or(0).min(output_tokens),
+        reasoning_tokens: reasoning.min(output_tokens),
         total_tokens: input_tokens.saturating_add(output_tokens),
     })
 }
 
 fn first(object: Raw<'_>, names: &[&str]) -> Option<u64> {
     names.iter().filter_map(|name| object.get(name)).find_map(number)
+}
+
+/// A guess from sizes, for servers that send no usage (pitfall G1): four bytes to a token, at least one.
+pub(super) fn estimate(prompt_bytes: usize, answer_bytes: usize, reasoning_bytes: usize) -> Usage {
+    let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
+    let reasoning_tokens = tokens(reasoning_bytes);
+    let (input_tokens, output_tokens) = (tokens(prompt_bytes), tokens(answer_bytes).saturating_add(reasoning_tokens));
+    let total_tokens = input_tokens.saturating_add(output_tokens);
+    Usage { input_tokens, output_tokens, reasoning_tokens, total_tokens, ..Usage::default() }
 }
 
 /// A count, also where it is written as a float.
@@ -67,11 +80,17 @@ mod tests {
                 "completion_tokens_details":{"reasoning_tokens":8}}"#,
                 Some(usage(5, 0, 15, 8)),
             ),
+            (
+                r#"{"prompt_tokens":5,"completion_tokens":7,"completion_tokens_details":{"reasoning_tokens":8}}"#,
+                Some(usage(5, 0, 15, 8)),
+            ),
+            (r#"{"input_tokens":5,"output_tokens":7,"cache_read_input_tokens":2}"#, Some(usage(5, 2, 7, 0))),
             (r#"{"prompt_tokens":5,"completion_tokens":7,"prompt_tokens_details":null}"#, Some(usage(5, 0, 7, 0))),
             (r#"{"prompt_tokens":"x"}"#, None),
             ("{}", None),
         ] {
             assert_eq!(read(Raw::parse(json).unwrap()), expected, "{json}");
         }
+        assert_eq!(estimate(17, 9, 4), usage(5, 0, 4, 1));
     }
 }

@@ -1,15 +1,24 @@
 //! The laws of the kernel: any chunks give a lawful stream, any split gives the same bytes, streamed and not
 //! streamed agree, recorded exchanges keep their text and usage.
+#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod details;
+#[cfg(test)]
 mod endings;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod quirks;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
 mod schemas;
+#[cfg(test)]
+mod strict_types;

@@ -5,6 +5,25 @@ use serde_json::json;
 
 use crate::run::{chunks, delta, finish};
 
+/// What is wrong with an event by either schema. The codes that clients act on are more than OpenAI's schema
+/// lists; its own service sends them, too.
+pub(crate) fn problems(schemas: &testkit::Schemas, event: &serde_json::Value) -> Vec<String> {
+    const UNLISTED: &[&str] = &[
+        "context_length_exceeded",
+        "insufficient_quota",
+        "invalid_output_format",
+        "model_not_found",
+        "server_is_overloaded",
+    ];
+    let mut event = event.clone();
+    if let Some(code) = event.pointer_mut("/response/error/code")
+        && code.as_str().is_some_and(|code| UNLISTED.contains(&code))
+    {
+        *code = json!("server_error");
+    }
+    schemas.event(&event)
+}
+
 #[test]
 fn every_event_is_valid() {
     let Some(schemas) = testkit::Schemas::load() else { return };
@@ -25,7 +44,7 @@ fn every_event_is_valid() {
     ] {
         let stream = testkit::grammar::check(&chunks(Framing::Sse, &given, End::Eof)).unwrap();
         for (name, event) in &stream.events {
-            assert_eq!(schemas.event(event), Vec::<String>::new(), "{name}: {event}");
+            assert_eq!(problems(&schemas, event), Vec::<String>::new(), "{name}: {event}");
         }
         assert_eq!(schemas.response(&stream.response), Vec::<String>::new());
     }

@@ -1,6 +1,8 @@
 //! Runs a golden case through plan and machine, with everything fixed that chance or time would decide.
 
-use bridge::{End, Flow, Framing, Machine, Note, Plan, Policy, Target, Unsealed};
+use std::sync::Arc;
+
+use bridge::{End, Flow, Framing, Machine, Note, Plan, Policy, Setup, Target, Unsealed};
 use providers::{Library, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
@@ -47,8 +49,10 @@ pub(crate) fn streamed(case: &Case, framing: Framing, pieces: &[&[u8]]) -> Ran {
 }
 
 fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
-    let Plan { reading, notes, .. } = plan(case);
-    let mut machine = Machine::new(reading, Ids::new([7; 24]), CREATED_AT, framing);
+    let Plan { reading, notes, body, .. } = plan(case);
+    let dialect = resolve_named(Library::BUILTIN, &case.provider, &|_| None).unwrap().dialect.answer;
+    let setup = Setup { dialect: Arc::new(dialect), prompt_bytes: body.len(), ..Setup::default() };
+    let mut machine = Machine::new(reading, setup, Ids::new([7; 24]), CREATED_AT, framing);
     let mut out = Vec::new();
     machine.open(&mut out);
     (machine, notes, out)

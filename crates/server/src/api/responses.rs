@@ -2,8 +2,11 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bridge::{End, Failure, FailureClass, Framing, Machine, Note, Policy, Target};
+use bridge::{
+    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -16,7 +19,8 @@ use crate::app::{App, Provider};
 use crate::body::{self, Body};
 use crate::clock;
 use crate::error::ApiError;
-use crate::turn::Turn;
+use crate::output;
+use crate::turn::{Finished, Turn};
 
 pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
@@ -24,7 +28,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) 
     let bytes = body::read(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
     let opened = open(&app, &bytes, app.policy(&parts.headers), ids)?;
     drop(bytes);
-    answer(opened).await
+    answer(&app, opened).await
 }
 
 /// A planned turn: nothing of the request's text is needed any more.
@@ -66,7 +70,17 @@ fn open<'a>(app: &'a App, bytes: &Bytes, policy: Policy, ids: Ids) -> Result<Ope
     plan.reading.store = false;
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
-    let machine = Machine::new(plan.reading, ids, clock::unix_seconds(), framing);
+    let setup = Setup {
+        dialect: Arc::new(AnswerDialect {
+            family: provider.dialect.family().to_owned(),
+            ..provider.dialect.answer.clone()
+        }),
+        seal: Arc::new(seal),
+        check: output::check(&plan.reading.output),
+        repair: app.config.output.repair,
+        prompt_bytes: plan.body.len(),
+    };
+    let machine = Machine::new(plan.reading, setup, ids, clock::unix_seconds(), framing);
     tracing::debug!(response_id = %machine.id(), model, stream, notes = plan.notes.len(), "planned");
     Ok(Opened { provider, chat_request: plan.body, machine, notes: plan.notes, stream })
 }
@@ -104,8 +118,11 @@ fn session(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 }
 
 /// Calls the upstream and answers as the client asked.
-async fn answer(opened: Opened<'_>) -> Result<Response<Body>, ApiError> {
+async fn answer(app: &App, opened: Opened<'_>) -> Result<Response<Body>, ApiError> {
     let Opened { provider, chat_request, mut machine, notes, stream } = opened;
+    let heartbeat = app.config.server.heartbeat;
+    // Only an answer of which nothing was sent yet can be asked for again.
+    let again = (!stream && app.config.output.repair == Repair::Reask).then(|| (machine.clone(), chat_request.clone()));
     let accepted = match provider.upstream.send(chat_request, stream, provider.deadlines).await {
         Ok(accepted) => accepted,
         // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
@@ -114,17 +131,38 @@ async fn answer(opened: Opened<'_>) -> Result<Response<Body>, ApiError> {
         }
         Err(failure) => return Err(ApiError::upstream(&failure)),
     };
-    let turn = Turn::new(machine, accepted, provider.deadlines);
+    let turn = Turn::new(machine, accepted, provider.deadlines, heartbeat);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
-    let finished = turn.run().await;
+    let mut finished = turn.run().await;
+    if let Some((machine, chat_request)) = again {
+        finished = ask_again(provider, machine, &chat_request, finished, heartbeat).await;
+    }
     if let Some(failure) = &finished.failure {
         return Err(ApiError::upstream(failure));
     }
     let mut response = json(finished.object);
     compat(response.headers_mut(), notes.iter().chain(&finished.notes));
     Ok(response)
+}
+
+/// `output.repair: reask`: one more try for an answer that is not in the format that was asked for.
+async fn ask_again(
+    provider: &Provider,
+    mut machine: Machine,
+    chat_request: &[u8],
+    first: Finished,
+    heartbeat: Duration,
+) -> Finished {
+    let failure = first.failure.as_ref().filter(|failure| failure.class == FailureClass::InvalidOutput);
+    let Some(failure) = failure else { return first };
+    let Some(request) = output::ask_again(chat_request, &first.object, &failure.message) else { return first };
+    let Ok(accepted) = provider.upstream.send(request, false, provider.deadlines).await else { return first };
+    machine.spent_before(first.usage.unwrap_or_default());
+    let mut second = Turn::new(machine, accepted, provider.deadlines, heartbeat).run().await;
+    second.notes.push(Note::new(Action::Repaired, "text.format", "the answer was asked for twice"));
+    second
 }
 
 fn failed_stream(machine: &mut Machine, failure: Failure, notes: &[Note]) -> Response<Body> {

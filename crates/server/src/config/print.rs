@@ -34,6 +34,7 @@ impl Config {
         out.pair(2, "allow_unauthenticated", &server.allow_unauthenticated.to_string());
         out.pair(2, "max_body_bytes", &server.max_body_bytes.to_string());
         out.pair(2, "max_connections", &server.max_connections.to_string());
+        out.pair(2, "heartbeat", &server.heartbeat.as_secs().to_string());
     }
 
     fn print_models(&self, out: &mut Out) {
@@ -74,6 +75,8 @@ impl Config {
         if let Some(repair) = self.compat.repair_history {
             out.pair(2, "repair_history", &repair.to_string());
         }
+        out.line(0, "output:");
+        out.pair(2, "repair", &quote(self.output.repair.name()));
         out.line(0, "logging:");
         out.pair(2, "level", self.logging.level.name());
         out.pair(2, "format", self.logging.format.name());

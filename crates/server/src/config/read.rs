@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use bridge::Repair;
 use providers::yaml::{Document, Field, Reader, Section};
 
 use super::place::{Place, variable};
 use super::provider::Providers;
 use super::{
-    Backend, ChainConfig, CompatConfig, Config, ModelRef, Origin, Problems, Secret, ServerConfig, SessionConfig,
-    Sources, address, defaults, locate, logging, provider, unused,
+    Backend, ChainConfig, CompatConfig, Config, ModelRef, Origin, OutputConfig, Problems, Secret, ServerConfig,
+    SessionConfig, Sources, address, defaults, locate, logging, provider, unused,
 };
 
 const MAX_BODY: u64 = 32 << 20;
@@ -40,6 +41,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         providers: providers.usable,
         session: session(sources, root.section("session")),
         compat: compat(root.section("compat")),
+        output: output(root.section("output")),
         logging: logging::read(&reader, sources, root.section("logging"), &mut unused_keys),
         unused: {
             unused::trace(root.section("trace"), &mut unused_keys);
@@ -69,6 +71,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, mut section: Section<'_>) 
         max_body_bytes: size(section.read("max_body_bytes", count).unwrap_or(MAX_BODY)),
         max_connections: size(section.read("max_connections", count).unwrap_or(10_000)),
         header_timeout: Duration::from_secs(10),
+        heartbeat: Duration::from_secs(section.read("heartbeat", |field| field.integer(1..=3600)).unwrap_or(15)),
     };
     section.finish();
     config
@@ -187,6 +190,12 @@ fn compat(mut section: Section<'_>) -> CompatConfig {
     };
     section.finish();
     config
+}
+
+fn output(mut section: Section<'_>) -> OutputConfig {
+    let repair = section.read("repair", |field| field.choice(Repair::ALL, Repair::name));
+    section.finish();
+    OutputConfig { repair: repair.unwrap_or_default() }
 }
 
 /// Numbers here are bounded far below what any machine's `usize` holds.

@@ -7,13 +7,12 @@ use tokio::time::{Instant, Sleep};
 
 use crate::upstream::Deadlines;
 
-/// Silence after which a client gets a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
 #[derive(Debug)]
 pub(super) struct Watch {
     timer: Pin<Box<Sleep>>,
     deadlines: Deadlines,
+    /// Silence after which a client gets a sign of life.
+    heartbeat: Duration,
     began: Instant,
     /// When the upstream was last heard; whether it ever was.
     heard: Instant,
@@ -32,12 +31,13 @@ pub(super) enum Alarm {
 }
 
 impl Watch {
-    pub(super) fn new(deadlines: Deadlines) -> Self {
+    pub(super) fn new(deadlines: Deadlines, heartbeat: Duration) -> Self {
         let now = Instant::now();
-        let first = HEARTBEAT.min(deadlines.first_byte).min(deadlines.idle).min(deadlines.total);
+        let first = heartbeat.min(deadlines.first_byte).min(deadlines.idle).min(deadlines.total);
         Self {
             timer: Box::pin(tokio::time::sleep_until(now + first)),
             deadlines,
+            heartbeat,
             began: now,
             heard: now,
             silent_so_far: true,
@@ -67,13 +67,13 @@ impl Watch {
             if now >= whole {
                 return Alarm::Late("the whole answer took too long");
             }
-            let beat = now >= self.spoke + HEARTBEAT;
+            let beat = now >= self.spoke + self.heartbeat;
             if beat {
                 self.spoke = now;
             }
             // The upstream may be heard and fall silent again before any of the others is due.
             let idle = now + self.deadlines.idle;
-            self.timer.as_mut().reset((self.spoke + HEARTBEAT).min(quiet).min(whole).min(idle));
+            self.timer.as_mut().reset((self.spoke + self.heartbeat).min(quiet).min(whole).min(idle));
             if beat {
                 return Alarm::Heartbeat;
             }
@@ -87,7 +87,7 @@ mod tests {
 
     fn watch() -> Watch {
         let seconds = Duration::from_secs;
-        Watch::new(Deadlines { first_byte: seconds(40), idle: seconds(20), total: seconds(100) })
+        Watch::new(Deadlines { first_byte: seconds(40), idle: seconds(20), total: seconds(100) }, seconds(15))
     }
 
     #[tokio::test(start_paused = true)]
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_is_noticed_when_it_is_due_not_with_the_next_heartbeat() {
         let deadlines = Deadlines { idle: Duration::from_secs(2), ..watch().deadlines };
-        let mut watch = Watch::new(deadlines);
+        let mut watch = Watch::new(deadlines, Duration::from_secs(15));
         let began = Instant::now();
         tokio::select! {
             alarm = watch.alarm() => panic!("{alarm:?}"),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{Failure, FailureClass};
+use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
@@ -27,6 +27,8 @@ pub(crate) struct HttpTarget {
     path: Uri,
     headers: HeaderMap,
     redactor: Redactor,
+    /// How its answers read, errors among them.
+    dialect: AnswerDialect,
 }
 
 impl HttpTarget {
@@ -42,7 +44,9 @@ impl HttpTarget {
         let mut headers = headers(config)?;
         headers.insert(header::HOST, HeaderValue::try_from(authority)?);
         let connector = Connector::new(url, config.timeouts.connect)?;
-        Ok(Self { pool: Pool::new(connector), path, headers, redactor: Redactor::new(config.api_key.as_ref()) })
+        let redactor = Redactor::new(config.api_key.as_ref());
+        let dialect = config.provider.dialect.answer.clone();
+        Ok(Self { pool: Pool::new(connector), path, headers, redactor, dialect })
     }
 
     pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
@@ -87,7 +91,7 @@ impl HttpTarget {
         };
         // What arrived in time is enough.
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
-        let mut failure = Failure::from_answer(status, &body);
+        let mut failure = Failure::from_answer_in(&self.dialect, status, &body);
         failure.retry_after = retry_after;
         self.redactor.text(&mut failure.message);
         failure

@@ -19,16 +19,36 @@ pub struct Answer<'a> {
     /// An error inside a 200 answer.
     #[serde(borrow, default)]
     pub error: Option<Raw<'a>>,
+    /// An error inside a 200 answer, where its `status_code` is not zero.
+    #[serde(borrow, default)]
+    pub base_resp: Option<Raw<'a>>,
+    /// `error` in the answers of some servers; then the error's members stand beside it.
+    #[serde(borrow, default)]
+    pub object: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub message: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub detail: Option<Raw<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub struct Choice<'a> {
+    #[serde(borrow, default)]
+    pub index: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub delta: Option<Delta<'a>>,
     #[serde(borrow, default)]
     pub message: Option<Delta<'a>>,
     #[serde(borrow, default)]
     pub finish_reason: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub logprobs: Option<Raw<'a>>,
+    /// Some servers put usage here.
+    #[serde(borrow, default)]
+    pub usage: Option<Raw<'a>>,
+    /// Routers put the failure of one choice here.
+    #[serde(borrow, default)]
+    pub error: Option<Raw<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -42,7 +62,22 @@ pub struct Delta<'a> {
     #[serde(borrow, default)]
     pub reasoning: Option<Raw<'a>>,
     #[serde(borrow, default)]
+    pub thinking: Option<Raw<'a>>,
+    /// Reasoning in blocks, with signatures that must return as they are.
+    #[serde(borrow, default)]
+    pub reasoning_details: Option<Raw<'a>>,
+    /// What a server wants back untouched.
+    #[serde(borrow, default)]
+    pub extra_content: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub annotations: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub audio: Option<Raw<'a>>,
+    #[serde(borrow, default)]
     pub tool_calls: Option<Raw<'a>>,
+    /// The old form of one tool call; some servers still send it beside the new one.
+    #[serde(borrow, default)]
+    pub function_call: Option<Raw<'a>>,
 }
 
 /// One entry of `tool_calls`.
@@ -54,6 +89,9 @@ pub struct ToolCallDelta<'a> {
     pub id: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub function: Option<FunctionDelta<'a>>,
+    /// What a server wants back with this call.
+    #[serde(borrow, default)]
+    pub extra_content: Option<Raw<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -73,13 +111,6 @@ impl<'a> Answer<'a> {
             return serde_json::from_str(wrapped.elements().next().map_or("", Raw::as_str));
         }
         serde_json::from_str(text)
-    }
-}
-
-impl<'a> Choice<'a> {
-    /// What the answer says, whole or in part.
-    pub fn said(&self) -> Option<&Delta<'a>> {
-        self.delta.as_ref().or(self.message.as_ref())
     }
 }
 
@@ -127,7 +158,8 @@ mod tests {
             (r#"{"choices":[{"delta":null}]}"#, None),
         ] {
             let answer = Answer::parse(text).unwrap();
-            let said = answer.choice.as_ref().and_then(Choice::said).and_then(|delta| delta.content);
+            let choice = answer.choice.unwrap_or_default();
+            let said = choice.delta.or(choice.message).and_then(|delta| delta.content);
             assert_eq!(said.map(Raw::as_str), content, "{text}");
         }
         for text in [r#"{"choices":5}"#, r#"{"choices":[{"delta":"x"}]}"#, "[]", "nonsense", "<html>"] {

@@ -6,10 +6,17 @@ use memchr::{memchr, memmem};
 
 /// Decodes what stands between the quotes. Lone surrogates become U+FFFD: a string must be a string.
 pub fn unescape(escaped: &str) -> Cow<'_, str> {
-    let Some(first) = memchr(b'\\', escaped.as_bytes()) else { return Cow::Borrowed(escaped) };
+    if memchr(b'\\', escaped.as_bytes()).is_none() {
+        return Cow::Borrowed(escaped);
+    }
     let mut out = String::with_capacity(escaped.len());
-    out.push_str(&escaped[..first]);
-    let mut rest = &escaped[first..];
+    unescape_into(&mut out, escaped);
+    Cow::Owned(out)
+}
+
+/// The same, behind what is there already.
+pub fn unescape_into(out: &mut String, escaped: &str) {
+    let mut rest = escaped;
     while let Some(at) = memchr(b'\\', rest.as_bytes()) {
         out.push_str(&rest[..at]);
         let (character, used) = unescape_one(&rest[at..]);
@@ -17,7 +24,6 @@ pub fn unescape(escaped: &str) -> Cow<'_, str> {
         rest = &rest[at + used..];
     }
     out.push_str(rest);
-    Cow::Owned(out)
 }
 
 /// One escape sequence at the start of `text`: the character, and how many bytes it took.

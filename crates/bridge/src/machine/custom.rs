@@ -1,0 +1,245 @@
+//! The input of a custom tool, taken out of the arguments of the function that stands for it, while they come.
+//!
+//! ```text
+//! Start ─{─▶ Object ─"─▶ Key ─"─▶ Colon ─:─▶ Value ─"─▶ Input ─"─▶ Closed
+//!   │ ─"─▶ Input            ▲                  └──other member──▶ Skip ┐
+//!   └─other─▶ Plain         └──────────────────────────────────────────┘
+//! ```
+//!
+//! `{"input": …}`, `{"patch": …}`, a bare JSON string and plain text are all understood (pitfall C6). What
+//! stands inside the string is escaped just as our events need it: it is copied, not decoded.
+
+use memchr::memchr2;
+use wire::json::{escape_into, sanitize_into, unescape_into};
+
+use super::balance::Balance;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct CustomInput {
+    state: State,
+    key: String,
+    skipped: Balance,
+    /// An escape that is not whole yet, and behind it half a surrogate pair.
+    escape: String,
+    held: String,
+    /// What this piece adds, before surrogates are looked at. Kept for its memory.
+    piece: String,
+    /// This piece of the arguments. Kept for its memory, too.
+    arguments: String,
+    /// The input so far, escaped.
+    text: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Start,
+    Object,
+    Key,
+    Colon,
+    Value,
+    Skip,
+    Input,
+    Closed,
+    /// No JSON at all: every byte is input.
+    Plain,
+    /// An object without the member.
+    Broken,
+}
+
+impl CustomInput {
+    /// Whether the input has begun: the call can be announced as what it is.
+    pub(super) const fn has_begun(&self) -> bool {
+        matches!(self.state, State::Input | State::Closed | State::Plain)
+    }
+
+    /// The input so far, escaped.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Reads on in the arguments, which are escaped as the inside of a JSON string.
+    pub(super) fn push_escaped(&mut self, escaped: &str) {
+        let mut arguments = std::mem::take(&mut self.arguments);
+        arguments.clear();
+        unescape_into(&mut arguments, escaped);
+        self.push(&arguments);
+        self.arguments = arguments;
+    }
+
+    /// Reads on in the arguments.
+    fn push(&mut self, arguments: &str) {
+        let mut rest = arguments;
+        while let Some(first) = rest.chars().next() {
+            let used = match self.state {
+                State::Input => self.input(rest),
+                State::Plain => {
+                    escape_into(&mut self.text, rest);
+                    rest.len()
+                }
+                State::Closed | State::Broken => return self.flush(),
+                _ => {
+                    self.outside(first);
+                    // Plain text takes the character that showed it to be plain.
+                    if self.state == State::Plain { 0 } else { first.len_utf8() }
+                }
+            };
+            rest = rest.get(used..).unwrap_or_default();
+        }
+        self.flush();
+    }
+
+    /// The end: half an escape is dropped, half a pair replaced.
+    pub(super) fn finish(&mut self) {
+        if !self.held.is_empty() {
+            self.held.clear();
+            self.text.extend_from_slice(b"\\ufffd");
+        }
+    }
+
+    /// One character outside of the input.
+    fn outside(&mut self, c: char) {
+        self.state = match (self.state, c) {
+            (state @ (State::Start | State::Object | State::Colon | State::Value), ' ' | '\n' | '\r' | '\t') => state,
+            (State::Start, '{') | (State::Object, ',') => State::Object,
+            (State::Start, '"') => State::Input,
+            (State::Start, _) => State::Plain,
+            (State::Object, '"') => {
+                self.key.clear();
+                State::Key
+            }
+            (State::Key, '"') => State::Colon,
+            (State::Key, c) if self.key.len() < 64 => {
+                self.key.push(c);
+                State::Key
+            }
+            (State::Key, _) => State::Key,
+            (State::Colon, ':') => State::Value,
+            (State::Value, '"') if self.key == "input" || self.key == "patch" => State::Input,
+            (State::Value, c) => {
+                self.skipped = Balance::default();
+                self.skip(c)
+            }
+            (State::Skip, c) => self.skip(c),
+            _ => State::Broken,
+        };
+    }
+
+    /// One character of a member that is not the input.
+    fn skip(&mut self, c: char) -> State {
+        let scalar = !matches!(self.skipped.first(), None | Some(b'{' | b'[' | b'"'));
+        match c {
+            ',' if scalar => State::Object,
+            '}' if scalar => State::Broken,
+            _ if self.skipped.step(u8::try_from(c).unwrap_or(b'x')) => State::Object,
+            _ => State::Skip,
+        }
+    }
+
+    /// Text inside the string; how much of it was used.
+    fn input(&mut self, rest: &str) -> usize {
+        if !self.escape.is_empty() {
+            return self.escape_on(rest);
+        }
+        let stop = memchr2(b'"', b'\\', rest.as_bytes()).unwrap_or(rest.len());
+        self.copy(&rest[..stop]);
+        match rest.as_bytes().get(stop) {
+            Some(b'"') => self.state = State::Closed,
+            Some(_) => self.escape.push('\\'),
+            None => return stop,
+        }
+        stop + 1
+    }
+
+    /// Control characters must not stand in a JSON string, but models put them there.
+    fn copy(&mut self, text: &str) {
+        if text.bytes().all(|byte| byte >= 0x20) {
+            return self.piece.push_str(text);
+        }
+        let mut clean = Vec::with_capacity(text.len() + 8);
+        escape_into(&mut clean, text);
+        self.piece.push_str(str::from_utf8(&clean).unwrap_or_default());
+    }
+
+    /// Goes on with an escape that began before.
+    fn escape_on(&mut self, rest: &str) -> usize {
+        let Some(c) = rest.chars().next() else { return 0 };
+        if self.escape.len() == 1 {
+            match c {
+                '"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' => {
+                    self.piece.push('\\');
+                    self.piece.push(c);
+                    self.escape.clear();
+                    return 1;
+                }
+                'u' => {
+                    self.escape.push(c);
+                    return 1;
+                }
+                _ => {}
+            }
+        } else if c.is_ascii_hexdigit() {
+            self.escape.push(c);
+            if self.escape.len() == 6 {
+                self.piece.push_str(&self.escape);
+                self.escape.clear();
+            }
+            return 1;
+        }
+        // No escape that JSON knows: the backslash was meant as one.
+        self.piece.push('\\');
+        self.piece.push_str(&self.escape);
+        self.escape.clear();
+        0
+    }
+
+    fn flush(&mut self) {
+        if self.piece.is_empty() {
+            return;
+        }
+        if self.held.is_empty() {
+            self.held.push_str(sanitize_into(&mut self.text, &self.piece));
+        } else {
+            let joined = std::mem::take(&mut self.held) + &self.piece;
+            self.held.push_str(sanitize_into(&mut self.text, &joined));
+        }
+        self.piece.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_in_every_split() {
+        for (arguments, input) in [
+            (r#"{"input":"a b"}"#, Some("a b")),
+            (r#" { "input" : "line\nline\t\"x\" \u00e9 \\d" } "#, Some(r#"line\nline\t\"x\" \u00e9 \\d"#)),
+            (r#"{"patch":"*** Begin"}"#, Some("*** Begin")),
+            (r#"{"why":{"a":["}"]},"n":1,"input":"x"}"#, Some("x")),
+            (r#"{"why":"so","input":""}"#, Some("")),
+            (r#""bare""#, Some("bare")),
+            ("plain é\ntext", Some(r"plain é\ntext")),
+            (r#"{"input":"\ud83d\ude00\ud83d"}"#, Some(r"\ud83d\ude00\ufffd")),
+            (r#"{"input":"bad \d escape"}"#, Some(r"bad \\d escape")),
+            ("{\"input\":\"raw\nline\"}", Some(r"raw\nline")),
+            (r#"{"input":"cut"#, Some("cut")),
+            (r#"{"other":1}"#, None),
+            (r#"{"input":{"a":1}}"#, None),
+            ("[1]", Some("[1]")),
+            ("{}", None),
+        ] {
+            for size in [1, 2, 3, 5, 100] {
+                let mut custom = CustomInput::default();
+                let characters: Vec<char> = arguments.chars().collect();
+                for piece in characters.chunks(size) {
+                    custom.push(&piece.iter().collect::<String>());
+                }
+                custom.finish();
+                let found = custom.has_begun().then(|| str::from_utf8(custom.text()).unwrap());
+                assert_eq!(found, input, "{arguments} by {size}");
+            }
+        }
+    }
+}

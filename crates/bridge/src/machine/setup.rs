@@ -1,0 +1,31 @@
+//! What a machine is made of, beside what plan says.
+
+use std::sync::Arc;
+
+use super::contract::{OutputCheck, Repair};
+use crate::dialect::AnswerDialect;
+use crate::seal::{Seal, Unsealed};
+
+/// What the machine is given beside the reading: how the far side answers, who seals, who checks.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub dialect: Arc<AnswerDialect>,
+    pub seal: Arc<dyn Seal>,
+    /// Asked about the answer to a request with a JSON schema.
+    pub check: Option<Arc<dyn OutputCheck>>,
+    pub repair: Repair,
+    /// The size of the chat request, for the estimate where the provider sends no usage.
+    pub prompt_bytes: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            dialect: Arc::default(),
+            seal: Arc::new(Unsealed),
+            check: None,
+            repair: Repair::default(),
+            prompt_bytes: 0,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Recorded exchanges of real model servers, byte for byte, from the shared folder beside the checkout.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::place;
+
+/// One exchange of a Chat Completions endpoint.
+#[derive(Debug, Clone)]
+pub struct Fixture {
+    /// Server and case.
+    pub name: String,
+    pub status: u16,
+    pub streamed: bool,
+    /// The answer's body.
+    pub body: Vec<u8>,
+}
+
+/// All chat exchanges that have an answer, in the order of their names; `None` when they are not beside this
+/// checkout.
+pub fn fixtures() -> Option<Vec<Fixture>> {
+    let readme = place::shared("fixtures/llm/README.md")?;
+    let servers = folders(readme.parent()?);
+    Some(servers.iter().flat_map(|server| folders(server)).filter_map(|case| read(&case)).collect())
+}
+
+fn folders(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn read(case: &Path) -> Option<Fixture> {
+    let meta: Value = serde_json::from_slice(&fs::read(case.join("meta.json")).ok()?).ok()?;
+    if !meta["path"].as_str()?.ends_with("/chat/completions") {
+        return None;
+    }
+    let status = u16::try_from(meta["status"].as_u64()?).ok()?;
+    let streamed = case.join("response.sse").is_file();
+    let body = fs::read(case.join(if streamed { "response.sse" } else { "response.json" })).ok()?;
+    let name = format!("{}/{}", case.parent()?.file_name()?.to_string_lossy(), case.file_name()?.to_string_lossy());
+    Some(Fixture { name, status, streamed, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_both_kinds() {
+        let Some(fixtures) = fixtures() else { return };
+        assert!(fixtures.len() > 350, "{}", fixtures.len());
+        assert!(fixtures.iter().any(|fixture| fixture.streamed && fixture.body.starts_with(b"data: ")));
+        assert!(fixtures.iter().any(|fixture| !fixture.streamed && fixture.body.starts_with(b"{")));
+    }
+}
