@@ -3,12 +3,14 @@
 //! A spec says only what differs from the one it extends. Nothing here knows a vendor: names, addresses and
 //! quirks are in `specs/*.yaml`.
 
+mod answer;
 mod request;
 mod show;
 
 use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
 
 use crate::yaml::{Field, Section};
+use answer::Answer;
 use request::Request;
 
 /// A spec with everything that it extends filled in.
@@ -87,6 +89,7 @@ pub(crate) struct Spec {
     drop: Option<Vec<Parameter>>,
     family: Option<String>,
     request: Request,
+    answer: Answer,
 }
 
 impl Spec {
@@ -110,6 +113,7 @@ impl Spec {
             drop: section.read("drop", parameters),
             family: section.read("family", Field::text),
             request: Request::read(section.section("request")),
+            answer: Answer::read(section.section("answer")),
         };
         section.finish();
         spec
@@ -132,6 +136,7 @@ impl Spec {
             drop,
             family,
             request,
+            answer,
         } = self;
         replace(&mut to.wire, wire);
         replace(&mut to.auth, auth);
@@ -147,6 +152,7 @@ impl Spec {
         replace(&mut to.dialect.drop, drop);
         replace(&mut to.dialect.family, family);
         request.apply(&mut to.dialect.request);
+        answer.apply(&mut to.dialect.answer);
     }
 }
 
@@ -154,6 +160,11 @@ impl Provider {
     /// The rules for requests as the lines of a spec's `request` section.
     pub fn request_section(&self) -> Vec<String> {
         request::print(&self.dialect.request)
+    }
+
+    /// How its answers read, as the lines of a spec's `answer` section.
+    pub fn answer_section(&self) -> Vec<String> {
+        answer::print(&self.dialect.answer)
     }
 
     /// What a spec starts from before the root spec has spoken.

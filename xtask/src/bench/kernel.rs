@@ -18,7 +18,8 @@ pub(super) fn run() -> Result<()> {
         let printed = process::output(cargo().args(["bench", "--locked", "--package", "bridge", "--bench", bench]))?;
         println!("\n{:<44} {:>9} {:>9}", format!("kernel: {bench}"), "promised", "reached");
         for (_, key, meaning, limit) in PROMISES.iter().filter(|(name, ..)| *name == bench) {
-            let reached = printed.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')?.parse::<f64>().ok());
+            let reached =
+                printed.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')?.parse::<f64>().ok());
             let kept = if reached.is_some_and(|reached| reached <= *limit) { "kept" } else { "MISSED" };
             println!("{meaning:<44} {:>9} {:>9} {kept}", format!("≤ {limit}"), reached.unwrap_or(f64::NAN));
         }

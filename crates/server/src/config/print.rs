@@ -137,7 +137,7 @@ fn print_spec(out: &mut Out, config: &ProviderConfig) {
     if !provider.dialect.family.is_empty() {
         out.pair(6, "family", &quote(&provider.dialect.family));
     }
-    for line in provider.request_section() {
+    for line in provider.request_section().into_iter().chain(provider.answer_section()) {
         out.line(6, &line);
     }
 }

@@ -85,7 +85,7 @@ async fn the_providers_way_of_answering_does_not_matter() {
 /// Line breaks of the request must not become line breaks of the event stream.
 #[tokio::test]
 async fn a_request_may_be_written_on_many_lines() {
-    let rig = Rig::start(chat::answer(true)).await;
+    let rig = Rig::start(Script::sse(&[chat::text("{}"), chat::stop()])).await;
     let mut body = request();
     body["stream"] = json!(true);
     body["tools"] = json!([{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]);
@@ -95,7 +95,7 @@ async fn a_request_may_be_written_on_many_lines() {
     for text in [pretty.clone(), pretty.replace('\n', "\r\n"), pretty.replace('\n', "\r")] {
         let headers = [("content-type", "application/json")];
         let answer = rig.client.request(http::Method::POST, &rig.url("/v1/responses"), &headers, text).await.unwrap();
-        assert_eq!(stream(&answer).text, "Hello");
+        assert_eq!(stream(&answer).text, "{}");
     }
 }
 
