@@ -34,11 +34,12 @@ const STEPS: &[Step] = &[
     Step { name: "format", run: || process::run(cargo().args(["fmt", "--all", "--check"])) },
     Step { name: "lints", run: lints },
     Step { name: "docs", run: docs },
-    Step { name: "tests", run: tests },
+    Step { name: "tests", run: || tests(Size::Ci) },
     Step { name: "clients", run: clients::run },
 ];
 
 const FULL: &[Step] = &[
+    Step { name: "tests, full size", run: || tests(Size::Full) },
     Step { name: "doc tests", run: || process::run(cargo().args(["test", "--workspace", "--locked", "--doc"])) },
     Step { name: "deny", run: deny },
 ];
@@ -80,12 +81,24 @@ fn docs() -> Result<()> {
     process::run(cargo.args(["doc", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn tests() -> Result<()> {
+/// How much the slow suites do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Ci,
+    Full,
+}
+
+fn tests(size: Size) -> Result<()> {
+    let mut command = cargo();
     if works(cargo().args(["nextest", "--version"])) {
-        process::run(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]))
+        command.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
     } else {
-        process::run(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"]))
+        command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     }
+    if size == Size::Full {
+        command.env("GODEX_FULL", "1");
+    }
+    process::run(&mut command)
 }
 
 fn deny() -> Result<()> {

@@ -74,6 +74,8 @@ fn check(name: &str, chunks: &[impl AsRef<[u8]>], end: End, said: &Said) {
             assert_eq!(problems(&schemas, event), Vec::<String>::new(), "{name}: {event}");
         }
     }
+    let strict = ran.stream.events.iter().find_map(|(_, event)| crate::strict_types::problem(event));
+    assert_eq!(strict, None, "{name}");
     assert_eq!(ran.stream.text, said.text, "{name}");
     let output = response["output"].as_array().unwrap();
     let of = |kind: &str| output.iter().filter(move |item| item["type"] == kind).collect::<Vec<_>>();

@@ -20,6 +20,8 @@ mod endless;
 #[cfg(test)]
 mod endpoints;
 #[cfg(test)]
+mod format;
+#[cfg(test)]
 mod happy;
 #[cfg(test)]
 mod loris;

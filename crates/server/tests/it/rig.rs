@@ -141,8 +141,13 @@ pub(crate) fn stream(answer: &Answer) -> Stream {
 
 /// Codes that clients act on and the schema's closed list lacks: one that it has takes their place.
 fn schema_code(response: &mut Value) {
-    const MORE: [&str; 4] =
-        ["context_length_exceeded", "server_is_overloaded", "insufficient_quota", "model_not_found"];
+    const MORE: [&str; 5] = [
+        "context_length_exceeded",
+        "invalid_output_format",
+        "server_is_overloaded",
+        "insufficient_quota",
+        "model_not_found",
+    ];
     let code = response.pointer_mut("/error/code");
     if let Some(code) = code.filter(|code| MORE.iter().any(|known| *code == known)) {
         *code = json!("server_error");
