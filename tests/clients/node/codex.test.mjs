@@ -74,3 +74,13 @@ test("codex waits for a silent provider", async () => {
   assert.equal(code, 0, stderr);
   assert.deepEqual(messages(events), ["before and after a long silence"]);
 });
+
+// Codex gives models of this name a freeform tool with a grammar, and drops calls that come back as anything else.
+test("codex applies a patch from a freeform tool", async () => {
+  const patch = "*** Begin Patch\n*** Add File: hello.txt\n+made by a patch, with \"quotes\" and a \\ backslash\n*** End Patch\n";
+  const prompt = `call apply_patch ${JSON.stringify({ input: patch })}`;
+  const look = (home) => readFile(join(home, "hello.txt"), "utf8");
+  const { code, stderr, seen } = await run(prompt, look, "demo/gpt-5.5");
+  assert.equal(code, 0, stderr);
+  assert.equal(seen, 'made by a patch, with "quotes" and a \\ backslash\n');
+});

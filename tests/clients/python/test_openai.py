@@ -154,6 +154,41 @@ def test_reasoning_stream(client):
     assert around == ["response.output_item.added", "response.output_item.done"]
 
 
+def test_a_summary_that_was_asked_for(client):
+    with client.responses.stream(model="demo", input="think it is so", reasoning={"summary": "auto"}) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    thought = final.output[0]
+    (part,) = thought.summary
+    assert part.type == "summary_text" and "it is so" in part.text
+    deltas = [event.delta for event in events if event.type == "response.reasoning_summary_text.delta"]
+    assert "".join(deltas) == part.text and len(deltas) > 1
+
+
+def test_sealed_reasoning(client):
+    include = ["reasoning.encrypted_content"]
+    first, second = (ask(client, "think of a secret", include=include, store=False).output[0] for _ in range(2))
+    assert first.encrypted_content and "secret" not in first.encrypted_content
+    assert first.encrypted_content != second.encrypted_content
+
+
+def test_a_custom_tool(client):
+    tools = [{"type": "custom", "name": "note", "description": "Takes a note.", "format": {"type": "text"}}]
+    text = 'a "quoted" line\nand another: \\ é😀'
+    prompt = "call note " + json.dumps({"input": text})
+    with client.responses.stream(model="demo", input=prompt, tools=tools) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    (call,) = final.output
+    assert (call.type, call.name, call.input) == ("custom_tool_call", "note", text)
+    deltas = [event.delta for event in events if event.type == "response.custom_tool_call_input.delta"]
+    assert "".join(deltas) == text and len(deltas) > 1
+
+    history = [{"role": "user", "content": prompt}, call.model_dump(exclude_none=True)]
+    history.append({"type": "custom_tool_call_output", "call_id": call.call_id, "output": "noted"})
+    assert "noted" in ask(client, history, tools=tools).output_text
+
+
 def test_a_thought_goes_back(client):
     first = ask(client, "think of foxes", include=["reasoning.encrypted_content"], store=False)
     history = [item.model_dump(exclude_none=True) for item in first.output]
