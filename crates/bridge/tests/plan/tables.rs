@@ -211,7 +211,7 @@ fn items() {
         (
             "agent_message",
             input(
-                json!([{"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": [{"type": "input_text", "text": "Go"}]}]),
+                json!([{"type": "agent_message", "author": "/lead", "recipient": "/lead/a", "content": [{"type": "input_text", "text": "Go"}]}]),
             ),
         ),
         (
