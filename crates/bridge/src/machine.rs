@@ -112,7 +112,6 @@ pub struct Machine {
     refused: bool,
     answered_bytes: usize,
     reasoned_bytes: usize,
-    called_bytes: usize,
     usage: Option<Usage>,
     /// What an earlier try of the same turn cost.
     spent: Usage,
@@ -151,7 +150,6 @@ impl Machine {
             refused: false,
             answered_bytes: 0,
             reasoned_bytes: 0,
-            called_bytes: 0,
             usage: None,
             spent: Usage::default(),
             finish: None,
@@ -299,7 +297,7 @@ impl Machine {
     fn count(&mut self, verdict: &Verdict) {
         let nothing = self.usage.is_none_or(|usage| usage.total_tokens == 0);
         if nothing && !matches!(verdict, Verdict::Failed(_)) {
-            let answer = self.answered_bytes + self.called_bytes;
+            let answer = self.answered_bytes + self.calls.bytes();
             self.usage = Some(usage::estimate(self.setup.prompt_bytes, answer, self.reasoned_bytes));
             self.sink.note(Action::Degraded, "usage", "the provider sent none: estimated from sizes");
         }

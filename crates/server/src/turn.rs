@@ -107,7 +107,7 @@ impl Turn {
             object.extend_from_slice(&frame);
         }
         let failure = self.machine.failure().cloned().map(|mut failure| {
-            self.redactor.text(&mut failure.message);
+            self.redactor.failure(&mut failure);
             failure
         });
         let (notes, usage) = (self.machine.notes().to_vec(), self.machine.usage());

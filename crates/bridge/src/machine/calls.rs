@@ -26,11 +26,23 @@ pub(super) struct Calls {
     waiting: Vec<Call>,
     /// What identified each closed call: what comes late for it has no place any more.
     closed: Vec<Closed>,
+    /// How long all names and arguments are, for an estimate of usage.
+    bytes: usize,
+}
+
+/// What an entry of `tool_calls` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A part of a call, in a stream.
+    Delta,
+    /// A whole call, in a whole message.
+    Whole,
 }
 
 #[derive(Debug, Clone)]
 struct Closed {
     index: Option<i64>,
+    name: Vec<u8>,
     upstream_id: String,
     call_id: String,
 }
@@ -57,6 +69,10 @@ impl Calls {
         self.closed.is_empty() && self.waiting.iter().all(|call| call.name.is_empty())
     }
 
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Whether some call may still get arguments.
     pub(super) fn is_busy(&self) -> bool {
         self.waiting.iter().any(|call| !call.balance.is_whole())
@@ -72,8 +88,9 @@ impl Calls {
         self.waiting.iter().all(|call| call.is_sound(&sink.tools))
     }
 
-    /// Takes one entry of `tool_calls`; sends nothing.
-    pub(super) fn accept(&mut self, raw: Raw<'_>, bag: &mut Bag, sink: &mut Sink) {
+    /// Takes one entry of `tool_calls`; sends nothing. An entry of a whole message is a call of its own, whatever its
+    /// id and index say.
+    pub(super) fn accept(&mut self, raw: Raw<'_>, form: Form, bag: &mut Bag, sink: &mut Sink) {
         let Ok(delta) = serde_json::from_str::<ToolCallDelta<'_>>(raw.as_str()) else {
             return sink.note(Action::Ignored, "tool_calls", "a call that could not be read was left out");
         };
@@ -82,7 +99,7 @@ impl Calls {
             None => index.as_str().parse().ok(),
         });
         let id = delta.id.and_then(Raw::text).filter(|id| !id.is_empty()).map(Text::escaped);
-        let at = self.function(id, index, &delta.function.unwrap_or_default(), sink);
+        let at = self.function(id, index, &delta.function.unwrap_or_default(), form, sink);
         if let (Some(at), Some(extra)) = (at, delta.extra_content.filter(|extra| extra.kind() == Kind::Object)) {
             bag.call(&unescape(&self.waiting[at].call_id), extra);
         }
@@ -91,7 +108,7 @@ impl Calls {
     /// Takes the old `function_call`.
     pub(super) fn accept_function(&mut self, raw: Raw<'_>, sink: &mut Sink) {
         if let Ok(function) = serde_json::from_str::<FunctionDelta<'_>>(raw.as_str()) {
-            self.function(None, None, &function, sink);
+            self.function(None, None, &function, Form::Delta, sink);
         }
     }
 
@@ -100,11 +117,13 @@ impl Calls {
         id: Option<&str>,
         index: Option<i64>,
         function: &FunctionDelta<'_>,
+        form: Form,
         sink: &mut Sink,
     ) -> Option<usize> {
         let name = function.name.and_then(Raw::text).filter(|name| !name.is_empty()).map(Text::escaped);
         let piece = Piece { id, index, name, arguments: function.arguments };
-        let at = match self.owner(&piece, sink) {
+        let owner = if form == Form::Whole { Owner::New } else { self.owner(&piece, sink) };
+        let at = match owner {
             Owner::Open(at) => at,
             Owner::New => self.begin(id, index, sink)?,
             Owner::Late => {
@@ -114,8 +133,11 @@ impl Calls {
             }
         };
         if let Some(name) = name {
+            let before = self.waiting[at].name.len();
             self.waiting[at].take_name(name);
+            self.bytes += self.waiting[at].name.len() - before;
         }
+        self.bytes += piece.arguments.map_or(0, |raw| raw.text().map_or(raw.as_str(), Text::escaped).len());
         match piece.arguments.map(|raw| (raw.kind(), raw)) {
             // Arguments come as (pieces of) a string; some servers send the object itself.
             Some((Kind::Object, raw)) => {
@@ -138,7 +160,9 @@ impl Calls {
             exact.or_else(|| self.waiting.iter().rposition(|call| of(&call) && piece.name.is_none()))
         });
         if let Some(at) = by_id {
-            return Owner::Open(at);
+            // Two tools under one id are two calls (pitfall B2).
+            let other = piece.name.is_some_and(|name| self.waiting[at].is_other(name, sink));
+            return if other { Owner::New } else { Owner::Open(at) };
         }
         let by_index = match piece.index {
             Some(index) => self.waiting.iter().rposition(|call| call.index == Some(index)),
@@ -149,7 +173,9 @@ impl Calls {
         let goes_on = match (piece.id, piece.name) {
             // The id changes from delta to delta, or came late.
             (Some(_), None) => !call.balance.is_whole(),
-            (Some(_), Some(_)) => call.has_arguments() && !call.balance.is_whole(),
+            (Some(_), Some(name)) => {
+                call.name.is_empty() || call.has_arguments() && !call.balance.is_whole() && !call.is_other(name, sink)
+            }
             (None, None) => true,
             (None, Some(name)) => call.goes_on_with(name, sink),
         };
@@ -159,7 +185,10 @@ impl Calls {
     /// A delta of no open call: of a closed one, or of a new one.
     fn stranger(&self, piece: &Piece<'_>) -> Owner {
         let late = self.closed.iter().any(|closed| match piece.id {
-            Some(id) => closed.upstream_id == id && (piece.index.is_none() || closed.index == piece.index),
+            Some(id) => {
+                let same_name = piece.name.is_none_or(|name| closed.name == name.as_bytes());
+                same_name && closed.upstream_id == id && (piece.index.is_none() || closed.index == piece.index)
+            }
             None => piece.name.is_none() && piece.index.is_some() && closed.index == piece.index,
         });
         if late { Owner::Late } else { Owner::New }
@@ -248,8 +277,9 @@ impl Calls {
         if call.name.is_empty() {
             return sink.note(Action::Repaired, "tool_calls", "a call without a name was left out");
         }
-        let (index, upstream_id, call_id) = (call.index, call.upstream_id.clone(), call.call_id.clone());
-        self.closed.push(Closed { index, upstream_id, call_id });
+        let (index, name) = (call.index, call.name.clone());
+        let (upstream_id, call_id) = (call.upstream_id.clone(), call.call_id.clone());
+        self.closed.push(Closed { index, name, upstream_id, call_id });
         call.close(status, sink, out);
     }
 
@@ -265,12 +295,21 @@ impl Calls {
 impl Call {
     /// Whether a named delta without an id belongs to this call: its name in pieces or once more (pitfall B3).
     fn goes_on_with(&self, name: &str, sink: &Sink) -> bool {
-        if self.name.is_empty() || self.has_arguments() {
-            return !self.balance.is_whole();
+        if self.name.is_empty() {
+            // Some servers send the name last.
+            return true;
         }
+        if self.has_arguments() {
+            return !self.balance.is_whole() && !self.is_other(name, sink);
+        }
+        !self.is_other(name, sink)
+    }
+
+    /// Whether the name is that of another tool, and not a piece of this one's.
+    fn is_other(&self, name: &str, sink: &Sink) -> bool {
         let offered = |name: &str| sink.tools.iter().any(|tool| tool.provider_name == unescape(name));
         let known = str::from_utf8(&self.name).unwrap_or_default();
-        known == name || !(offered(known) && offered(name))
+        known != name && offered(known) && offered(name)
     }
 
     /// A name, or a piece of it, or the same once more.

@@ -5,6 +5,7 @@ use wire::json::{Kind, Raw, Text, escape_into, sanitize_into, unescape};
 use wire::responses::Status;
 
 use super::Machine;
+use super::calls::Form;
 use super::cite;
 use super::part::PartKind;
 use super::slot::{Slot, SlotKind};
@@ -23,14 +24,14 @@ impl Machine {
             super::part::join(&mut self.logprobs, &cite::logprobs(logprobs));
         }
         match (&choice.delta, &choice.message) {
-            (Some(delta), _) => self.delta(delta, out),
+            (Some(delta), _) => self.delta(delta, Form::Delta, out),
             // A whole message behind its own deltas says everything twice (pitfall A11).
-            (None, Some(message)) if !self.has_spoken => self.delta(message, out),
+            (None, Some(message)) if !self.has_spoken => self.delta(message, Form::Whole, out),
             _ => {}
         }
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, out: &mut Vec<u8>) {
+    fn delta(&mut self, delta: &Delta<'_>, form: Form, out: &mut Vec<u8>) {
         self.reasoning(delta, out);
         if let Some(content) = delta.content {
             self.content(content, out);
@@ -48,10 +49,10 @@ impl Machine {
         self.annotate(out);
         for call in delta.tool_calls.into_iter().flat_map(Raw::elements) {
             self.has_tool_calls = true;
-            self.tool_call(call, false, out);
+            self.tool_call(call, Some(form), out);
         }
         if let Some(call) = delta.function_call.filter(|call| call.kind() == Kind::Object && !self.has_tool_calls) {
-            self.tool_call(call, true, out);
+            self.tool_call(call, None, out);
         }
     }
 
@@ -229,15 +230,14 @@ impl Machine {
         }
     }
 
-    fn tool_call(&mut self, call: Raw<'_>, old_form: bool, out: &mut Vec<u8>) {
+    /// One entry of `tool_calls`, or (without a form) the old `function_call`.
+    fn tool_call(&mut self, call: Raw<'_>, form: Option<Form>, out: &mut Vec<u8>) {
         self.note_late();
         self.has_spoken = true;
         self.release(out);
-        self.called_bytes += call.as_str().len();
-        if old_form {
-            self.calls.accept_function(call, &mut self.sink);
-        } else {
-            self.calls.accept(call, &mut self.bag, &mut self.sink);
+        match form {
+            Some(form) => self.calls.accept(call, form, &mut self.bag, &mut self.sink),
+            None => self.calls.accept_function(call, &mut self.sink),
         }
         self.close_slot(Status::Completed, out);
         self.calls.close_finished(&mut self.sink, out);

@@ -184,3 +184,20 @@ fn overflow_in_the_dialects_words() {
     assert_eq!(names[names.len() - 2..], ["error", "response.failed"]);
     assert_eq!(ran.stream.response["error"]["code"], "context_length_exceeded");
 }
+
+/// G1: what no usage came for is estimated from what was said, not from how it was framed.
+#[test]
+fn an_estimate_does_not_depend_on_the_pieces() {
+    let call = |name: Option<&str>, arguments: &str| {
+        delta(&json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": name, "arguments": arguments}}]}))
+    };
+    let tokens = |pieces: usize| {
+        let mut chunks = vec![call(Some("f"), "{\"a\":\"")];
+        chunks.extend((0..pieces).map(|_| call(None, &"x".repeat(4000 / pieces))));
+        chunks.extend([call(None, "\"}"), finish("tool_calls")]);
+        let ran = Run::default().run(&chunks, End::Done).unwrap();
+        ran.stream.response["usage"]["output_tokens"].as_u64().unwrap()
+    };
+    assert_eq!(tokens(1), tokens(1000));
+    assert!(tokens(1) < 2000, "{}", tokens(1));
+}

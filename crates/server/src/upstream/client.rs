@@ -44,7 +44,8 @@ impl HttpTarget {
         let mut headers = headers(config)?;
         headers.insert(header::HOST, HeaderValue::try_from(authority)?);
         let connector = Connector::new(url, config.timeouts.connect)?;
-        let redactor = Redactor::new(config.api_key.as_ref());
+        let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
+        let redactor = Redactor::new(secrets);
         let dialect = config.provider.dialect.answer.clone();
         Ok(Self { pool: Pool::new(connector), path, headers, redactor, dialect })
     }
@@ -93,7 +94,7 @@ impl HttpTarget {
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
         let mut failure = Failure::from_answer_in(&self.dialect, status, &body);
         failure.retry_after = retry_after;
-        self.redactor.text(&mut failure.message);
+        self.redactor.failure(&mut failure);
         failure
     }
 }
@@ -118,7 +119,9 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, Box<dyn Error + Send + 
 
 fn with_extra(mut headers: HeaderMap, config: &ProviderConfig) -> Result<HeaderMap, http::Error> {
     for (name, value) in &config.headers {
-        headers.insert(HeaderName::try_from(name.as_str())?, HeaderValue::try_from(value.expose())?);
+        let mut value = HeaderValue::try_from(value.expose())?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::try_from(name.as_str())?, value);
     }
     Ok(headers)
 }

@@ -50,7 +50,7 @@ impl Pool {
             match link.exchange(request.clone()).await {
                 Ok(answer) => return Ok(self.answer(answer, link)),
                 // It was closed just now: a new connection will do.
-                Err(error) if error.is_unsent() => {}
+                Err(error) if error.is_stale() => {}
                 Err(error) => return Err(error.into()),
             }
         }

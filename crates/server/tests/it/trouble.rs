@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Answer, Script};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::chat;
 use crate::rig::{KEY, Rig, Settings, error, stream};
@@ -267,4 +268,56 @@ async fn an_error_that_never_ends_is_reported() {
     let endless = (0..64).fold(Script::respond(400), |script, _| script.send(vec![b'x'; 8192])).stall();
     let rig = Rig::start(endless).await;
     check("endless error", &rig, (400, INVALID, "upstream_invalid_request", "upstream_invalid_request"), Refused).await;
+}
+
+/// A key that the provider repeats as a code, or a secret header that it repeats anywhere.
+#[tokio::test]
+async fn secrets_do_not_come_back_in_other_places() {
+    const HEADER: &str = "header-secret-0123456789";
+    let settings = Settings {
+        tweak: Some(|config| {
+            let secret = server::config::Secret::new(HEADER.to_owned());
+            config.providers[0].headers.push(("x-team-token".to_owned(), secret));
+        }),
+        ..Settings::default()
+    };
+    let rig = Rig::with(chat::answer(false), settings).await;
+    for said in [json!({"message": "bad", "code": KEY}), json!({"message": format!("no {HEADER}"), "code": "x"})] {
+        rig.upstream.queue(Script::json(400, &json!({"error": said})));
+        let answer = rig.post(&json!({"model": "m", "input": "Hello"})).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(!text.contains(KEY) && !text.contains(HEADER) && text.contains("[redacted]"), "{text}");
+    }
+}
+
+/// A server that closes its idle connections at the moment when we take one up again.
+#[tokio::test]
+async fn a_connection_that_went_stale_is_replaced() {
+    let completion = chat::completion().to_string();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{completion}",
+        completion.len()
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = Some(format!("http://{}/v1", listener.local_addr().unwrap()));
+    let served = crate::rig::spawn(async move {
+        let mut connections = 0;
+        // Each connection answers once and is closed when its second request arrives.
+        while connections < 5 {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            connections += 1;
+            let mut buffer = vec![0; 64 * 1024];
+            assert!(socket.read(&mut buffer).await.unwrap() > 0);
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            if connections < 5 {
+                let _ = socket.read(&mut buffer).await;
+            }
+        }
+    });
+    let rig = Rig::with(chat::answer(false), Settings { base_url, ..Settings::default() }).await;
+    for request in 0..5 {
+        let answer = rig.post(&json!({"model": "m", "input": "Hello"})).await;
+        assert_eq!(answer.status, 200, "request {request}: {}", String::from_utf8_lossy(&answer.body));
+    }
+    served.await.unwrap();
 }

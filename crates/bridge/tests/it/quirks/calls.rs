@@ -33,8 +33,43 @@ pub(super) fn quirks() -> Vec<Quirk> {
     [identity(), arguments(), kinds()].concat()
 }
 
+/// All calls in one whole message.
+fn message(entries: &Value) -> Vec<String> {
+    let message = json!({"role": "assistant", "content": null, "tool_calls": entries});
+    let usage = json!({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
+    vec![json!({"choices": [choice], "usage": usage}).to_string()]
+}
+
 fn identity() -> Vec<Quirk> {
+    let whole =
+        |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
     vec![
+        quirk(
+            "B2 two tools under one id",
+            calls(vec![call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(0), "a", "g", r#"{"y":2}"#)]),
+            r#"completed: call f {"x":1} | call g {"y":2}"#,
+        ),
+        quirk(
+            "B2 two tools under one id, both without arguments",
+            calls(vec![call(None, "a", "f", "{}"), call(None, "a", "g", "{}")]),
+            "completed: call f {} | call g {}",
+        ),
+        quirk(
+            "B2 two calls under one id in a whole message",
+            message(&json!([whole("a", "f", r#"{"x":1}"#), whole("a", "g", r#"{"y":2}"#)])),
+            r#"completed: call f {"x":1} | call g {"y":2}"#,
+        ),
+        quirk(
+            "B4 the same call twice in a whole message",
+            message(&json!([whole("a", "f", r#"{"x":1}"#), whole("a", "f", r#"{"x":1}"#)])),
+            r#"completed: call f {"x":1} | call f {"x":1}"#,
+        ),
+        quirk(
+            "B3 the name behind the arguments",
+            calls(vec![call(Some(0), "a", "", r#"{"x":1}"#), call(Some(0), "", "f", "")]),
+            r#"completed: call f {"x":1}"#,
+        ),
         quirk(
             "B1 all on index 0, told apart by id",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(0), "b", "g", r#"{"y":2}"#)]),
