@@ -169,6 +169,11 @@ impl Machine {
         &self.sink.notes
     }
 
+    /// Whether the upstream gave a finish reason: only usage may follow.
+    pub fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }

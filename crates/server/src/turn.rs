@@ -154,6 +154,7 @@ impl Turn {
             }
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => Pulled::Silence,
+                Alarm::Late(_) if self.machine.is_finished() => Pulled::End(End::Eof),
                 Alarm::Late(what) => Pulled::End(End::Failed(timeout(what))),
             },
         }
@@ -207,7 +208,12 @@ impl Turn {
                         return self.finish(End::Done);
                     }
                 }
-                Ok(None) => return,
+                Ok(None) => {
+                    if self.machine.is_finished() {
+                        self.watch.settle();
+                    }
+                    return;
+                }
                 Err(too_large) => {
                     return self.finish(End::Failed(Failure::new(FailureClass::Protocol, too_large.to_string())));
                 }

@@ -7,6 +7,9 @@ use tokio::time::{Instant, Sleep};
 
 use crate::upstream::Deadlines;
 
+/// How long a finished answer is waited for to end: some servers keep the connection open and say no `[DONE]`.
+const SETTLE: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 pub(super) struct Watch {
     timer: Pin<Box<Sleep>>,
@@ -54,6 +57,14 @@ impl Watch {
         self.spoke = self.heard.max(self.spoke);
     }
 
+    /// The answer is whole; only its usage may still come.
+    pub(super) fn settle(&mut self) {
+        if self.deadlines.idle > SETTLE {
+            self.deadlines.idle = SETTLE;
+            self.timer.as_mut().reset(Instant::now() + SETTLE);
+        }
+    }
+
     /// Waits until something is due. May be dropped and called again at any time.
     pub(super) async fn alarm(&mut self) -> Alarm {
         loop {
@@ -98,6 +109,16 @@ mod tests {
         assert_eq!(watch.alarm().await, Alarm::Heartbeat);
         assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
         assert_eq!(began.elapsed().as_secs(), 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_finished_answer_is_not_waited_for_long() {
+        let mut watch = watch();
+        watch.heard();
+        watch.settle();
+        let began = Instant::now();
+        assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
+        assert_eq!(began.elapsed().as_secs(), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,7 +38,9 @@ impl HttpTarget {
     }
 
     fn build(config: &ProviderConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let url: Uri = format!("{}/chat/completions", config.base_url.trim_end_matches('/')).parse()?;
+        // The whole endpoint is as good as its base.
+        let base = config.base_url.trim_end_matches('/').trim_end_matches("/chat/completions");
+        let url: Uri = format!("{base}/chat/completions").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
         let path = url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?;
         let mut headers = headers(config)?;

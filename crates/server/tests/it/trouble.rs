@@ -321,3 +321,12 @@ async fn a_connection_that_went_stale_is_replaced() {
     }
     served.await.unwrap();
 }
+
+/// A finish reason, then neither `[DONE]` nor the end: the answer is whole, and the client need not wait for more.
+#[tokio::test]
+async fn a_finished_answer_ends_though_the_connection_does_not() {
+    let rig = Rig::start(Script::event_stream().event(&chat::text("Hello")).event(&chat::stop()).stall()).await;
+    let answer = rig.post(&json!({"model": "m", "input": "Hello", "stream": true})).await;
+    let stream = stream(&answer);
+    assert_eq!((stream.text.as_str(), stream.response["status"].as_str()), ("Hello", Some("completed")));
+}
