@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::Error;
 
@@ -19,8 +20,8 @@ const LARGEST: usize = 1 << 30;
 
 thread_local! {
     // A compressor's tables cost more to set up than a typical item to compress.
-    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> =
-        RefCell::new(zstd::bulk::Compressor::new(1).ok());
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(1).ok());
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
 }
 
 pub(crate) fn pack(body: &[u8]) -> Vec<u8> {
@@ -60,7 +61,8 @@ pub(crate) fn unpack(packed: Vec<u8>) -> Result<Bytes, Error> {
 fn decompress(packed: &[u8]) -> Option<Bytes> {
     let (length, compressed) = packed.get(1..)?.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok().filter(|length| *length <= LARGEST)?;
-    let body = zstd::bulk::decompress(compressed, length).ok()?;
+    let body =
+        DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.as_mut()?.decompress(compressed, length).ok())?;
     (body.len() == length).then(|| body.into())
 }
 

@@ -105,11 +105,11 @@ impl Database {
         let (answer, answered) = oneshot::channel();
         let job = move |connection: &Connection| {
             let result = job(connection);
-            let keep = result.is_ok();
+            let (keep, full) = (result.is_ok(), matches!(result, Err(Error::Full)));
             let tell = move |committed: Result<(), Error>| {
                 let _ = answer.send(committed.and(result));
             };
-            Done { keep, erased, tell: Box::new(tell) }
+            Done { keep, full, erased, tell: Box::new(tell) }
         };
         self.writer.send(Some(Box::new(job))).await.map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?

@@ -25,6 +25,8 @@ pub(super) type WriteJob = Option<Box<dyn FnOnce(&Connection) -> Done + Send>>;
 /// A job that ran in a transaction which is not committed yet.
 pub(super) struct Done {
     pub(super) keep: bool,
+    /// Whether it found the disk full.
+    pub(super) full: bool,
     /// Whether content was taken away, whose bytes must leave the disk before anybody is told.
     pub(super) erased: bool,
     pub(super) tell: Tell,
@@ -94,25 +96,29 @@ pub(super) fn readers(place: &Place, count: usize, counts: &Arc<Counts>) -> Resu
 
 fn read(queue: &Mutex<mpsc::Receiver<ReadJob>>, place: &Place) {
     let mut connection = None;
-    let locked = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(job) = next(queue) {
+        if connection.is_none() {
+            connection = place.reader().ok();
+        }
+        // Without a connection the job is dropped, which its caller learns; the next one tries again.
+        // One view for all statements of a job: a sweep in between would look like a hole.
+        if let Some(connection) = &connection
+            && let Ok(_view) = connection.unchecked_transaction()
+        {
+            job(connection);
+        }
+    }
+}
+
+/// The next job of a queue that several threads share. The guard ends here, so the others take the next one while
+/// this one runs; closing needs it, since who waits for a job holds it.
+fn next(queue: &Mutex<mpsc::Receiver<ReadJob>>) -> ReadJob {
+    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        // The guard is dropped before the job runs, so the others can take the next one.
-        let job = locked().blocking_recv();
-        match job {
-            None => break,
-            Some(None) => locked().close(),
-            Some(Some(job)) => {
-                if connection.is_none() {
-                    connection = place.reader().ok();
-                }
-                // Without a connection the job is dropped, which its caller learns; the next one tries again.
-                // One view for all statements of a job: a sweep in between would look like a hole.
-                if let Some(connection) = &connection
-                    && let Ok(_view) = connection.unchecked_transaction()
-                {
-                    job(connection);
-                }
-            }
+        match queue.blocking_recv() {
+            Some(Some(job)) => return Some(job),
+            Some(None) => queue.close(),
+            None => return None,
         }
     }
 }
@@ -172,11 +178,11 @@ fn transaction(
         };
         statement("SAVEPOINT job")?;
         let ran = job(connection);
-        let keep = ran.keep;
+        let (keep, full) = (ran.keep, ran.full);
         done.push(ran);
         // A full disk or a failed write can take the whole transaction back, and the others' work with it.
         if connection.is_autocommit() {
-            return Err(Error::unavailable("the database took a transaction back"));
+            return Err(if full { Error::Full } else { Error::unavailable("the database took a transaction back") });
         }
         if !keep {
             statement("ROLLBACK TO job")?;

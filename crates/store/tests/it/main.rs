@@ -3,7 +3,10 @@
 
 mod contract;
 mod conversations;
+mod crash;
+mod figures;
 mod make;
+mod memory;
 mod model;
 #[cfg(unix)]
 mod postgres;
@@ -14,7 +17,7 @@ mod sqlite;
 use std::future::Future;
 use std::pin::Pin;
 
-use store::{MemoryLimits, SqliteOptions, Store};
+use store::Store;
 
 type Case = fn(Store) -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -53,17 +56,4 @@ async fn run_all(store: &Store) {
         println!("{name}");
         case(store.clone()).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_keeps_the_contract() {
-    run_all(&Store::memory(MemoryLimits::default()).unwrap()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sqlite_keeps_the_contract() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::sqlite(&folder.path().join("sessions.db"), &SqliteOptions::default()).unwrap();
-    run_all(&store).await;
-    store.close().await;
 }
