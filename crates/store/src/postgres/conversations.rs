@@ -3,7 +3,7 @@
 use deadpool_postgres::{Object, Transaction};
 
 use super::delete::trim;
-use super::put::{advance, append, new_segment};
+use super::put::{append, end, new_segment};
 use super::read::item_row;
 use super::{Database, Hold, column, failure, typed};
 use crate::packed::{pack, unpack};
@@ -75,7 +75,7 @@ impl Database {
         self.transaction(tenant, Hold::Shared, async |transaction| {
             let (segment, upto) = free(transaction, key, id).await?;
             let upto = append(transaction, key, segment, upto, items, &[]).await?;
-            advance(transaction, key, id, upto).await
+            end(transaction, key, id, upto).await
         })
         .await
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deadpool_postgres::Transaction;
+use futures_util::future::{try_join, try_join4};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
@@ -61,17 +62,28 @@ async fn put(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> R
     let conversation = matches!(turn.parent, Parent::Conversation(_));
     let segment = segment(transaction, tenant, base, conversation, fresh.is_empty()).await?;
     let hashes = prefixes.get(held..).unwrap_or_default();
-    let upto = append(transaction, tenant, segment, base.at, fresh, hashes).await?;
-    if let Some((hash, body)) = &turn.settings {
-        let keep = "INSERT INTO godex.settings (tenant, hash, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-        let row = typed![tenant => BYTEA, &hash[..] => BYTEA, body => BYTEA];
-        transaction.execute_typed(keep, row).await.map_err(failure)?;
-    }
-    if let Parent::Conversation(lease) = &turn.parent {
-        advance(transaction, tenant, &lease.conversation, upto).await?;
-    }
+    let upto = base.at + i64::try_from(fresh.len()).unwrap_or(i64::MAX);
     let tip = prefixes.last().copied().unwrap_or(begin.prefix);
-    respond(transaction, tenant, turn, begin, segment, upto, tip).await
+    try_join4(
+        append(transaction, tenant, segment, base.at, fresh, hashes),
+        keep(transaction, tenant, turn),
+        advance(transaction, tenant, &turn.parent, upto),
+        respond(transaction, tenant, turn, begin, segment, upto, tip),
+    )
+    .await
+    .map(drop)
+}
+
+async fn keep(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
+    let Some((hash, body)) = &turn.settings else { return Ok(()) };
+    let keep = "INSERT INTO godex.settings (tenant, hash, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let row = typed![tenant => BYTEA, &hash[..] => BYTEA, body => BYTEA];
+    transaction.execute_typed(keep, row).await.map(drop).map_err(failure)
+}
+
+async fn advance(transaction: &Transaction<'_>, tenant: &[u8], parent: &Parent, upto: i64) -> Result<(), Error> {
+    let Parent::Conversation(lease) = parent else { return Ok(()) };
+    end(transaction, tenant, &lease.conversation, upto).await
 }
 
 async fn respond(
@@ -167,11 +179,15 @@ async fn segment(
             return Ok(segment);
         }
         let hold = "SELECT conversation IS NULL FROM godex.segment WHERE tenant = $1 AND segment = $2 FOR UPDATE";
-        let held = transaction.query_typed_opt(hold, typed![tenant => BYTEA, segment => INT8]).await;
-        let held = held.map_err(failure)?.ok_or_else(|| Error::corrupt("a response without its segment"))?;
         let follows = "SELECT EXISTS (SELECT 1 FROM godex.item WHERE tenant = $1 AND segment = $2 AND pos >= $3)";
-        let place = typed![tenant => BYTEA, segment => INT8, base.at => INT8];
-        let follows = transaction.query_typed_one(follows, place).await.map_err(failure)?;
+        // Sent together, but the second is run, and sees, after the first has the row.
+        let (held, follows) = try_join(
+            transaction.query_typed_opt(hold, typed![tenant => BYTEA, segment => INT8]),
+            transaction.query_typed_one(follows, typed![tenant => BYTEA, segment => INT8, base.at => INT8]),
+        )
+        .await
+        .map_err(failure)?;
+        let held = held.ok_or_else(|| Error::corrupt("a response without its segment"))?;
         if column(&held, 0)? && !column::<bool>(&follows, 0)? {
             return Ok(segment);
         }
@@ -223,7 +239,8 @@ pub(super) async fn append(
     Ok(at + i64::try_from(items.len()).unwrap_or(i64::MAX))
 }
 
-pub(super) async fn advance(
+/// Sets where a conversation ends, and ends its lease.
+pub(super) async fn end(
     transaction: &Transaction<'_>,
     tenant: &[u8],
     conversation: &str,

@@ -79,6 +79,8 @@ pub(super) fn writer(
         while let Some(first) = queue.blocking_recv() {
             writer.group(first, &mut queue);
         }
+        // Readers' connections may not do it, should one of them be the last to close.
+        writer.connection.as_ref().map(Place::forget);
     };
     start("store-writer", counts, run)?;
     Ok(work)

@@ -1,5 +1,6 @@
 //! Figures, not a test: `cargo test -p store --release -- --ignored --nocapture figures`.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +24,7 @@ fn prose(chance: &mut Chance, bytes: usize) -> String {
         text.push_str(WORDS[chance.below(WORDS.len())]);
         // Names, numbers and hashes, of which real sessions are full.
         let extra = chance.below(1_000_000);
-        text.push_str(&if extra % 4 == 0 { format!(" {extra:x} ") } else { " ".to_owned() });
+        let _ = if extra.is_multiple_of(4) { write!(text, " {extra:x} ") } else { write!(text, " ") };
     }
     text
 }
@@ -119,7 +120,7 @@ async fn histories(store: &Store, depth: usize) {
         }
         let first = took[0];
         took.sort_unstable();
-        println!("  history of turn {at}: first {first:?}, then p50 {:?}", took[25]);
+        println!("  history of turn {at}: first {first:?}, best {:?}, p50 {:?}", took[0], took[25]);
     }
 }
 

@@ -19,19 +19,19 @@ CREATE TABLE segment (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX segment_parent ON segment (tenant, parent) WHERE parent IS NOT NULL;
 
+-- With row ids, here and below: rows are large, and only tables of this form keep large rows whole on a page.
 CREATE TABLE item (
     tenant  TEXT NOT NULL,
     segment INTEGER NOT NULL,
     pos     INTEGER NOT NULL,
     id      TEXT NOT NULL,
     prefix  BLOB,                      -- keyed hash of the list up to here; NULL where nothing may be shared
-    body    BLOB,                      -- NULL: erased with its response; empty: removed from its conversation
-    PRIMARY KEY (tenant, segment, pos)
-) STRICT, WITHOUT ROWID;
+    body    BLOB                       -- NULL: erased with its response; empty: removed from its conversation
+) STRICT;
+CREATE UNIQUE INDEX item_place ON item (tenant, segment, pos);
 CREATE INDEX item_prefix ON item (tenant, prefix) WHERE prefix IS NOT NULL;
 CREATE INDEX item_id ON item (tenant, id);
 
--- Heads are large and ids random: with row ids, a new row is appended and only the small index is written at random.
 CREATE TABLE response (
     tenant       TEXT NOT NULL,
     id           TEXT NOT NULL,
