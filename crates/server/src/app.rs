@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bridge::{Dialect, Policy};
 use providers::Wire;
-use store::Store;
+use store::{MemoryLimits, SqliteOptions, Store};
 
 use crate::StartError;
 use crate::config::{Backend, Config, ModelError, ProviderConfig};
@@ -39,8 +39,8 @@ impl App {
             providers.insert(provider.name.clone(), Provider::new(provider)?);
         }
         let store = match &config.session.backend {
-            Backend::Memory => Store::memory(),
-            Backend::Sqlite { path } => Store::sqlite(path)?,
+            Backend::Memory => Store::memory(MemoryLimits::default())?,
+            Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
         };
         let started_at = crate::clock::unix_seconds();
         let seal_key = SealKey::of(&config.session)?;

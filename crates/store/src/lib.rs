@@ -1,56 +1,115 @@
-//! Storage of responses and conversations.
+//! Storage of responses and conversations, by tenant.
 //!
-//! So far a store is opened, checked and watched; what it holds comes with sessions. A database belongs to one
-//! process at a time, and a schema from a newer version is refused rather than guessed at.
+//! A [`Store`] is opened once; [`Store::for_tenant`] gives the only handle that reads or writes, and through it no
+//! other tenant can be named. What a call has acknowledged survives a crash and a power cut (memory apart). A history is
+//! given out whole or not at all.
+//!
+//! Histories are append-only segments of items; a response points at a place in one. Continuing the newest place
+//! extends a segment, continuing an older one makes a new segment that names where it left. A keyed hash of each
+//! beginning of a list finds the part of a request that is held already, so a client that resends everything costs
+//! what it adds. `erasure` says what a deletion takes along.
 #![forbid(unsafe_code)]
 
+mod conversation;
+mod erasure;
+mod error;
+mod options;
+mod packed;
+mod postgres;
+mod prefix;
+mod prepared;
+mod rows;
 mod sqlite;
+mod tenanted;
+mod turn;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Why a store could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("cannot create the folder {path}: {source}")]
-    Folder { path: PathBuf, source: std::io::Error },
-    #[error("the session database {path} is used by another process; stop it, or set session.sqlite.path")]
-    Locked { path: PathBuf },
-    #[error("the session database {path} was written by a newer version (schema {found}, this one knows {known})")]
-    Newer { path: PathBuf, found: i64, known: i64 },
-    #[error("cannot open the session database {path}: {source}")]
-    Sqlite { path: PathBuf, source: rusqlite::Error },
+pub use conversation::{Lease, NewConversation, StoredConversation};
+pub use error::{Error, OpenError, Unavailable};
+pub use options::{Counters, MemoryLimits, PostgresOptions, SqliteOptions};
+use prefix::{Hasher, Secret};
+pub use tenanted::Tenanted;
+pub use turn::{
+    ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn,
+};
+
+/// Where sessions live. Copies are the same store.
+#[derive(Clone)]
+pub struct Store {
+    backend: Backend,
+    secret: Secret,
 }
 
-/// A store that does not answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the session store does not answer")]
-pub struct Unavailable;
-
-/// Where sessions live.
-#[derive(Debug)]
-pub struct Store(Backend);
-
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Backend {
-    Memory,
     Sqlite(sqlite::Database),
+    Postgres(postgres::Database),
 }
 
 impl Store {
-    pub fn memory() -> Self {
-        Self(Backend::Memory)
+    /// Nothing on any disk; gone with the process. What was not used for longest makes room for the new.
+    pub fn memory(limits: MemoryLimits) -> Result<Self, OpenError> {
+        let (database, secret) = sqlite::Database::memory(limits)?;
+        Ok(Self { backend: Backend::Sqlite(database), secret })
     }
 
-    /// Opens or creates the database file.
-    pub fn sqlite(path: &Path) -> Result<Self, OpenError> {
-        sqlite::Database::open(path).map(Backend::Sqlite).map(Self)
+    /// Opens or creates the database file. It belongs to one process at a time.
+    pub fn sqlite(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
+        let (database, secret) = sqlite::Database::file(path, options)?;
+        Ok(Self { backend: Backend::Sqlite(database), secret })
     }
 
-    /// Whether the store answers now.
+    /// Connects, and brings the schema up to date. Any number of processes may share it.
+    pub async fn postgres(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
+        let (database, secret) = postgres::Database::connect(url, options).await?;
+        Ok(Self { backend: Backend::Postgres(database), secret })
+    }
+
+    /// Whether the store answers now, and takes writes.
     pub async fn ping(&self) -> Result<(), Unavailable> {
-        match &self.0 {
-            Backend::Memory => Ok(()),
+        match &self.backend {
             Backend::Sqlite(database) => database.ping().await,
+            Backend::Postgres(database) => database.ping().await,
         }
+    }
+
+    /// The handle for everything that is one tenant's.
+    pub fn for_tenant(&self, tenant: Tenant) -> Tenanted {
+        Tenanted::new(self.backend.clone(), Hasher::new(&self.secret, &tenant), tenant)
+    }
+
+    /// Lets go of up to `batch` responses of any tenant that expired before `now_ms` (Unix milliseconds), in one
+    /// short transaction; says of how many. Call it until it says less than `batch`.
+    pub async fn sweep(&self, now_ms: i64, batch: usize) -> Result<usize, Error> {
+        match &self.backend {
+            Backend::Sqlite(database) => {
+                database.erase(move |connection| sqlite::sweep(connection, now_ms, batch)).await
+            }
+            Backend::Postgres(database) => database.sweep(now_ms, batch).await,
+        }
+    }
+
+    /// Finishes what is queued and lets go of the database. Every other copy of this store stops working.
+    pub async fn close(self) {
+        match self.backend {
+            Backend::Sqlite(database) => database.close().await,
+            Backend::Postgres(database) => database.close(),
+        }
+    }
+
+    /// What was written so far. On Postgres each write is its own commit and nothing is counted.
+    pub fn counters(&self) -> Counters {
+        match &self.backend {
+            Backend::Sqlite(database) => database.counters(),
+            Backend::Postgres(_) => Counters::default(),
+        }
+    }
+}
+
+/// Without the secret.
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Store").field(&self.backend).finish()
     }
 }

@@ -1,134 +1,159 @@
-//! SQLite: one connection, owned by its own thread. No database call ever runs on a runtime thread.
+//! SQLite: one thread that writes, a few that read. No database call ever runs on a runtime thread.
+//!
+//! The memory backend is the same database without a file, on one thread, with limits: one set of rules for both.
+
+mod conversations;
+mod delete;
+mod evict;
+mod migrate;
+mod open;
+mod put;
+mod read;
+mod threads;
 
 use std::path::Path;
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{OpenError, Unavailable};
+use crate::prefix::Secret;
+use crate::{Counters, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
+use threads::{Counts, Done, ReadJob, WriteJob};
 
-/// The newest schema that this version knows.
-const SCHEMA: i64 = 1;
+pub(crate) use conversations::*;
+pub(crate) use delete::{delete_response, sweep};
+pub(crate) use put::put;
+pub(crate) use read::*;
 
-/// Work that waits for the database; more than that and callers wait.
+/// Work that waits for a thread; more than that and callers wait.
 const QUEUE: usize = 256;
 
-/// A handle to the thread; dropping the last one ends it.
-#[derive(Debug)]
+/// A handle to the threads; dropping the last one ends them.
+#[derive(Debug, Clone)]
 pub(crate) struct Database {
-    work: mpsc::Sender<Work>,
-}
-
-#[derive(Debug)]
-enum Work {
-    Ping(oneshot::Sender<Result<(), Unavailable>>),
+    writer: mpsc::Sender<WriteJob>,
+    /// None in memory: there, the writer's connection is the database.
+    readers: Option<mpsc::Sender<ReadJob>>,
+    limits: Option<MemoryLimits>,
+    /// The memory's clock for what was used last.
+    uses: Arc<AtomicI64>,
+    counts: Arc<Counts>,
 }
 
 impl Database {
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
-        if let Some(folder) = path.parent() {
-            create_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        }
-        let connection = connect(path).map_err(|source| match source.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path: path.to_owned() },
-            _ => OpenError::Sqlite { path: path.to_owned(), source },
-        })?;
-        let found: i64 = connection
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?;
-        if found > SCHEMA {
-            return Err(OpenError::Newer { path: path.to_owned(), found, known: SCHEMA });
-        }
-        let (work, queue) = mpsc::channel(QUEUE);
-        thread::spawn(move || run(&connection, queue));
-        Ok(Self { work })
+    pub(crate) fn file(path: &Path, options: &SqliteOptions) -> Result<(Self, Secret), OpenError> {
+        let opened = open::file(path, options)?;
+        let counts = Arc::new(Counts::default());
+        let writer = threads::writer(opened.writer, opened.place.clone(), &counts)?;
+        let readers = Some(threads::readers(&opened.place, options.readers.max(1), &counts)?);
+        let uses = Arc::new(AtomicI64::new(0));
+        Ok((Self { writer, readers, limits: None, uses, counts }, opened.secret))
+    }
+
+    pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {
+        let opened = open::memory()?;
+        let counts = Arc::new(Counts::default());
+        let writer = threads::writer(opened.writer, opened.place, &counts)?;
+        let uses = Arc::new(AtomicI64::new(0));
+        Ok((Self { writer, readers: None, limits: Some(limits), uses, counts }, opened.secret))
+    }
+
+    /// Runs in the writer's next transaction and is answered when that is on the disk. An error takes back what the
+    /// job did, and nothing else.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let limits = self.limits;
+        let job = move |connection: &Connection| {
+            let result = job(connection)?;
+            limits.map_or(Ok(()), |limits| evict::enforce(connection, limits))?;
+            Ok(result)
+        };
+        self.queue(false, job).await
+    }
+
+    /// As [`Self::write`], for what takes content away: it is answered when the bytes have left the disk.
+    pub(crate) async fn erase<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.queue(true, job).await
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let Some(readers) = &self.readers else { return self.queue(false, job).await };
+        let (answer, answered) = oneshot::channel();
+        let job = move |connection: &Connection| {
+            // Nobody waits any more: nothing to tell.
+            let _ = answer.send(job(connection));
+        };
+        readers.send(Some(Box::new(job))).await.map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())?
+    }
+
+    async fn queue<T: Send + 'static>(
+        &self,
+        erased: bool,
+        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, answered) = oneshot::channel();
+        let job = move |connection: &Connection| {
+            let result = job(connection);
+            let (keep, full) = (result.is_ok(), matches!(result, Err(Error::Full)));
+            let tell = move |committed: Result<(), Error>| {
+                let _ = answer.send(committed.and(result));
+            };
+            Done { keep, full, erased, tell: Box::new(tell) }
+        };
+        self.writer.send(Some(Box::new(job))).await.map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())?
+    }
+
+    /// When something in memory is used: a number that grows. A file keeps no such record.
+    pub(crate) fn now_used(&self) -> Option<i64> {
+        self.limits.map(|_| self.uses.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
-        let (answer, answered) = oneshot::channel();
-        self.work.send(Work::Ping(answer)).await.map_err(|_| Unavailable)?;
-        answered.await.map_err(|_| Unavailable)?
+        let reached = self
+            .read(|connection| connection.query_row("SELECT count(*) FROM secret", [], |_| Ok(())).map_err(failure));
+        reached.await.map_err(|error| match error {
+            Error::Unavailable(unavailable) => unavailable,
+            other => Unavailable::new(other.to_string()),
+        })
     }
-}
 
-/// WAL with full sync: what is acknowledged survives a power cut. The exclusive lock keeps a second process out.
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(path)?;
-    // Who holds the lock holds it for life: there is nothing to wait for.
-    connection.busy_timeout(std::time::Duration::ZERO)?;
-    restrict(path);
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    // The lock is taken by the first write.
-    connection.execute_batch(
-        "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) STRICT; COMMIT",
-    )?;
-    Ok(connection)
-}
-
-fn run(connection: &Connection, mut queue: mpsc::Receiver<Work>) {
-    while let Some(work) = queue.blocking_recv() {
-        match work {
-            Work::Ping(answer) => {
-                let reached = connection.query_row("SELECT count(*) FROM meta", [], |_| Ok(()));
-                // Nobody waits any more: nothing to tell.
-                let _ = answer.send(reached.map_err(|_| Unavailable));
-            }
+    /// Ends the threads once their queues are empty, and waits for that. Other handles find the store stopped.
+    pub(crate) async fn close(self) {
+        if let Some(readers) = &self.readers {
+            // A thread that is gone already needs no telling.
+            let _ = readers.send(None).await;
         }
+        let _ = self.writer.send(None).await;
+        self.counts.ended().await;
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counts.read()
     }
 }
 
-/// Conversations are nobody else's business: the folder and the file are the owner's alone.
-fn create_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+fn stopped() -> Error {
+    Error::unavailable("the database thread could not do it")
 }
 
-fn restrict(path: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // A file system without permissions is no reason not to start.
-        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_database_opens_answers_and_keeps_others_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep/sessions.db");
-        let database = Database::open(&path).unwrap();
-        assert!(database.ping().await.is_ok());
-        assert!(matches!(Database::open(&path), Err(OpenError::Locked { .. })));
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        }
-    }
-
-    #[test]
-    fn a_newer_schema_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
-        Connection::open(&path).unwrap().pragma_update(None, "user_version", SCHEMA + 1).unwrap();
-        assert!(matches!(Database::open(&path), Err(OpenError::Newer { .. })));
-    }
-
-    #[test]
-    fn garbage_is_refused_with_its_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
-        std::fs::write(&path, b"this is no database, but it is long enough to look at".repeat(20)).unwrap();
-        assert!(Database::open(&path).unwrap_err().to_string().contains("sessions.db"));
+/// What SQLite's failures are to a caller.
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
+pub(crate) fn failure(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Error::Full,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::corrupt(error.to_string()),
+        _ => Error::unavailable(error.to_string()),
     }
 }

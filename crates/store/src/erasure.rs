@@ -1,0 +1,148 @@
+//! What a deletion erases: the response's own items, except those that somebody else owns too.
+//!
+//! A client that resends everything makes each of its responses the owner of the whole list, so an item lives until
+//! the last response that was sent it is deleted. Owners are looked for in all branches that share the place.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A segment below the first one that the deleted response has a part in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) id: i64,
+    pub(crate) parent: Option<i64>,
+    /// Its first place; those before are its parent's.
+    pub(crate) start: i64,
+    /// A conversation owns all of it.
+    pub(crate) conversation: bool,
+}
+
+/// A response that owns `own..upto` along the path of its segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner {
+    pub(crate) segment: i64,
+    pub(crate) own: i64,
+    pub(crate) upto: i64,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    /// Items to erase.
+    pub(crate) erase: Vec<(i64, Range<i64>)>,
+    /// Segments, and the place from which nothing of them may be shared by later requests: they are behind a hole.
+    pub(crate) unshare: Vec<(i64, i64)>,
+}
+
+/// `tree` holds `victim`'s segments from the one with its first own item on, and everything below those.
+pub(crate) fn erasure(tree: &[Segment], owners: &[Owner], victim: Owner) -> Erasure {
+    let by_id: HashMap<i64, Segment> = tree.iter().map(|segment| (segment.id, *segment)).collect();
+    let path = path(&by_id, victim);
+    let shared = |segment: i64| shared(&by_id, &path, segment);
+    let conversations = tree.iter().filter(|segment| segment.conversation);
+    let conversations = conversations.map(|segment| Owner { segment: segment.id, own: 0, upto: i64::MAX });
+    let mut kept: Vec<Range<i64>> = owners
+        .iter()
+        .copied()
+        .chain(conversations)
+        .map(|owner| owner.own..owner.upto.min(shared(owner.segment)))
+        .collect();
+    kept.sort_unstable_by_key(|range| range.start);
+    let doomed = subtract(victim.own..victim.upto, &kept);
+    let Some(first) = doomed.first().map(|range| range.start) else { return Erasure::default() };
+    let mut erasure = Erasure::default();
+    for (segment, places) in &path {
+        let within = |range: &Range<i64>| range.start.max(places.start)..range.end.min(places.end);
+        let ranges = doomed.iter().map(within).filter(|range| !range.is_empty());
+        erasure.erase.extend(ranges.map(|range| (*segment, range)));
+    }
+    let behind = tree.iter().filter(|segment| shared(segment.id) > first);
+    erasure.unshare = behind.map(|segment| (segment.id, first)).collect();
+    erasure
+}
+
+/// The victim's segments, newest first, each with the places that it contributes.
+fn path(tree: &HashMap<i64, Segment>, victim: Owner) -> Vec<(i64, Range<i64>)> {
+    let mut path = Vec::new();
+    let (mut next, mut end) = (Some(victim.segment), victim.upto);
+    while let Some(segment) = next.and_then(|id| tree.get(&id)) {
+        path.push((segment.id, segment.start..end));
+        (next, end) = (segment.parent, segment.start);
+    }
+    path
+}
+
+/// Up to which place this segment's list is the victim's list.
+fn shared(tree: &HashMap<i64, Segment>, path: &[(i64, Range<i64>)], segment: i64) -> i64 {
+    let (mut at, mut left) = (segment, i64::MAX);
+    loop {
+        if let Some((_, places)) = path.iter().find(|(id, _)| *id == at) {
+            return left.min(places.end);
+        }
+        match tree.get(&at).map(|segment| (segment.parent, segment.start)) {
+            Some((Some(parent), start)) => (at, left) = (parent, start),
+            _ => return 0,
+        }
+    }
+}
+
+/// What of `range` is in none of `kept`, which is sorted by its beginnings.
+fn subtract(range: Range<i64>, kept: &[Range<i64>]) -> Vec<Range<i64>> {
+    let mut left = Vec::new();
+    let mut at = range.start;
+    for kept in kept {
+        if kept.start > at {
+            left.push(at..kept.start.min(range.end));
+        }
+        at = at.max(kept.end);
+    }
+    left.push(at..range.end);
+    left.retain(|range| !range.is_empty());
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(id: i64, parent: Option<i64>, start: i64) -> Segment {
+        Segment { id, parent, start, conversation: false }
+    }
+
+    #[test]
+    fn a_chained_child_does_not_keep_its_ancestors_items_but_a_resending_one_does() {
+        let tree = [segment(1, None, 0)];
+        let victim = Owner { segment: 1, own: 0, upto: 2 };
+        let chained = Owner { segment: 1, own: 2, upto: 4 };
+        assert_eq!(erasure(&tree, &[chained], victim).erase, [(1, 0..2)]);
+        let resent = Owner { segment: 1, own: 0, upto: 4 };
+        assert_eq!(erasure(&tree, &[chained, resent], victim), Erasure::default());
+    }
+
+    #[test]
+    fn a_branch_keeps_only_what_it_shares() {
+        // 1: places 0..4; 2 leaves it at 1 and resends from 0.
+        let tree = [segment(1, None, 0), segment(2, Some(1), 1), segment(3, Some(1), 3)];
+        let victim = Owner { segment: 1, own: 0, upto: 4 };
+        let branch = Owner { segment: 2, own: 0, upto: 5 };
+        let erased = erasure(&tree, &[branch], victim);
+        assert_eq!(erased.erase, [(1, 1..4)]);
+        // The branch at 1 has no hole before it, the one at 3 has.
+        assert_eq!(erased.unshare, [(1, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn own_items_reach_over_segments_and_a_conversation_keeps_its_own() {
+        let tree = [segment(1, None, 0), segment(2, Some(1), 3)];
+        let victim = Owner { segment: 2, own: 1, upto: 5 };
+        assert_eq!(erasure(&tree, &[], victim).erase, [(2, 3..5), (1, 1..3)]);
+        let tree = [Segment { conversation: true, ..segment(1, None, 0) }, segment(2, Some(1), 3)];
+        assert_eq!(erasure(&tree, &[], victim).erase, [(2, 3..5)]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_range() {
+        assert_eq!(subtract(0..10, &[1..2, 1..4, 6..7, 20..30]), [0..1, 4..6, 7..10]);
+        assert_eq!(subtract(5..10, &[0..3, 4..6]), vec![6..10; 1]);
+        assert!(subtract(0..4, &[0..2, 1..9]).is_empty());
+    }
+}

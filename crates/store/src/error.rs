@@ -1,0 +1,95 @@
+//! What can go wrong, one variant per cause. A foreign id and an unknown id are the same `NotFound`.
+
+use std::path::PathBuf;
+
+/// Why an operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such response, conversation or item for this tenant.
+    #[error("not found")]
+    NotFound,
+    /// A turn of the chain was deleted: the history has a hole, and a shorter one is never given out.
+    #[error("a response of this chain was deleted")]
+    DeletedAncestor,
+    /// The chain has more turns than the caller allows.
+    #[error("the chain of responses is longer than {limit}")]
+    TooDeep { limit: u32 },
+    /// `after` names no item of the list.
+    #[error("no item of this list has that id")]
+    NoSuchCursor,
+    /// The id is taken.
+    #[error("the id is taken")]
+    Conflict,
+    /// Another turn works on this conversation, or took it over after the lease ran out.
+    #[error("another turn works on this conversation")]
+    Locked,
+    /// No room: the disk is full, or memory has reached its limit.
+    #[error("the session store is full")]
+    Full,
+    /// What was read is damaged; the text is for the operator.
+    #[error("the session store is damaged: {0}")]
+    Corrupt(Box<str>),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// A store that does not answer. It may come back: try again later.
+#[derive(Debug, thiserror::Error)]
+#[error("the session store does not answer")]
+pub struct Unavailable {
+    reason: Box<str>,
+}
+
+impl Unavailable {
+    pub(crate) fn new(reason: impl Into<Box<str>>) -> Self {
+        Self { reason: reason.into() }
+    }
+
+    /// What happened, for the operator's log. Never for a client.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl Error {
+    pub(crate) fn unavailable(reason: impl Into<Box<str>>) -> Self {
+        Self::Unavailable(Unavailable::new(reason))
+    }
+
+    pub(crate) fn corrupt(what: impl Into<Box<str>>) -> Self {
+        Self::Corrupt(what.into())
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot create the folder {path}: {source}")]
+    Folder { path: PathBuf, source: std::io::Error },
+    #[error("cannot use the lock file {path}: {source}")]
+    LockFile { path: PathBuf, source: std::io::Error },
+    #[error("the session database {path} is used by another process; stop it, or set session.sqlite.path")]
+    Locked { path: PathBuf },
+    #[error("the session database {name} was written by a newer version (schema {found}, this one knows {known})")]
+    Newer { name: String, found: i64, known: i64 },
+    #[error("the session database {name} has a migration that is not ours (number {number}); it was changed by hand")]
+    Altered { name: String, number: i64 },
+    #[error("the session database {path} is damaged: {finding}; restore a backup or move the file away")]
+    Damaged { path: PathBuf, finding: String },
+    #[error(
+        "this build has SQLite {found}, which has a known fault in its write-ahead log; at least {wanted} is needed"
+    )]
+    OldSqlite { found: i32, wanted: i32 },
+    #[error("cannot open the session database {path}: {source}")]
+    Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error("cannot start a thread for the session database: {0}")]
+    Thread(std::io::Error),
+    #[error("the address of the Postgres database is not understood: {0}")]
+    Address(tokio_postgres::Error),
+    #[error("TLS towards Postgres cannot be set up: {0}")]
+    Tls(rustls::Error),
+    #[error("the Postgres database does not answer: {reason}")]
+    Postgres { reason: Box<str> },
+    #[error("no randomness from the operating system")]
+    Random,
+}

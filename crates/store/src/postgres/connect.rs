@@ -1,0 +1,88 @@
+//! Connecting: the address, TLS, the pool, the schema, the secret.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::migrate::migrate;
+use super::{Database, column, failure};
+use crate::prefix::Secret;
+use crate::{Error, OpenError, PostgresOptions, Tenant};
+
+impl Database {
+    pub(crate) async fn connect(url: &str, options: &PostgresOptions) -> Result<(Self, Secret), OpenError> {
+        let mut config = Config::from_str(url).map_err(OpenError::Address)?;
+        config.connect_timeout(options.acquire);
+        if config.get_application_name().is_none() {
+            config.application_name("godex");
+        }
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match config.get_ssl_mode() {
+            SslMode::Disable => Manager::from_config(config, NoTls, recycling),
+            _ => Manager::from_config(config, MakeRustlsConnect::new(tls()?), recycling),
+        };
+        let pool = Pool::builder(manager)
+            .max_size(options.connections.max(1))
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(options.acquire))
+            .create_timeout(Some(options.acquire))
+            .recycle_timeout(Some(options.acquire))
+            .build()
+            .map_err(|error| OpenError::Postgres { reason: error.to_string().into() })?;
+        let database = Self { pool, options: *options };
+        let mut client =
+            database.pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
+        migrate(&mut client).await?;
+        drop(client);
+        let fresh = Secret::random()?;
+        let secret = database.secret(&fresh).await.map_err(|error| OpenError::Postgres {
+            reason: match error {
+                Error::Unavailable(unavailable) => unavailable.reason().into(),
+                other => other.to_string().into(),
+            },
+        })?;
+        Ok((database, secret))
+    }
+
+    /// The key of all hashes: made by whoever comes first, kept beside the data.
+    async fn secret(&self, fresh: &Secret) -> Result<Secret, Error> {
+        self.read(async |client| {
+            let insert = "INSERT INTO godex.secret (name, value) VALUES ('prefix', $1) ON CONFLICT DO NOTHING";
+            client.execute_typed(insert, super::typed![&fresh.0[..] => BYTEA]).await.map_err(failure)?;
+            let select = "SELECT value FROM godex.secret WHERE name = 'prefix'";
+            let row = client.query_typed_one(select, &[]).await.map_err(failure)?;
+            let bytes: Vec<u8> = column(&row, 0)?;
+            bytes.try_into().map(Secret).map_err(|_| Error::corrupt("the secret has the wrong length"))
+        })
+        .await
+    }
+}
+
+/// The whole chain of causes: the outermost only says that it failed.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.dedup();
+    texts.join(": ")
+}
+
+/// The system's roots, always verified.
+fn tls() -> Result<rustls::ClientConfig, OpenError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.and_then(BuilderVerifierExt::with_platform_verifier).map_err(OpenError::Tls)?;
+    Ok(builder.with_no_client_auth())
+}
+
+/// The number of a tenant's advisory lock, the same in every instance. Two tenants with one number would only wait
+/// for each other.
+pub(super) fn lock(tenant: &Tenant) -> i64 {
+    let hash = digest::digest(&digest::SHA256, tenant.key());
+    hash.as_ref().first_chunk::<8>().map_or(0, |bytes| i64::from_be_bytes(*bytes))
+}

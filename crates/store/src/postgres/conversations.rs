@@ -1,0 +1,230 @@
+//! Conversations: a segment of their own that only they append to. Their row is the lock of their list.
+
+use deadpool_postgres::{Object, Transaction};
+
+use super::delete::trim;
+use super::put::{append, end, new_segment};
+use super::read::item_row;
+use super::{Database, Hold, column, failure, typed};
+use crate::packed::{pack, unpack};
+use crate::prepared::PackedItem;
+use crate::rows::{self, ItemRow, Pager};
+use crate::{Error, Item, ItemPage, Lease, NewConversation, Order, Page, StoredConversation, Tenant};
+
+impl Database {
+    pub(crate) async fn create_conversation(
+        &self,
+        tenant: &Tenant,
+        new: &NewConversation,
+        items: &[PackedItem],
+    ) -> Result<(), Error> {
+        let (tenant_key, id) = (tenant.key(), new.id.as_bytes());
+        self.transaction(tenant, Hold::Shared, async |transaction| {
+            let segment = new_segment(transaction, tenant_key, None, 0, Some(id)).await?;
+            let upto = append(transaction, tenant_key, segment, 0, items, &[]).await?;
+            let insert = "INSERT INTO godex.conversation (tenant, id, segment, upto, created, metadata) \
+                          VALUES ($1, $2, $3, $4, $5, $6)";
+            let row = typed![
+                tenant_key => BYTEA,
+                id => BYTEA,
+                segment => INT8,
+                upto => INT8,
+                new.created_at => INT8,
+                pack(&new.metadata) => BYTEA,
+            ];
+            transaction.execute_typed(insert, row).await.map(drop).map_err(failure)
+        })
+        .await
+    }
+
+    pub(crate) async fn conversation(&self, tenant: &Tenant, id: &str) -> Result<StoredConversation, Error> {
+        self.read(async |client| conversation(client, tenant, id).await).await
+    }
+
+    pub(crate) async fn update_conversation(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        metadata: &[u8],
+    ) -> Result<StoredConversation, Error> {
+        self.read(async |client| {
+            let update = "UPDATE godex.conversation SET metadata = $3 WHERE tenant = $1 AND id = $2";
+            let row = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, pack(metadata) => BYTEA];
+            client.execute_typed(update, row).await.map_err(failure)?;
+            conversation(client, tenant, id).await
+        })
+        .await
+    }
+
+    /// The conversation goes; items that a stored response shows stay with it.
+    pub(crate) async fn delete_conversation(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
+        let key = tenant.key();
+        self.transaction(tenant, Hold::Alone, async |transaction| {
+            let delete = "DELETE FROM godex.conversation WHERE tenant = $1 AND id = $2 RETURNING segment";
+            let row = transaction.query_typed_opt(delete, typed![key => BYTEA, id.as_bytes() => BYTEA]).await;
+            let segment: i64 = column(&row.map_err(failure)?.ok_or(Error::NotFound)?, 0)?;
+            let update = "UPDATE godex.segment SET conversation = NULL WHERE tenant = $1 AND segment = $2";
+            transaction.execute_typed(update, typed![key => BYTEA, segment => INT8]).await.map_err(failure)?;
+            trim(transaction, key, segment).await
+        })
+        .await
+    }
+
+    pub(crate) async fn append_items(&self, tenant: &Tenant, id: &str, items: &[PackedItem]) -> Result<(), Error> {
+        let key = tenant.key();
+        self.transaction(tenant, Hold::Shared, async |transaction| {
+            let (segment, upto) = free(transaction, key, id).await?;
+            let upto = append(transaction, key, segment, upto, items, &[]).await?;
+            end(transaction, key, id, upto).await
+        })
+        .await
+    }
+
+    pub(crate) async fn conversation_items(&self, tenant: &Tenant, id: &str, page: &Page) -> Result<ItemPage, Error> {
+        self.read(async |client| {
+            let (segment, upto) = place(client, tenant, id).await?;
+            let mut cursor = None;
+            if let Some(after) = &page.after {
+                let select = "SELECT min(pos), max(pos) FROM godex.item \
+                              WHERE tenant = $1 AND segment = $2 AND id = $3";
+                let key = typed![tenant.key() => BYTEA, segment => INT8, after.as_bytes() => BYTEA];
+                let row = client.query_typed_one(select, key).await.map_err(failure)?;
+                let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
+                cursor = Some(pos.ok_or(Error::NoSuchCursor)?);
+            }
+            let mut pager = Pager::new(page, upto, cursor);
+            while let Some(places) = pager.next() {
+                pager.take(range(client, tenant, segment, places.start, places.end).await?)?;
+            }
+            Ok(pager.finish())
+        })
+        .await
+    }
+
+    pub(crate) async fn conversation_history(&self, tenant: &Tenant, id: &str) -> Result<Vec<Item>, Error> {
+        self.read(async |client| {
+            let (segment, upto) = place(client, tenant, id).await?;
+            Ok(rows::complete(range(client, tenant, segment, 0, upto).await?, 0..upto)?.0)
+        })
+        .await
+    }
+
+    pub(crate) async fn conversation_item(&self, tenant: &Tenant, id: &str, item: &str) -> Result<Item, Error> {
+        self.read(async |client| {
+            let (segment, _) = place(client, tenant, id).await?;
+            let select = "SELECT body FROM godex.item WHERE tenant = $1 AND segment = $2 AND id = $3 \
+                          AND length(body) > 0 ORDER BY pos DESC LIMIT 1";
+            let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
+            let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            Ok(Item { id: item.to_owned(), body: unpack(column(&row, 0)?)? })
+        })
+        .await
+    }
+
+    /// Takes an item out of the list. Its place stays, empty, so that later places keep their numbers.
+    pub(crate) async fn delete_conversation_item(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        item: &str,
+    ) -> Result<StoredConversation, Error> {
+        self.read(async |client| {
+            let (segment, _) = place(client, tenant, id).await?;
+            let update = "UPDATE godex.item SET body = '' \
+                          WHERE tenant = $1 AND segment = $2 AND id = $3 AND length(body) > 0";
+            let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
+            match client.execute_typed(update, key).await.map_err(failure)? {
+                0 => Err(Error::NotFound),
+                _ => conversation(client, tenant, id).await,
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn begin_turn(&self, tenant: &Tenant, lease: &Lease, millis: i64) -> Result<(), Error> {
+        self.read(async |client| {
+            let update = "UPDATE godex.conversation SET lease = $3, \
+                          leased_until = clock_timestamp() + $4 * interval '1 millisecond' \
+                          WHERE tenant = $1 AND id = $2 AND (lease IS NULL OR leased_until <= clock_timestamp())";
+            let id = lease.conversation.as_bytes();
+            #[expect(clippy::cast_precision_loss, reason = "a lease of centuries may be a millisecond off")]
+            let row = typed![
+                tenant.key() => BYTEA,
+                id => BYTEA,
+                &lease.token[..] => BYTEA,
+                millis.min(i64::from(u32::MAX)) as f64 => FLOAT8,
+            ];
+            if client.execute_typed(update, row).await.map_err(failure)? == 1 {
+                return Ok(());
+            }
+            // Refused: because it is taken, or because it is not there.
+            place(client, tenant, &lease.conversation).await?;
+            Err(Error::Locked)
+        })
+        .await
+    }
+
+    pub(crate) async fn extend_turn(&self, tenant: &Tenant, lease: &Lease, millis: i64) -> Result<(), Error> {
+        self.read(async |client| {
+            let update = "UPDATE godex.conversation SET \
+                          leased_until = clock_timestamp() + $4 * interval '1 millisecond' \
+                          WHERE tenant = $1 AND id = $2 AND lease = $3";
+            #[expect(clippy::cast_precision_loss, reason = "a lease of centuries may be a millisecond off")]
+            let row = typed![
+                tenant.key() => BYTEA,
+                lease.conversation.as_bytes() => BYTEA,
+                &lease.token[..] => BYTEA,
+                millis.min(i64::from(u32::MAX)) as f64 => FLOAT8,
+            ];
+            match client.execute_typed(update, row).await.map_err(failure)? {
+                0 => Err(Error::Locked),
+                _ => Ok(()),
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn end_turn(&self, tenant: &Tenant, lease: &Lease) -> Result<(), Error> {
+        self.read(async |client| {
+            let update = "UPDATE godex.conversation SET lease = NULL, leased_until = NULL \
+                          WHERE tenant = $1 AND id = $2 AND lease = $3";
+            let row = typed![
+                tenant.key() => BYTEA,
+                lease.conversation.as_bytes() => BYTEA,
+                &lease.token[..] => BYTEA,
+            ];
+            client.execute_typed(update, row).await.map(drop).map_err(failure)
+        })
+        .await
+    }
+}
+
+async fn conversation(client: &Object, tenant: &Tenant, id: &str) -> Result<StoredConversation, Error> {
+    let select = "SELECT created, metadata FROM godex.conversation WHERE tenant = $1 AND id = $2";
+    let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
+    let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    Ok(StoredConversation { id: id.to_owned(), created_at: column(&row, 0)?, metadata: unpack(column(&row, 1)?)? })
+}
+
+async fn place(client: &Object, tenant: &Tenant, id: &str) -> Result<(i64, i64), Error> {
+    let select = "SELECT segment, upto FROM godex.conversation WHERE tenant = $1 AND id = $2";
+    let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
+    let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    Ok((column(&row, 0)?, column(&row, 1)?))
+}
+
+/// The end of a conversation that nobody has a lease of, held for this transaction.
+async fn free(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<(i64, i64), Error> {
+    let select = "SELECT segment, upto, lease IS NOT NULL AND leased_until > clock_timestamp() \
+                  FROM godex.conversation WHERE tenant = $1 AND id = $2 FOR UPDATE";
+    let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA];
+    let row = transaction.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    if column::<bool>(&row, 2)? { Err(Error::Locked) } else { Ok((column(&row, 0)?, column(&row, 1)?)) }
+}
+
+async fn range(client: &Object, tenant: &Tenant, segment: i64, from: i64, to: i64) -> Result<Vec<ItemRow>, Error> {
+    let select = "SELECT pos, id, body FROM godex.item WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";
+    let key = typed![tenant.key() => BYTEA, segment => INT8, from => INT8, to => INT8];
+    let rows = client.query_typed(select, key).await.map_err(failure)?;
+    rows.iter().map(item_row).collect()
+}

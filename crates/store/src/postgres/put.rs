@@ -1,0 +1,253 @@
+//! Storing a turn; the same steps as in SQLite, and again if the connection was lost on the way.
+
+use std::time::Duration;
+
+use deadpool_postgres::Transaction;
+use futures_util::future::{try_join, try_join4};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::Row;
+
+use super::{Database, Hold, column, failure, typed};
+use crate::prefix::Prefix;
+use crate::prepared::{Base, PackedItem, Prepared};
+use crate::rows::{gone, prefix};
+use crate::{Error, Lease, Parent, Tenant};
+
+/// The first wait before another try; each one is twice as long, up to a second.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Database {
+    /// A lost connection may have lost only the answer. The id is ours alone: if it is taken at a later try, then an
+    /// earlier one was stored.
+    pub(crate) async fn put(&self, tenant: &Tenant, turn: &Prepared) -> Result<(), Error> {
+        let deadline = Instant::now() + self.options.retry;
+        let (mut pause, mut unsure) = (PAUSE, false);
+        loop {
+            match self.transaction(tenant, Hold::Shared, async |t| put(t, tenant.key(), turn).await).await {
+                Err(Error::Unavailable(_)) if Instant::now() + pause < deadline => {
+                    unsure = true;
+                    sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
+                Err(Error::Conflict | Error::Locked) if unsure => return self.stored(tenant, turn).await,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// After an unsure try: the response is there, or something else is in the way.
+    async fn stored(&self, tenant: &Tenant, turn: &Prepared) -> Result<(), Error> {
+        self.read(async |client| {
+            let select = "SELECT 1 FROM godex.response WHERE tenant = $1 AND id = $2";
+            let key = typed![tenant.key() => BYTEA, turn.id.as_bytes() => BYTEA];
+            client.query_typed_opt(select, key).await.map_err(failure)?.map(drop).ok_or(Error::Locked)
+        })
+        .await
+    }
+}
+
+async fn put(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
+    let begin = match &turn.parent {
+        Parent::None => Base::ROOT,
+        Parent::Response(id) => behind(transaction, tenant, id).await?,
+        Parent::Conversation(lease) => leased(transaction, tenant, lease).await?,
+    };
+    let prefixes = turn.prefixes(begin.prefix);
+    // What continues something stays behind that very place: the chain is found along its path.
+    let (base, held) = match turn.parent {
+        Parent::None => share(transaction, tenant, turn.inputs, &prefixes).await?,
+        _ => (begin, 0),
+    };
+    let fresh = turn.items.get(held..).unwrap_or_default();
+    let conversation = matches!(turn.parent, Parent::Conversation(_));
+    let segment = segment(transaction, tenant, base, conversation, fresh.is_empty()).await?;
+    let hashes = prefixes.get(held..).unwrap_or_default();
+    let upto = base.at + i64::try_from(fresh.len()).unwrap_or(i64::MAX);
+    let tip = prefixes.last().copied().unwrap_or(begin.prefix);
+    try_join4(
+        append(transaction, tenant, segment, base.at, fresh, hashes),
+        keep(transaction, tenant, turn),
+        advance(transaction, tenant, &turn.parent, upto),
+        respond(transaction, tenant, turn, begin, segment, upto, tip),
+    )
+    .await
+    .map(drop)
+}
+
+async fn keep(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
+    let Some((hash, body)) = &turn.settings else { return Ok(()) };
+    let keep = "INSERT INTO godex.settings (tenant, hash, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let row = typed![tenant => BYTEA, &hash[..] => BYTEA, body => BYTEA];
+    transaction.execute_typed(keep, row).await.map(drop).map_err(failure)
+}
+
+async fn advance(transaction: &Transaction<'_>, tenant: &[u8], parent: &Parent, upto: i64) -> Result<(), Error> {
+    let Parent::Conversation(lease) = parent else { return Ok(()) };
+    end(transaction, tenant, &lease.conversation, upto).await
+}
+
+async fn respond(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    turn: &Prepared,
+    begin: Base,
+    segment: i64,
+    upto: i64,
+    tip: Option<Prefix>,
+) -> Result<(), Error> {
+    let (previous, conversation) = match &turn.parent {
+        Parent::None => (None, None),
+        Parent::Response(id) => (Some(id.as_bytes()), None),
+        Parent::Conversation(lease) => (None, Some(lease.conversation.as_bytes())),
+    };
+    let middle = begin.at + i64::try_from(turn.inputs).unwrap_or(i64::MAX);
+    let insert = "INSERT INTO godex.response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, \
+                  status, depth, created, expires, settings, head) \
+                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    let row = typed![
+        tenant => BYTEA,
+        turn.id.as_bytes() => BYTEA,
+        segment => INT8,
+        begin.at => INT8,
+        middle => INT8,
+        upto => INT8,
+        tip.as_ref().map(|tip| &tip[..]) => BYTEA,
+        previous => BYTEA,
+        conversation => BYTEA,
+        i64::from(turn.status) => INT8,
+        begin.depth + 1 => INT8,
+        turn.created => INT8,
+        turn.expires => INT8,
+        turn.settings.as_ref().map(|(hash, _)| &hash[..]) => BYTEA,
+        turn.head => BYTEA,
+    ];
+    transaction.execute_typed(insert, row).await.map(drop).map_err(failure)
+}
+
+async fn behind(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<Base, Error> {
+    let select = "SELECT segment, upto, prefix, depth, gone FROM godex.response WHERE tenant = $1 AND id = $2";
+    let found = transaction.query_typed_opt(select, typed![tenant => BYTEA, id.as_bytes() => BYTEA]).await;
+    let row = found.map_err(failure)?.ok_or(Error::NotFound)?;
+    if column::<i64>(&row, 4)? != gone::LIVE {
+        return Err(Error::NotFound);
+    }
+    let (segment, at, depth) = (column(&row, 0)?, column(&row, 1)?, column(&row, 3)?);
+    Ok(Base { segment: Some(segment), at, prefix: prefix(column(&row, 2)?), depth })
+}
+
+/// The end of a conversation whose lease is ours, or ran out without anybody else taking it.
+async fn leased(transaction: &Transaction<'_>, tenant: &[u8], lease: &Lease) -> Result<Base, Error> {
+    let select = "SELECT segment, upto, lease FROM godex.conversation WHERE tenant = $1 AND id = $2 FOR UPDATE";
+    let key = typed![tenant => BYTEA, lease.conversation.as_bytes() => BYTEA];
+    let row = transaction.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    if column::<Option<&[u8]>>(&row, 2)? != Some(&lease.token[..]) {
+        return Err(Error::Locked);
+    }
+    Ok(Base { segment: Some(column(&row, 0)?), at: column(&row, 1)?, prefix: None, depth: 0 })
+}
+
+/// How much of the input is held already, and the place behind that: one look for all beginnings of the list.
+async fn share(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    inputs: usize,
+    prefixes: &[Option<Prefix>],
+) -> Result<(Base, usize), Error> {
+    let hashes: Vec<&[u8]> = prefixes.iter().take(inputs).flatten().map(|hash| &hash[..]).collect();
+    if hashes.is_empty() {
+        return Ok((Base::ROOT, 0));
+    }
+    let select = "SELECT segment, pos FROM godex.item WHERE tenant = $1 AND prefix = ANY($2) ORDER BY pos DESC LIMIT 1";
+    let found = transaction.query_typed_opt(select, typed![tenant => BYTEA, hashes => BYTEA_ARRAY]).await;
+    let Some(row) = found.map_err(failure)? else { return Ok((Base::ROOT, 0)) };
+    let (segment, pos) = (column::<i64>(&row, 0)?, column::<i64>(&row, 1)?);
+    let held = usize::try_from(pos + 1).map_err(|_| Error::corrupt("an item before the first"))?;
+    Ok((Base { segment: Some(segment), at: pos + 1, ..Base::ROOT }, held))
+}
+
+/// The segment to append to: the base's own if nothing follows there yet, else a new one. Who appends to the same
+/// one waits here, and then sees what the other did.
+async fn segment(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    base: Base,
+    conversation: bool,
+    nothing: bool,
+) -> Result<i64, Error> {
+    if let Some(segment) = base.segment {
+        if conversation || nothing {
+            return Ok(segment);
+        }
+        let hold = "SELECT conversation IS NULL FROM godex.segment WHERE tenant = $1 AND segment = $2 FOR UPDATE";
+        let follows = "SELECT EXISTS (SELECT 1 FROM godex.item WHERE tenant = $1 AND segment = $2 AND pos >= $3)";
+        // Sent together, but the second is run, and sees, after the first has the row.
+        let (held, follows) = try_join(
+            transaction.query_typed_opt(hold, typed![tenant => BYTEA, segment => INT8]),
+            transaction.query_typed_one(follows, typed![tenant => BYTEA, segment => INT8, base.at => INT8]),
+        )
+        .await
+        .map_err(failure)?;
+        let held = held.ok_or_else(|| Error::corrupt("a response without its segment"))?;
+        if column(&held, 0)? && !column::<bool>(&follows, 0)? {
+            return Ok(segment);
+        }
+    }
+    new_segment(transaction, tenant, base.segment, base.at, None).await
+}
+
+pub(super) async fn new_segment(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    parent: Option<i64>,
+    start: i64,
+    conversation: Option<&[u8]>,
+) -> Result<i64, Error> {
+    let insert = "INSERT INTO godex.segment (tenant, parent, start, conversation) VALUES ($1, $2, $3, $4) \
+                  RETURNING segment";
+    let row = typed![tenant => BYTEA, parent => INT8, start => INT8, conversation => BYTEA];
+    let row: Row = transaction.query_typed_one(insert, row).await.map_err(failure)?;
+    column(&row, 0)
+}
+
+/// Appends items and says where the list ends then.
+pub(super) async fn append(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    segment: i64,
+    at: i64,
+    items: &[PackedItem],
+    prefixes: &[Option<Prefix>],
+) -> Result<i64, Error> {
+    if !items.is_empty() {
+        let ids: Vec<&[u8]> = items.iter().map(|item| item.id.as_bytes()).collect();
+        let hash = |index: usize| prefixes.get(index).and_then(|hash| hash.as_ref().map(|hash| &hash[..]));
+        let hashes: Vec<Option<&[u8]>> = (0..items.len()).map(hash).collect();
+        let bodies: Vec<&[u8]> = items.iter().map(|item| &item.packed[..]).collect();
+        let insert = "INSERT INTO godex.item (tenant, segment, pos, id, prefix, body) \
+                      SELECT $1, $2, $3 + n - 1, id, prefix, body \
+                      FROM unnest($4, $5, $6) WITH ORDINALITY AS new (id, prefix, body, n)";
+        let rows = typed![
+            tenant => BYTEA,
+            segment => INT8,
+            at => INT8,
+            ids => BYTEA_ARRAY,
+            hashes => BYTEA_ARRAY,
+            bodies => BYTEA_ARRAY,
+        ];
+        transaction.execute_typed(insert, rows).await.map_err(failure)?;
+    }
+    Ok(at + i64::try_from(items.len()).unwrap_or(i64::MAX))
+}
+
+/// Sets where a conversation ends, and ends its lease.
+pub(super) async fn end(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    conversation: &str,
+    upto: i64,
+) -> Result<(), Error> {
+    let update = "UPDATE godex.conversation SET upto = $3, lease = NULL, leased_until = NULL \
+                  WHERE tenant = $1 AND id = $2";
+    let row = typed![tenant => BYTEA, conversation.as_bytes() => BYTEA, upto => INT8];
+    transaction.execute_typed(update, row).await.map(drop).map_err(failure)
+}

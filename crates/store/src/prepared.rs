@@ -1,0 +1,128 @@
+//! A turn made ready for the writer: everything that reads whole bodies is done before it gets there.
+
+use crate::packed::pack;
+use crate::prefix::{EMPTY, Hasher, Prefix};
+use crate::{Item, NewTurn, Parent};
+
+/// An item as it will lie in the database.
+#[derive(Debug)]
+pub(crate) struct PackedItem {
+    pub(crate) id: String,
+    pub(crate) packed: Vec<u8>,
+    content: Prefix,
+}
+
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) id: String,
+    pub(crate) parent: Parent,
+    pub(crate) status: i16,
+    pub(crate) created: i64,
+    pub(crate) expires: Option<i64>,
+    pub(crate) head: Vec<u8>,
+    pub(crate) settings: Option<(Prefix, Vec<u8>)>,
+    /// Input, then output.
+    pub(crate) items: Vec<PackedItem>,
+    pub(crate) inputs: usize,
+    hasher: Hasher,
+}
+
+/// Where a turn's list begins, and what is known of the list before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Base {
+    /// The segment of the item before; none at the root.
+    pub(crate) segment: Option<i64>,
+    pub(crate) at: i64,
+    /// None where sharing is over: behind a hole, or in a conversation.
+    pub(crate) prefix: Option<Prefix>,
+    pub(crate) depth: i64,
+}
+
+impl Base {
+    pub(crate) const ROOT: Self = Self { segment: None, at: 0, prefix: Some(EMPTY), depth: 0 };
+}
+
+impl Prepared {
+    pub(crate) fn new(hasher: &Hasher, turn: NewTurn) -> Self {
+        let NewTurn { id, parent, status, created_at, expires_at, head, settings, input, output } = turn;
+        let inputs = input.len();
+        let items = input.into_iter().chain(output);
+        Self {
+            id,
+            parent,
+            status: status.code(),
+            created: created_at,
+            expires: expires_at,
+            head: pack(&head),
+            settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
+            items: items.map(|item| PackedItem::new(hasher, item)).collect(),
+            inputs,
+            hasher: hasher.clone(),
+        }
+    }
+
+    /// The hash of the list after each item, if it is known before the first.
+    pub(crate) fn prefixes(&self, base: Option<Prefix>) -> Vec<Option<Prefix>> {
+        let mut list = base;
+        let extend = |item: &PackedItem| {
+            list = list.map(|list| self.hasher.extend(&list, &item.content));
+            list
+        };
+        self.items.iter().map(extend).collect()
+    }
+}
+
+impl PackedItem {
+    pub(crate) fn new(hasher: &Hasher, item: Item) -> Self {
+        Self { content: hasher.content(&item.body), packed: pack(&item.body), id: item.id }
+    }
+}
+
+/// How many of the first `count` hashes are held, given that a held list's beginnings are held too.
+///
+/// A client that resends everything adds one or two items to what we have: look near the end before halving.
+pub(crate) fn longest<E>(count: usize, mut held: impl FnMut(usize) -> Result<bool, E>) -> Result<usize, E> {
+    if count == 0 || !held(1)? {
+        return Ok(0);
+    }
+    let (mut low, mut high) = (1, count + 1);
+    for back in 0..4 {
+        let candidate = count.saturating_sub(back);
+        if candidate <= low {
+            return Ok(low);
+        }
+        if held(candidate)? {
+            return Ok(candidate);
+        }
+        high = candidate;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if held(middle)? {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_held_beginning_is_found_in_few_looks() {
+        for count in 0..40 {
+            for held in 0..=count {
+                let mut looks = 0;
+                let found = longest(count, |k| {
+                    looks += 1;
+                    Ok::<_, ()>(k <= held)
+                });
+                assert_eq!(found, Ok(held), "{count} {held}");
+                assert!(looks <= 11, "{count} {held}: {looks}");
+            }
+        }
+    }
+}

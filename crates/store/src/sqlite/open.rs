@@ -1,0 +1,165 @@
+//! Opening: whose file it is, whether it is whole and of our version, and how its connections are set.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::migrate::migrate;
+use crate::prefix::Secret;
+use crate::{OpenError, SqliteOptions};
+
+/// Before it, resetting the write-ahead log could lose a transaction in a rare race.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How long a statement waits for somebody else's lock, such as a backup's.
+const BUSY: Duration = Duration::from_secs(5);
+
+pub(super) struct Opened {
+    pub(super) writer: Connection,
+    pub(super) place: Place,
+    pub(super) secret: Secret,
+}
+
+/// Where the database is. The lock on it lasts as long as any copy of this.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    path: Option<PathBuf>,
+    _lock: Option<Arc<File>>,
+}
+
+pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenError> {
+    version()?;
+    if let Some(folder) = path.parent() {
+        create_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+    }
+    let lock = Some(Arc::new(lock(path)?));
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    // Made before SQLite makes it, so that it is never readable by others; the log inherits its mode.
+    private(path).map_err(|source| OpenError::LockFile { path: path.to_owned(), source })?;
+    let place = Place { path: Some(path.to_owned()), _lock: lock };
+    let mut writer = place.writer().map_err(sqlite)?;
+    if options.integrity_check {
+        let finding: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
+        if finding != "ok" {
+            return Err(OpenError::Damaged { path: path.to_owned(), finding });
+        }
+    }
+    migrate(&mut writer, &path.display().to_string()).map_err(|error| error.at(path))?;
+    // A lease of a process that is gone holds nobody up: this file has one process at a time.
+    writer.execute("UPDATE conversation SET lease = NULL WHERE lease IS NOT NULL", []).map_err(sqlite)?;
+    let secret = secret(&writer)?.map_err(sqlite)?;
+    Ok(Opened { writer, place, secret })
+}
+
+pub(super) fn memory() -> Result<Opened, OpenError> {
+    version()?;
+    let place = Place { path: None, _lock: None };
+    let at = Path::new(":memory:");
+    let sqlite = |source| OpenError::Sqlite { path: at.to_owned(), source };
+    let mut writer = place.writer().map_err(sqlite)?;
+    migrate(&mut writer, ":memory:").map_err(|error| error.at(at))?;
+    writer.execute_batch(include_str!("sql/memory.sql")).map_err(sqlite)?;
+    let secret = secret(&writer)?.map_err(sqlite)?;
+    Ok(Opened { writer, place, secret })
+}
+
+impl Place {
+    /// WAL with full sync: what is acknowledged survives a power cut. Only this connection writes, and so only it
+    /// moves the log into the database.
+    pub(super) fn writer(&self) -> rusqlite::Result<Connection> {
+        let Some(path) = &self.path else {
+            let connection = Connection::open_in_memory()?;
+            connection.set_prepared_statement_cache_capacity(64);
+            return Ok(connection);
+        };
+        let connection = Connection::open(path)?;
+        common(&connection)?;
+        // Pages of 8 KiB: items of a few kilobytes leave less of them empty. Only a new file takes it.
+        connection.pragma_update(None, "page_size", 8192)?;
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "secure_delete", "ON")?;
+        // After a burst the log gives its room back.
+        connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+        Ok(connection)
+    }
+
+    pub(super) fn reader(&self) -> rusqlite::Result<Connection> {
+        let connection = Connection::open(self.path.as_deref().unwrap_or(Path::new(":memory:")))?;
+        common(&connection)?;
+        connection.pragma_update(None, "query_only", "ON")?;
+        Ok(connection)
+    }
+
+    /// After an erasure, also the log forgets: it is moved into the database and cut to nothing. False when a reader
+    /// was in the way.
+    pub(super) fn forget(connection: &Connection) -> bool {
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).is_ok_and(|busy: bool| !busy)
+    }
+}
+
+fn common(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 0)
+}
+
+fn version() -> Result<(), OpenError> {
+    let found = rusqlite::version_number();
+    if found < OLDEST_SQLITE { Err(OpenError::OldSqlite { found, wanted: OLDEST_SQLITE }) } else { Ok(()) }
+}
+
+/// The key of all hashes: made once, kept beside the data.
+fn secret(connection: &Connection) -> Result<rusqlite::Result<Secret>, OpenError> {
+    let fresh = Secret::random()?;
+    let insert = "INSERT INTO secret (name, value) VALUES ('prefix', ?1) ON CONFLICT DO NOTHING";
+    let kept = connection.execute(insert, [&fresh.0[..]]).and_then(|_| {
+        let select = "SELECT value FROM secret WHERE name = 'prefix'";
+        connection.query_row(select, [], |row| row.get::<_, [u8; 32]>(0)).optional()
+    });
+    Ok(kept.map(|kept| kept.map_or(fresh, Secret)))
+}
+
+/// A lock file beside the database, since SQLite's own exclusive mode would also shut out our readers. The system
+/// lets go of it when the process ends, however it ends.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let file = private(&name).map_err(|source| OpenError::LockFile { path: name.clone(), source })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(OpenError::LockFile { path: name, source }),
+    }
+}
+
+/// Conversations are nobody else's business: the folder and the files are the owner's alone.
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // For a file that was there before. A file system without permissions is no reason not to start.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
+    Ok(file)
+}

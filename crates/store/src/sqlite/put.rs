@@ -1,0 +1,209 @@
+//! Storing a turn: find what of it is held already, append the rest, point at it.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::failure;
+use crate::prefix::Prefix;
+use crate::prepared::{Base, PackedItem, Prepared, longest};
+use crate::rows::{gone, prefix};
+use crate::{Error, Lease, Parent};
+
+pub(crate) fn put(connection: &Connection, tenant: &str, turn: &Prepared, used: Option<i64>) -> Result<(), Error> {
+    let mut taken =
+        connection.prepare_cached("SELECT 1 FROM response WHERE tenant = ?1 AND id = ?2").map_err(failure)?;
+    if taken.exists(params![tenant, turn.id]).map_err(failure)? {
+        return Err(Error::Conflict);
+    }
+    let begin = match &turn.parent {
+        Parent::None => Base::ROOT,
+        Parent::Response(id) => behind(connection, tenant, id, used)?,
+        Parent::Conversation(lease) => leased(connection, tenant, lease, used)?,
+    };
+    let prefixes = turn.prefixes(begin.prefix);
+    // What continues something stays behind that very place: the chain is found along its path.
+    let (base, held) = match turn.parent {
+        Parent::None => share(connection, tenant, turn, &prefixes)?,
+        _ => (begin, 0),
+    };
+    let fresh = turn.items.get(held..).unwrap_or_default();
+    let conversation = matches!(turn.parent, Parent::Conversation(_));
+    let segment = segment(connection, tenant, base, conversation, fresh.is_empty())?;
+    let upto = append(connection, tenant, segment, base.at, fresh, prefixes.get(held..).unwrap_or_default())?;
+    if let Some((hash, body)) = &turn.settings {
+        let keep = "INSERT INTO settings (tenant, hash, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        connection
+            .prepare_cached(keep)
+            .and_then(|mut sql| sql.execute(params![tenant, hash, body]))
+            .map_err(failure)?;
+    }
+    if let Parent::Conversation(lease) = &turn.parent {
+        advance(connection, tenant, &lease.conversation, upto)?;
+    }
+    let inputs = i64::try_from(turn.inputs).unwrap_or(i64::MAX);
+    let tip = prefixes.last().copied().unwrap_or(begin.prefix);
+    let place = Placed { segment, own: begin.at, middle: begin.at + inputs, upto, tip, depth: begin.depth + 1 };
+    respond(connection, tenant, turn, &place, used)
+}
+
+struct Placed {
+    segment: i64,
+    own: i64,
+    middle: i64,
+    upto: i64,
+    tip: Option<Prefix>,
+    depth: i64,
+}
+
+fn respond(
+    connection: &Connection,
+    tenant: &str,
+    turn: &Prepared,
+    place: &Placed,
+    used: Option<i64>,
+) -> Result<(), Error> {
+    let (previous, conversation) = match &turn.parent {
+        Parent::None => (None, None),
+        Parent::Response(id) => (Some(id.as_str()), None),
+        Parent::Conversation(lease) => (None, Some(lease.conversation.as_str())),
+    };
+    let insert = "INSERT INTO response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, status, \
+                  depth, created, expires, used, settings, head) \
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    let mut insert = connection.prepare_cached(insert).map_err(failure)?;
+    let row = params![
+        tenant,
+        turn.id,
+        place.segment,
+        place.own,
+        place.middle,
+        place.upto,
+        place.tip,
+        previous,
+        conversation,
+        turn.status,
+        place.depth,
+        turn.created,
+        turn.expires,
+        used.unwrap_or(0),
+        turn.settings.as_ref().map(|(hash, _)| hash),
+        turn.head,
+    ];
+    insert.execute(row).map(drop).map_err(failure)
+}
+
+/// The place behind a response.
+fn behind(connection: &Connection, tenant: &str, id: &str, used: Option<i64>) -> Result<Base, Error> {
+    let select = "SELECT segment, upto, prefix, depth, gone FROM response WHERE tenant = ?1 AND id = ?2";
+    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let found = select.query_row(params![tenant, id], |row| {
+        let base =
+            Base { segment: Some(row.get(0)?), at: row.get(1)?, prefix: prefix(row.get(2)?), depth: row.get(3)? };
+        Ok((base, row.get::<_, i64>(4)?))
+    });
+    let (base, gone) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
+    if gone != gone::LIVE {
+        return Err(Error::NotFound);
+    }
+    super::read::touch(connection, tenant, id, used)?;
+    Ok(base)
+}
+
+/// The end of a conversation whose lease is ours, or ran out without anybody else taking it.
+fn leased(connection: &Connection, tenant: &str, lease: &Lease, used: Option<i64>) -> Result<Base, Error> {
+    let select = "SELECT segment, upto, lease FROM conversation WHERE tenant = ?1 AND id = ?2";
+    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let found = select.query_row(params![tenant, lease.conversation], |row| {
+        let base = Base { segment: Some(row.get(0)?), at: row.get(1)?, prefix: None, depth: 0 };
+        Ok((base, row.get::<_, Option<Vec<u8>>>(2)?))
+    });
+    let (base, holder) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
+    if holder.as_deref() != Some(&lease.token[..]) {
+        return Err(Error::Locked);
+    }
+    super::conversations::touch(connection, tenant, &lease.conversation, used)?;
+    Ok(base)
+}
+
+/// How much of the input is held already, and the place behind that.
+fn share(
+    connection: &Connection,
+    tenant: &str,
+    turn: &Prepared,
+    prefixes: &[Option<Prefix>],
+) -> Result<(Base, usize), Error> {
+    let mut select = connection
+        .prepare_cached("SELECT segment, pos FROM item WHERE tenant = ?1 AND prefix = ?2 LIMIT 1")
+        .map_err(failure)?;
+    let mut found = None;
+    let held = longest(turn.inputs, |count| {
+        let Some(Some(prefix)) = count.checked_sub(1).and_then(|last| prefixes.get(last)) else { return Ok(false) };
+        let row = select.query_row(params![tenant, prefix], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        let row = row.optional().map_err(failure)?;
+        if let Some((segment, pos)) = row {
+            found = Some((count, segment, pos));
+        }
+        Ok::<_, Error>(row.is_some())
+    })?;
+    match found.filter(|(count, ..)| *count == held) {
+        Some((_, segment, pos)) => Ok((Base { segment: Some(segment), at: pos + 1, ..Base::ROOT }, held)),
+        None => Ok((Base::ROOT, 0)),
+    }
+}
+
+/// The segment to append to: the base's own if nothing follows there yet, else a new one.
+fn segment(connection: &Connection, tenant: &str, base: Base, conversation: bool, nothing: bool) -> Result<i64, Error> {
+    if let Some(segment) = base.segment {
+        if conversation || nothing {
+            return Ok(segment);
+        }
+        let free = "SELECT conversation IS NULL AND NOT EXISTS (SELECT 1 FROM item \
+                    WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3) \
+                    FROM segment WHERE tenant = ?1 AND segment = ?2";
+        let mut free = connection.prepare_cached(free).map_err(failure)?;
+        let free = free.query_row(params![tenant, segment, base.at], |row| row.get(0)).optional().map_err(failure)?;
+        if free.ok_or_else(|| Error::corrupt("a response without its segment"))? {
+            return Ok(segment);
+        }
+    }
+    new_segment(connection, tenant, base.segment, base.at, None)
+}
+
+pub(super) fn new_segment(
+    connection: &Connection,
+    tenant: &str,
+    parent: Option<i64>,
+    start: i64,
+    conversation: Option<&str>,
+) -> Result<i64, Error> {
+    let insert = "INSERT INTO segment (tenant, segment, parent, start, conversation) \
+                  SELECT ?1, coalesce(max(segment), 0) + 1, ?2, ?3, ?4 FROM segment WHERE tenant = ?1 \
+                  RETURNING segment";
+    let mut insert = connection.prepare_cached(insert).map_err(failure)?;
+    insert.query_row(params![tenant, parent, start, conversation], |row| row.get(0)).map_err(failure)
+}
+
+/// Appends items and says where the list ends then.
+pub(super) fn append(
+    connection: &Connection,
+    tenant: &str,
+    segment: i64,
+    at: i64,
+    items: &[PackedItem],
+    prefixes: &[Option<Prefix>],
+) -> Result<i64, Error> {
+    let insert = "INSERT INTO item (tenant, segment, pos, id, prefix, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let mut insert = connection.prepare_cached(insert).map_err(failure)?;
+    let mut pos = at;
+    for (index, item) in items.iter().enumerate() {
+        let prefix = prefixes.get(index).copied().flatten();
+        insert.execute(params![tenant, segment, pos, item.id, prefix, item.packed]).map_err(failure)?;
+        pos += 1;
+    }
+    Ok(pos)
+}
+
+pub(super) fn advance(connection: &Connection, tenant: &str, conversation: &str, upto: i64) -> Result<(), Error> {
+    let update = "UPDATE conversation SET upto = ?3, lease = NULL, leased_until = NULL WHERE tenant = ?1 AND id = ?2";
+    let mut update = connection.prepare_cached(update).map_err(failure)?;
+    update.execute(params![tenant, conversation, upto]).map(drop).map_err(failure)
+}

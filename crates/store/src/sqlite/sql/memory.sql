@@ -1,0 +1,11 @@
+-- For the memory backend only: what was used last, and how many responses there are. It lets go of the oldest when
+-- it is full.
+CREATE INDEX response_used ON response (used) WHERE gone = 0;
+CREATE INDEX conversation_used ON conversation (used);
+
+CREATE TABLE live (responses INTEGER NOT NULL) STRICT;
+INSERT INTO live VALUES (0);
+CREATE TRIGGER live_more AFTER INSERT ON response
+    BEGIN UPDATE live SET responses = responses + 1; END;
+CREATE TRIGGER live_less AFTER UPDATE OF gone ON response WHEN old.gone = 0 AND new.gone <> 0
+    BEGIN UPDATE live SET responses = responses - 1; END;

@@ -1,0 +1,178 @@
+//! What goes in and what comes out: turns, items, histories, pages.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::Lease;
+
+/// Whose data it is: the first part of every key in every backend.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Tenant(Arc<str>);
+
+impl Tenant {
+    /// A tenant by its name. Names are compared byte for byte.
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// The one tenant while there are no API keys.
+impl Default for Tenant {
+    fn default() -> Self {
+        Self::new("default")
+    }
+}
+
+/// An input or output item.
+///
+/// `body` is its JSON as it was sent or made; it is kept byte for byte and never looked into. `id` is the name under
+/// which it is found and listed. A client's item without an id gets one from the caller, *outside* the body: the same
+/// item sent again then has the same bytes, and is stored once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    pub id: String,
+    pub body: Bytes,
+}
+
+/// The status of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    Queued,
+    InProgress,
+    Completed,
+    Incomplete,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    pub(crate) const fn code(self) -> i16 {
+        match self {
+            Self::Queued => 0,
+            Self::InProgress => 1,
+            Self::Completed => 2,
+            Self::Incomplete => 3,
+            Self::Failed => 4,
+            Self::Cancelled => 5,
+        }
+    }
+
+    pub(crate) const fn from_code(code: i64) -> Option<Self> {
+        match code {
+            0 => Some(Self::Queued),
+            1 => Some(Self::InProgress),
+            2 => Some(Self::Completed),
+            3 => Some(Self::Incomplete),
+            4 => Some(Self::Failed),
+            5 => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+
+/// What a turn continues.
+#[derive(Debug, Clone, Default)]
+pub enum Parent {
+    /// Nothing: its input is the whole history.
+    #[default]
+    None,
+    /// The response with this id.
+    Response(String),
+    /// A conversation, locked by [`crate::Tenanted::begin_turn`]. Storing the turn appends to it and ends the lease.
+    Conversation(Lease),
+}
+
+/// A finished turn.
+#[derive(Debug, Clone)]
+pub struct NewTurn {
+    pub id: String,
+    pub parent: Parent,
+    pub status: Status,
+    /// Unix milliseconds.
+    pub created_at: i64,
+    /// Unix milliseconds; the response is swept afterwards. None is for ever.
+    pub expires_at: Option<i64>,
+    /// The response object without `output` (and without what is in `settings`), as `GET` is to return it.
+    pub head: Bytes,
+    /// What clients send again with every turn, such as instructions and tools. One copy is kept of equal settings.
+    pub settings: Option<Bytes>,
+    pub input: Vec<Item>,
+    pub output: Vec<Item>,
+}
+
+/// A response as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    pub id: String,
+    pub previous_response_id: Option<String>,
+    pub conversation_id: Option<String>,
+    pub status: Status,
+    pub created_at: i64,
+    pub expires_at: Option<i64>,
+    pub head: Bytes,
+    pub settings: Option<Bytes>,
+    pub output: Vec<Item>,
+}
+
+/// How much history a caller accepts, and what of it.
+#[derive(Debug, Clone, Copy)]
+pub struct ChainLimits {
+    /// Turns, the newest included.
+    pub max_depth: u32,
+    /// Whether [`Turn::settings`] is wanted (to replay instructions); it costs one more query.
+    pub settings: bool,
+}
+
+/// Everything up to and including one response, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// The chain of responses. A conversation's items from before the chain belong to no turn of it.
+    pub turns: Vec<Turn>,
+    pub items: Vec<Item>,
+}
+
+/// One response of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    pub id: String,
+    pub status: Status,
+    /// Its own input, as places in [`History::items`].
+    pub input: Range<usize>,
+    /// Its output, as places in [`History::items`].
+    pub output: Range<usize>,
+    /// Only if asked for.
+    pub settings: Option<Bytes>,
+}
+
+/// Which way a list runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub limit: u32,
+    pub order: Order,
+    /// The id of the last item seen, in this order; the page begins behind it.
+    pub after: Option<String>,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemPage {
+    pub items: Vec<Item>,
+    pub has_more: bool,
+}

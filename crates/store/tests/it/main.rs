@@ -1,0 +1,59 @@
+//! One contract for all backends, and what each of them must endure.
+#![cfg(test)]
+
+mod contract;
+mod conversations;
+mod crash;
+mod figures;
+mod make;
+mod memory;
+mod model;
+#[cfg(unix)]
+mod postgres;
+#[cfg(unix)]
+mod server;
+mod sqlite;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use store::Store;
+
+type Case = fn(Store) -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// Every case of the contract, by name.
+macro_rules! cases {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        const CASES: &[(&str, Case)] = &[$((stringify!($name), |store| Box::pin($module::$name(store)))),*];
+    };
+}
+
+cases![
+    contract::bytes_come_back_as_they_were,
+    contract::a_chain_is_given_out_oldest_first,
+    contract::forks_see_exactly_their_ancestors,
+    contract::unknown_ids_are_not_found,
+    contract::an_id_is_taken_once,
+    contract::too_deep_is_refused,
+    contract::a_deleted_ancestor_breaks_the_chain,
+    contract::what_another_response_was_sent_survives_a_deletion,
+    contract::resending_everything_adds_only_what_is_new,
+    contract::settings_are_kept_once_and_given_back,
+    contract::input_items_are_paged_both_ways,
+    contract::items_are_found_by_their_id,
+    contract::tenants_never_meet,
+    contract::a_swept_ancestor_leaves_its_children_whole,
+    conversations::conversations_live_and_die,
+    conversations::conversation_items_come_and_go,
+    conversations::one_turn_at_a_time_in_a_conversation,
+    contract::concurrent_continuations_fork,
+    contract::odd_ids_are_only_odd,
+    contract::a_turn_without_items_is_a_turn,
+];
+
+async fn run_all(store: &Store) {
+    for (name, case) in CASES {
+        println!("{name}");
+        case(store.clone()).await;
+    }
+}

@@ -1,0 +1,264 @@
+//! What the file must endure.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::{Error, Item, NewTurn, OpenError, SqliteOptions, Store};
+use tokio::task::JoinSet;
+
+use crate::make::{after, history, tenant, turn};
+use crate::model::random_trees;
+
+pub(crate) fn open(path: &Path) -> Result<Store, OpenError> {
+    Store::sqlite(path, &SqliteOptions::default())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("sessions.db")).unwrap();
+    crate::run_all(&store).await;
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_trees_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("s.db")).unwrap();
+    random_trees(&store, 100, 1_000).await;
+}
+
+#[tokio::test]
+async fn a_file_has_one_owner_and_only_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/sessions.db");
+    let store = open(&path).unwrap();
+    assert!(store.ping().await.is_ok());
+    let refused = open(&path).unwrap_err();
+    assert!(matches!(refused, OpenError::Locked { .. }));
+    assert!(refused.to_string().contains("sessions.db"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+            assert_eq!(mode(&file.unwrap().path()), 0o600);
+        }
+    }
+    // A copy of the handle does not hold the file after it was closed.
+    let copy = store.clone();
+    store.close().await;
+    assert!(copy.ping().await.is_err());
+    open(&path).unwrap();
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path).unwrap();
+    let t = tenant(&store, "t");
+    t.put(turn("r1", "u1", "a1")).await.unwrap();
+    let conversation =
+        store::NewConversation { id: "c".into(), created_at: 1, metadata: Bytes::from_static(b"{}"), items: vec![] };
+    t.create_conversation(conversation).await.unwrap();
+    t.begin_turn("c", Duration::from_hours(1)).await.unwrap();
+    store.close().await;
+    let store = open(&path).unwrap();
+    let t = tenant(&store, "t");
+    // The secret is the same: what is sent again is shared, and seen by the id it has.
+    t.put(NewTurn { input: vec![Item { id: "other".into(), ..crate::make::item("u1") }], ..turn("r2", "", "a2") })
+        .await
+        .unwrap();
+    assert_eq!(history(&t, "r2").await.unwrap(), "u1 a2");
+    // The process that had the lease is gone.
+    t.begin_turn("c", Duration::from_hours(1)).await.unwrap();
+}
+
+#[test]
+fn newer_damaged_and_foreign_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let newer = folder.path().join("newer.db");
+    drop(open(&newer).unwrap());
+    wait_for_lock(&newer);
+    rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(open(&newer), Err(OpenError::Newer { found: 99, .. })));
+
+    let garbage = folder.path().join("garbage.db");
+    std::fs::write(&garbage, b"this is no database, but it is long enough to look at".repeat(20)).unwrap();
+    assert!(open(&garbage).unwrap_err().to_string().contains("garbage.db"));
+    assert!(std::fs::read(&garbage).unwrap().starts_with(b"this is no"), "it is left as it was");
+}
+
+/// The threads of a dropped store need a moment to let go of their file.
+fn wait_for_lock(path: &Path) {
+    while matches!(open(path), Err(OpenError::Locked { .. })) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path).unwrap();
+    for n in 0..50 {
+        tenant(&store, "t").put(turn(&format!("r{n}"), &"u ".repeat(20), &format!("a{n}"))).await.unwrap();
+    }
+    store.close().await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    for (page, block) in bytes.chunks_mut(8192).enumerate().skip(3) {
+        if page % 2 == 0 {
+            block[..64].fill(0xaa);
+        }
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let refused = open(&path).unwrap_err();
+    assert!(matches!(refused, OpenError::Damaged { .. } | OpenError::Sqlite { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_was_anything_to_keep_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) STRICT").unwrap();
+    drop(old);
+    let store = open(&path).unwrap();
+    tenant(&store, "t").put(turn("r", "u", "a")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_are_shared_by_those_who_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("s.db")).unwrap();
+    let before = store.counters();
+    let mut tasks = JoinSet::new();
+    for writer in 0..64 {
+        let t = tenant(&store, "t");
+        tasks.spawn(async move {
+            for n in 0..20 {
+                t.put(turn(&format!("r{writer}-{n}"), &format!("u{writer}_{n}"), &format!("a{writer}_{n}")))
+                    .await
+                    .unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    let after = store.counters();
+    let (writes, commits) = (after.writes - before.writes, after.commits - before.commits);
+    assert_eq!(writes, 64 * 20);
+    assert!(commits * 4 < writes, "{commits} commits for {writes} turns");
+    // And one who is alone does not wait for others.
+    tenant(&store, "t").put(turn("alone", "u", "a")).await.unwrap();
+    assert_eq!(store.counters().commits, after.commits + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn somebody_elses_lock_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path).unwrap();
+    let backup = rusqlite::Connection::open(&path).unwrap();
+    backup.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let t = tenant(&store, "t");
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { t.put(turn("r", "u", "a")).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(tasks.try_join_next().is_none(), "nothing is acknowledged before it is written");
+    backup.execute_batch("COMMIT").unwrap();
+    tasks.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(history(&tenant(&store, "t"), "r").await.unwrap(), "u a");
+}
+
+#[tokio::test]
+async fn what_is_deleted_has_left_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path).unwrap();
+    let t = tenant(&store, "t");
+    let canary =
+        |n: usize| Item { id: format!("i{n}"), body: Bytes::from(format!("\"canary-{n}-{}\"", "x".repeat(90))) };
+    for n in 0..60 {
+        let expires_at = (n % 3 == 1).then_some(1);
+        let settings = Some(Bytes::from(format!("canary-settings-{n}")));
+        let head = Bytes::from(format!("{{\"canary-head\":{n}}}"));
+        let put = NewTurn { input: vec![canary(n)], expires_at, settings, head, ..turn(&format!("r{n}"), "", "a") };
+        // Half of them in chains, so that deletions make holes as well as gaps.
+        t.put(if n % 6 == 5 { after(&format!("r{}", n - 3), put) } else { put }).await.unwrap();
+    }
+    for n in (0..60).filter(|n| n % 3 != 1) {
+        t.delete_response(&format!("r{n}")).await.unwrap();
+    }
+    assert_eq!(store.sweep(10, 100).await.unwrap(), 20);
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap().path();
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"canary"), "{}", file.display());
+    }
+}
+
+/// A small file system of its own, where that is allowed.
+#[cfg(target_os = "linux")]
+struct Tmpfs(tempfile::TempDir);
+
+#[cfg(target_os = "linux")]
+impl Tmpfs {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder.path());
+        command
+            .stderr(std::process::Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+            .then_some(Self(folder))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_said_so_and_got_over() {
+    let Some(disk) = Tmpfs::mount() else {
+        println!("SKIPPED: no file system can be mounted here");
+        return;
+    };
+    let store = open(&disk.0.path().join("s.db")).unwrap();
+    let t = tenant(&store, "t");
+    t.put(turn("first", "u", "a")).await.unwrap();
+    let filler = disk.0.path().join("filler");
+    let _ = std::fs::write(&filler, vec![1; 8 << 20]);
+    let mut kept = Vec::new();
+    let refused = loop {
+        let id = format!("r{}", kept.len());
+        let noise: String =
+            (0..3_000_u64).map(|n| char::from(b'a' + u8::try_from((n * n * 7 + n) % 26).unwrap())).collect();
+        let item = Item { id: id.clone(), body: Bytes::from(format!("{id}{noise}")) };
+        match t.put(NewTurn { input: vec![item], ..turn(&id, "", "a") }).await {
+            Ok(()) => kept.push(id),
+            Err(error) => break error,
+        }
+        assert!(kept.len() < 10_000);
+    };
+    assert!(matches!(refused, Error::Full), "{refused:?}");
+    assert_eq!(history(&t, "first").await.unwrap(), "u a", "reading goes on");
+    assert!(matches!(t.response(&format!("r{}", kept.len())).await, Err(Error::NotFound)));
+    std::fs::remove_file(&filler).unwrap();
+    t.put(after("first", turn("second", "v", "b"))).await.unwrap();
+    assert_eq!(history(&t, "second").await.unwrap(), "u a v b");
+    for id in &kept {
+        t.response(id).await.unwrap();
+    }
+    store.close().await;
+    open(&disk.0.path().join("s.db")).unwrap();
+}
