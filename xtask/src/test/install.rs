@@ -1,5 +1,5 @@
-//! What the gate needs beyond Rust: a C compiler, Python with the official client, and a Node new enough for
-//! its own. Everything goes under `target/clients`; what is there already is left alone.
+//! What the gate needs beyond Rust: a C compiler, Postgres, Python with the official clients, and a Node new enough
+//! for theirs. Everything goes under `target/clients`; what is there already is left alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ pub(super) fn all() -> Result<()> {
     rust_component("clippy", "clippy")?;
     system_package(Command::new("cc").arg("--version"), &["build-essential"])?;
     system_package(Command::new("python3").arg("--version"), &["python3", "python3-venv"])?;
+    // Debian keeps the server's programs beside the path, where the tests look, too.
+    let postgres = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
+    system_package(Command::new("sh").args(["-c", postgres]), &["postgresql"])?;
     python_packages()?;
     node_packages(&node()?)
 }
