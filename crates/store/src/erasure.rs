@@ -3,7 +3,7 @@
 //! A client that resends everything makes each of its responses the owner of the whole list, so an item lives until
 //! the last response that was sent it is deleted. Owners are looked for in all branches that share the place.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// A segment below the first one that the deleted response has a part in.
@@ -34,55 +34,60 @@ pub(crate) struct Erasure {
 }
 
 /// `tree` holds `victim`'s segments from the one with its first own item on, and everything below those.
-pub(crate) fn erasure(tree: &[Segment], owners: &[Owner], victim: Owner) -> Erasure {
-    let by_id: HashMap<i64, Segment> = tree.iter().map(|segment| (segment.id, *segment)).collect();
-    let path = path(&by_id, victim);
-    let shared = |segment: i64| shared(&by_id, &path, segment);
+pub(crate) fn erasure(mut tree: Vec<Segment>, owners: &[Owner], victim: Owner) -> Erasure {
+    // A parent is always older than its branches.
+    tree.sort_unstable_by_key(|segment| segment.id);
+    let path = path(&tree, victim);
+    let shared = shared(&tree, &path);
+    let shared = |segment: i64| shared.get(&segment).copied().unwrap_or(0);
     let conversations = tree.iter().filter(|segment| segment.conversation);
     let conversations = conversations.map(|segment| Owner { segment: segment.id, own: 0, upto: i64::MAX });
-    let mut kept: Vec<Range<i64>> = owners
-        .iter()
-        .copied()
-        .chain(conversations)
-        .map(|owner| owner.own..owner.upto.min(shared(owner.segment)))
-        .collect();
+    let kept = owners.iter().copied().chain(conversations);
+    let mut kept: Vec<Range<i64>> =
+        kept.map(|owner| owner.own..owner.upto.min(shared(owner.segment))).filter(|range| !range.is_empty()).collect();
     kept.sort_unstable_by_key(|range| range.start);
     let doomed = subtract(victim.own..victim.upto, &kept);
     let Some(first) = doomed.first().map(|range| range.start) else { return Erasure::default() };
     let mut erasure = Erasure::default();
-    for (segment, places) in &path {
+    for (segment, places) in path {
         let within = |range: &Range<i64>| range.start.max(places.start)..range.end.min(places.end);
         let ranges = doomed.iter().map(within).filter(|range| !range.is_empty());
-        erasure.erase.extend(ranges.map(|range| (*segment, range)));
+        erasure.erase.extend(ranges.map(|range| (segment, range)));
     }
     let behind = tree.iter().filter(|segment| shared(segment.id) > first);
     erasure.unshare = behind.map(|segment| (segment.id, first)).collect();
     erasure
 }
 
-/// The victim's segments, newest first, each with the places that it contributes.
-fn path(tree: &HashMap<i64, Segment>, victim: Owner) -> Vec<(i64, Range<i64>)> {
-    let mut path = Vec::new();
+/// The victim's segments, each with the places that it contributes.
+fn path(tree: &[Segment], victim: Owner) -> BTreeMap<i64, Range<i64>> {
+    let mut path = BTreeMap::new();
     let (mut next, mut end) = (Some(victim.segment), victim.upto);
-    while let Some(segment) = next.and_then(|id| tree.get(&id)) {
-        path.push((segment.id, segment.start..end));
-        (next, end) = (segment.parent, segment.start);
+    // From the newest on, so each parent comes after its branch.
+    for segment in tree.iter().rev() {
+        if next == Some(segment.id) {
+            path.insert(segment.id, segment.start..end);
+            (next, end) = (segment.parent, segment.start);
+        }
     }
     path
 }
 
-/// Up to which place this segment's list is the victim's list.
-fn shared(tree: &HashMap<i64, Segment>, path: &[(i64, Range<i64>)], segment: i64) -> i64 {
-    let (mut at, mut left) = (segment, i64::MAX);
-    loop {
-        if let Some((_, places)) = path.iter().find(|(id, _)| *id == at) {
-            return left.min(places.end);
-        }
-        match tree.get(&at).map(|segment| (segment.parent, segment.start)) {
-            Some((Some(parent), start)) => (at, left) = (parent, start),
-            _ => return 0,
-        }
+/// For each segment, up to which place its list is the victim's list.
+fn shared(tree: &[Segment], path: &BTreeMap<i64, Range<i64>>) -> HashMap<i64, i64> {
+    let mut shared = HashMap::with_capacity(tree.len());
+    for segment in tree {
+        let upto = match (path.get(&segment.id), segment.parent) {
+            (Some(places), _) => places.end,
+            (None, Some(parent)) if path.contains_key(&parent) => {
+                segment.start.min(shared.get(&parent).copied().unwrap_or(0))
+            }
+            (None, Some(parent)) => shared.get(&parent).copied().unwrap_or(0),
+            (None, None) => 0,
+        };
+        shared.insert(segment.id, upto);
     }
+    shared
 }
 
 /// What of `range` is in none of `kept`, which is sorted by its beginnings.
@@ -110,21 +115,21 @@ mod tests {
 
     #[test]
     fn a_chained_child_does_not_keep_its_ancestors_items_but_a_resending_one_does() {
-        let tree = [segment(1, None, 0)];
+        let tree = vec![segment(1, None, 0)];
         let victim = Owner { segment: 1, own: 0, upto: 2 };
         let chained = Owner { segment: 1, own: 2, upto: 4 };
-        assert_eq!(erasure(&tree, &[chained], victim).erase, [(1, 0..2)]);
+        assert_eq!(erasure(tree.clone(), &[chained], victim).erase, [(1, 0..2)]);
         let resent = Owner { segment: 1, own: 0, upto: 4 };
-        assert_eq!(erasure(&tree, &[chained, resent], victim), Erasure::default());
+        assert_eq!(erasure(tree, &[chained, resent], victim), Erasure::default());
     }
 
     #[test]
     fn a_branch_keeps_only_what_it_shares() {
         // 1: places 0..4; 2 leaves it at 1 and resends from 0.
-        let tree = [segment(1, None, 0), segment(2, Some(1), 1), segment(3, Some(1), 3)];
+        let tree = vec![segment(1, None, 0), segment(2, Some(1), 1), segment(3, Some(1), 3)];
         let victim = Owner { segment: 1, own: 0, upto: 4 };
         let branch = Owner { segment: 2, own: 0, upto: 5 };
-        let erased = erasure(&tree, &[branch], victim);
+        let erased = erasure(tree, &[branch], victim);
         assert_eq!(erased.erase, [(1, 1..4)]);
         // The branch at 1 has no hole before it, the one at 3 has.
         assert_eq!(erased.unshare, [(1, 1), (3, 1)]);
@@ -132,11 +137,11 @@ mod tests {
 
     #[test]
     fn own_items_reach_over_segments_and_a_conversation_keeps_its_own() {
-        let tree = [segment(1, None, 0), segment(2, Some(1), 3)];
+        let tree = vec![segment(1, None, 0), segment(2, Some(1), 3)];
         let victim = Owner { segment: 2, own: 1, upto: 5 };
-        assert_eq!(erasure(&tree, &[], victim).erase, [(2, 3..5), (1, 1..3)]);
-        let tree = [Segment { conversation: true, ..segment(1, None, 0) }, segment(2, Some(1), 3)];
-        assert_eq!(erasure(&tree, &[], victim).erase, [(2, 3..5)]);
+        assert_eq!(erasure(tree, &[], victim).erase, [(1, 1..3), (2, 3..5)]);
+        let tree = vec![Segment { conversation: true, ..segment(1, None, 0) }, segment(2, Some(1), 3)];
+        assert_eq!(erasure(tree, &[], victim).erase, [(2, 3..5)]);
     }
 
     #[test]

@@ -89,7 +89,7 @@ async fn erase(transaction: &Transaction<'_>, tenant: &[u8], victim: Owner) -> R
     for row in &rows {
         owners.push(Owner { segment: column(row, 0)?, own: column(row, 1)?, upto: column(row, 2)? });
     }
-    let erasure = erasure(&tree, &owners, victim);
+    let erasure = erasure(tree, &owners, victim);
     for (segment, places) in erasure.erase {
         let update = "UPDATE godex.item SET body = NULL \
                       WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";

@@ -61,7 +61,7 @@ fn erase(connection: &Connection, tenant: &str, victim: Owner) -> Result<(), Err
         let found = select.query_map(params![tenant, segment, victim.own], owner).map_err(failure)?;
         owners.extend(found.collect::<Result<Vec<_>, _>>().map_err(failure)?);
     }
-    let erasure = erasure(&tree, &owners, victim);
+    let erasure = erasure(tree, &owners, victim);
     for (segment, places) in erasure.erase {
         let update = "UPDATE item SET body = NULL WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
         let mut update = connection.prepare_cached(update).map_err(failure)?;

@@ -110,7 +110,7 @@ async fn a_damaged_file_is_refused() {
     }
     store.close().await;
     let mut bytes = std::fs::read(&path).unwrap();
-    for (page, block) in bytes.chunks_mut(8192).enumerate().skip(3) {
+    for (page, block) in bytes.chunks_mut(16_384).enumerate().skip(3) {
         if page % 2 == 0 {
             block[..64].fill(0xaa);
         }
