@@ -17,6 +17,8 @@ use wire::chat::{self, Absent, Style};
 use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
+pub use check::metadata as check_metadata;
+
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
 use crate::reading::Reading;

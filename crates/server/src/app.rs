@@ -1,22 +1,25 @@
 //! What a running server knows: resolved at start, never changed afterwards.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bridge::{Dialect, Policy};
+use http::HeaderMap;
 use providers::Wire;
-use store::{MemoryLimits, SqliteOptions, Store};
+use store::{MemoryLimits, SqliteOptions, Store, Tenant};
 
 use crate::StartError;
 use crate::config::{Backend, Config, ModelError, ProviderConfig};
 use crate::seal::{SealKey, TenantSeal};
+use crate::session::{Session, Sessions};
 use crate::upstream::{Deadlines, HttpTarget, Upstream};
 
 /// The application.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) config: Config,
-    pub(crate) store: Store,
+    pub(crate) sessions: Arc<Sessions>,
     providers: BTreeMap<String, Provider>,
     seal_key: SealKey,
     draining: AtomicBool,
@@ -33,18 +36,22 @@ pub(crate) struct Provider {
 }
 
 impl App {
-    pub(crate) fn new(config: Config) -> Result<Self, StartError> {
+    pub(crate) async fn new(config: Config) -> Result<Self, StartError> {
         let mut providers = BTreeMap::new();
         for provider in &config.providers {
             providers.insert(provider.name.clone(), Provider::new(provider)?);
         }
         let store = match &config.session.backend {
-            Backend::Memory => Store::memory(MemoryLimits::default())?,
+            Backend::Memory { max_bytes } => {
+                Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
+            }
             Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
+            Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
         };
+        let seal_key = SealKey::of(&config.session, &store)?;
+        let sessions = Sessions::new(store, config.session.clone());
         let started_at = crate::clock::unix_seconds();
-        let seal_key = SealKey::of(&config.session)?;
-        Ok(Self { config, store, providers, seal_key, draining: AtomicBool::new(false), started_at })
+        Ok(Self { config, sessions, providers, seal_key, draining: AtomicBool::new(false), started_at })
     }
 
     /// The provider of a request's `model`, and the model's name there.
@@ -58,13 +65,18 @@ impl App {
 
     /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which
     /// sends them and cannot do otherwise.
-    pub(crate) fn policy(&self, headers: &http::HeaderMap) -> Policy {
+    pub(crate) fn policy(&self, headers: &HeaderMap) -> Policy {
         let compat = self.config.compat;
         let is_codex = || {
             let originator = headers.get("originator").and_then(|value| value.to_str().ok());
             originator.is_some_and(|name| name.starts_with("codex"))
         };
         Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or_else(is_codex) }
+    }
+
+    /// The caller's sessions. Everybody is one tenant until there are keys; no header and no body says which.
+    pub(crate) fn session(&self) -> Session {
+        self.sessions.of(Tenant::default())
     }
 
     /// Seals what clients carry for us. Everybody is one tenant until there are keys.

@@ -13,6 +13,7 @@ mod print;
 mod provider;
 mod read;
 mod secret;
+mod session;
 mod unused;
 
 use std::path::{Path, PathBuf};
@@ -174,6 +175,8 @@ pub struct SessionConfig {
     pub unknown_previous_response_status: u16,
     /// Fail a response that could not be stored, instead of delivering it with `store: false`.
     pub strict: bool,
+    /// How long responses are kept; None is for ever. Conversations have no end.
+    pub ttl: Option<Duration>,
     pub chain: ChainConfig,
     /// What reasoning is sealed with; None: a key is made and kept beside the database.
     pub seal_key: Option<Secret>,
@@ -182,14 +185,24 @@ pub struct SessionConfig {
 /// Where it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
-    Memory,
+    Memory { max_bytes: u64 },
     Sqlite { path: PathBuf },
+    Postgres(PostgresConfig),
+}
+
+/// A database that several instances may share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresConfig {
+    /// It may hold a password.
+    pub url: Secret,
+    pub options: store::PostgresOptions,
 }
 
 impl std::fmt::Display for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Memory => f.write_str("memory"),
+            Self::Memory { .. } => f.write_str("memory"),
+            Self::Postgres(_) => f.write_str("postgres"),
             Self::Sqlite { path } => write!(f, "sqlite ({})", path.display()),
         }
     }
@@ -212,4 +225,9 @@ pub struct CompatConfig {
     pub strict: bool,
     /// Turn an output that answers no call into a message. None: only for clients known to need it.
     pub repair_history: Option<bool>,
+}
+
+/// Numbers here are bounded far below what any machine's `usize` holds.
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

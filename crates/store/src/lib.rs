@@ -98,6 +98,11 @@ impl Store {
         }
     }
 
+    /// A key that every process with this store has, and nobody without it.
+    pub fn derive_key(&self, purpose: &str) -> [u8; 32] {
+        self.secret.derive(purpose)
+    }
+
     /// What was written so far. On Postgres each write is its own commit and nothing is counted.
     pub fn counters(&self) -> Counters {
         match &self.backend {

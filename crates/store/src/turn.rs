@@ -80,6 +80,20 @@ impl Status {
     }
 }
 
+/// As the API spells it.
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}
+
 /// What a turn continues.
 #[derive(Debug, Clone, Default)]
 pub enum Parent {

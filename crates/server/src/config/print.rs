@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use providers::INLINE;
 
-use super::{Backend, Config, ProviderConfig};
+use super::{Backend, Config, ProviderConfig, session};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
@@ -51,7 +51,20 @@ impl Config {
         let session = &self.session;
         out.line(0, "session:");
         match &session.backend {
-            Backend::Memory => out.pair(2, "backend", "memory"),
+            Backend::Memory { max_bytes } => {
+                out.pair(2, "backend", "memory");
+                out.pair(2, "max_bytes", &max_bytes.to_string());
+            }
+            Backend::Postgres(postgres) => {
+                let options = postgres.options;
+                out.pair(2, "backend", "postgres");
+                out.line(2, "postgres:");
+                out.line(4, "# url: <redacted>");
+                out.pair(4, "connections", &options.connections.to_string());
+                out.pair(4, "acquire_ms", &options.acquire.as_millis().to_string());
+                out.pair(4, "statement_ms", &options.statement.as_millis().to_string());
+                out.pair(4, "retry_ms", &options.retry.as_millis().to_string());
+            }
             Backend::Sqlite { path } => {
                 out.pair(2, "backend", "sqlite");
                 out.line(2, "sqlite:");
@@ -60,6 +73,7 @@ impl Config {
         }
         out.pair(2, "unknown_previous_response_status", &session.unknown_previous_response_status.to_string());
         out.pair(2, "strict", &session.strict.to_string());
+        out.pair(2, "ttl", &session::print_lifetime(session.ttl));
         if session.seal_key.is_some() {
             out.line(2, "# seal_key: <redacted>");
         }

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use providers::INLINE;
 
-use super::super::{LogFormat, LogLevel, Overrides, Secret, load};
+use super::super::{Backend, LogFormat, LogLevel, Overrides, Secret, load};
 use super::*;
 
 /// Every key of the original system's file, and a few newer ones.
@@ -82,7 +82,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:21:26: providers.plain.endpoint.base_url: plain http to a public host would send keys and prompts in the clear; use https",
         "godex.yaml:24:3: providers.lost: endpoint.base_url is missing; the spec `openai-compatible` has no address of its own",
         "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`",
-        "godex.yaml:30:12: session.backend: expected one of `sqlite`, `memory`, found `redis`",
+        "godex.yaml:30:12: session.backend: expected one of `sqlite`, `memory`, `postgres`, found `redis`",
         "godex.yaml:31:1: unknown key `sesion`; did you mean `session`?",
         "godex.yaml:32:18: logging.level: expected one of `trace`, `debug`, `info`, `warn`, `error`, found `verbose`",
         "godex.yaml:33:3: the key `level` is given twice, first on line 32",
