@@ -8,7 +8,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::{Sessions, lease};
 use crate::clock;
 
+/// A life is a few of these long at least, and a sweep of nothing costs next to nothing.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const SWEEP_OFTEN: Duration = Duration::from_secs(1);
 const BATCH: usize = 500;
 
 /// How far the wall clock may drift from the steady one between two sweeps. A clock that jumped must not expire what
@@ -19,7 +21,8 @@ const JUMP: Duration = Duration::from_secs(3600);
 pub(crate) async fn keep(sessions: Arc<Sessions>) {
     let now = Instant::now();
     let mut extend = interval_at(now + lease::LEASE / 3, lease::LEASE / 3);
-    let mut sweep = interval_at(now + SWEEP_EVERY, SWEEP_EVERY);
+    let every = sessions.config.ttl.map_or(SWEEP_EVERY, |ttl| (ttl / 10).clamp(SWEEP_OFTEN, SWEEP_EVERY));
+    let mut sweep = interval_at(now + every, every);
     extend.set_missed_tick_behavior(MissedTickBehavior::Delay);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut clock = Steady::new(clock::unix_millis(), now);

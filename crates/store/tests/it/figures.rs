@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use crate::server::{Opened, Postgres};
 use bytes::Bytes;
 use store::{Item, MemoryLimits, NewTurn, Store};
 use tokio::task::JoinSet;
@@ -142,7 +143,7 @@ async fn figures() {
     let mut stores = vec![("memory", Store::memory(MemoryLimits { bytes: 4 << 30, responses: 10_000_000 }).unwrap())];
     stores.push(("sqlite", open(&folder.path().join("s.db")).unwrap()));
     #[cfg(unix)]
-    let server = crate::server::Postgres::start();
+    let server = Postgres::start();
     #[cfg(unix)]
     if let Some(server) = &server {
         stores.push(("postgres (fsync off)", server.store().await));
