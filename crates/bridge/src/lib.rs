@@ -21,6 +21,6 @@ pub use dialect::{
 pub use failure::{Failure, FailureClass, Unsupported, adapted};
 pub use machine::{End, Flow, Framing, Machine, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, Severity};
-pub use plan::{Plan, Policy, Target, check_metadata, plan};
+pub use plan::{Needs, Plan, Policy, Target, check_metadata, plan};
 pub use reading::{OfferedTool, OutputContract, Reading, ToolKind};
 pub use seal::{Seal, Thought, Unsealed};

@@ -70,12 +70,13 @@ impl Breaker {
         state.count(true);
         state.in_a_row = state.in_a_row.saturating_add(1);
         let mostly = state.calls >= ENOUGH && state.failures * 2 >= state.calls;
+        let enough = state.in_a_row >= self.limit || mostly;
         match &mut state.open {
             Some((_, last)) => {
                 last.clone_from(failure);
                 false
             }
-            None if state.in_a_row >= self.limit || mostly => {
+            None if enough => {
                 state.open = Some((Instant::now() + PROBE, failure.clone()));
                 true
             }

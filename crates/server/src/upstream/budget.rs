@@ -1,6 +1,9 @@
 //! The retry budget of one target: when it is in trouble, retries must not be what keeps it there.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::target::Target;
 
 /// A request that is alone may be retried.
 const FLOOR: usize = 3;
@@ -15,7 +18,10 @@ pub(super) struct Budget {
 
 /// One of those that are counted; it leaves when it is dropped.
 #[derive(Debug)]
-pub(super) struct Counted<'b>(&'b AtomicUsize);
+pub(super) struct Counted {
+    target: Arc<Target>,
+    retry: bool,
+}
 
 impl Budget {
     pub(super) const fn new(percent: usize) -> Self {
@@ -23,38 +29,44 @@ impl Budget {
     }
 
     /// A request begins.
-    pub(super) fn live(&self) -> Counted<'_> {
-        self.live.fetch_add(1, Ordering::Relaxed);
-        Counted(&self.live)
+    pub(super) fn live(target: &Arc<Target>) -> Counted {
+        target.budget.live.fetch_add(1, Ordering::Relaxed);
+        Counted { target: Arc::clone(target), retry: false }
     }
 
     /// Room for one more retry, from its wait to its outcome; None when too many are at it.
-    pub(super) fn retry(&self) -> Option<Counted<'_>> {
-        let most = FLOOR.max(self.live.load(Ordering::Relaxed) * self.percent / 100);
-        let enough = |now: usize| (now < most).then_some(now + 1);
-        self.retrying.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).ok().map(|_| Counted(&self.retrying))
+    pub(super) fn retry(target: &Arc<Target>) -> Option<Counted> {
+        let Self { percent, live, retrying } = &target.budget;
+        let most = FLOOR.max(live.load(Ordering::Relaxed) * percent / 100);
+        let one_more = |now: usize| (now < most).then_some(now + 1);
+        retrying.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Counted { target: Arc::clone(target), retry: true })
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let budget = &self.target.budget;
+        let counter = if self.retry { &budget.retrying } else { &budget.live };
+        counter.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::target::Targets;
     use super::*;
+    use crate::config::ResilienceConfig;
 
-    #[test]
-    fn a_fifth_of_what_is_live_but_always_a_few() {
-        let budget = Budget::new(20);
+    #[tokio::test]
+    async fn a_fifth_of_what_is_live_but_always_a_few() {
+        let target = Targets::new(ResilienceConfig::default()).of("m");
         for (live, expected) in [(1, FLOOR), (15, FLOOR), (100, 20), (1000, 200)] {
-            let requests: Vec<_> = (0..live).map(|_| budget.live()).collect();
-            let retries: Vec<_> = std::iter::from_fn(|| budget.retry()).collect();
+            let requests: Vec<_> = (0..live).map(|_| Budget::live(&target)).collect();
+            let retries: Vec<_> = std::iter::from_fn(|| Budget::retry(&target)).collect();
             assert_eq!(retries.len(), expected, "{live}");
             drop((requests, retries));
         }
-        assert!(budget.retry().is_some(), "what has ended counts no more");
+        assert!(Budget::retry(&target).is_some(), "what has ended counts no more");
     }
 }
