@@ -162,7 +162,8 @@ async fn answer(app: &App, running: Running<'_>) -> Result<Response<Body>, ApiEr
     }
     let mut finished = turn.run().await;
     if let Some((machine, chat_request)) = again {
-        finished = ask_again(provider, machine, &chat_request, finished, heartbeat).await;
+        // Boxed: it is rare, and would make room for itself in every request.
+        finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
     }
     if let Some(error) = &finished.not_kept {
         return Err(ApiError::store(error));
