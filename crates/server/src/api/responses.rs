@@ -34,7 +34,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) 
     match begin(&app, &bytes, policy, ids).await? {
         Begun::Accepted(running) => {
             drop(bytes);
-            answer(&app, *running).await
+            answer(&app, running).await
         }
         Begun::Failed(response) => Ok(response),
     }
@@ -57,7 +57,7 @@ struct Running<'a> {
     stream: bool,
     record: Option<Record>,
     /// Only an answer of which nothing was sent yet can be asked for again.
-    again: Option<(Machine, Vec<u8>)>,
+    again: Option<Box<(Machine, Vec<u8>)>>,
 }
 
 /// Reads the request and what it continues, plans it for its target, and sends it there.
@@ -79,7 +79,7 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     let Planned { chat_request, machine, notes } = plan(app, provider, &model, &asked)?;
     let stream = request.stream.unwrap_or(false);
     let reask = !stream && app.config.output.repair == Repair::Reask;
-    let again = reask.then(|| (machine.clone(), chat_request.clone()));
+    let again = reask.then(|| Box::new((machine.clone(), chat_request.clone())));
     match provider.upstream.send(chat_request, stream, provider.deadlines).await {
         Ok(accepted) => {
             Ok(Begun::Accepted(Box::new(Running { provider, machine, accepted, notes, stream, record, again })))
@@ -143,16 +143,17 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 }
 
 /// Answers as the client asked.
-async fn answer(app: &App, running: Running<'_>) -> Result<Response<Body>, ApiError> {
-    let Running { provider, machine, accepted, notes, stream, record, again } = running;
+async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
+    let Running { provider, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
     let turn = Turn::new(machine, accepted, provider.deadlines, heartbeat, record);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
     let mut finished = turn.run().await;
-    if let Some((machine, chat_request)) = again {
-        finished = ask_again(provider, machine, &chat_request, finished, heartbeat).await;
+    if let Some(again) = again {
+        let (machine, chat_request) = *again;
+        finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
     }
     if let Some(error) = &finished.not_kept {
         return Err(ApiError::store(error));
