@@ -34,7 +34,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) 
     match begin(&app, &bytes, policy, ids).await? {
         Begun::Accepted(running) => {
             drop(bytes);
-            answer(&app, *running).await
+            answer(&app, running).await
         }
         Begun::Failed(response) => Ok(response),
     }
@@ -57,7 +57,7 @@ struct Running<'a> {
     stream: bool,
     record: Option<Record>,
     /// Only an answer of which nothing was sent yet can be asked for again.
-    again: Option<(Machine, Bytes)>,
+    again: Option<Box<(Machine, Bytes)>>,
 }
 
 /// Reads the request and what it continues, plans it for each target whose turn it is, until one accepts.
@@ -89,7 +89,7 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
             Step::Accepted(accepted) => {
                 notes.extend(walk.notes());
                 let reask = !stream && app.config.output.repair == Repair::Reask;
-                let again = reask.then(|| (machine.clone(), chat_request));
+                let again = reask.then(|| Box::new((machine.clone(), chat_request)));
                 let (provider, accepted) = (walk.provider(), *accepted);
                 let running = Running { provider, machine, accepted, notes, stream, record, again };
                 return Ok(Begun::Accepted(Box::new(running)));
@@ -153,15 +153,16 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 }
 
 /// Answers as the client asked.
-async fn answer(app: &App, running: Running<'_>) -> Result<Response<Body>, ApiError> {
-    let Running { provider, machine, accepted, notes, stream, record, again } = running;
+async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
+    let Running { provider, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
     let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
     let mut finished = turn.run().await;
-    if let Some((machine, chat_request)) = again {
+    if let Some(again) = again {
+        let (machine, chat_request) = *again;
         // Boxed: it is rare, and would make room for itself in every request.
         finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
     }
