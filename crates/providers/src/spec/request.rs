@@ -159,7 +159,7 @@ impl Request {
 }
 
 fn count(field: &Field<'_>) -> Option<usize> {
-    usize::try_from(field.integer(1..=100_000)?).ok()
+    usize::try_from(field.integer(0..=100_000)?).ok()
 }
 
 /// A mapping from words of a vocabulary; the rest of its keys are mistakes.

@@ -78,7 +78,7 @@ impl<'r> Field<'r> {
     }
 
     pub fn is_list(&self) -> bool {
-        matches!(self.node.value, Value::Map(_))
+        matches!(self.node.value, Value::Seq(_))
     }
 
     /// Text. Numbers pass (a model may be called `4`); a bare `true` is more likely a mistake.
