@@ -150,7 +150,9 @@ impl<'a> Walk<'a> {
         }
         self.sent += 1;
         count(&target.counts.sent);
-        let refused = match provider.upstream.send(body.clone(), stream, provider.deadlines(stream)).await {
+        let mut deadlines = provider.deadlines(stream);
+        deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
+        let refused = match provider.upstream.send(body.clone(), stream, deadlines).await {
             Ok(mut accepted) => {
                 count(&target.counts.accepted);
                 self.alive(&target);
