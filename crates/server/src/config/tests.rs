@@ -40,7 +40,7 @@ fn a_full_file_loads() {
     assert_eq!(config.default_provider, "zhipu");
     let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
     assert_eq!(names, ["zhipu", "deepseek", "mimo-eu", "local", "demo"]);
-    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_key.as_ref().map(Secret::expose)).collect();
+    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_keys.first().map(Secret::expose)).collect();
     assert_eq!(keys, [Some("zk"), Some("dk"), Some("literal"), None, None]);
     assert_eq!(config.providers[0].timeouts.first_byte, Duration::from_mins(1));
     assert_eq!(config.providers[0].base_url, "https://open.bigmodel.cn/api/coding/paas/v4");
@@ -164,7 +164,7 @@ fn a_key_from_the_environment_goes_only_where_it_belongs() {
     ];
     for (provider, expected) in cases {
         let config = load_text(&format!("providers:\n  {provider}"), &env, Overrides::default()).unwrap();
-        assert_eq!(config.providers[0].api_key.as_ref().map(Secret::expose), expected, "{provider}");
+        assert_eq!(config.providers[0].api_keys.first().map(Secret::expose), expected, "{provider}");
     }
 }
 
