@@ -179,6 +179,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
     let mut finished = turn.run().await;
     if let Some(again) = again {
         let (machine, chat_request) = *again;
+        // Boxed: it is rare, and would make room for itself in every request.
         finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
     }
     if let Some(record) = finished.record.take() {

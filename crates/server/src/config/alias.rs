@@ -22,7 +22,7 @@ impl Alias {
         if let Some(weights) = &self.weights {
             let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
             // The upper half of the draw as a fraction of one.
-            let mut point = (draw >> 32) * total >> 32;
+            let mut point = ((draw >> 32) * total) >> 32;
             let within = |weight: &u32| {
                 let weight = u64::from(*weight);
                 let here = point < weight;
