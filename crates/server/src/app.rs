@@ -1,10 +1,11 @@
 //! What a running server knows: resolved at start, never changed afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use bridge::{Dialect, Policy};
-use providers::Wire;
+use bridge::{AnswerDialect, Dialect, Policy};
+use providers::{Matches, ModelSpec, Wire};
 use store::{MemoryLimits, SqliteOptions, Store};
 
 use crate::StartError;
@@ -27,9 +28,19 @@ pub(crate) struct App {
 /// A provider that can be called.
 #[derive(Debug)]
 pub(crate) struct Provider {
-    pub(crate) dialect: Dialect,
+    spec: providers::Provider,
+    /// What the spec comes to for the models that were asked for so far: one for each set of its entries.
+    manners: RwLock<HashMap<Matches, Arc<Manner>>>,
     pub(crate) upstream: Upstream,
     pub(crate) deadlines: Deadlines,
+}
+
+/// How one model is spoken to.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    pub(crate) dialect: Dialect,
+    /// The answer's half of it, in the machine's own form.
+    pub(crate) answer: Arc<AnswerDialect>,
 }
 
 impl App {
@@ -89,6 +100,25 @@ impl Provider {
         };
         let timeouts = config.timeouts;
         let deadlines = Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total };
-        Ok(Self { dialect: config.provider.dialect.clone(), upstream, deadlines })
+        Ok(Self { spec: config.provider.clone(), manners: RwLock::default(), upstream, deadlines })
+    }
+
+    /// How this model is spoken to. Worked out once for all models that the spec speaks of alike.
+    pub(crate) fn manner(&self, model: &str) -> Arc<Manner> {
+        let matches = self.spec.matches(model);
+        let known = self.manners.read().unwrap_or_else(PoisonError::into_inner).get(&matches).cloned();
+        known.unwrap_or_else(|| {
+            let manner = Arc::new(Manner::new(self.spec.with(&matches)));
+            self.manners.write().unwrap_or_else(PoisonError::into_inner).insert(matches, Arc::clone(&manner));
+            manner
+        })
+    }
+}
+
+impl Manner {
+    fn new(spec: ModelSpec) -> Self {
+        let ModelSpec { dialect, .. } = spec;
+        let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
+        Self { dialect, answer: Arc::new(answer) }
     }
 }

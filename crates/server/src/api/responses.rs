@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
+    Action, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
@@ -64,17 +64,15 @@ fn open<'a>(app: &'a App, bytes: &Bytes, policy: Policy, ids: Ids) -> Result<Ope
     let resolved = app.resolve(&model);
     let (provider, model) = resolved.map_err(|error| ApiError::model_not_found(&model, &hint(&error)))?;
     let seal = app.seal();
-    let target = Target { model: &model, dialect: &provider.dialect, policy, seal: &seal };
+    let manner = provider.manner(&model);
+    let target = Target { model: &model, dialect: &manner.dialect, policy, seal: &seal };
     let mut plan = bridge::plan(&request, &[], target)?;
     // Nothing is stored yet, and the response says so.
     plan.reading.store = false;
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
-        dialect: Arc::new(AnswerDialect {
-            family: provider.dialect.family().to_owned(),
-            ..provider.dialect.answer.clone()
-        }),
+        dialect: Arc::clone(&manner.answer),
         seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
         repair: app.config.output.repair,

@@ -10,6 +10,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use providers::Auth;
+use wire::json::{Raw, Text};
 
 use super::connect::Connector;
 use super::pool::{HttpBody, Pool};
@@ -24,11 +25,58 @@ const ERROR_BODY: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct HttpTarget {
     pool: Arc<Pool>,
-    path: Uri,
+    path: Place,
     headers: HeaderMap,
     redactor: Redactor,
     /// How its answers read, errors among them.
     dialect: AnswerDialect,
+}
+
+/// The request's path and query.
+#[derive(Debug)]
+enum Place {
+    Fixed(Uri),
+    /// With the model's name in it.
+    ByModel(String),
+}
+
+impl Place {
+    fn of(&self, body: &[u8]) -> Result<Uri, Failure> {
+        match self {
+            Self::Fixed(path) => Ok(path.clone()),
+            Self::ByModel(template) => {
+                let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
+                let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
+                template.replace(MODEL, &percent_encode(&model.unwrap_or_default())).parse().map_err(|_| {
+                    Failure::new(FailureClass::InvalidRequest, "The model's name does not fit into the provider's path.")
+                })
+            }
+        }
+    }
+}
+
+/// Where a spec's path wants the model's name.
+const MODEL: &str = "{model}";
+
+/// The whole URL, as a template. A base URL that is the whole endpoint already is as good as its base.
+fn endpoint(config: &ProviderConfig) -> String {
+    let (base, path) = (config.base_url.trim_end_matches('/'), config.provider.path.as_str());
+    let query: Vec<String> = config.provider.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{path}{mark}{}", base.trim_end_matches(path), query.join("&"))
+}
+
+/// One segment of a path.
+fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 impl HttpTarget {
@@ -38,11 +86,14 @@ impl HttpTarget {
     }
 
     fn build(config: &ProviderConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        // The whole endpoint is as good as its base.
-        let base = config.base_url.trim_end_matches('/').trim_end_matches("/chat/completions");
-        let url: Uri = format!("{base}/chat/completions").parse()?;
+        let endpoint = endpoint(config);
+        // Checked now, with any model's name in it.
+        let url: Uri = endpoint.replace(MODEL, "model").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
-        let path = url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?;
+        let path = match endpoint.contains(MODEL) {
+            false => Place::Fixed(url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?),
+            true => Place::ByModel(endpoint.split_once(&authority).map(|(_, path)| path.to_owned()).unwrap_or_default()),
+        };
         let mut headers = headers(config)?;
         headers.insert(header::HOST, HeaderValue::try_from(authority)?);
         let connector = Connector::new(url, config.timeouts.connect)?;
@@ -53,9 +104,10 @@ impl HttpTarget {
     }
 
     pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
+        let path = self.path.of(&body)?;
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.path.clone();
+        *request.uri_mut() = path;
         *request.headers_mut() = self.headers.clone();
         let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.pool.send(request))
             .await
