@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn mistakes_in_a_request_section_are_found() {
-        let text = "spec:\n  request:\n    tools: {max: 0, native: {web_serch: '{}'}}\n    reasoning:\n      \
+        let text = "spec:\n  request:\n    tools: {max: -1, native: {web_serch: '{}'}}\n    reasoning:\n      \
                     {ladder: {huge: x}, on: 'thinking', replay: sometimes}\n    options: {temperature: {min: 0}}\n";
         let document = Document::parse("godex.yaml", text).unwrap();
         let reader = Reader::new(&document, &none);
@@ -163,7 +163,7 @@ mod tests {
         root.finish();
         let problems = Problems(reader.finish()).to_string();
         for expected in [
-            "spec.request.tools.max: expected a whole number from 1 to 100000",
+            "spec.request.tools.max: expected a whole number from 0 to 100000",
             "spec.request.tools.native.web_serch: unknown key `web_serch`",
             "spec.request.reasoning.ladder.huge: unknown key `huge`; known keys: none, minimal, low",
             "spec.request.reasoning.on: expected a JSON object in quotes",

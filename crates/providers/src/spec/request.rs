@@ -124,7 +124,7 @@ fn group<'r, T>(section: &mut Section<'r>, key: &'static str, pick: impl FnOnce(
 }
 
 fn count(field: &Field<'_>) -> Option<usize> {
-    usize::try_from(field.integer(1..=100_000)?).ok()
+    usize::try_from(field.integer(0..=100_000)?).ok()
 }
 
 /// A mapping from words of a vocabulary; the rest of its keys are mistakes.
