@@ -4,6 +4,7 @@
 mod check;
 mod content;
 mod echo;
+mod needs;
 mod notes;
 mod options;
 mod output;
@@ -23,6 +24,7 @@ use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsa
 use crate::note::Note;
 use crate::reading::Reading;
 use crate::seal::Seal;
+pub use needs::Needs;
 use notes::Notes;
 use output::Output;
 use place::Items;

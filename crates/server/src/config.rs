@@ -4,6 +4,7 @@
 //! environment or the file again, and every value is in range: the rest of the server checks nothing.
 
 mod address;
+mod alias;
 mod defaults;
 mod locate;
 mod logging;
@@ -12,8 +13,10 @@ mod place;
 mod print;
 mod provider;
 mod read;
+mod resilience;
 mod secret;
 mod session;
+mod transport;
 mod unused;
 
 use std::path::{Path, PathBuf};
@@ -24,9 +27,12 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
+pub use alias::Alias;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};
+pub use resilience::ResilienceConfig;
 pub use secret::Secret;
+pub use transport::{ExtraRoots, Proxy, TransportConfig};
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {
@@ -72,11 +78,12 @@ pub struct Config {
     pub server: ServerConfig,
     pub default_provider: String,
     /// In the order of the file; `*` stands for every bare name.
-    pub aliases: Vec<(String, ModelRef)>,
+    pub aliases: Vec<(String, Alias)>,
     pub providers: Vec<ProviderConfig>,
     pub session: SessionConfig,
     pub compat: CompatConfig,
     pub output: OutputConfig,
+    pub resilience: ResilienceConfig,
     pub logging: LoggingConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
@@ -135,7 +142,8 @@ pub struct ProviderConfig {
     /// Its name in this configuration; several may share a spec.
     pub name: String,
     pub provider: Provider,
-    pub api_key: Option<Secret>,
+    /// Used in turn; one that is refused rests.
+    pub api_keys: Vec<Secret>,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
     pub timeouts: Timeouts,
@@ -143,13 +151,17 @@ pub struct ProviderConfig {
     pub models: Vec<String>,
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
+    pub transport: TransportConfig,
 }
 
 /// How long we wait for a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
+    /// Until a stream begins.
     pub first_byte: Duration,
+    /// Until an answer begins that is not streamed: it begins when it is whole.
+    pub whole: Duration,
     /// Between two reads of a stream.
     pub idle: Duration,
     pub total: Duration,
@@ -160,6 +172,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_mins(2),
+            whole: Duration::from_mins(10),
             // Below the 300 s after which clients give a silent stream up: we want to be first to say so.
             idle: Duration::from_secs(290),
             total: Duration::from_hours(1),

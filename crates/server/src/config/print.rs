@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use providers::INLINE;
 
-use super::{Backend, Config, ProviderConfig, session};
+use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
@@ -43,7 +43,7 @@ impl Config {
             out.line(2, "aliases:");
         }
         for (alias, target) in &self.aliases {
-            out.pair(4, &quote(alias), &quote(&target.to_string()));
+            out.pair(4, &quote(alias), &alias_text(target));
         }
     }
 
@@ -91,6 +91,13 @@ impl Config {
         }
         out.line(0, "output:");
         out.pair(2, "repair", &quote(self.output.repair.name()));
+        let resilience = &self.resilience;
+        out.line(0, "resilience:");
+        out.pair(2, "retries", &resilience.retries.to_string());
+        out.pair(2, "backoff_ms", &milliseconds(resilience.backoff));
+        out.pair(2, "max_retry_after", &resilience.max_wait.as_secs().to_string());
+        out.pair(2, "budget_percent", &resilience.budget_percent.to_string());
+        out.pair(2, "breaker_failures", &resilience.breaker_failures.to_string());
         out.line(0, "logging:");
         out.pair(2, "level", self.logging.level.name());
         out.pair(2, "format", self.logging.format.name());
@@ -108,15 +115,31 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     if !config.base_url.is_empty() {
         out.line(4, "endpoint:");
         out.pair(6, "base_url", &quote(&config.base_url));
+        if address::base_url(&config.base_url, false).is_err() {
+            out.pair(6, "allow_plain_http", "true");
+        }
     }
-    if let Some(key) = &config.api_key {
-        out.line(4, "credentials:");
-        out.pair(6, "api_key", &key.to_string());
+    match config.api_keys.as_slice() {
+        [] => {}
+        [key] => {
+            out.line(4, "credentials:");
+            out.pair(6, "api_key", &key.to_string());
+        }
+        keys => {
+            out.line(4, "credentials:");
+            out.pair(
+                6,
+                "api_keys",
+                &format!("[{}]", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+            );
+        }
     }
+    print_transport(out, &config.transport);
     let timeouts = &config.timeouts;
     out.line(4, "timeouts:");
     out.pair(6, "connect_ms", &milliseconds(timeouts.connect));
     out.pair(6, "first_byte_ms", &milliseconds(timeouts.first_byte));
+    out.pair(6, "whole_ms", &milliseconds(timeouts.whole));
     out.pair(6, "idle_ms", &milliseconds(timeouts.idle));
     out.pair(6, "total_ms", &milliseconds(timeouts.total));
     out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
@@ -125,6 +148,31 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     }
     for (name, value) in &config.headers {
         out.pair(6, &quote(name), &value.to_string());
+    }
+}
+
+fn print_transport(out: &mut Out, transport: &TransportConfig) {
+    if let Some(proxy) = &transport.proxy {
+        let user = if proxy.authorization.is_some() { "redacted@" } else { "" };
+        out.pair(4, "proxy", &quote(&format!("http://{user}{}", proxy.authority)));
+    }
+    if let Some(roots) = &transport.ca {
+        out.pair(4, "ca", &quote(&path_text(&roots.path)));
+    }
+    if transport.http2 {
+        out.pair(4, "http2", "true");
+    }
+}
+
+fn alias_text(alias: &Alias) -> String {
+    let names = || alias.targets.iter().map(|target| quote(&target.to_string()));
+    match &alias.weights {
+        Some(weights) => {
+            let target = |(name, weight): (String, &u32)| format!("{{model: {name}, weight: {weight}}}");
+            format!("{{targets: [{}]}}", names().zip(weights).map(target).collect::<Vec<_>>().join(", "))
+        }
+        None if alias.targets.len() == 1 => names().collect(),
+        None => format!("[{}]", names().collect::<Vec<_>>().join(", ")),
     }
 }
 
