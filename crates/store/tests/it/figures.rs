@@ -8,8 +8,8 @@ use store::{Item, MemoryLimits, NewTurn, Store};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::chance::Chance;
 use crate::make::{DEEP, after, tenant, turn};
-use crate::model::Chance;
 use crate::sqlite::open;
 
 /// Text that compresses about as prose does: common words in random order.

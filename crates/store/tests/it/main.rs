@@ -1,6 +1,7 @@
 //! One contract for all backends, and what each of them must endure.
 #![cfg(test)]
 
+mod chance;
 mod contract;
 mod conversations;
 mod crash;
