@@ -17,6 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 
@@ -85,19 +86,19 @@ async fn the_writer() {
     let ledger = OpenOptions::new().create(true).append(true).open(folder.join("ledger")).unwrap();
     let ledger = Arc::new(ledger);
     let mut worlds: Vec<World> = (0..WORLDS).map(|world| World::new(&format!("{world}.0"), steps[0])).collect();
-    for steps in steps {
+    for (session, steps) in steps.into_iter().enumerate() {
         // Where calls fail, opening may have to be tried again.
         let store = (0..50).find_map(|_| open(folder).ok()).unwrap();
         let mut tasks = JoinSet::new();
         for world in worlds.drain(..) {
-            tasks.spawn(act(store.clone(), world, Arc::clone(&ledger), steps));
+            tasks.spawn(act(store.clone(), world, Arc::clone(&ledger), (session, steps)));
         }
         worlds = tasks.join_all().await;
         store.close().await;
     }
 }
 
-async fn act(store: Store, mut world: World, ledger: Arc<File>, steps: usize) -> World {
+async fn act(store: Store, mut world: World, ledger: Arc<File>, (session, steps): (usize, usize)) -> World {
     let say = |mark: &str, world: &World| {
         let line = format!("{mark} {}\n", world.name());
         (&*ledger).write_all(line.as_bytes()).unwrap();
@@ -112,6 +113,10 @@ async fn act(store: Store, mut world: World, ledger: Arc<File>, steps: usize) ->
             // Nobody knows whether it happened: another world goes on.
             say("x", &world);
             world = world.successor();
+        }
+        // Only with a reader's connection open does the log outlive a writer's that failed: once so, once so.
+        if session > 0 {
+            store.ping().await.unwrap();
         }
     }
     world
@@ -141,6 +146,8 @@ impl Said {
 
     /// Everything that is wrong with the store in this folder; nothing, if it is whole and goes on working.
     async fn check(&self, folder: &Path) -> Vec<String> {
+        /// Another world each time, for folders that are looked at again.
+        static AFTER: AtomicUsize = AtomicUsize::new(0);
         let store = match open(folder) {
             Ok(store) => store,
             Err(error) => return vec![format!("it does not open: {error}")],
@@ -149,7 +156,7 @@ impl Said {
         for world in self.worlds.values() {
             wrong.extend(world.check(&world::tenant(&store)).await);
         }
-        let mut after = World::new("after", 0);
+        let mut after = World::new(&format!("after{}.0", AFTER.fetch_add(1, Ordering::Relaxed)), 0);
         for _ in 0..5 {
             if let Err(error) = perform(&store, after.next()).await {
                 wrong.push(format!("it takes nothing: {error}"));

@@ -1,7 +1,8 @@
 //! A disk that keeps what was synced, and of the rest what chance leaves.
 //!
-//! Names are kept by syncing their folder, contents by syncing their file. After a sync that failed, what it was to
-//! keep is lost for good: the system may have thrown it away, and another sync says nothing about it.
+//! Names are kept by syncing their folder, contents by syncing their file. After a sync of a file that failed, what it
+//! was to keep is lost for good: the system may have thrown it away, and another sync says nothing about it. Names are
+//! in a file system's own journal; for them another sync is another chance.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -105,10 +106,10 @@ impl Disk {
         }
         let (covered, later) = (self.names.drain(..covered).collect::<Vec<_>>(), std::mem::take(&mut self.names));
         for (name, node) in covered {
-            if folder(&name) != path {
-                self.names.push((name, node));
-            } else if done {
+            if done && folder(&name) == path {
                 keep(&mut self.kept, name, node);
+            } else {
+                self.names.push((name, node));
             }
         }
         self.names.extend(later);
@@ -208,7 +209,9 @@ fn only_what_was_synced_is_kept() {
         found.map(|(name, data)| format!("{name}:{}", String::from_utf8(data.unwrap_or_default()).unwrap())).collect()
     };
     let mut steps = |events: Vec<Event>, expected: &[&str]| {
-        events.into_iter().for_each(|event| disk.apply(event));
+        for event in events {
+            disk.apply(event);
+        }
         let found: Vec<String> = after(&disk, &mut chance);
         assert_eq!(found, expected);
     };

@@ -92,9 +92,8 @@ impl Reader {
 
     /// `text` is `ARGUMENTS) = RESULT`.
     fn ended(&mut self, call: &str, text: &str) {
-        let ends = text.match_indices(')').map(|(at, _)| (&text[..at], text[at + 1..].trim_start()));
-        let Some((arguments, result)) = ends.filter_map(|(head, tail)| Some((head, tail.strip_prefix("= ")?))).next()
-        else {
+        let mut ends = text.match_indices(')').map(|(at, _)| (&text[..at], text[at + 1..].trim_start()));
+        let Some((arguments, result)) = ends.find_map(|(head, tail)| Some((head, tail.strip_prefix("= ")?))) else {
             // The end of the process cut it off.
             return;
         };
@@ -110,7 +109,7 @@ impl Reader {
         match call {
             "openat" if parts[2].contains("O_CREAT") => self.at(parts[1], Event::Created),
             "mkdir" => self.at(parts[0], Event::Folder),
-            "unlink" => self.at(parts[0], Event::Removed),
+            "unlink" | "rmdir" => self.at(parts[0], Event::Removed),
             "pwrite64" => {
                 let (at, written) = (number(3), result.split(' ').next().unwrap().parse().unwrap());
                 self.about(parts[0], |path| {
@@ -174,7 +173,7 @@ fn unescaped(text: &str) -> Vec<u8> {
 
 #[test]
 fn calls_are_read_as_late_as_they_may_and_promises_as_early() {
-    let hex = |text: &str| text.bytes().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+    let hex = |text: &str| text.bytes().fold(String::new(), |hex, byte| format!("{hex}\\x{byte:02x}"));
     let lines = [
         format!("7 pwrite64(5<{}>, \"{}\", 2, 16 <unfinished ...>", hex("/f/s.db"), hex("hi")),
         format!("8 fdatasync(6<{}> <unfinished ...>", hex("/f/s.db")),

@@ -54,7 +54,7 @@ struct State {
 pub(super) struct World {
     name: String,
     chance: Chance,
-    /// Sweeps are everybody's, so only one world has responses that expire.
+    /// Sweeps are for all, so only one world has them, and responses that expire.
     sweeps: bool,
     /// How many operations only add.
     calm: usize,
@@ -66,7 +66,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(name: &str, calm: usize) -> Self {
         let seed = name.bytes().fold(17, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
-        let (chance, sweeps) = (Chance::new(seed), name.starts_with("0."));
+        let (chance, sweeps) = (Chance::new(seed), name == "0.0");
         let (drawn, state, pending) = (0, State::default(), None);
         Self { name: name.to_owned(), chance, sweeps, calm, drawn, state, pending }
     }
