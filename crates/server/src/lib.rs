@@ -11,6 +11,7 @@ mod listen;
 mod output;
 mod route;
 mod seal;
+mod session;
 mod turn;
 mod upstream;
 
@@ -22,6 +23,7 @@ use tokio::net::TcpListener;
 
 use app::App;
 use config::Config;
+pub use route::{ROUTES, Route};
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +50,7 @@ impl Server {
     /// Opens the store, builds the clients, binds the port.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let address = config.server.address();
-        let app = Arc::new(App::new(config)?);
+        let app = Arc::new(App::new(config).await?);
         let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
         Ok(Self { app, listener, address: local })
@@ -60,7 +62,12 @@ impl Server {
 
     /// Answers until `shutdown` is ready, then lets running requests end.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), StartError> {
-        listen::serve(self.app, self.listener, shutdown).await;
+        let sessions = Arc::clone(&self.app.sessions);
+        tokio::select! {
+            () = listen::serve(self.app, self.listener, shutdown) => {}
+            () = session::keep(Arc::clone(&sessions)) => {}
+        }
+        sessions.close().await;
         Ok(())
     }
 }
