@@ -101,6 +101,7 @@ mod tests {
             let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
             assert_eq!(provider.spec_name, name);
             if let Some(url) = &provider.base_url {
+                // A server on this machine wants no key.
                 let local = url.starts_with("http://127.0.0.1:");
                 assert!(local || url.starts_with("https://"), "{name}: {url}");
                 assert!(!url.ends_with('/'), "{name}: {url}");

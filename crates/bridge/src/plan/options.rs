@@ -34,6 +34,7 @@ pub(super) fn plan<'a>(
     let stop = request.extra.iter().find(|(key, _)| key.is("stop")).map(|(_, value)| *value);
     body.stop = gate.warn(Parameter::Stop, stop.filter(|stop| !stop.is_null()));
     strings(request, &mut gate, body);
+    body.extra.extend(rules.members.as_deref());
 }
 
 /// What tells requests, users and prices apart; the answer is the same without it.

@@ -46,7 +46,7 @@ layer!(Tools over ToolRules {
 
 layer!(Reasoning over ReasoningRules {
     effort: EffortField = word!(EffortField),
-    ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, Field::text),
+    ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, rung),
     on: Option<String> = |field| json(field).map(Some),
     off: Option<String> = |field| json(field).map(Some),
     always: Option<String> = |field| json(field).map(Some),
@@ -62,6 +62,7 @@ layer!(Options over OptionRules {
     top_p: Option<Bounds> = |field| bounds(field).map(Some),
     user_field: UserField = word!(UserField),
     cache_key_field: CacheKeyField = word!(CacheKeyField),
+    members: Option<String> = |field| json(field).map(Some),
 });
 
 /// The whole section.
@@ -143,6 +144,11 @@ fn keyed<'r, T: Copy>(
         Some((word, read(&field)?))
     };
     Some(field.entries()?.into_iter().filter_map(entry).collect())
+}
+
+/// A word, or members of the body.
+fn rung(field: &Field<'_>) -> Option<String> {
+    if field.text()?.starts_with('{') { json(field) } else { field.text() }
 }
 
 /// A JSON object as text: it becomes part of the request as it stands.
