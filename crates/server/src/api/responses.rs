@@ -7,9 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
-};
+use bridge::{Action, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -70,15 +68,31 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     }
     let mut walk = app.walk(&name).map_err(|error| ApiError::model_not_found(&name, &hint(&error)))?;
     let mut context = app.session().context(&request).await?;
-    let record = context.record(&request, bytes, &mut ids);
+    let mut record = context.record(&request, bytes, &mut ids);
     let mut request = request;
     context.refer(&mut request)?;
     let past = context.past()?;
     let asked = Asked { request: &request, past: &past, policy, ids };
-    let stream = request.stream.unwrap_or(false);
     walk.require(|| Needs::of(&request, &past));
+    let begun = attempt(app, &mut walk, &asked, &mut record).await;
+    if begun.is_err()
+        && let Some(record) = record
+    {
+        record.release().await;
+    }
+    begun
+}
+
+/// Plans and sends, target by target. Who accepts takes the record along.
+async fn attempt<'a>(
+    app: &App,
+    walk: &mut Walk<'a>,
+    asked: &Asked<'_, '_>,
+    record: &mut Option<Record>,
+) -> Result<Begun<'a>, ApiError> {
+    let stream = asked.request.stream.unwrap_or(false);
     loop {
-        let Planned { chat_request, machine, mut notes } = match plan(app, &walk, &asked) {
+        let Planned { chat_request, machine, mut notes } = match plan(app, walk, asked) {
             Ok(planned) => planned,
             Err(error) => match walk.unfit() {
                 Ok(()) => continue,
@@ -90,14 +104,14 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
                 notes.extend(walk.notes());
                 let reask = !stream && app.config.output.repair == Repair::Reask;
                 let again = reask.then(|| Box::new((machine.clone(), chat_request)));
-                let (provider, accepted) = (walk.provider(), *accepted);
+                let (provider, accepted, record) = (walk.provider(), *accepted, record.take());
                 let running = Running { provider, machine, accepted, notes, stream, record, again };
                 return Ok(Begun::Accepted(Box::new(running)));
             }
             Step::Again => {}
             // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
             Step::Failed(failure) if stream && failure.class == FailureClass::ContextOverflow => {
-                return Ok(Begun::Failed(failed_stream(machine, failure, &notes, record).await));
+                return Ok(Begun::Failed(failed_stream(machine, failure, &notes, record.take()).await));
             }
             Step::Failed(failure) => return Err(ApiError::upstream(&failure)),
         }
@@ -128,7 +142,7 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
-        dialect: Arc::new(AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() }),
+        dialect: walk.answer(),
         seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
         repair: app.config.output.repair,
@@ -165,6 +179,9 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
         let (machine, chat_request) = *again;
         // Boxed: it is rare, and would make room for itself in every request.
         finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
+    }
+    if let Some(record) = finished.record.take() {
+        record.release().await;
     }
     if let Some(error) = &finished.not_kept {
         return Err(ApiError::store(error));

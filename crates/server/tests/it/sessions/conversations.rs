@@ -118,7 +118,7 @@ async fn a_turn_reads_and_extends_its_conversation() {
     rig.upstream.queue(Script::json(400, &json!({"error": {"message": "broken"}})));
     let failing = json!({"model": "m", "input": "And now?", "conversation": conversation["id"]});
     assert_eq!(rig.post(&failing).await.status, 400);
-    rig.upstream.queue(Script::sse(&[chat::text("And"), json!({"error": {"message": "broken"}})]));
+    rig.upstream.queue(Script::sse(&[chat::text("Once"), json!({"error": {"message": "broken"}})]));
     let failing = json!({"model": "m", "input": "And now?", "conversation": conversation["id"], "stream": true});
     assert_eq!(rig.post(&failing).await.status, 200);
     assert_eq!(listed(&rig.get(&items).await), all);
