@@ -158,7 +158,8 @@ impl<'a> Walk<'a> {
         count(&target.counts.sent);
         let mut deadlines = provider.deadlines(stream);
         deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
-        let refused = match provider.upstream.send(body.clone(), stream, deadlines).await {
+        let dialect = self.answer();
+        let refused = match provider.upstream.send(body.clone(), stream, &dialect, deadlines).await {
             Ok(mut accepted) => {
                 count(&target.counts.accepted);
                 self.alive(&target);

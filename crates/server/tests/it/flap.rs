@@ -109,7 +109,7 @@ struct Outcomes {
 async fn client(client: Client, url: String, rounds: usize, outcomes: Arc<Outcomes>) {
     let body = json!({"model": "m", "input": "Hello", "stream": true});
     for _ in 0..rounds {
-        let answer = tokio::time::timeout(Duration::from_secs(60), client.post_json(&url, &body)).await;
+        let answer = tokio::time::timeout(Duration::from_mins(1), client.post_json(&url, &body)).await;
         let answer = answer.expect("a client hangs").expect("the connection to us broke");
         let outcome = if answer.status == 200 {
             match stream(&answer).response["status"].as_str() {
