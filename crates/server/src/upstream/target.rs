@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use bridge::{Dialect, Unsupported};
+use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::budget::Budget;
@@ -19,7 +21,8 @@ pub(crate) struct Target {
     pub(super) breaker: Breaker,
     pub(super) budget: Budget,
     pub(super) counts: Counts,
-    learned: RwLock<Vec<Unsupported>>,
+    /// What it does not take, and since when we know.
+    learned: RwLock<Vec<(Unsupported, Instant)>>,
 }
 
 /// How often what happened; for metrics.
@@ -62,6 +65,9 @@ impl Target {
     /// More than this is not learned of one model.
     const LESSONS: usize = 16;
 
+    /// A lesson is forgotten after this time: models change, and some refusals had another cause.
+    const MEMORY: Duration = Duration::from_hours(1);
+
     fn new(policy: &ResilienceConfig) -> Self {
         Self {
             breaker: Breaker::new(policy.breaker_failures),
@@ -74,16 +80,19 @@ impl Target {
     /// The dialect as it turned out to be; None: as it is declared.
     pub(super) fn adapted(&self, declared: &Dialect) -> Option<Dialect> {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
-        (!learned.is_empty()).then(|| bridge::adapted(declared, &learned))
+        let fresh = learned.iter().filter(|(_, since)| since.elapsed() < Self::MEMORY);
+        let fresh: Vec<Unsupported> = fresh.map(|(unsupported, _)| *unsupported).collect();
+        (!fresh.is_empty()).then(|| bridge::adapted(declared, &fresh))
     }
 
     /// Remembers what is not taken.
     pub(super) fn learn(&self, unsupported: Unsupported) {
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        learned.retain(|(_, since)| since.elapsed() < Self::MEMORY);
         // A response format has several rungs; of the rest, once is enough.
-        let is_news = unsupported == Unsupported::ResponseFormat || !learned.contains(&unsupported);
-        if is_news && learned.len() < Self::LESSONS {
-            learned.push(unsupported);
+        let known = learned.iter().any(|(before, _)| *before == unsupported);
+        if learned.len() < Self::LESSONS && (!known || unsupported == Unsupported::ResponseFormat) {
+            learned.push((unsupported, Instant::now()));
         }
     }
 }
@@ -105,8 +114,8 @@ mod tests {
         assert!(targets.known.lock().unwrap().len() <= MODELS + 1);
     }
 
-    #[tokio::test]
-    async fn lessons_are_learned_once() {
+    #[tokio::test(start_paused = true)]
+    async fn lessons_are_learned_once_and_forgotten_in_time() {
         let target = Target::new(&ResilienceConfig::default());
         let dialect = Dialect::default();
         assert_eq!(target.adapted(&dialect), None);
@@ -114,5 +123,11 @@ mod tests {
             target.learn(Unsupported::Parameter(Parameter::Temperature));
         }
         assert_eq!(target.adapted(&dialect).unwrap().drop, [Parameter::Temperature]);
+        tokio::time::advance(Target::MEMORY).await;
+        assert_eq!(target.adapted(&dialect), None);
+        for _ in 0..Target::LESSONS + 5 {
+            target.learn(Unsupported::ResponseFormat);
+        }
+        assert_eq!(target.learned.read().unwrap().len(), Target::LESSONS);
     }
 }
