@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::process;
-use programs::{cargo, works};
+use crate::{crash, process};
+pub(crate) use programs::cargo;
+use programs::works;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -36,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
     Step { name: "clients", run: clients::run },
+    Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
 ];
 
 const FULL: &[Step] = &[
