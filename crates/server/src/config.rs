@@ -13,6 +13,7 @@ mod print;
 mod provider;
 mod read;
 mod secret;
+mod unlisted;
 mod unused;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub use providers::yaml::{Problem, Problems};
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};
 pub use secret::Secret;
+pub use unlisted::unlisted;
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {

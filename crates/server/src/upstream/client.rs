@@ -78,6 +78,23 @@ impl HttpTarget {
         Ok(Accepted { format, body, redactor: self.redactor.clone() })
     }
 
+    /// Any request to this target, and its answer as it stands, refusals included: for the probe.
+    pub(crate) async fn exchange(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
+        let base = self.path.path().trim_end_matches("/chat/completions");
+        let path = Uri::try_from(format!("{base}{endpoint}"));
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.map_err(|error| Failure::new(FailureClass::Protocol, error.to_string()))?;
+        *request.headers_mut() = self.headers.clone();
+        let answer = self.pool.send(request).await.map_err(|error| failure::unsent(&error))?;
+        Ok((answer.map(|body| AnswerBody::Http(Box::new(body))), self.redactor.clone()))
+    }
+
     /// A status that is no success: what the body says, without our key in it.
     async fn refused(&self, response: Response<HttpBody>, deadlines: Deadlines) -> Failure {
         let status = response.status().as_u16();
