@@ -10,6 +10,9 @@ use crate::reply::{self, Reply};
 /// A row of failures after which the upstream is taken for dead.
 const PATIENCE: usize = 3;
 
+/// The room that a model which thinks gets for that.
+pub(crate) const THOUGHT: u64 = 600;
+
 /// What is probed.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -58,6 +61,8 @@ pub enum Abort {
 pub(crate) struct Known {
     /// The member that limits the answer; None: none does.
     pub(crate) limit: Option<LimitField>,
+    /// `temperature` is taken: 0 makes answers easier to judge.
+    pub(crate) temperature: bool,
     /// The model reasons before it answers: small limits cut it off.
     pub(crate) thinks: bool,
     /// A `tool_choice` that made it call.
@@ -102,13 +107,16 @@ impl<'a, U: Upstream> Bench<'a, U> {
         if let Some(field) = self.known.limit {
             body.insert(field.name().to_owned(), json!(self.room(room)));
         }
+        if self.known.temperature && !self.known.thinks {
+            body.insert("temperature".to_owned(), json!(0));
+        }
         body.insert("messages".to_owned(), messages);
         body
     }
 
     /// A model that thinks needs room for that, too.
     pub(crate) fn room(&self, room: u64) -> u64 {
-        if self.known.thinks { room + 600 } else { room }
+        if self.known.thinks { room + THOUGHT } else { room }
     }
 
     /// Sends a chat request.

@@ -24,6 +24,7 @@ pub async fn run(upstream: &mut impl Upstream, settings: &Settings) -> Result<(V
     let mut bench = Bench::new(upstream, settings);
     let bench = &mut bench;
     basics::plain(bench).await?;
+    parameters::sent(bench).await?;
     basics::stream(bench).await?;
     reasoning::places(bench).await?;
     roles::developer(bench).await?;
@@ -41,7 +42,6 @@ pub async fn run(upstream: &mut impl Upstream, settings: &Settings) -> Result<(V
     reasoning::switch(bench).await?;
     history::replay(bench).await?;
     parameters::stop(bench).await?;
-    parameters::dropped(bench).await?;
     content::images(bench).await?;
     endpoints::errors(bench).await?;
     endpoints::responses(bench).await?;

@@ -8,11 +8,8 @@ use providers::demo::{self, Step};
 use serde_json::Value;
 
 use crate::ask::{Answer, Endpoint, Outcome, Request, Upstream};
-use crate::bench::{Limits, Settings};
+use crate::bench::{Limits, Settings, THOUGHT};
 use crate::checks;
-
-/// What a model that thinks may use beyond what a request leaves room for.
-const THOUGHT: u64 = 600;
 
 /// About how much; an upstream that refuses much is asked more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,7 +48,9 @@ impl Upstream for Counting {
         let limit = ["max_tokens", "max_completion_tokens", "max_output_tokens"].iter().find_map(|key| body[*key].as_u64());
         self.estimate.requests += 1;
         self.estimate.input_tokens += request.body.len() as u64 / 4;
-        self.estimate.output_tokens += limit.map_or(0, |limit| limit + self.thought);
+        // The demo model thinks when it is asked to; whether this one does, its spec tells best.
+        let limit = limit.map_or(0, |limit| if limit > THOUGHT { limit - THOUGHT } else { limit });
+        self.estimate.output_tokens += limit + self.thought;
         Outcome::Answered(answer(&request))
     }
 }

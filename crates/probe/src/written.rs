@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use providers::{INLINE, Library, Provider, resolve_named};
+
 use crate::finding::{Change, Difference, Finding};
 use crate::reply::clip;
 
@@ -17,6 +19,42 @@ pub struct Origin {
     pub model: String,
     /// What the probed spec says beyond the one it extends, as the lines of its sections.
     pub inherited: Vec<String>,
+}
+
+/// The root of all specs.
+const ROOT: &str = "openai-compatible";
+
+impl Origin {
+    /// For a provider at this address; empty for one without.
+    pub fn of(provider: &Provider, base_url: &str, key_env: Option<String>, model: &str) -> Self {
+        let inline = provider.spec_name == INLINE;
+        let built_in = resolve_named(Library::BUILTIN, &provider.spec_name, &|_| None).ok();
+        let own = built_in.is_some_and(|spec| spec.base_url.as_deref() == Some(base_url));
+        Self {
+            extends: if inline { ROOT.to_owned() } else { provider.spec_name.clone() },
+            base_url: (!base_url.is_empty() && !own).then(|| base_url.to_owned()),
+            key_env: key_env.or_else(|| provider.key_env.clone().filter(|_| inline)),
+            model: model.to_owned(),
+            inherited: if inline { declared(provider) } else { Vec::new() },
+        }
+    }
+}
+
+/// Everything that a spec in the user's file says, as lines.
+fn declared(provider: &Provider) -> Vec<String> {
+    let dialect = &provider.dialect;
+    let dropped: Vec<&str> = dialect.drop.iter().map(|parameter| parameter.name()).collect();
+    let mut lines = vec![
+        format!("auth: {}", provider.auth.name()),
+        format!("limit_field: {}", dialect.limit_field.name()),
+        format!("developer_role: {}", dialect.developer_role.name()),
+        format!("stream_usage: {}", dialect.stream_usage.name()),
+        format!("json_schema: {}", dialect.json_schema.name()),
+        format!("drop: [{}]", dropped.join(", ")),
+    ];
+    lines.extend(provider.request_section());
+    lines.extend(provider.answer_section());
+    lines
 }
 
 /// One line of the file: its keys, its value, and why.

@@ -29,17 +29,23 @@ pub(super) async fn stop(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abo
             let finding = Finding::seen(FEATURE, declared, "refused", refusal.words());
             if dropped { finding } else { finding.change(drop(bench.dialect(), &[Parameter::Stop])) }
         }
-        Reply::Said(said) if !said.answer().contains('6') => Finding::unclear(FEATURE, declared, words(&reply)),
-        Reply::Said(said) if said.answer().contains('8') => {
+        Reply::Said(said) if !counts_past(said.answer(), "6") => Finding::unclear(FEATURE, declared, words(&reply)),
+        Reply::Said(said) if counts_past(said.answer(), "8") => {
             Finding::seen(FEATURE, declared, "ignored", words(&reply)).note("stop strings have no effect")
         }
-        Reply::Said(said) if said.answer().contains('7') => {
+        Reply::Said(said) if counts_past(said.answer(), "7") => {
             Finding::seen(FEATURE, declared, "left in the text", words(&reply)).note("the stop string stays in the text")
         }
         Reply::Said(_) => Finding::seen(FEATURE, declared, "yes", ""),
         _ => open(FEATURE, declared, &reply),
     });
     Ok(())
+}
+
+/// Whether the answer counts, and comes to this number.
+fn counts_past(answer: &str, number: &str) -> bool {
+    let numbers: Vec<&str> = answer.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).collect();
+    numbers.starts_with(&["1", "2", "3", "4", "5"]) && numbers.contains(&number)
 }
 
 /// A harmless value of each parameter, as godex would send it; null for those that have checks of their own.
@@ -71,7 +77,7 @@ fn with(bench: &Bench<'_, impl Upstream>, parameters: &[Parameter]) -> Map<Strin
 }
 
 /// All parameters that the spec sends, at once; one by one when that is refused.
-pub(super) async fn dropped(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn sent(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
     let dialect = bench.dialect();
     let known = |parameter: &&Parameter| !sample(**parameter).is_null();
     let (kept, declared): (Vec<Parameter>, Vec<Parameter>) =
@@ -84,6 +90,7 @@ pub(super) async fn dropped(bench: &mut Bench<'_, impl Upstream>) -> Result<(), 
             return Ok(());
         }
     };
+    bench.known.temperature = kept.contains(&Parameter::Temperature) && !refused.contains(&Parameter::Temperature);
     let finding = match refused.as_slice() {
         [] => Finding::seen("parameters sent", format!("{} kinds", kept.len()), "all taken", ""),
         refused => Finding::seen("parameters sent", format!("{} kinds", kept.len()), format!("refused: {}", names(refused)), evidence)
