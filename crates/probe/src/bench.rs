@@ -67,6 +67,8 @@ pub(crate) struct Known {
     pub(crate) thinks: bool,
     /// A `tool_choice` that made it call.
     pub(crate) calling: Option<Value>,
+    /// It calls when it has seen an example of a call.
+    pub(crate) by_example: bool,
     /// An answer with calls, as it stood.
     pub(crate) call: Option<Value>,
     /// The `content` of an assistant message with calls that was accepted.
@@ -89,7 +91,15 @@ pub(crate) struct Bench<'a, U> {
 impl<'a, U: Upstream> Bench<'a, U> {
     pub(crate) fn new(upstream: &'a mut U, settings: &'a Settings) -> Self {
         let known = Known { limit: Some(settings.dialect.limit_field), ..Known::default() };
-        Self { upstream, settings, known, findings: Vec::new(), spent: Spent::default(), failures: 0, out_of_time: false }
+        Self {
+            upstream,
+            settings,
+            known,
+            findings: Vec::new(),
+            spent: Spent::default(),
+            failures: 0,
+            out_of_time: false,
+        }
     }
 
     pub(crate) fn dialect(&self) -> &'a Dialect {
@@ -100,10 +110,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
     pub(crate) fn body(&self, messages: Value, room: u64) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(self.settings.model));
-        let always = self.dialect().request.reasoning.always.as_deref();
-        if let Some(Value::Object(always)) = always.and_then(|text| serde_json::from_str(text).ok()) {
-            body.extend(always);
-        }
+        body.extend(members(self.dialect().request.reasoning.always.as_deref()));
         if let Some(field) = self.known.limit {
             body.insert(field.name().to_owned(), json!(self.room(room)));
         }
@@ -112,6 +119,16 @@ impl<'a, U: Upstream> Bench<'a, U> {
         }
         body.insert("messages".to_owned(), messages);
         body
+    }
+
+    /// The members that switch thinking off, where the spec has any.
+    pub(crate) fn thinking_off(&self) -> Map<String, Value> {
+        members(self.dialect().request.reasoning.off.as_deref())
+    }
+
+    /// The members that switch it on.
+    pub(crate) fn thinking_on(&self) -> Map<String, Value> {
+        members(self.dialect().request.reasoning.on.as_deref())
     }
 
     /// A model that thinks needs room for that, too.
@@ -136,7 +153,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
         self.spent.requests += 1;
         let answer = match self.upstream.send(request).await {
             Outcome::Answered(answer) => answer,
-            Outcome::TimedOut => return self.failed("it took too long".to_owned()),
+            Outcome::TimedOut => return self.failed("the provider did not answer in time".to_owned()),
             Outcome::Unreachable(message) => return self.failed(message),
             Outcome::OutOfTime => {
                 self.spent.requests -= 1;
@@ -181,10 +198,9 @@ impl<'a, U: Upstream> Bench<'a, U> {
 
     fn count(&mut self, reply: &Reply, estimate: u64) {
         let (input, output) = match reply {
-            Reply::Said(said) => said.usage.map_or_else(
-                || (estimate, said.text.len() as u64 / 4 + 1),
-                |usage| (usage.input.max(1), usage.output),
-            ),
+            Reply::Said(said) => said
+                .usage
+                .map_or_else(|| (estimate, said.text.len() as u64 / 4 + 1), |usage| (usage.input.max(1), usage.output)),
             // What is refused is rarely paid for.
             _ => (0, 0),
         };
@@ -202,4 +218,9 @@ impl<'a, U: Upstream> Bench<'a, U> {
             _ => None,
         }
     }
+}
+
+/// The members of an object that a spec carries as text.
+fn members(json: Option<&str>) -> Map<String, Value> {
+    json.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }

@@ -12,6 +12,7 @@ pub(crate) const THINK: &str = "think step by step: what is 17 times 23? Answer 
 /// The first line is one that also the demo model understands.
 pub(crate) const CALL: &str =
     "call get_weather {\"city\": \"Paris\"}\nUse the tool get_weather now, for the city Paris. Do not answer in words.";
+pub(crate) const ASK: &str = "What is the weather in Paris?";
 pub(crate) const CALL_TWICE: &str = "call get_weather {\"city\": \"Paris\"}\ncall get_weather {\"city\": \"London\"}\n\
      Call the tool get_weather two times in this one turn: for Paris and for London. Do not answer in words.";
 pub(crate) const JSON: &str = "Answer with a JSON object that has one key, \"fruit\", with the name of a fruit.";
@@ -75,7 +76,8 @@ pub(crate) fn named() -> Value {
 /// An assistant message that called the tool.
 pub(crate) fn called(absent: Absent, id: &str) -> Value {
     let function = json!({"name": "get_weather", "arguments": "{\"city\": \"Rome\"}"});
-    let mut message = json!({"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]});
+    let mut message =
+        json!({"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]});
     match absent {
         Absent::Null => message["content"] = Value::Null,
         Absent::Empty => message["content"] = json!(""),
@@ -91,6 +93,13 @@ pub(crate) fn history(call: Value, id: &str) -> Vec<Value> {
         call,
         json!({"role": "tool", "tool_call_id": id, "content": "18 degrees and sunny"}),
     ]
+}
+
+/// A history with a call, as an example for models that do not call by themselves.
+pub(crate) fn example(prompt: &str) -> Value {
+    let mut messages = history(called(Absent::Empty, PLAIN_ID), PLAIN_ID);
+    messages.push(json!({"role": "user", "content": prompt}));
+    Value::Array(messages)
 }
 
 pub(crate) fn json_object() -> Value {

@@ -45,7 +45,8 @@ struct Counting {
 impl Upstream for Counting {
     async fn send(&mut self, request: Request) -> Outcome {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let limit = ["max_tokens", "max_completion_tokens", "max_output_tokens"].iter().find_map(|key| body[*key].as_u64());
+        let limit =
+            ["max_tokens", "max_completion_tokens", "max_output_tokens"].iter().find_map(|key| body[*key].as_u64());
         self.estimate.requests += 1;
         self.estimate.input_tokens += request.body.len() as u64 / 4;
         // The demo model thinks when it is asked to; whether this one does, its spec tells best.

@@ -32,10 +32,8 @@ impl Report {
         let widths = [width(0), width(1), width(2)];
         let mut out = String::new();
         for [feature, declared, observed, difference] in &rows {
-            let line = format!(
-                "{feature:0$}  {declared:1$}  {observed:2$}  {difference}",
-                widths[0], widths[1], widths[2]
-            );
+            let line =
+                format!("{feature:0$}  {declared:1$}  {observed:2$}  {difference}", widths[0], widths[1], widths[2]);
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{}", line.trim_end());
         }
@@ -51,8 +49,10 @@ impl Report {
         for (title, wanted) in [("differences", true), ("undecided", false)] {
             let differs = |finding: &&Finding| finding.difference != Difference::None;
             let undecided = |finding: &&Finding| !matches!(finding.observed, Observed::Seen(_));
-            let rows = self.findings.iter().filter(|row| if wanted { differs(row) } else { undecided(row) && !differs(row) });
-            let lines: Vec<String> = rows.map(|row| format!("  {}: {}\n", row.feature, clip(&row.evidence, 240))).collect();
+            let rows =
+                self.findings.iter().filter(|row| if wanted { differs(row) } else { undecided(row) && !differs(row) });
+            let lines: Vec<String> =
+                rows.map(|row| format!("  {}: {}\n", row.feature, clip(&row.evidence, 240))).collect();
             if !lines.is_empty() {
                 let _ = write!(out, "\n{title}:\n{}", lines.concat());
             }

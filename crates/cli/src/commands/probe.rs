@@ -72,7 +72,11 @@ fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Esti
     let mut err = std::io::stderr().lock();
     let Estimate { requests, input_tokens, output_tokens } = estimate;
     let place = if config.base_url.is_empty() { "inside this binary" } else { &config.base_url };
-    writeln!(err, "probing {} ({place}), model {model}, against the spec `{}`", config.name, config.provider.spec_name)?;
+    writeln!(
+        err,
+        "probing {} ({place}), model {model}, against the spec `{}`",
+        config.name, config.provider.spec_name
+    )?;
     writeln!(
         err,
         "about {requests} requests, {input_tokens} tokens in and {output_tokens} out, more if the model reasons; never more \

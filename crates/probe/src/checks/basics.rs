@@ -100,7 +100,8 @@ fn other(field: LimitField) -> LimitField {
 
 fn limit_finding(declared: LimitField, works: Option<LimitField>, tried: &[(LimitField, Kept, Reply)]) -> Finding {
     const FEATURE: &str = "limit field";
-    let line = |(field, kept, reply): &(LimitField, Kept, Reply)| format!("{}: {}", field.name(), describe(reply, kept));
+    let line =
+        |(field, kept, reply): &(LimitField, Kept, Reply)| format!("{}: {}", field.name(), describe(reply, kept));
     let evidence = tried.iter().map(line).collect::<Vec<_>>().join("; ");
     match works {
         Some(field) if field == declared => Finding::seen(FEATURE, declared.name(), field.name(), evidence),
@@ -187,16 +188,18 @@ fn usage_finding(declared: StreamUsage, bare: &Reply, asking: &Reply) -> Finding
         false => finding.change(Change::new("stream_usage", to.name())),
     };
     match (has(bare), asking) {
-        (Some(_), Reply::Refused(refusal)) => {
-            change(StreamUsage::Omit, Finding::seen(FEATURE, declared.name(), "stream_options refused", refusal.words()))
-        }
+        (Some(_), Reply::Refused(refusal)) => change(
+            StreamUsage::Omit,
+            Finding::seen(FEATURE, declared.name(), "stream_options refused", refusal.words()),
+        ),
         (Some(false), Reply::Said(said)) if said.usage.is_some() => {
             change(StreamUsage::Request, Finding::seen(FEATURE, declared.name(), "request", "only when asked for"))
         }
         // Both ways work.
         (_, Reply::Said(said)) if said.usage.is_some() => Finding::seen(FEATURE, declared.name(), "always", ""),
-        (Some(false), Reply::Said(_)) => Finding::seen(FEATURE, declared.name(), "none", "not even when asked for")
-            .note("streams have no usage"),
+        (Some(false), Reply::Said(_)) => {
+            Finding::seen(FEATURE, declared.name(), "none", "not even when asked for").note("streams have no usage")
+        }
         _ => open(FEATURE, declared.name(), asking),
     }
 }

@@ -19,7 +19,11 @@ pub(super) async fn texts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
         Reply::Refused(refusal) => {
             let finding = Finding::seen("content as a list", declared, "refused", refusal.words());
             // The plain request was a string, and it was taken.
-            if rules.text_as_parts { finding.change(Change::new("request.messages.text_as_parts", "false")) } else { finding }
+            if rules.text_as_parts {
+                finding.change(Change::new("request.messages.text_as_parts", "false"))
+            } else {
+                finding
+            }
         }
         _ => open("content as a list", declared, &reply),
     });

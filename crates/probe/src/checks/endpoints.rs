@@ -12,7 +12,8 @@ use crate::reply::{Refusal, Reply, clip};
 
 /// What mistakes are answered with.
 pub(super) async fn errors(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let broken = Request { about: "broken JSON", endpoint: Endpoint::Chat, body: b"{\"model\": ".to_vec(), stream: false };
+    let broken =
+        Request { about: "broken JSON", endpoint: Endpoint::Chat, body: b"{\"model\": ".to_vec(), stream: false };
     let reply = bench.send(broken).await?;
     bench.findings.push(error("error: broken JSON", &reply));
     let mut body = bench.body(bodies::user(bodies::HELLO), 8);
@@ -34,7 +35,9 @@ fn error(feature: &'static str, reply: &Reply) -> Finding {
         Reply::Refused(refusal) => {
             Finding::seen(feature, "-", format!("{}, {}", refusal.status, shape(&refusal.body)), refusal.words())
         }
-        Reply::Said(_) => Finding::seen(feature, "-", "taken", words(reply)).note("a mistake is answered as if it were none"),
+        Reply::Said(_) => {
+            Finding::seen(feature, "-", "taken", words(reply)).note("a mistake is answered as if it were none")
+        }
         _ => open(feature, "-", reply),
     }
 }
@@ -68,8 +71,7 @@ pub(super) async fn responses(bench: &mut Bench<'_, impl Upstream>) -> Result<()
                     .into_iter()
                     .filter(|field| said.message.get(*field).is_none())
                     .collect();
-            let evidence =
-                if lacking.is_empty() { String::new() } else { format!("without {}", lacking.join(", ")) };
+            let evidence = if lacking.is_empty() { String::new() } else { format!("without {}", lacking.join(", ")) };
             Finding::seen(FEATURE, "-", "yes", evidence)
         }
         Reply::Said(_) => Finding::seen(FEATURE, "-", "no", "the answer is no response object"),
@@ -118,7 +120,8 @@ pub(super) async fn overflow(bench: &mut Bench<'_, impl Upstream>) -> Result<(),
 fn wording(failure: &Failure, dialect: &AnswerDialect) -> Option<String> {
     let text = clip(&failure.message.to_lowercase(), 400);
     let run = |run: &str| run.split_whitespace().take(8).collect::<Vec<_>>().join(" ");
-    let about_size = |run: &String| ["context", "token", "long", "length", "exceed", "large"].iter().any(|word| run.contains(word));
+    let about_size =
+        |run: &String| ["context", "token", "long", "length", "exceed", "large"].iter().any(|word| run.contains(word));
     let words = text
         .split(|c: char| c.is_ascii_digit() || "\"'`${}\\…".contains(c))
         .map(run)

@@ -109,8 +109,10 @@ fn ladder(declared: JsonSchema, object: Form, schema: Form, reply: &Reply) -> Fi
     match rung {
         None => finding(FEATURE, declared.name(), Form::Unclear, reply),
         Some(rung) if rung == declared => Finding::seen(FEATURE, declared.name(), rung.name(), words(reply)),
-        Some(rung) => Finding::seen(FEATURE, declared.name(), rung.name(), format!("{}: {}", schema.name(), words(reply)))
-            .change(Change::new("json_schema", rung.name())),
+        Some(rung) => {
+            Finding::seen(FEATURE, declared.name(), rung.name(), format!("{}: {}", schema.name(), words(reply)))
+                .change(Change::new("json_schema", rung.name()))
+        }
     }
 }
 
@@ -157,7 +159,8 @@ async fn exclusions(bench: &mut Bench<'_, impl Upstream>, alone: Form) -> Result
         bench.findings.push(finding);
     }
     if excluded != *rules {
-        let names = |list: &[Exclusion]| format!("[{}]", list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "));
+        let names =
+            |list: &[Exclusion]| format!("[{}]", list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "));
         let finding = Finding::seen("schema exclusions", names(rules), names(&excluded), evidence.join("; "));
         bench.findings.push(finding.change(Change::new("request.tools.format_excludes", names(&excluded))));
     }

@@ -103,7 +103,11 @@ pub(super) async fn ids(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abor
     let finding = Finding::seen(FEATURE, declared.name(), found.name(), evidence);
     // A stricter rule than needed does no harm.
     let holds = rank(declared) >= rank(found);
-    bench.findings.push(if holds { finding } else { finding.change(Change::new("request.messages.call_ids", found.name())) });
+    bench.findings.push(if holds {
+        finding
+    } else {
+        finding.change(Change::new("request.messages.call_ids", found.name()))
+    });
     Ok(())
 }
 
@@ -144,11 +148,19 @@ pub(super) async fn replay(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
     let finding = match (taken(&without), taken(&blank), full.as_ref().and_then(taken)) {
         (Some(true), _, Some(false)) => {
             let finding = Finding::seen(FEATURE, declared, "never", "reasoning that comes back is refused");
-            if rules.replay == Replay::Never { finding } else { finding.change(Change::new("request.reasoning.replay", "never")) }
+            if rules.replay == Replay::Never {
+                finding
+            } else {
+                finding.change(Change::new("request.reasoning.replay", "never"))
+            }
         }
         (Some(true), ..) => Finding::seen(FEATURE, declared, "optional", evidence),
         (Some(false), blank, full) if blank == Some(true) || full == Some(true) => {
-            Finding::seen(FEATURE, declared, "needed on calls", evidence).changes(needed(bench, field, blank == Some(true)))
+            Finding::seen(FEATURE, declared, "needed on calls", evidence).changes(needed(
+                bench,
+                field,
+                blank == Some(true),
+            ))
         }
         _ => Finding::unclear(FEATURE, declared, evidence),
     };
@@ -174,7 +186,9 @@ fn needed(bench: &Bench<'_, impl Upstream>, field: &str, blank: bool) -> Vec<Cha
 }
 
 fn reasoning_field(message: &Value) -> Option<&'static str> {
-    ["reasoning_content", "reasoning"].into_iter().find(|field| message[*field].as_str().is_some_and(|text| !text.is_empty()))
+    ["reasoning_content", "reasoning"]
+        .into_iter()
+        .find(|field| message[*field].as_str().is_some_and(|text| !text.is_empty()))
 }
 
 /// An answer as a message of the history, with its first call and nothing else.

@@ -34,7 +34,8 @@ pub(super) async fn stop(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abo
             Finding::seen(FEATURE, declared, "ignored", words(&reply)).note("stop strings have no effect")
         }
         Reply::Said(said) if counts_past(said.answer(), "7") => {
-            Finding::seen(FEATURE, declared, "left in the text", words(&reply)).note("the stop string stays in the text")
+            Finding::seen(FEATURE, declared, "left in the text", words(&reply))
+                .note("the stop string stays in the text")
         }
         Reply::Said(_) => Finding::seen(FEATURE, declared, "yes", ""),
         _ => open(FEATURE, declared, &reply),
@@ -93,8 +94,13 @@ pub(super) async fn sent(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abo
     bench.known.temperature = kept.contains(&Parameter::Temperature) && !refused.contains(&Parameter::Temperature);
     let finding = match refused.as_slice() {
         [] => Finding::seen("parameters sent", format!("{} kinds", kept.len()), "all taken", ""),
-        refused => Finding::seen("parameters sent", format!("{} kinds", kept.len()), format!("refused: {}", names(refused)), evidence)
-            .change(drop(dialect, refused)),
+        refused => Finding::seen(
+            "parameters sent",
+            format!("{} kinds", kept.len()),
+            format!("refused: {}", names(refused)),
+            evidence,
+        )
+        .change(drop(dialect, refused)),
     };
     bench.findings.push(finding);
     if declared.is_empty() {

@@ -15,9 +15,7 @@ const ROOM: u64 = 120;
 
 fn body(bench: &Bench<'_, impl Upstream>) -> Map<String, Value> {
     let mut body = bench.body(bodies::user(bodies::THINK), ROOM);
-    if let Some(Value::Object(on)) = bench.dialect().request.reasoning.on.as_deref().and_then(|on| serde_json::from_str(on).ok()) {
-        body.extend(on);
-    }
+    body.extend(bench.thinking_on());
     body
 }
 
@@ -68,7 +66,11 @@ fn tags(declared: ThinkTags, seen: &[&str]) -> Finding {
     };
     let finding = Finding::seen(FEATURE, declared.name(), found.name(), "");
     // Tags that are looked for and do not come do no harm.
-    if found == declared || found == ThinkTags::Off { finding } else { finding.change(Change::new("answer.think_tags", found.name())) }
+    if found == declared || found == ThinkTags::Off {
+        finding
+    } else {
+        finding.change(Change::new("answer.think_tags", found.name()))
+    }
 }
 
 /// Which efforts are taken.
@@ -124,7 +126,11 @@ fn sent(ladder: &[(Effort, String)]) -> String {
 
 /// Whether the declared ladder sends a word that is refused.
 fn breaks(ladder: &[(Effort, String)], bad: &[Effort]) -> bool {
-    if ladder.is_empty() { !bad.is_empty() } else { ladder.iter().any(|(_, word)| bad.iter().any(|effort| effort.name() == word)) }
+    if ladder.is_empty() {
+        !bad.is_empty()
+    } else {
+        ladder.iter().any(|(_, word)| bad.iter().any(|effort| effort.name() == word))
+    }
 }
 
 fn with_effort(bench: &Bench<'_, impl Upstream>, effort: Effort) -> Map<String, Value> {
@@ -143,9 +149,7 @@ pub(super) async fn switch(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
     const FEATURE: &str = "thinking switch";
     let Some(off) = bench.dialect().request.reasoning.off.clone() else { return Ok(()) };
     let mut body = bench.body(bodies::user(bodies::THINK), ROOM);
-    if let Ok(Value::Object(off)) = serde_json::from_str(&off) {
-        body.extend(off);
-    }
+    body.extend(bench.thinking_off());
     let reply = bench.ask(FEATURE, body).await?;
     bench.findings.push(match &reply {
         Reply::Refused(refusal) => {

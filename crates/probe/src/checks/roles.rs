@@ -83,7 +83,8 @@ fn best(developer: Role, system: Role) -> Option<DeveloperRole> {
 /// A system message behind the start, two users in a row.
 pub(super) async fn order(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
     let rules = &bench.dialect().request.messages;
-    let (user, assistant) = (json!({"role": "user", "content": "Hi."}), json!({"role": "assistant", "content": "Hello!"}));
+    let (user, assistant) =
+        (json!({"role": "user", "content": "Hi."}), json!({"role": "assistant", "content": "Hello!"}));
     let question = json!({"role": "user", "content": bodies::HELLO});
     let late = json!([user, assistant, {"role": "system", "content": "Be brief."}, question]);
     let reply = bench.ask("late system message", bench.body(late, 24)).await?;
@@ -99,13 +100,7 @@ pub(super) async fn order(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
 }
 
 /// `weak`: what is declared relies on it.
-fn order_finding(
-    feature: &'static str,
-    declared: &'static str,
-    reply: &Reply,
-    weak: bool,
-    change: Change,
-) -> Finding {
+fn order_finding(feature: &'static str, declared: &'static str, reply: &Reply, weak: bool, change: Change) -> Finding {
     match taken(reply) {
         None => open(feature, declared, reply),
         Some(true) => Finding::seen(feature, declared, "taken", ""),

@@ -1,19 +1,21 @@
 //! Whether and how it calls tools.
 
-use bridge::{ChoiceKind, Parallel, Parameter, RequiredWord, SchemaRule};
+use bridge::{ChoiceKind, ForcedWhileThinking, Parallel, Parameter, RequiredWord, SchemaRule};
 use serde_json::{Map, Value, json};
 
 use super::{open, words};
 use crate::ask::Upstream;
 use crate::bench::{Abort, Bench};
-use crate::bodies::{self, Absent};
+use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::{Reply, Said};
 
 const ROOM: u64 = 80;
 
+/// A request for a call, behind an example where the model needs one.
 fn body(bench: &Bench<'_, impl Upstream>, prompt: &str, choice: Option<Value>) -> Map<String, Value> {
-    with_tools(bench.body(bodies::user(prompt), ROOM), choice)
+    let messages = if bench.known.by_example { bodies::example(prompt) } else { bodies::user(prompt) };
+    with_tools(bench.body(messages, 2 * ROOM), choice)
 }
 
 pub(super) fn with_tools(mut body: Map<String, Value>, choice: Option<Value>) -> Map<String, Value> {
@@ -47,13 +49,14 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
         Reply::Refused(refusal) => {
             Finding::seen(FEATURE, "-", "refused", refusal.words()).note("tools are not supported")
         }
-        Reply::Said(_) if called(bench, &reply, &Value::Null) => Finding::seen(FEATURE, "-", "called", call_words(&reply)),
+        Reply::Said(_) if called(bench, &reply, &Value::Null) => {
+            Finding::seen(FEATURE, "-", "called", call_words(&reply))
+        }
         Reply::Said(_) => {
-            let mut messages = bodies::history(bodies::called(Absent::Empty, bodies::PLAIN_ID), bodies::PLAIN_ID);
-            messages.push(json!({"role": "user", "content": "What is the weather in Paris?"}));
-            let again = with_tools(bench.body(Value::Array(messages), ROOM), None);
+            let again = with_tools(bench.body(bodies::example(bodies::ASK), ROOM), None);
             let again = bench.ask("tools, with an example", again).await?;
             if called(bench, &again, &Value::Null) {
+                bench.known.by_example = true;
                 Finding::seen(FEATURE, "-", "called", format!("after an example; {}", call_words(&again)))
             } else {
                 Finding::unclear(FEATURE, "-", format!("taken, but {}", words(&reply)))
@@ -63,6 +66,11 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     };
     bench.findings.push(finding);
     Ok(())
+}
+
+/// The prompt that made it call.
+fn call_prompt(bench: &Bench<'_, impl Upstream>) -> &'static str {
+    if bench.known.by_example { bodies::ASK } else { bodies::CALL }
 }
 
 fn call_words(reply: &Reply) -> String {
@@ -83,20 +91,13 @@ enum Choice {
 
 pub(super) async fn choices(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
     let rules = &bench.dialect().request.tools;
-    let mut kinds = rules.choices.clone();
-    let mut word = rules.required_word;
-    let mut required = force(bench, "tool_choice required", json!(word.name())).await?;
-    if required.0 == Choice::Refused {
-        let other = if word == RequiredWord::Required { RequiredWord::Any } else { RequiredWord::Required };
-        let again = force(bench, "tool_choice any", json!(other.name())).await?;
-        if again.0 == Choice::Kept {
-            (word, required) = (other, again);
-        }
-    }
-    let named = force(bench, "tool_choice named", bodies::named()).await?;
+    let (word, required) = required(bench).await?;
+    let named = force(bench, "tool_choice named", bodies::named(), forced_off(bench)).await?;
     let auto = ask_for_call(bench, "tool_choice auto", json!("auto"), true).await?;
     let none = ask_for_call(bench, "tool_choice none", json!("none"), false).await?;
-    for (kind, feature, (seen, evidence)) in [
+    let mut kinds = rules.choices.clone();
+    let mut evidence = Vec::new();
+    for (kind, feature, (seen, said)) in [
         (ChoiceKind::Auto, "tool_choice auto", auto),
         (ChoiceKind::None, "tool_choice none", none),
         (ChoiceKind::Required, "tool_choice required", required),
@@ -104,32 +105,65 @@ pub(super) async fn choices(bench: &mut Bench<'_, impl Upstream>) -> Result<(), 
     ] {
         let was = rules.choices.contains(&kind);
         let declared = if was { "yes" } else { "no" };
-        kinds.retain(|known| *known != kind || !matches!(seen, Choice::Refused | Choice::Ignored));
-        let finding = match seen {
-            Choice::Kept => Finding::seen(feature, declared, "yes", evidence),
-            Choice::Ignored => Finding::seen(feature, declared, "ignored", evidence),
-            Choice::Refused => Finding::seen(feature, declared, "refused", evidence),
-            Choice::Unclear => Finding::unclear(feature, declared, evidence),
-        };
-        if seen == Choice::Kept && !was {
+        let lacks = matches!(seen, Choice::Refused | Choice::Ignored);
+        if lacks && was {
+            kinds.retain(|known| *known != kind);
+            evidence.push(format!("{}: {said}", kind.name()));
+        } else if seen == Choice::Kept && !was {
             kinds.push(kind);
+            evidence.push(format!("{}: {said}", kind.name()));
         }
-        bench.findings.push(finding);
+        bench.findings.push(match seen {
+            Choice::Kept => Finding::seen(feature, declared, "yes", said),
+            Choice::Ignored => Finding::seen(feature, declared, "ignored", said),
+            Choice::Refused => Finding::seen(feature, declared, "refused", said),
+            Choice::Unclear => Finding::unclear(feature, declared, said),
+        });
     }
-    let ordered: Vec<ChoiceKind> = ChoiceKind::ALL.iter().copied().filter(|kind| kinds.contains(kind)).collect();
-    let names = |kinds: &[ChoiceKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
-    let (before, after) = (names(&rules.choices), names(&ordered));
+    kinds.sort_by_key(|kind| ChoiceKind::ALL.iter().position(|known| known == kind));
+    let names = |kinds: &[ChoiceKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     let mut changes = Vec::new();
-    if before.len() != after.len() || after.iter().any(|name| !before.contains(name)) {
-        changes.push(Change::list("request.tools.choices", after.iter().copied()));
+    if !evidence.is_empty() {
+        changes.push(Change::new("request.tools.choices", format!("[{}]", names(&kinds))));
     }
     if word != rules.required_word {
         changes.push(Change::new("request.tools.required_word", word.name()));
     }
-    let evidence = "see the four lines above";
-    let summary = Finding::seen("tool choices", before.join(", "), after.join(", "), evidence);
+    let summary = Finding::seen("tool choices", names(&rules.choices), names(&kinds), evidence.join("; "));
     bench.findings.push(summary.changes(changes));
     Ok(())
+}
+
+/// `required` as it is declared, then by its other name, then with thinking switched off.
+async fn required(bench: &mut Bench<'_, impl Upstream>) -> Result<(RequiredWord, (Choice, String)), Abort> {
+    let rules = &bench.dialect().request.tools;
+    let word = rules.required_word;
+    let off = forced_off(bench);
+    let first = force(bench, "tool_choice required", json!(word.name()), off).await?;
+    if first.0 != Choice::Refused {
+        return Ok((word, first));
+    }
+    let other = if word == RequiredWord::Required { RequiredWord::Any } else { RequiredWord::Required };
+    let again = force(bench, "tool_choice required by another name", json!(other.name()), off).await?;
+    if again.0 == Choice::Kept {
+        return Ok((other, again));
+    }
+    if off || bench.dialect().request.reasoning.off.is_none() {
+        return Ok((word, first));
+    }
+    let quiet = force(bench, "tool_choice required without thinking", json!(word.name()), true).await?;
+    if quiet.0 != Choice::Kept {
+        return Ok((word, first));
+    }
+    let finding = Finding::seen("forced while thinking", rules.forced_while_thinking.name(), "refused", first.1);
+    let change = Change::new("request.tools.forced_while_thinking", ForcedWhileThinking::DropThinking.name());
+    bench.findings.push(finding.change(change));
+    Ok((word, quiet))
+}
+
+/// Whether the spec switches thinking off where a call is forced.
+fn forced_off(bench: &Bench<'_, impl Upstream>) -> bool {
+    bench.dialect().request.tools.forced_while_thinking == ForcedWhileThinking::DropThinking
 }
 
 /// Forces a call where nothing else asks for one.
@@ -137,8 +171,13 @@ async fn force(
     bench: &mut Bench<'_, impl Upstream>,
     about: &'static str,
     choice: Value,
+    quiet: bool,
 ) -> Result<(Choice, String), Abort> {
-    let reply = bench.ask(about, body(bench, bodies::HELLO, Some(choice.clone()))).await?;
+    let mut body = with_tools(bench.body(bodies::user(bodies::HELLO), ROOM), Some(choice.clone()));
+    if quiet {
+        body.extend(bench.thinking_off());
+    }
+    let reply = bench.ask(about, body).await?;
     let can_call = bench.known.calling.is_some();
     let seen = match &reply {
         Reply::Said(_) if called(bench, &reply, &choice) => Choice::Kept,
@@ -158,7 +197,7 @@ async fn ask_for_call(
     choice: Value,
     wanted: bool,
 ) -> Result<(Choice, String), Abort> {
-    let reply = bench.ask(about, body(bench, bodies::CALL, Some(choice.clone()))).await?;
+    let reply = bench.ask(about, body(bench, call_prompt(bench), Some(choice.clone()))).await?;
     let seen = match &reply {
         Reply::Refused(_) => Choice::Refused,
         Reply::Said(said) if !wanted && !said.calls.is_empty() => Choice::Ignored,
@@ -208,7 +247,7 @@ pub(super) async fn parallel(bench: &mut Bench<'_, impl Upstream>) -> Result<(),
 }
 
 fn two(bench: &Bench<'_, impl Upstream>, parallel: Option<bool>) -> Map<String, Value> {
-    let mut body = with_tools(bench.body(bodies::user(bodies::CALL_TWICE), 2 * ROOM), None);
+    let mut body = body(bench, bodies::CALL_TWICE, None);
     if let Some(parallel) = parallel {
         body.insert("parallel_tool_calls".to_owned(), json!(parallel));
     }
@@ -223,7 +262,11 @@ async fn single(bench: &mut Bench<'_, impl Upstream>, two_came: bool) -> Result<
     bench.findings.push(match &reply {
         Reply::Refused(refusal) => {
             let finding = Finding::seen(FEATURE, declared, "refused", refusal.words());
-            if dropped { finding } else { finding.change(super::parameters::drop(bench.dialect(), &[Parameter::ParallelToolCalls])) }
+            if dropped {
+                finding
+            } else {
+                finding.change(super::parameters::drop(bench.dialect(), &[Parameter::ParallelToolCalls]))
+            }
         }
         Reply::Said(said) if two_came && said.calls.len() > 1 => {
             Finding::seen(FEATURE, declared, "ignored", "two calls came").note("calls cannot be kept apart")
@@ -241,7 +284,7 @@ pub(super) async fn stream(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
         bench.findings.push(Finding::unclear(FEATURE, "-", "the model could not be made to call"));
         return Ok(());
     };
-    let mut body = with_tools(bench.body(bodies::user(bodies::CALL_TWICE), 2 * ROOM), Some(choice).filter(|c| !c.is_null()));
+    let mut body = body(bench, call_prompt(bench), Some(choice).filter(|choice| !choice.is_null()));
     body.insert("stream".to_owned(), json!(true));
     let reply = bench.ask(FEATURE, body).await?;
     bench.findings.push(match &reply {
@@ -269,13 +312,15 @@ pub(super) async fn strict(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
     let rules = &bench.dialect().request.tools.schema;
     let stripped = rules.contains(&SchemaRule::NoStrict);
     let declared = if stripped { "no_strict" } else { "sent" };
-    let mut body = body(bench, bodies::CALL, None);
+    let mut body = body(bench, call_prompt(bench), None);
     body.insert("tools".to_owned(), bodies::tools(true));
     let reply = bench.ask(FEATURE, body).await?;
     bench.findings.push(match &reply {
         Reply::Said(_) => Finding::seen(FEATURE, declared, "taken", ""),
         // Where tools are refused altogether, this says nothing about `strict`.
-        Reply::Refused(refusal) if bench.known.calling.is_none() => Finding::unclear(FEATURE, declared, refusal.words()),
+        Reply::Refused(refusal) if bench.known.calling.is_none() => {
+            Finding::unclear(FEATURE, declared, refusal.words())
+        }
         Reply::Refused(refusal) => {
             let finding = Finding::seen(FEATURE, declared, "refused", refusal.words());
             let names = rules.iter().map(|rule| rule.name()).chain([SchemaRule::NoStrict.name()]);
