@@ -67,6 +67,8 @@ pub(crate) struct Known {
     pub(crate) thinks: bool,
     /// A `tool_choice` that made it call.
     pub(crate) calling: Option<Value>,
+    /// Tools are refused altogether.
+    pub(crate) no_tools: bool,
     /// It calls when it has seen an example of a call.
     pub(crate) by_example: bool,
     /// An answer with calls, as it stood.

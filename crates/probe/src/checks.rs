@@ -31,16 +31,20 @@ pub async fn run(upstream: &mut impl Upstream, settings: &Settings) -> Result<(V
     roles::order(bench).await?;
     content::texts(bench).await?;
     tools::calls(bench).await?;
-    tools::choices(bench).await?;
-    tools::parallel(bench).await?;
-    tools::stream(bench).await?;
-    tools::strict(bench).await?;
-    history::calls(bench).await?;
-    history::ids(bench).await?;
+    if bench.known.no_tools {
+        tools::skip(bench);
+    } else {
+        tools::choices(bench).await?;
+        tools::parallel(bench).await?;
+        tools::stream(bench).await?;
+        tools::strict(bench).await?;
+        history::calls(bench).await?;
+        history::ids(bench).await?;
+        history::replay(bench).await?;
+    }
     formats::run(bench).await?;
     reasoning::efforts(bench).await?;
     reasoning::switch(bench).await?;
-    history::replay(bench).await?;
     parameters::stop(bench).await?;
     content::images(bench).await?;
     endpoints::errors(bench).await?;

@@ -123,7 +123,7 @@ fn wording(failure: &Failure, dialect: &AnswerDialect) -> Option<String> {
     let about_size =
         |run: &String| ["context", "token", "long", "length", "exceed", "large"].iter().any(|word| run.contains(word));
     let words = text
-        .split(|c: char| c.is_ascii_digit() || "\"'`${}\\…".contains(c))
+        .split(|c: char| c.is_ascii_digit() || "\"`${}\\…".contains(c))
         .map(run)
         .filter(|run| run.split(' ').count() >= 3 && about_size(run))
         .max_by_key(String::len)?;

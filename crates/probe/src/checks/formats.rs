@@ -140,6 +140,10 @@ async fn exclusions(bench: &mut Bench<'_, impl Upstream>, alone: Form) -> Result
             bench.findings.push(Finding::skipped(feature, declared, "a schema does not work by itself"));
             continue;
         }
+        if exclusion == Exclusion::Tools && bench.known.no_tools {
+            bench.findings.push(Finding::skipped(feature, declared, "tools are refused"));
+            continue;
+        }
         let mut body = body(bench, bodies::json_schema());
         match exclusion {
             Exclusion::Tools => body = tools::with_tools(body, None),

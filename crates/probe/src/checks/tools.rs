@@ -47,6 +47,7 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     let reply = bench.ask(FEATURE, body(bench, bodies::CALL, None)).await?;
     let finding = match &reply {
         Reply::Refused(refusal) => {
+            bench.known.no_tools = true;
             Finding::seen(FEATURE, "-", "refused", refusal.words()).note("tools are not supported")
         }
         Reply::Said(_) if called(bench, &reply, &Value::Null) => {
@@ -66,6 +67,15 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     };
     bench.findings.push(finding);
     Ok(())
+}
+
+/// What cannot be tried where tools are refused.
+pub(super) fn skip(bench: &mut Bench<'_, impl Upstream>) {
+    for feature in
+        ["tool choices", "parallel calls", "calls in a stream", "strict tools", "content beside calls", "call ids"]
+    {
+        bench.findings.push(Finding::skipped(feature, "-", "tools are refused"));
+    }
 }
 
 /// The prompt that made it call.
@@ -317,10 +327,6 @@ pub(super) async fn strict(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
     let reply = bench.ask(FEATURE, body).await?;
     bench.findings.push(match &reply {
         Reply::Said(_) => Finding::seen(FEATURE, declared, "taken", ""),
-        // Where tools are refused altogether, this says nothing about `strict`.
-        Reply::Refused(refusal) if bench.known.calling.is_none() => {
-            Finding::unclear(FEATURE, declared, refusal.words())
-        }
         Reply::Refused(refusal) => {
             let finding = Finding::seen(FEATURE, declared, "refused", refusal.words());
             let names = rules.iter().map(|rule| rule.name()).chain([SchemaRule::NoStrict.name()]);
