@@ -67,15 +67,22 @@ pub(crate) struct Known {
     pub(crate) thinks: bool,
     /// A `tool_choice` that made it call.
     pub(crate) calling: Option<Value>,
-    /// Tools are refused altogether.
-    pub(crate) no_tools: bool,
-    /// It calls when it has seen an example of a call.
-    pub(crate) by_example: bool,
+    pub(crate) tools: Tools,
     /// An answer with calls, as it stood.
     pub(crate) call: Option<Value>,
     /// The `content` of an assistant message with calls that was accepted.
     pub(crate) history: Option<crate::bodies::Absent>,
-    pub(crate) answered: bool,
+}
+
+/// How it stands with tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tools {
+    #[default]
+    Taken,
+    /// It calls when it has seen an example of a call.
+    ByExample,
+    /// They are refused altogether.
+    Refused,
 }
 
 /// A probe under way.
@@ -86,6 +93,8 @@ pub(crate) struct Bench<'a, U> {
     pub(crate) known: Known,
     pub(crate) findings: Vec<Finding>,
     pub(crate) spent: Spent,
+    /// Something was answered: address, key and model are good.
+    answered: bool,
     failures: usize,
     out_of_time: bool,
 }
@@ -99,6 +108,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
             known,
             findings: Vec::new(),
             spent: Spent::default(),
+            answered: false,
             failures: 0,
             out_of_time: false,
         }
@@ -169,7 +179,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
             Endpoint::Responses | Endpoint::Models => reply::read_other(&answer),
         };
         self.count(&reply, estimate);
-        self.known.answered |= matches!(reply, Reply::Said(_));
+        self.answered |= matches!(reply, Reply::Said(_));
         match &reply {
             Reply::Refused(refusal) => self.must_stop(refusal).map_or(Ok(reply), Err),
             _ => Ok(reply),
@@ -192,7 +202,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
     /// No answer. Once is bad luck, and the first time or three times in a row is the end.
     fn failed(&mut self, message: String) -> Result<Reply, Abort> {
         self.failures += 1;
-        if !self.known.answered || self.failures >= PATIENCE {
+        if !self.answered || self.failures >= PATIENCE {
             return Err(Abort::Unreachable(message));
         }
         Ok(Reply::Lost(message))
@@ -214,9 +224,9 @@ impl<'a, U: Upstream> Bench<'a, U> {
     fn must_stop(&self, refusal: &reply::Refusal) -> Option<Abort> {
         let words = refusal.words();
         match refusal.failure.class {
-            FailureClass::Auth if !self.known.answered => Some(Abort::Auth(words)),
+            FailureClass::Auth if !self.answered => Some(Abort::Auth(words)),
             FailureClass::Quota => Some(Abort::Quota(words)),
-            FailureClass::ModelNotFound if !self.known.answered => Some(Abort::Model(words)),
+            FailureClass::ModelNotFound if !self.answered => Some(Abort::Model(words)),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ mod roles;
 mod tools;
 
 use crate::ask::Upstream;
-use crate::bench::{Abort, Bench, Settings, Spent};
+use crate::bench::{Abort, Bench, Settings, Spent, Tools};
 use crate::finding::Finding;
 use crate::reply::Reply;
 
@@ -31,7 +31,7 @@ pub async fn run(upstream: &mut impl Upstream, settings: &Settings) -> Result<(V
     roles::order(bench).await?;
     content::texts(bench).await?;
     tools::calls(bench).await?;
-    if bench.known.no_tools {
+    if bench.known.tools == Tools::Refused {
         tools::skip(bench);
     } else {
         tools::choices(bench).await?;

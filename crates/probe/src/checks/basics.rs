@@ -183,9 +183,8 @@ fn usage_finding(declared: StreamUsage, bare: &Reply, asking: &Reply) -> Finding
         Reply::Said(said) => Some(said.usage.is_some()),
         _ => None,
     };
-    let change = |to: StreamUsage, finding: Finding| match to == declared {
-        true => finding,
-        false => finding.change(Change::new("stream_usage", to.name())),
+    let change = |to: StreamUsage, finding: Finding| {
+        if to == declared { finding } else { finding.change(Change::new("stream_usage", to.name())) }
     };
     match (has(bare), asking) {
         (Some(_), Reply::Refused(refusal)) => change(

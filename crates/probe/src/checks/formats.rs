@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{open, tools, words};
 use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::bench::{Abort, Bench, Tools};
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::{Reply, Said};
@@ -140,7 +140,7 @@ async fn exclusions(bench: &mut Bench<'_, impl Upstream>, alone: Form) -> Result
             bench.findings.push(Finding::skipped(feature, declared, "a schema does not work by itself"));
             continue;
         }
-        if exclusion == Exclusion::Tools && bench.known.no_tools {
+        if exclusion == Exclusion::Tools && bench.known.tools == Tools::Refused {
             bench.findings.push(Finding::skipped(feature, declared, "tools are refused"));
             continue;
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{open, words};
 use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::bench::{Abort, Bench, Tools};
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::{Reply, Said};
@@ -14,7 +14,7 @@ const ROOM: u64 = 80;
 
 /// A request for a call, behind an example where the model needs one.
 fn body(bench: &Bench<'_, impl Upstream>, prompt: &str, choice: Option<Value>) -> Map<String, Value> {
-    let messages = if bench.known.by_example { bodies::example(prompt) } else { bodies::user(prompt) };
+    let messages = if bench.known.tools == Tools::ByExample { bodies::example(prompt) } else { bodies::user(prompt) };
     with_tools(bench.body(messages, 2 * ROOM), choice)
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     let reply = bench.ask(FEATURE, body(bench, bodies::CALL, None)).await?;
     let finding = match &reply {
         Reply::Refused(refusal) => {
-            bench.known.no_tools = true;
+            bench.known.tools = Tools::Refused;
             Finding::seen(FEATURE, "-", "refused", refusal.words()).note("tools are not supported")
         }
         Reply::Said(_) if called(bench, &reply, &Value::Null) => {
@@ -57,7 +57,7 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
             let again = with_tools(bench.body(bodies::example(bodies::ASK), ROOM), None);
             let again = bench.ask("tools, with an example", again).await?;
             if called(bench, &again, &Value::Null) {
-                bench.known.by_example = true;
+                bench.known.tools = Tools::ByExample;
                 Finding::seen(FEATURE, "-", "called", format!("after an example; {}", call_words(&again)))
             } else {
                 Finding::unclear(FEATURE, "-", format!("taken, but {}", words(&reply)))
@@ -80,7 +80,7 @@ pub(super) fn skip(bench: &mut Bench<'_, impl Upstream>) {
 
 /// The prompt that made it call.
 fn call_prompt(bench: &Bench<'_, impl Upstream>) -> &'static str {
-    if bench.known.by_example { bodies::ASK } else { bodies::CALL }
+    if bench.known.tools == Tools::ByExample { bodies::ASK } else { bodies::CALL }
 }
 
 fn call_words(reply: &Reply) -> String {
