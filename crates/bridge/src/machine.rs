@@ -317,13 +317,19 @@ impl Machine {
         }
     }
 
-    /// The terminal event and `[DONE]`; with silent framing, the object. `stored` tells what became of it.
-    pub fn terminal(&mut self, now: u64, stored: bool, out: &mut Vec<u8>) {
-        let error = self.failure().map(Failure::response_error);
-        if let Some(error) = &error {
-            self.sink.emitter.error(error, out);
-        }
+    /// The answer is good but could not be kept, which its client was promised.
+    pub fn not_kept(&mut self, failure: Failure) {
+        self.verdict = Some(Verdict::Failed(failure));
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.sink.emitter.is_silent()
+    }
+
+    /// The object at its end. `stored` tells what became of it.
+    pub fn object(&self, now: u64, stored: bool, out: &mut Vec<u8>) {
         let status = self.verdict.as_ref().map_or(Status::Failed, Verdict::status);
+        let error = self.failure().map(Failure::response_error);
         let snapshot = Snapshot {
             id: &self.id,
             created_at: self.created_at,
@@ -336,16 +342,25 @@ impl Machine {
             store: stored,
             echo: &self.reading.echo,
         };
-        if self.sink.emitter.is_silent() {
-            snapshot.write(out);
-            return;
+        snapshot.write(out);
+    }
+
+    /// The terminal event and `[DONE]`; with silent framing, the object.
+    pub fn terminal(&mut self, now: u64, stored: bool, out: &mut Vec<u8>) {
+        if self.is_silent() {
+            return self.object(now, stored, out);
         }
-        let kind = match status {
-            Status::Completed => EventKind::Completed,
-            Status::Incomplete => EventKind::Incomplete,
-            Status::Failed | Status::InProgress => EventKind::Failed,
+        let mut emitter = self.sink.emitter.clone();
+        if let Some(error) = self.failure().map(Failure::response_error) {
+            emitter.error(&error, out);
+        }
+        let kind = match self.verdict.as_ref().map(Verdict::status) {
+            Some(Status::Completed) => EventKind::Completed,
+            Some(Status::Incomplete) => EventKind::Incomplete,
+            Some(Status::Failed | Status::InProgress) | None => EventKind::Failed,
         };
-        self.sink.emitter.event(kind, out, |event| snapshot.write(event.key("response")));
+        emitter.event(kind, out, |event| self.object(now, stored, event.key("response")));
+        self.sink.emitter = emitter;
         out.extend_from_slice(wire::sse::DONE);
     }
 

@@ -4,6 +4,7 @@
 mod check;
 mod content;
 mod echo;
+mod needs;
 mod notes;
 mod options;
 mod output;
@@ -17,10 +18,13 @@ use wire::chat::{self, Absent, Style};
 use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
+pub use check::metadata as check_metadata;
+
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
 use crate::reading::Reading;
 use crate::seal::Seal;
+pub use needs::Needs;
 use notes::Notes;
 use output::Output;
 use place::Items;

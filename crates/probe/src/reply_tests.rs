@@ -18,8 +18,9 @@ fn said(reply: Reply) -> Said {
 }
 
 fn stream(chunks: &[Value], end: &str) -> Said {
-    let body: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    said(read(&answer(200, "text/event-stream", &format!("{body}{end}")), &AnswerDialect::default()))
+    let mut body: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    body.push(end.to_owned());
+    said(read(&answer(200, "text/event-stream", &body.concat()), &AnswerDialect::default()))
 }
 
 fn delta(delta: &Value) -> Value {

@@ -1,25 +1,31 @@
 //! What a running server knows: resolved at start, never changed afterwards.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bridge::{Dialect, Policy};
+use http::HeaderMap;
 use providers::Wire;
-use store::{MemoryLimits, SqliteOptions, Store};
+use store::{MemoryLimits, SqliteOptions, Store, Tenant};
 
 use crate::StartError;
-use crate::config::{Backend, Config, ModelError, ProviderConfig};
+use crate::config::{Backend, Config, ModelError, ProviderConfig, ResilienceConfig};
 use crate::seal::{SealKey, TenantSeal};
-use crate::upstream::{Deadlines, HttpTarget, Upstream};
+use crate::session::{Session, Sessions};
+use crate::upstream::{Deadlines, HttpTarget, Targets, Upstream, Walk};
 
 /// The application.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) config: Config,
-    pub(crate) store: Store,
+    pub(crate) sessions: Arc<Sessions>,
     providers: BTreeMap<String, Provider>,
     seal_key: SealKey,
     draining: AtomicBool,
+    /// How many came so far: decides among targets by weight.
+    requests: AtomicU64,
     /// For `created` of models: they exist since we do.
     pub(crate) started_at: u64,
 }
@@ -27,44 +33,74 @@ pub(crate) struct App {
 /// A provider that can be called.
 #[derive(Debug)]
 pub(crate) struct Provider {
+    pub(crate) name: String,
     pub(crate) dialect: Dialect,
     pub(crate) upstream: Upstream,
-    pub(crate) deadlines: Deadlines,
+    deadlines: Deadlines,
+    /// Until an answer begins that is not streamed.
+    whole: Duration,
+    pub(crate) targets: Targets,
 }
 
 impl App {
-    pub(crate) fn new(config: Config) -> Result<Self, StartError> {
+    pub(crate) async fn new(config: Config) -> Result<Self, StartError> {
         let mut providers = BTreeMap::new();
         for provider in &config.providers {
-            providers.insert(provider.name.clone(), Provider::new(provider)?);
+            providers.insert(provider.name.clone(), Provider::new(provider, config.resilience)?);
         }
         let store = match &config.session.backend {
-            Backend::Memory => Store::memory(MemoryLimits::default())?,
+            Backend::Memory { max_bytes } => {
+                Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
+            }
             Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
+            Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
         };
+        let seal_key = SealKey::of(&config.session, &store)?;
+        let sessions = Sessions::new(store, config.session.clone());
         let started_at = crate::clock::unix_seconds();
-        let seal_key = SealKey::of(&config.session)?;
-        Ok(Self { config, store, providers, seal_key, draining: AtomicBool::new(false), started_at })
+        Ok(Self {
+            config,
+            sessions,
+            providers,
+            seal_key,
+            draining: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
+            started_at,
+        })
     }
 
-    /// The provider of a request's `model`, and the model's name there.
-    pub(crate) fn resolve(&self, model: &str) -> Result<(&Provider, String), ModelError> {
-        let (config, upstream_model) = self.config.resolve(model)?;
-        match self.providers.get(&config.name) {
-            Some(provider) => Ok((provider, upstream_model)),
-            None => Err(ModelError::Incomplete { model: model.to_owned() }),
+    /// The way of a request to those who may serve its `model`.
+    pub(crate) fn walk(&self, model: &str) -> Result<Walk<'_>, ModelError> {
+        // Even shares without a die: the multiples of the golden ratio leave no gaps.
+        let draw = self.requests.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let targets = self.config.targets(model, draw)?;
+        let provider = |(config, model): (&ProviderConfig, String)| Some((self.providers.get(&config.name)?, model));
+        let targets: Vec<_> = targets.into_iter().filter_map(provider).collect();
+        if targets.is_empty() {
+            return Err(ModelError::Incomplete { model: model.to_owned() });
         }
+        Ok(Walk::new(targets, self.config.resilience))
+    }
+
+    /// Closes connections that nobody will want; called now and then.
+    pub(crate) fn tidy(&self) {
+        self.providers.values().for_each(|provider| provider.upstream.tidy());
     }
 
     /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which
     /// sends them and cannot do otherwise.
-    pub(crate) fn policy(&self, headers: &http::HeaderMap) -> Policy {
+    pub(crate) fn policy(&self, headers: &HeaderMap) -> Policy {
         let compat = self.config.compat;
         let is_codex = || {
             let originator = headers.get("originator").and_then(|value| value.to_str().ok());
             originator.is_some_and(|name| name.starts_with("codex"))
         };
         Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or_else(is_codex) }
+    }
+
+    /// The caller's sessions. Everybody is one tenant until there are keys; no header and no body says which.
+    pub(crate) fn session(&self) -> Session {
+        self.sessions.of(Tenant::default())
     }
 
     /// Seals what clients carry for us. Everybody is one tenant until there are keys.
@@ -82,13 +118,26 @@ impl App {
 }
 
 impl Provider {
-    fn new(config: &ProviderConfig) -> Result<Self, StartError> {
-        let upstream = match config.provider.wire {
-            Wire::Chat => Upstream::Http(Box::new(HttpTarget::new(config)?)),
-            Wire::Demo => Upstream::Demo,
+    fn new(config: &ProviderConfig, policy: ResilienceConfig) -> Result<Self, StartError> {
+        let (upstream, policy) = match config.provider.wire {
+            Wire::Chat => (Upstream::Http(Box::new(HttpTarget::new(config)?)), policy),
+            // What fails there was asked to fail.
+            Wire::Demo => (Upstream::Demo, ResilienceConfig { breaker_failures: 0, ..policy }),
         };
         let timeouts = config.timeouts;
-        let deadlines = Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total };
-        Ok(Self { dialect: config.provider.dialect.clone(), upstream, deadlines })
+        Ok(Self {
+            name: config.name.clone(),
+            dialect: config.provider.dialect.clone(),
+            upstream,
+            deadlines: Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total },
+            whole: timeouts.whole,
+            targets: Targets::new(policy),
+        })
+    }
+
+    /// What is not streamed begins when it is whole, and may take longer to begin.
+    pub(crate) fn deadlines(&self, stream: bool) -> Deadlines {
+        let first_byte = if stream { self.deadlines.first_byte } else { self.whole };
+        Deadlines { first_byte, ..self.deadlines }
     }
 }

@@ -14,7 +14,9 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use crate::error::ApiError;
+use wire::json::{FromRaw, Raw};
+
+use crate::error::{ApiError, clip};
 
 /// A body may take this long, and a second more for each of its KiB: who is slower holds a connection for nothing.
 const BODY_GRACE: Duration = Duration::from_secs(10);
@@ -23,8 +25,37 @@ const BODY_RATE: usize = 1024;
 /// The largest zstd window: 8 MiB. A larger one is a way to make us allocate.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
+/// The whole body of a request that says it is JSON, or says nothing about it.
+pub(crate) async fn read_json(headers: &HeaderMap, incoming: Incoming, limit: usize) -> Result<Bytes, ApiError> {
+    if let Some(value) = headers.get(header::CONTENT_TYPE) {
+        let name = value.to_str().unwrap_or("?").split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if name != "application/json" && !name.ends_with("+json") {
+            return Err(ApiError::unsupported_content_type(&clip(&name)));
+        }
+    }
+    read(headers, incoming, limit).await
+}
+
+/// The request that the body is.
+pub(crate) fn parse<'a, T: FromRaw<'a>>(bytes: &'a Bytes) -> Result<T, ApiError> {
+    let text = str::from_utf8(bytes).map_err(|error| {
+        let message = format!("The request body is not valid UTF-8 (byte {}).", error.valid_up_to());
+        ApiError::bad_request("invalid_utf8", message)
+    })?;
+    let raw = Raw::parse(text).map_err(|error| {
+        let message = format!("We could not parse the JSON body of your request: {error}.");
+        ApiError::bad_request("invalid_json", message)
+    })?;
+    T::from_raw(raw).map_err(|mut invalid| {
+        if invalid.path.is_empty() {
+            invalid = invalid.at("body");
+        }
+        ApiError::from(invalid)
+    })
+}
+
 /// The whole request body, decoded, or why not.
-pub(crate) async fn read(headers: &HeaderMap, mut incoming: Incoming, limit: usize) -> Result<Bytes, ApiError> {
+async fn read(headers: &HeaderMap, mut incoming: Incoming, limit: usize) -> Result<Bytes, ApiError> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large(limit));

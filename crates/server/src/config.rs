@@ -4,6 +4,7 @@
 //! environment or the file again, and every value is in range: the rest of the server checks nothing.
 
 mod address;
+mod alias;
 mod defaults;
 mod locate;
 mod logging;
@@ -12,7 +13,10 @@ mod place;
 mod print;
 mod provider;
 mod read;
+mod resilience;
 mod secret;
+mod session;
+mod transport;
 mod unlisted;
 mod unused;
 
@@ -24,9 +28,12 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
+pub use alias::Alias;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};
+pub use resilience::ResilienceConfig;
 pub use secret::Secret;
+pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use unlisted::unlisted;
 
 /// Where a configuration comes from.
@@ -73,11 +80,12 @@ pub struct Config {
     pub server: ServerConfig,
     pub default_provider: String,
     /// In the order of the file; `*` stands for every bare name.
-    pub aliases: Vec<(String, ModelRef)>,
+    pub aliases: Vec<(String, Alias)>,
     pub providers: Vec<ProviderConfig>,
     pub session: SessionConfig,
     pub compat: CompatConfig,
     pub output: OutputConfig,
+    pub resilience: ResilienceConfig,
     pub logging: LoggingConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
@@ -136,7 +144,8 @@ pub struct ProviderConfig {
     /// Its name in this configuration; several may share a spec.
     pub name: String,
     pub provider: Provider,
-    pub api_key: Option<Secret>,
+    /// Used in turn; one that is refused rests.
+    pub api_keys: Vec<Secret>,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
     pub timeouts: Timeouts,
@@ -144,13 +153,17 @@ pub struct ProviderConfig {
     pub models: Vec<String>,
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
+    pub transport: TransportConfig,
 }
 
 /// How long we wait for a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
+    /// Until a stream begins.
     pub first_byte: Duration,
+    /// Until an answer begins that is not streamed: it begins when it is whole.
+    pub whole: Duration,
     /// Between two reads of a stream.
     pub idle: Duration,
     pub total: Duration,
@@ -161,6 +174,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_mins(2),
+            whole: Duration::from_mins(10),
             // Below the 300 s after which clients give a silent stream up: we want to be first to say so.
             idle: Duration::from_secs(290),
             total: Duration::from_hours(1),
@@ -176,6 +190,8 @@ pub struct SessionConfig {
     pub unknown_previous_response_status: u16,
     /// Fail a response that could not be stored, instead of delivering it with `store: false`.
     pub strict: bool,
+    /// How long responses are kept; None is for ever. Conversations have no end.
+    pub ttl: Option<Duration>,
     pub chain: ChainConfig,
     /// What reasoning is sealed with; None: a key is made and kept beside the database.
     pub seal_key: Option<Secret>,
@@ -184,14 +200,24 @@ pub struct SessionConfig {
 /// Where it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
-    Memory,
+    Memory { max_bytes: u64 },
     Sqlite { path: PathBuf },
+    Postgres(PostgresConfig),
+}
+
+/// A database that several instances may share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresConfig {
+    /// It may hold a password.
+    pub url: Secret,
+    pub options: store::PostgresOptions,
 }
 
 impl std::fmt::Display for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Memory => f.write_str("memory"),
+            Self::Memory { .. } => f.write_str("memory"),
+            Self::Postgres(_) => f.write_str("postgres"),
             Self::Sqlite { path } => write!(f, "sqlite ({})", path.display()),
         }
     }
@@ -214,4 +240,9 @@ pub struct CompatConfig {
     pub strict: bool,
     /// Turn an output that answers no call into a message. None: only for clients known to need it.
     pub repair_history: Option<bool>,
+}
+
+/// Numbers here are bounded far below what any machine's `usize` holds.
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -20,7 +20,7 @@ pub(crate) struct ApiError {
     pub(crate) domain: &'static str,
     pub(crate) retry_after: Option<u32>,
     /// `Allow`, with 405.
-    pub(crate) allow: Option<&'static str>,
+    pub(crate) allow: Option<Box<str>>,
 }
 
 impl ApiError {
@@ -58,20 +58,14 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("Invalid URL ({method} {path})"))
     }
 
-    /// A stored thing that is not there.
-    pub(crate) fn not_found_object(domain: &'static str, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, domain, message)
-    }
-
-    pub(crate) fn method_not_allowed(method: &http::Method, allow: &'static str) -> Self {
+    pub(crate) fn method_not_allowed(method: &http::Method, allow: &str) -> Self {
         let message = format!("Not allowed to {method} here. Allowed: {allow}.");
         let error = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_supported", message);
-        Self { allow: Some(allow), ..error }
+        Self { allow: Some(allow.into()), ..error }
     }
 
     pub(crate) fn model_not_found(model: &str, hint: &str) -> Self {
-        let model: String = model.chars().take(128).collect();
-        let message = format!("The requested model '{model}' does not exist.{hint}");
+        let message = format!("The requested model '{}' does not exist.{hint}", clip(model));
         Self::new(StatusCode::NOT_FOUND, "model_not_found", message).with_param("model")
     }
 
@@ -92,6 +86,84 @@ impl ApiError {
     pub(crate) fn upgrade_required() -> Self {
         let message = "WebSocket is not served here yet; use POST with stream: true.";
         Self::new(StatusCode::UPGRADE_REQUIRED, "websocket_not_supported", message)
+    }
+
+    pub(crate) fn response_not_found(id: &str) -> Self {
+        let message = format!("Response with id '{}' not found.", clip(id));
+        Self::new(StatusCode::NOT_FOUND, "response_not_found", message)
+    }
+
+    pub(crate) fn conversation_not_found(id: &str) -> Self {
+        let message = format!("Conversation with id '{}' not found.", clip(id));
+        Self::new(StatusCode::NOT_FOUND, "conversation_not_found", message)
+    }
+
+    pub(crate) fn item_not_found(id: &str) -> Self {
+        let message = format!(
+            "Item with id '{}' not found. Items are not persisted when `store` is set to false. Try again with \
+             `store` set to true, or remove this item from your input.",
+            clip(id)
+        );
+        Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+    }
+
+    pub(crate) fn conversation_item_not_found(conversation: &str, id: &str) -> Self {
+        let message = format!("Item with id '{}' not found in conversation '{}'.", clip(id), clip(conversation));
+        Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+    }
+
+    /// `status` is the operator's choice: 400 as OpenAI has it, or 404.
+    fn previous(domain: &'static str, message: String, status: u16) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+        let error = Self::new(status, domain, message).with_param("previous_response_id");
+        Self { code: Some("previous_response_not_found".into()), ..error }
+    }
+
+    pub(crate) fn previous_not_found(id: &str, status: u16) -> Self {
+        let message = format!("Previous response with id '{}' not found.", clip(id));
+        Self::previous("session.chain.not_found", message, status)
+    }
+
+    pub(crate) fn ancestor_deleted(id: &str, status: u16) -> Self {
+        let message =
+            format!("Previous response with id '{}' cannot be continued: a response before it was deleted.", clip(id));
+        Self::previous("session.chain.deleted_ancestor", message, status)
+    }
+
+    pub(crate) fn chain_too_deep(limit: u32) -> Self {
+        let message = format!("The chain of previous responses is longer than the {limit} that are allowed.");
+        Self::bad_request("session.chain.depth_exceeded", message).with_param("previous_response_id")
+    }
+
+    pub(crate) fn chain_unavailable(id: &str, status: store::Status) -> Self {
+        let message = format!("Previous response with id '{}' cannot be continued: its status is {status}.", clip(id));
+        Self::bad_request("session.chain.unavailable", message).with_param("previous_response_id")
+    }
+
+    /// A store that failed, or refused what is nobody's fault but the request's. Never 401 or 404.
+    pub(crate) fn store(error: &store::Error) -> Self {
+        use store::Error;
+        match error {
+            Error::Locked => {
+                let message =
+                    "Another process is currently operating on this conversation. Please retry in a few seconds.";
+                Self::bad_request("conversation_locked", message).with_param("conversation")
+            }
+            Error::NoSuchCursor => {
+                Self::bad_request("invalid_value", "No item of this list has the id that 'after' names.")
+                    .with_param("after")
+            }
+            Error::Full => Self::unavailable("storage_full", "The session store is full."),
+            Error::Unavailable(_) => Self::unavailable("storage_unavailable", error.to_string()),
+            Error::Corrupt(_) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage_damaged", "The session store is damaged.")
+            }
+            Error::NotFound | Error::DeletedAncestor | Error::TooDeep { .. } | Error::Conflict => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "storage_error",
+                "The session store gave no usable answer.",
+            ),
+        }
     }
 
     pub(crate) fn unavailable(domain: &'static str, message: impl Into<String>) -> Self {
@@ -168,8 +240,8 @@ impl ApiError {
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Some(allow) = self.allow {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        if let Some(allow) = self.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok()) {
+            headers.insert(header::ALLOW, allow);
         }
         response
     }
@@ -179,4 +251,9 @@ impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         Self::invalid(&invalid)
     }
+}
+
+/// Enough of a client's text to recognise it.
+pub(crate) fn clip(text: &str) -> String {
+    text.chars().take(128).collect()
 }

@@ -12,6 +12,7 @@ mod output;
 pub mod probe;
 mod route;
 mod seal;
+mod session;
 mod turn;
 mod upstream;
 
@@ -23,6 +24,7 @@ use tokio::net::TcpListener;
 
 use app::App;
 use config::Config;
+pub use route::{ROUTES, Route};
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +51,7 @@ impl Server {
     /// Opens the store, builds the clients, binds the port.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let address = config.server.address();
-        let app = Arc::new(App::new(config)?);
+        let app = Arc::new(App::new(config).await?);
         let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
         Ok(Self { app, listener, address: local })
@@ -61,7 +63,12 @@ impl Server {
 
     /// Answers until `shutdown` is ready, then lets running requests end.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), StartError> {
-        listen::serve(self.app, self.listener, shutdown).await;
+        let sessions = Arc::clone(&self.app.sessions);
+        tokio::select! {
+            () = listen::serve(self.app, self.listener, shutdown) => {}
+            () = session::keep(Arc::clone(&sessions)) => {}
+        }
+        sessions.close().await;
         Ok(())
     }
 }

@@ -79,9 +79,8 @@ impl probe::Upstream for Client<'_> {
                 return Outcome::OutOfTime;
             }
             let until = self.until.min(now + self.each);
-            let (outcome, wait) = match timeout_at(until, self.target.ask(&request)).await {
-                Ok(answered) => answered,
-                Err(_) => return Outcome::TimedOut,
+            let Ok((outcome, wait)) = timeout_at(until, self.target.ask(&request)).await else {
+                return Outcome::TimedOut;
             };
             let busy = matches!(&outcome, Outcome::Answered(answer) if matches!(answer.status, 429 | 503 | 529));
             if !busy || asked == PATIENCE || wait > LONGEST_WAIT || Instant::now() + wait >= self.until {
@@ -109,7 +108,7 @@ impl Target {
 
 async fn http_answer(target: &HttpTarget, request: &Request) -> Result<(Answer, Duration), Failure> {
     let method = if request.endpoint == Endpoint::Models { Method::GET } else { Method::POST };
-    let (response, redactor) = target.exchange(method, request.endpoint.path(), request.body.clone()).await?;
+    let (response, redactor) = target.raw(method, request.endpoint.path(), request.body.clone()).await?;
     let (head, mut body) = response.into_parts();
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let mut answer = Answer {

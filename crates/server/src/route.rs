@@ -6,18 +6,76 @@ use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use wire::id::{IdKind, Ids};
 
-use crate::api::{health, models, responses};
+use crate::api::{conversations, health, models, responses};
 use crate::app::App;
 use crate::body::Body;
 use crate::clock;
 use crate::error::ApiError;
+
+/// One method of one path. `{id}` is one segment, `{*id}` the rest of the path.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    pub method: &'static str,
+    pub path: &'static str,
+    endpoint: Endpoint,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    CreateResponse,
+    ResponsesSocket,
+    RetrieveResponse,
+    DeleteResponse,
+    CancelResponse,
+    InputItems,
+    CreateConversation,
+    RetrieveConversation,
+    UpdateConversation,
+    DeleteConversation,
+    CreateItems,
+    ListItems,
+    RetrieveItem,
+    DeleteItem,
+    ListModels,
+    RetrieveModel,
+    Health,
+    Ready,
+}
+
+const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> Route {
+    Route { method, path, endpoint }
+}
+
+/// Everything that is served.
+pub const ROUTES: &[Route] = &[
+    route("POST", "/v1/responses", Endpoint::CreateResponse),
+    route("GET", "/v1/responses", Endpoint::ResponsesSocket),
+    route("GET", "/v1/responses/{id}", Endpoint::RetrieveResponse),
+    route("DELETE", "/v1/responses/{id}", Endpoint::DeleteResponse),
+    route("POST", "/v1/responses/{id}/cancel", Endpoint::CancelResponse),
+    route("GET", "/v1/responses/{id}/input_items", Endpoint::InputItems),
+    route("POST", "/v1/conversations", Endpoint::CreateConversation),
+    route("GET", "/v1/conversations/{id}", Endpoint::RetrieveConversation),
+    route("POST", "/v1/conversations/{id}", Endpoint::UpdateConversation),
+    route("DELETE", "/v1/conversations/{id}", Endpoint::DeleteConversation),
+    route("POST", "/v1/conversations/{id}/items", Endpoint::CreateItems),
+    route("GET", "/v1/conversations/{id}/items", Endpoint::ListItems),
+    route("GET", "/v1/conversations/{id}/items/{item_id}", Endpoint::RetrieveItem),
+    route("DELETE", "/v1/conversations/{id}/items/{item_id}", Endpoint::DeleteItem),
+    route("GET", "/v1/models", Endpoint::ListModels),
+    route("GET", "/v1/models/{*id}", Endpoint::RetrieveModel),
+    route("GET", "/health", Endpoint::Health),
+    route("HEAD", "/health", Endpoint::Health),
+    route("GET", "/ready", Endpoint::Ready),
+    route("HEAD", "/ready", Endpoint::Ready),
+];
 
 /// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`.
 pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let mut ids = clock::ids();
     let request_id = ids.make(IdKind::Request);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match dispatch(app, request, ids).await {
+    let mut response = match dispatch(app, request, &path, ids).await {
         Ok(response) => response,
         Err(error) => {
             let status = error.status.as_u16();
@@ -32,24 +90,93 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     response
 }
 
-async fn dispatch(app: Arc<App>, request: Request<Incoming>, ids: Ids) -> Result<Response<Body>, ApiError> {
-    let method = request.method().clone();
-    let path = request.uri().path().to_owned();
-    match (path.as_str(), &method) {
-        ("/v1/responses", &Method::POST) => responses::create(app, request, ids).await,
-        ("/v1/responses", &Method::GET) if request.headers().contains_key(http::header::UPGRADE) => {
-            Err(ApiError::upgrade_required())
+async fn dispatch(app: Arc<App>, request: Request<Incoming>, path: &str, ids: Ids) -> Result<Response<Body>, ApiError> {
+    let (endpoint, [id, item_id]) =
+        find(request.method(), path, request.headers().contains_key(http::header::UPGRADE))?;
+    match endpoint {
+        Endpoint::CreateResponse => responses::create(app, request, ids).await,
+        Endpoint::ResponsesSocket => Err(ApiError::upgrade_required()),
+        Endpoint::RetrieveResponse => responses::retrieve(&app, id, request.uri()).await,
+        Endpoint::DeleteResponse => responses::delete(&app, id).await,
+        Endpoint::CancelResponse => responses::cancel(&app, id).await,
+        Endpoint::InputItems => responses::input_items(&app, id, request.uri()).await,
+        Endpoint::CreateConversation => conversations::create(&app, request, ids).await,
+        Endpoint::RetrieveConversation => conversations::retrieve(&app, id).await,
+        Endpoint::UpdateConversation => conversations::update(&app, id, request).await,
+        Endpoint::DeleteConversation => conversations::delete(&app, id).await,
+        Endpoint::CreateItems => conversations::create_items(&app, id, request, ids).await,
+        Endpoint::ListItems => conversations::list_items(&app, id, request.uri()).await,
+        Endpoint::RetrieveItem => conversations::retrieve_item(&app, id, item_id).await,
+        Endpoint::DeleteItem => conversations::delete_item(&app, id, item_id).await,
+        Endpoint::ListModels => Ok(models::list(&app)),
+        Endpoint::RetrieveModel => models::retrieve(&app, id),
+        Endpoint::Health => Ok(health::health(&app)),
+        Endpoint::Ready => health::ready(&app).await,
+    }
+}
+
+/// The endpoint, and what stands for `{…}` in its path.
+fn find<'p>(method: &Method, path: &'p str, upgrade: bool) -> Result<(Endpoint, [&'p str; 2]), ApiError> {
+    let mut allowed: Vec<&str> = Vec::new();
+    for route in ROUTES {
+        let Some(parameters) = matched(route.path, path) else { continue };
+        let socket = route.endpoint == Endpoint::ResponsesSocket;
+        if route.method == method.as_str() && (upgrade || !socket) {
+            return Ok((route.endpoint, parameters));
         }
-        ("/v1/responses", _) => Err(ApiError::method_not_allowed(&method, "POST")),
-        ("/v1/models", &Method::GET) => Ok(models::list(&app)),
-        ("/health", &Method::GET | &Method::HEAD) => Ok(health::health(&app)),
-        ("/ready", &Method::GET | &Method::HEAD) => health::ready(&app).await,
-        ("/v1/models", _) => Err(ApiError::method_not_allowed(&method, "GET")),
-        ("/health" | "/ready", _) => Err(ApiError::method_not_allowed(&method, "GET, HEAD")),
-        (path, _) => match path.strip_prefix("/v1/models/").filter(|id| !id.is_empty()) {
-            Some(id) if method == Method::GET => models::retrieve(&app, id),
-            Some(_) => Err(ApiError::method_not_allowed(&method, "GET")),
-            None => Err(ApiError::not_found(&method, path)),
-        },
+        if !socket {
+            allowed.push(route.method);
+        }
+    }
+    if allowed.is_empty() {
+        return Err(ApiError::not_found(method, path));
+    }
+    Err(ApiError::method_not_allowed(method, &allowed.join(", ")))
+}
+
+fn matched<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
+    let mut parameters = [""; 2];
+    let mut free = parameters.iter_mut();
+    let mut rest = Some(path.strip_prefix('/')?);
+    for part in pattern.strip_prefix('/')?.split('/') {
+        let left = rest?;
+        let (segment, tail) = match left.split_once('/') {
+            Some((segment, tail)) if !part.starts_with("{*") => (segment, Some(tail)),
+            _ => (left, None),
+        };
+        if part.starts_with('{') {
+            *free.next()? = Some(segment).filter(|segment| !segment.is_empty())?;
+        } else if part != segment {
+            return None;
+        }
+        rest = tail;
+    }
+    rest.is_none().then_some(parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_their_endpoints() {
+        for (method, path, expected) in [
+            (Method::POST, "/v1/responses", Some((Endpoint::CreateResponse, ["", ""]))),
+            (Method::GET, "/v1/responses/resp_1", Some((Endpoint::RetrieveResponse, ["resp_1", ""]))),
+            (Method::GET, "/v1/responses/a/input_items", Some((Endpoint::InputItems, ["a", ""]))),
+            (Method::GET, "/v1/conversations/c/items/i", Some((Endpoint::RetrieveItem, ["c", "i"]))),
+            (Method::GET, "/v1/models/a/b/c", Some((Endpoint::RetrieveModel, ["a/b/c", ""]))),
+            (Method::GET, "/v1/responses/", None),
+            (Method::GET, "/v1/responses/a/", None),
+            (Method::GET, "/v1/responses//input_items", None),
+            (Method::GET, "/v1/models/", None),
+            (Method::GET, "", None),
+            (Method::GET, "/v1/responses/a/b/c", None),
+            (Method::GET, "/v1/responses", None),
+        ] {
+            assert_eq!(find(&method, path, false).ok(), expected, "{method} {path}");
+        }
+        let refused = find(&Method::PUT, "/v1/conversations/c", false).unwrap_err();
+        assert_eq!((refused.status.as_u16(), refused.allow.as_deref()), (405, Some("GET, POST, DELETE")));
     }
 }

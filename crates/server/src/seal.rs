@@ -33,18 +33,16 @@ impl std::fmt::Debug for SealKey {
 }
 
 impl SealKey {
-    /// The configured key; else the one beside the database, made on the first start; else one for this process.
-    pub(crate) fn of(config: &SessionConfig) -> Result<Self, StartError> {
+    /// The configured key; else the one beside the database, made on the first start; else the store's, which all
+    /// instances share or which is gone with the process.
+    pub(crate) fn of(config: &SessionConfig, store: &store::Store) -> Result<Self, StartError> {
         let key = match (&config.seal_key, &config.backend) {
             (Some(secret), _) => derived(secret.expose()),
             (None, Backend::Sqlite { path }) => {
                 let path = path.with_file_name(KEY_FILE);
                 stored(&path).map_err(|source| StartError::SealKey { path, source })?
             }
-            (None, Backend::Memory) => {
-                let failed = |source| StartError::SealKey { path: PathBuf::from("(memory)"), source };
-                fresh().map_err(failed)?
-            }
+            (None, Backend::Memory { .. } | Backend::Postgres(_)) => store.derive_key("seal"),
         };
         Self::new(&key)
     }

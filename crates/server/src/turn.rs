@@ -14,6 +14,7 @@ use wire::responses::{Status, Usage};
 use wire::sse::Decoder;
 
 use crate::clock;
+use crate::session::{Commit, NotKept, Record};
 use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, Redactor, timeout};
 use watch::{Alarm, Watch};
 
@@ -27,6 +28,9 @@ const FRAME: usize = 16 << 10;
 /// How long the end of an upstream body is waited for, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(50);
 
+/// How long the last deltas wait to go out together with the terminal event, which waits for the store.
+const PATIENCE: Duration = Duration::from_millis(20);
+
 /// A turn under way.
 #[derive(Debug)]
 pub(crate) struct Turn {
@@ -38,12 +42,31 @@ pub(crate) struct Turn {
     received: usize,
     watch: Watch,
     redactor: Redactor,
+    /// What is to be stored; none with `store: false`.
+    record: Option<Record>,
+    commit: Option<Storing>,
+    not_kept: Option<store::Error>,
+}
+
+/// The store has the answer, and the client waits for its last event.
+struct Storing {
+    commit: Commit,
+    status: Status,
+    completed_at: u64,
+}
+
+impl std::fmt::Debug for Storing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Storing").field("status", &self.status).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Opening,
     Streaming,
+    /// All is there but the terminal event.
+    Storing,
     /// The terminal event is out.
     Draining,
     Over,
@@ -75,7 +98,13 @@ impl From<Result<Option<Bytes>, Failure>> for Pulled {
 }
 
 impl Turn {
-    pub(crate) fn new(machine: Machine, accepted: Accepted, deadlines: Deadlines, heartbeat: Duration) -> Self {
+    pub(crate) fn new(
+        machine: Machine,
+        accepted: Accepted,
+        deadlines: Deadlines,
+        heartbeat: Duration,
+        record: Option<Record>,
+    ) -> Self {
         Self {
             machine,
             source: match accepted.format {
@@ -89,6 +118,9 @@ impl Turn {
             received: 0,
             watch: Watch::new(deadlines, heartbeat),
             redactor: accepted.redactor,
+            record,
+            commit: None,
+            not_kept: None,
         }
     }
 
@@ -111,7 +143,8 @@ impl Turn {
             failure
         });
         let (notes, usage) = (self.machine.notes().to_vec(), self.machine.usage());
-        Finished { object: object.into(), failure, notes, usage }
+        let Self { record, not_kept, .. } = self;
+        Finished { object: object.into(), failure, notes, usage, record, not_kept }
     }
 
     /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.
@@ -130,6 +163,7 @@ impl Turn {
                     Pulled::Silence => self.machine.heartbeat(&mut self.out),
                     Pulled::End(end) => self.finish(end),
                 },
+                Phase::Storing => self.stored().await,
                 Phase::Draining => {
                     self.drain().await;
                     self.phase = Phase::Over;
@@ -221,7 +255,7 @@ impl Turn {
         }
     }
 
-    /// Closes the answer. What the store must keep is committed here, before the terminal event.
+    /// Closes the answer. What is to be kept goes to the store first: its terminal event is a promise.
     fn finish(&mut self, end: End) {
         let end = match (end, &mut self.source) {
             (End::Eof, Source::Json(buffer)) if buffer.trim_ascii().is_empty() => {
@@ -242,8 +276,54 @@ impl Turn {
         for note in self.machine.notes() {
             tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "answer");
         }
+        let completed_at = clock::unix_seconds();
+        // Whoever got an HTTP error instead of the object has no id to ask for it by.
+        let worth_keeping = status != Status::Failed || !self.machine.is_silent();
+        let Some(record) = self.record.take_if(|_| worth_keeping) else {
+            return self.close(status, completed_at, false);
+        };
+        let mut object = Vec::new();
+        self.machine.object(completed_at, true, &mut object);
+        if status == Status::Failed {
+            self.redactor.bytes(&mut object, 0);
+        }
+        let commit = record.commit(self.machine.id().to_string(), status, object.into());
+        self.commit = Some(Storing { commit, status, completed_at });
+        self.phase = Phase::Storing;
+    }
+
+    /// Waits for the store, then says the last word.
+    async fn stored(&mut self) {
+        let Some(Storing { commit, status, completed_at }) = &mut self.commit else {
+            self.phase = Phase::Over;
+            return;
+        };
+        let kept = if self.out.is_empty() {
+            commit.await
+        } else {
+            // A store that takes its time holds nothing back but the terminal event.
+            match tokio::time::timeout(PATIENCE, commit).await {
+                Ok(kept) => kept,
+                Err(_) => return,
+            }
+        };
+        let (mut status, completed_at) = (*status, *completed_at);
+        self.commit = None;
+        let stored = kept.is_ok();
+        if let Err(NotKept { error, fatal: true }) = kept
+            && status != Status::Failed
+        {
+            status = Status::Failed;
+            self.machine.not_kept(Failure::new(FailureClass::Server, "The response could not be stored."));
+            self.not_kept = Some(error);
+        }
+        self.close(status, completed_at, stored);
+    }
+
+    /// The terminal event, or the object.
+    fn close(&mut self, status: Status, completed_at: u64, stored: bool) {
         let terminal = self.out.len();
-        self.machine.terminal(clock::unix_seconds(), false, &mut self.out);
+        self.machine.terminal(completed_at, stored, &mut self.out);
         self.phase = Phase::Draining;
         if status == Status::Failed {
             self.redactor.bytes(&mut self.out, terminal);
@@ -270,4 +350,8 @@ pub(crate) struct Finished {
     pub(crate) failure: Option<Failure>,
     pub(crate) notes: Vec<Note>,
     pub(crate) usage: Option<Usage>,
+    /// What was not stored because the turn failed.
+    pub(crate) record: Option<Record>,
+    /// Why the turn counts as failed although its answer is good.
+    pub(crate) not_kept: Option<store::Error>,
 }

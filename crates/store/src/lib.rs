@@ -19,6 +19,7 @@ mod postgres;
 mod prefix;
 mod prepared;
 mod rows;
+mod same;
 mod sqlite;
 mod tenanted;
 mod turn;
@@ -96,6 +97,11 @@ impl Store {
             Backend::Sqlite(database) => database.close().await,
             Backend::Postgres(database) => database.close(),
         }
+    }
+
+    /// A key that every process with this store has, and nobody without it.
+    pub fn derive_key(&self, purpose: &str) -> [u8; 32] {
+        self.secret.derive(purpose)
     }
 
     /// What was written so far. On Postgres each write is its own commit and nothing is counted.

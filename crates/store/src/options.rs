@@ -29,7 +29,7 @@ impl Default for SqliteOptions {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// Connections of this process.
     pub connections: usize,

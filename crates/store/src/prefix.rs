@@ -30,6 +30,17 @@ impl Secret {
         getrandom::fill(&mut bytes).map_err(|_| OpenError::Random)?;
         Ok(Self(bytes))
     }
+
+    /// A key for something else. No tenant's name begins with this byte, so it is no tenant's key.
+    pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
+        let store = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
+        let mut context = hmac::Context::with_key(&store);
+        context.update(&[0xff]);
+        context.update(purpose.as_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(context.sign().as_ref());
+        key
+    }
 }
 
 impl Hasher {

@@ -77,10 +77,16 @@ impl Tenanted {
         call!(self, read, input_items(&id, &page))
     }
 
-    /// Any stored item by its id, for item references; of several the newest.
+    /// Stored items by their ids, for item references, in the order asked for; of several with one id the newest.
+    pub async fn items(&self, ids: Vec<String>) -> Result<Vec<Option<Item>>, Error> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        call!(self, read, items_by_id(&ids))
+    }
+
     pub async fn item(&self, item_id: &str) -> Result<Item, Error> {
-        let id = item_id.to_owned();
-        call!(self, read, item(&id))
+        self.items(vec![item_id.to_owned()]).await?.pop().flatten().ok_or(Error::NotFound)
     }
 
     pub async fn create_conversation(&self, mut new: NewConversation) -> Result<(), Error> {

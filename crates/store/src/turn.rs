@@ -35,7 +35,7 @@ impl Default for Tenant {
 
 /// An input or output item.
 ///
-/// `body` is its JSON as it was sent or made; it is kept byte for byte and never looked into. `id` is the name under
+/// `body` is its JSON as it was sent or made; it is kept byte for byte. `id` is the name under
 /// which it is found and listed. A client's item without an id gets one from the caller, *outside* the body: the same
 /// item sent again then has the same bytes, and is stored once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +77,20 @@ impl Status {
             5 => Some(Self::Cancelled),
             _ => None,
         }
+    }
+}
+
+/// As the API spells it.
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
     }
 }
 

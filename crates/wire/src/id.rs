@@ -24,6 +24,11 @@ pub enum IdKind {
     ApplyPatchCall,
     ToolSearchCall,
     Call,
+    FunctionCallOutput,
+    CustomToolCallOutput,
+    /// An item of any other kind.
+    Item,
+    Conversation,
     Request,
 }
 
@@ -40,6 +45,10 @@ impl IdKind {
             Self::ApplyPatchCall => "apc_",
             Self::ToolSearchCall => "tsc_",
             Self::Call => "call_",
+            Self::FunctionCallOutput => "fco_",
+            Self::CustomToolCallOutput => "ctco_",
+            Self::Item => "item_",
+            Self::Conversation => "conv_",
             Self::Request => "req_",
         }
     }

@@ -1,6 +1,7 @@
 //! The Responses API: what clients send, and what they get.
 
 mod content;
+mod conversation;
 mod event;
 mod item;
 mod request;
@@ -10,6 +11,7 @@ mod tool;
 pub use content::{
     Content, InputAudio, InputFile, InputImage, InputText, OutputText, Part, ReasoningText, Refusal, Screenshot,
 };
+pub use conversation::{CreateConversation, CreateConversationItems, UpdateConversation};
 pub use event::EventKind;
 pub use item::{
     AdditionalTools, AgentMessage, ApplyPatchCall, ApplyPatchCallOutput, CodeInterpreterCall, Compaction,

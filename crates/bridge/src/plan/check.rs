@@ -1,6 +1,6 @@
 //! Ranges and limits of parameters, as OpenAI's API states and words them.
 
-use wire::json::{Invalid, Kind, Number, Text};
+use wire::json::{Invalid, Kind, Number, Object, Text};
 use wire::responses::CreateResponse;
 
 /// Refuses values outside the documented ranges.
@@ -16,7 +16,7 @@ pub(super) fn ranges(request: &CreateResponse<'_>) -> Result<(), Invalid> {
     integer(request.max_tool_calls, 1, i64::MAX).map_err(|e| e.at("max_tool_calls"))?;
     integer(request.top_logprobs, 0, 20).map_err(|e| e.at("top_logprobs"))?;
     one_of(request.truncation, &["auto", "disabled"]).map_err(|e| e.at("truncation"))?;
-    metadata(request)
+    metadata(request.metadata)
 }
 
 fn decimal(value: Option<Number<'_>>, min: f64, max: f64) -> Result<(), Invalid> {
@@ -53,8 +53,8 @@ fn one_of(value: Option<Text<'_>>, supported: &'static [&'static str]) -> Result
 }
 
 /// At most 16 pairs of strings, keys up to 64 characters, values up to 512.
-fn metadata(request: &CreateResponse<'_>) -> Result<(), Invalid> {
-    let Some(metadata) = request.metadata else { return Ok(()) };
+pub fn metadata(given: Option<Object<'_>>) -> Result<(), Invalid> {
+    let Some(metadata) = given else { return Ok(()) };
     for (count, (key, value)) in metadata.0.fields().enumerate() {
         let name = key.decode();
         let at = |invalid: Invalid| invalid.at(&name).at("metadata");

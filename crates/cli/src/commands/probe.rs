@@ -17,7 +17,7 @@ use progress::Progress;
 use target::Target;
 
 /// One request may not take all the time.
-const EACH: Duration = Duration::from_secs(120);
+const EACH: Duration = Duration::from_mins(2);
 
 pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
     if let Some(path) = &args.write {

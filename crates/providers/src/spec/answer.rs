@@ -1,6 +1,6 @@
 //! The `answer` section of a spec: how the far side's answers read. The keys are the dialect's own names.
 
-use bridge::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
+use bridge::{AnswerDialect, EofTolerance, ErrorMeaning, FinishMeaning, RefusalForm, ThinkTags};
 
 use crate::yaml::{Field, Section};
 
@@ -13,6 +13,7 @@ pub(super) struct Answer {
     fenced_json: Option<bool>,
     finish: Option<Vec<(String, FinishMeaning)>>,
     overflow: Option<Vec<String>>,
+    errors: Option<Vec<(String, ErrorMeaning)>>,
 }
 
 impl Answer {
@@ -24,13 +25,14 @@ impl Answer {
             fenced_json: section.read("fenced_json", Field::boolean),
             finish: section.read("finish", reasons),
             overflow: section.read("overflow", Field::texts),
+            errors: section.read("errors", meanings),
         };
         section.finish();
         answer
     }
 
     pub(super) fn apply(self, to: &mut AnswerDialect) {
-        let Self { think_tags, refusal, eof, fenced_json, finish, overflow } = self;
+        let Self { think_tags, refusal, eof, fenced_json, finish, overflow, errors } = self;
         super::replace(&mut to.think_tags, think_tags);
         super::replace(&mut to.refusal, refusal);
         super::replace(&mut to.eof, eof);
@@ -38,6 +40,7 @@ impl Answer {
         super::replace(&mut to.finish, finish);
         // Compared with messages in lower case.
         super::replace(&mut to.overflow, overflow.map(|words| words.iter().map(|text| text.to_lowercase()).collect()));
+        super::replace(&mut to.errors, errors);
     }
 }
 
@@ -45,6 +48,14 @@ impl Answer {
 fn reasons(field: &Field<'_>) -> Option<Vec<(String, FinishMeaning)>> {
     let meaning =
         |(reason, field): (String, Field<'_>)| Some((reason, field.choice(FinishMeaning::ALL, FinishMeaning::name)?));
+    Some(field.entries()?.into_iter().filter_map(meaning).collect())
+}
+
+/// `{WORDS: MEANING}`; compared with messages in lower case.
+fn meanings(field: &Field<'_>) -> Option<Vec<(String, ErrorMeaning)>> {
+    let meaning = |(words, field): (String, Field<'_>)| {
+        Some((words.to_lowercase(), field.choice(ErrorMeaning::ALL, ErrorMeaning::name)?))
+    };
     Some(field.entries()?.into_iter().filter_map(meaning).collect())
 }
 
@@ -65,6 +76,9 @@ pub(super) fn print(answer: &AnswerDialect) -> Vec<String> {
     line(!reasons.is_empty(), "finish", format!("{{{}}}", reasons.join(", ")));
     let words: Vec<String> = answer.overflow.iter().map(|text| format!("{text:?}")).collect();
     line(!words.is_empty(), "overflow", format!("[{}]", words.join(", ")));
+    let errors: Vec<String> =
+        answer.errors.iter().map(|(words, means)| format!("{words:?}: {}", means.name())).collect();
+    line(!errors.is_empty(), "errors", format!("{{{}}}", errors.join(", ")));
     if lines.len() == 1 { Vec::new() } else { lines }
 }
 
@@ -86,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_spec_can_say_how_answers_read() {
-        let said = "{think_tags: leading, refusal: text, eof: any, fenced_json: true, finish: {\"done\": complete}, overflow: [Too Big]}";
+        let said = "{think_tags: leading, refusal: text, eof: any, fenced_json: true, finish: {\"done\": complete}, overflow: [Too Big], errors: {The cup is full: overloaded}}";
         let answer = resolve(said).unwrap();
         assert_eq!(
             super::print(&answer),
@@ -98,6 +112,7 @@ mod tests {
                 "  fenced_json: true",
                 "  finish: {\"done\": complete}",
                 "  overflow: [\"too big\"]",
+                "  errors: {\"the cup is full\": overloaded}",
             ]
         );
         let printed = format!(

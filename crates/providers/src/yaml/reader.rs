@@ -77,6 +77,10 @@ impl<'r> Field<'r> {
         matches!(self.node.value, Value::Map(_))
     }
 
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.value, Value::Map(_))
+    }
+
     /// Text. Numbers pass (a model may be called `4`); a bare `true` is more likely a mistake.
     pub fn string(&self) -> Option<String> {
         if self.node.kind() == "a boolean" {

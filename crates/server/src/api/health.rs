@@ -32,7 +32,7 @@ pub(crate) async fn ready(app: &App) -> Result<Response<Body>, ApiError> {
     if app.is_draining() {
         return Err(ApiError::unavailable("draining", "The server is shutting down."));
     }
-    match app.store.ping().await {
+    match app.sessions.ping().await {
         Ok(()) => Ok(json(r#"{"status":"ready"}"#)),
         Err(error) => Err(ApiError::unavailable("storage_unavailable", error.to_string())),
     }

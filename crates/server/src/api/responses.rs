@@ -1,143 +1,192 @@
-//! `POST /v1/responses`: JSON, or server-sent events with `stream: true`.
+//! `POST /v1/responses`: JSON, or server-sent events with `stream: true`. What is done with stored responses is in
+//! `stored`.
+
+mod stored;
 
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
+    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use wire::id::Ids;
-use wire::json::{FromRaw, Raw};
-use wire::responses::{CreateResponse, Input, Item};
+use wire::responses::{CreateResponse, InputItem, Status};
 
 use super::json;
 use crate::app::{App, Provider};
 use crate::body::{self, Body};
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, clip};
 use crate::output;
+use crate::session::Record;
 use crate::turn::{Finished, Turn};
+use crate::upstream::{Accepted, Step, Walk};
+pub(crate) use stored::{cancel, delete, input_items, retrieve};
 
 pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
-    content_type(&parts.headers)?;
-    let bytes = body::read(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
-    let opened = open(&app, &bytes, app.policy(&parts.headers), ids)?;
-    drop(bytes);
-    answer(&app, opened).await
+    let bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    let policy = app.policy(&parts.headers);
+    match begin(&app, &bytes, policy, ids).await? {
+        Begun::Accepted(running) => {
+            drop(bytes);
+            answer(&app, running).await
+        }
+        Begun::Failed(response) => Ok(response),
+    }
 }
 
-/// A planned turn: nothing of the request's text is needed any more.
-struct Opened<'a> {
+/// What came of a request.
+enum Begun<'a> {
+    /// An upstream has it; nothing of the request's text is needed any more.
+    Accepted(Box<Running<'a>>),
+    /// A stream that says only why there is no answer.
+    Failed(Response<Body>),
+}
+
+/// A turn that an upstream has accepted.
+struct Running<'a> {
     provider: &'a Provider,
-    chat_request: Vec<u8>,
     machine: Machine,
+    accepted: Accepted,
     notes: Vec<Note>,
     stream: bool,
+    record: Option<Record>,
+    /// Only an answer of which nothing was sent yet can be asked for again.
+    again: Option<Box<(Machine, Bytes)>>,
 }
 
-/// Reads and plans the request.
-fn open<'a>(app: &'a App, bytes: &Bytes, policy: Policy, ids: Ids) -> Result<Opened<'a>, ApiError> {
-    let text = str::from_utf8(bytes).map_err(|error| {
-        let message = format!("The request body is not valid UTF-8 (byte {}).", error.valid_up_to());
-        ApiError::bad_request("invalid_utf8", message)
-    })?;
-    let raw = Raw::parse(text).map_err(|error| {
-        let message = format!("We could not parse the JSON body of your request: {error}.");
-        ApiError::bad_request("invalid_json", message)
-    })?;
-    let request = CreateResponse::from_raw(raw).map_err(|mut invalid| {
-        if invalid.path.is_empty() {
-            invalid = invalid.at("body");
-        }
-        ApiError::from(invalid)
-    })?;
-    session(&request)?;
-    let model = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
-    if model.trim().is_empty() {
+/// Reads the request and what it continues, plans it for each target whose turn it is, until one accepts.
+async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) -> Result<Begun<'a>, ApiError> {
+    let request: CreateResponse<'_> = body::parse(bytes)?;
+    check(&request)?;
+    let name = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
+    if name.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
-    let resolved = app.resolve(&model);
-    let (provider, model) = resolved.map_err(|error| ApiError::model_not_found(&model, &hint(&error)))?;
+    let mut walk = app.walk(&name).map_err(|error| ApiError::model_not_found(&name, &hint(&error)))?;
+    let mut context = app.session().context(&request).await?;
+    let mut record = context.record(&request, bytes, &mut ids);
+    let mut request = request;
+    context.refer(&mut request)?;
+    let past = context.past()?;
+    let asked = Asked { request: &request, past: &past, policy, ids };
+    walk.require(|| Needs::of(&request, &past));
+    let begun = attempt(app, &mut walk, &asked, &mut record).await;
+    if begun.is_err()
+        && let Some(record) = record
+    {
+        record.release().await;
+    }
+    begun
+}
+
+/// Plans and sends, target by target. Who accepts takes the record along.
+async fn attempt<'a>(
+    app: &App,
+    walk: &mut Walk<'a>,
+    asked: &Asked<'_, '_>,
+    record: &mut Option<Record>,
+) -> Result<Begun<'a>, ApiError> {
+    let stream = asked.request.stream.unwrap_or(false);
+    loop {
+        let Planned { chat_request, machine, mut notes } = match plan(app, walk, asked) {
+            Ok(planned) => planned,
+            Err(error) => match walk.unfit() {
+                Ok(()) => continue,
+                Err(failure) => return Err(failure.map_or(error, |failure| ApiError::upstream(&failure))),
+            },
+        };
+        match walk.send(&chat_request, stream).await {
+            Step::Accepted(accepted) => {
+                notes.extend(walk.notes());
+                let reask = !stream && app.config.output.repair == Repair::Reask;
+                let again = reask.then(|| Box::new((machine.clone(), chat_request)));
+                let (provider, accepted, record) = (walk.provider(), *accepted, record.take());
+                let running = Running { provider, machine, accepted, notes, stream, record, again };
+                return Ok(Begun::Accepted(Box::new(running)));
+            }
+            Step::Again => {}
+            // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
+            Step::Failed(failure) if stream && failure.class == FailureClass::ContextOverflow => {
+                return Ok(Begun::Failed(failed_stream(machine, failure, &notes, record.take()).await));
+            }
+            Step::Failed(failure) => return Err(ApiError::upstream(&failure)),
+        }
+    }
+}
+
+/// A request with everything that it continues.
+struct Asked<'r, 'a> {
+    request: &'r CreateResponse<'a>,
+    past: &'r [InputItem<'a>],
+    policy: Policy,
+    ids: Ids,
+}
+
+/// A turn planned for one target.
+struct Planned {
+    chat_request: Bytes,
+    machine: Machine,
+    notes: Vec<Note>,
+}
+
+fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
+    let Asked { request, past, policy, ids } = asked;
     let seal = app.seal();
-    let target = Target { model: &model, dialect: &provider.dialect, policy, seal: &seal };
-    let mut plan = bridge::plan(&request, &[], target)?;
-    // Nothing is stored yet, and the response says so.
-    plan.reading.store = false;
+    let (model, dialect) = (walk.model(), walk.dialect());
+    let target = Target { model, dialect: &dialect, policy: *policy, seal: &seal };
+    let plan = bridge::plan(request, past, target)?;
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
-        dialect: Arc::new(AnswerDialect {
-            family: provider.dialect.family().to_owned(),
-            ..provider.dialect.answer.clone()
-        }),
+        dialect: Arc::new(AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() }),
         seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
         repair: app.config.output.repair,
         prompt_bytes: plan.body.len(),
     };
-    let machine = Machine::new(plan.reading, setup, ids, clock::unix_seconds(), framing);
+    let machine = Machine::new(plan.reading, setup, ids.clone(), clock::unix_seconds(), framing);
     tracing::debug!(response_id = %machine.id(), model, stream, notes = plan.notes.len(), "planned");
-    Ok(Opened { provider, chat_request: plan.body, machine, notes: plan.notes, stream })
+    Ok(Planned { chat_request: plan.body.into(), machine, notes: plan.notes })
 }
 
-/// What refers to stored state. There is none, so nothing that is named can be found.
-fn session(request: &CreateResponse<'_>) -> Result<(), ApiError> {
-    if let (Some(_), Some(_)) = (request.previous_response_id, request.conversation) {
+/// What no model and no session is needed to refuse.
+fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
+    if request.previous_response_id.is_some() && request.conversation.is_some() {
         let message = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.";
         return Err(ApiError::bad_request("mutually_exclusive_parameters", message));
-    }
-    if let Some(id) = request.previous_response_id {
-        let message = format!("Previous response with id '{}' not found.", clip(&id.decode()));
-        return Err(ApiError::bad_request("previous_response_not_found", message).with_param("previous_response_id"));
-    }
-    if let Some(conversation) = request.conversation {
-        let message = format!("Conversation with id '{}' not found.", clip(&conversation.id.decode()));
-        return Err(ApiError::not_found_object("conversation_not_found", message).with_param("conversation"));
     }
     if request.background == Some(true) {
         let message = "Unsupported parameter: 'background'. Background responses are not available yet.";
         return Err(ApiError::bad_request("unsupported_parameter", message).with_param("background"));
     }
-    let Some(Input::Items(items)) = &request.input else { return Ok(()) };
-    for item in items {
-        if let Item::ItemReference(reference) = &item.value {
-            let id = reference.id.map(|id| clip(&id.decode())).unwrap_or_default();
-            let message = format!(
-                "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
-                 with `store` set to true, or remove this item from your input."
-            );
-            return Err(ApiError::not_found_object("item_not_found", message).with_param("input"));
-        }
-    }
     Ok(())
 }
 
-/// Calls the upstream and answers as the client asked.
-async fn answer(app: &App, opened: Opened<'_>) -> Result<Response<Body>, ApiError> {
-    let Opened { provider, chat_request, mut machine, notes, stream } = opened;
+/// Answers as the client asked.
+async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
+    let Running { provider, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
-    // Only an answer of which nothing was sent yet can be asked for again.
-    let again = (!stream && app.config.output.repair == Repair::Reask).then(|| (machine.clone(), chat_request.clone()));
-    let accepted = match provider.upstream.send(chat_request, stream, provider.deadlines).await {
-        Ok(accepted) => accepted,
-        // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
-        Err(failure) if stream && failure.class == FailureClass::ContextOverflow => {
-            return Ok(failed_stream(&mut machine, failure, &notes));
-        }
-        Err(failure) => return Err(ApiError::upstream(&failure)),
-    };
-    let turn = Turn::new(machine, accepted, provider.deadlines, heartbeat);
+    let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
     let mut finished = turn.run().await;
-    if let Some((machine, chat_request)) = again {
-        finished = ask_again(provider, machine, &chat_request, finished, heartbeat).await;
+    if let Some(again) = again {
+        let (machine, chat_request) = *again;
+        // Boxed: it is rare, and would make room for itself in every request.
+        finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
+    }
+    if let Some(record) = finished.record.take() {
+        record.release().await;
+    }
+    if let Some(error) = &finished.not_kept {
+        return Err(ApiError::store(error));
     }
     if let Some(failure) = &finished.failure {
         return Err(ApiError::upstream(failure));
@@ -152,24 +201,40 @@ async fn ask_again(
     provider: &Provider,
     mut machine: Machine,
     chat_request: &[u8],
-    first: Finished,
+    mut first: Finished,
     heartbeat: Duration,
 ) -> Finished {
     let failure = first.failure.as_ref().filter(|failure| failure.class == FailureClass::InvalidOutput);
     let Some(failure) = failure else { return first };
     let Some(request) = output::ask_again(chat_request, &first.object, &failure.message) else { return first };
-    let Ok(accepted) = provider.upstream.send(request, false, provider.deadlines).await else { return first };
+    let deadlines = provider.deadlines(false);
+    let Ok(accepted) = provider.upstream.send(request.into(), false, deadlines).await else { return first };
     machine.spent_before(first.usage.unwrap_or_default());
-    let mut second = Turn::new(machine, accepted, provider.deadlines, heartbeat).run().await;
+    let record = first.record.take();
+    let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record).run().await;
     second.notes.push(Note::new(Action::Repaired, "text.format", "the answer was asked for twice"));
     second
 }
 
-fn failed_stream(machine: &mut Machine, failure: Failure, notes: &[Note]) -> Response<Body> {
-    let mut out = Vec::new();
+/// A stream that says only that it failed.
+async fn failed_stream(
+    mut machine: Machine,
+    failure: Failure,
+    notes: &[Note],
+    record: Option<Record>,
+) -> Response<Body> {
+    let (mut out, now) = (Vec::new(), clock::unix_seconds());
     machine.open(&mut out);
     machine.end(End::Failed(failure), &mut out);
-    machine.terminal(clock::unix_seconds(), false, &mut out);
+    let stored = match record {
+        Some(record) => {
+            let mut object = Vec::new();
+            machine.object(now, true, &mut object);
+            record.commit(machine.id().to_string(), Status::Failed, object.into()).await.is_ok()
+        }
+        None => false,
+    };
+    machine.terminal(now, stored, &mut out);
     events(Body::full(out.into()), notes)
 }
 
@@ -202,16 +267,6 @@ fn compat<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
     }
 }
 
-/// JSON, or no word about it.
-fn content_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let name = value.to_str().unwrap_or("?").split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if name == "application/json" || name.ends_with("+json") {
-        return Ok(());
-    }
-    Err(ApiError::unsupported_content_type(&clip(&name)))
-}
-
 fn hint(error: &crate::config::ModelError) -> String {
     match error {
         crate::config::ModelError::UnknownProvider { provider, configured, .. } => {
@@ -219,8 +274,4 @@ fn hint(error: &crate::config::ModelError) -> String {
         }
         crate::config::ModelError::Incomplete { .. } => String::new(),
     }
-}
-
-fn clip(text: &str) -> String {
-    text.chars().take(128).collect()
 }

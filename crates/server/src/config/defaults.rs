@@ -3,7 +3,7 @@
 use providers::{Library, Provider, Wire, resolve_named};
 
 use super::provider::listed;
-use super::{ProviderConfig, Secret, Sources, Timeouts};
+use super::{ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
 
 /// One provider for every built-in spec whose key is in the environment, in the order of preference.
 pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
@@ -24,11 +24,12 @@ pub(super) fn demo(sources: &Sources<'_>) -> Option<ProviderConfig> {
 pub(super) fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
     ProviderConfig {
         name: name.to_owned(),
-        api_key,
+        api_keys: api_key.into_iter().collect(),
         base_url: provider.base_url.clone().unwrap_or_default(),
         timeouts: Timeouts::default(),
         models: listed(&provider),
         headers: Vec::new(),
+        transport: TransportConfig::default(),
         provider,
     }
 }

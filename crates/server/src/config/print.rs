@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use providers::INLINE;
 
-use super::{Backend, Config, ProviderConfig};
+use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
@@ -43,7 +43,7 @@ impl Config {
             out.line(2, "aliases:");
         }
         for (alias, target) in &self.aliases {
-            out.pair(4, &quote(alias), &quote(&target.to_string()));
+            out.pair(4, &quote(alias), &alias_text(target));
         }
     }
 
@@ -51,7 +51,20 @@ impl Config {
         let session = &self.session;
         out.line(0, "session:");
         match &session.backend {
-            Backend::Memory => out.pair(2, "backend", "memory"),
+            Backend::Memory { max_bytes } => {
+                out.pair(2, "backend", "memory");
+                out.pair(2, "max_bytes", &max_bytes.to_string());
+            }
+            Backend::Postgres(postgres) => {
+                let options = postgres.options;
+                out.pair(2, "backend", "postgres");
+                out.line(2, "postgres:");
+                out.line(4, "# url: <redacted>");
+                out.pair(4, "connections", &options.connections.to_string());
+                out.pair(4, "acquire_ms", &options.acquire.as_millis().to_string());
+                out.pair(4, "statement_ms", &options.statement.as_millis().to_string());
+                out.pair(4, "retry_ms", &options.retry.as_millis().to_string());
+            }
             Backend::Sqlite { path } => {
                 out.pair(2, "backend", "sqlite");
                 out.line(2, "sqlite:");
@@ -60,6 +73,7 @@ impl Config {
         }
         out.pair(2, "unknown_previous_response_status", &session.unknown_previous_response_status.to_string());
         out.pair(2, "strict", &session.strict.to_string());
+        out.pair(2, "ttl", &session::print_lifetime(session.ttl));
         if session.seal_key.is_some() {
             out.line(2, "# seal_key: <redacted>");
         }
@@ -77,6 +91,13 @@ impl Config {
         }
         out.line(0, "output:");
         out.pair(2, "repair", &quote(self.output.repair.name()));
+        let resilience = &self.resilience;
+        out.line(0, "resilience:");
+        out.pair(2, "retries", &resilience.retries.to_string());
+        out.pair(2, "backoff_ms", &milliseconds(resilience.backoff));
+        out.pair(2, "max_retry_after", &resilience.max_wait.as_secs().to_string());
+        out.pair(2, "budget_percent", &resilience.budget_percent.to_string());
+        out.pair(2, "breaker_failures", &resilience.breaker_failures.to_string());
         out.line(0, "logging:");
         out.pair(2, "level", self.logging.level.name());
         out.pair(2, "format", self.logging.format.name());
@@ -94,15 +115,31 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     if !config.base_url.is_empty() {
         out.line(4, "endpoint:");
         out.pair(6, "base_url", &quote(&config.base_url));
+        if address::base_url(&config.base_url, false).is_err() {
+            out.pair(6, "allow_plain_http", "true");
+        }
     }
-    if let Some(key) = &config.api_key {
-        out.line(4, "credentials:");
-        out.pair(6, "api_key", &key.to_string());
+    match config.api_keys.as_slice() {
+        [] => {}
+        [key] => {
+            out.line(4, "credentials:");
+            out.pair(6, "api_key", &key.to_string());
+        }
+        keys => {
+            out.line(4, "credentials:");
+            out.pair(
+                6,
+                "api_keys",
+                &format!("[{}]", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+            );
+        }
     }
+    print_transport(out, &config.transport);
     let timeouts = &config.timeouts;
     out.line(4, "timeouts:");
     out.pair(6, "connect_ms", &milliseconds(timeouts.connect));
     out.pair(6, "first_byte_ms", &milliseconds(timeouts.first_byte));
+    out.pair(6, "whole_ms", &milliseconds(timeouts.whole));
     out.pair(6, "idle_ms", &milliseconds(timeouts.idle));
     out.pair(6, "total_ms", &milliseconds(timeouts.total));
     out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
@@ -111,6 +148,31 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     }
     for (name, value) in &config.headers {
         out.pair(6, &quote(name), &value.to_string());
+    }
+}
+
+fn print_transport(out: &mut Out, transport: &TransportConfig) {
+    if let Some(proxy) = &transport.proxy {
+        let user = if proxy.authorization.is_some() { "redacted@" } else { "" };
+        out.pair(4, "proxy", &quote(&format!("http://{user}{}", proxy.authority)));
+    }
+    if let Some(roots) = &transport.ca {
+        out.pair(4, "ca", &quote(&path_text(&roots.path)));
+    }
+    if transport.http2 {
+        out.pair(4, "http2", "true");
+    }
+}
+
+fn alias_text(alias: &Alias) -> String {
+    let names = || alias.targets.iter().map(|target| quote(&target.to_string()));
+    match &alias.weights {
+        Some(weights) => {
+            let target = |(name, weight): (String, &u32)| format!("{{model: {name}, weight: {weight}}}");
+            format!("{{targets: [{}]}}", names().zip(weights).map(target).collect::<Vec<_>>().join(", "))
+        }
+        None if alias.targets.len() == 1 => names().collect(),
+        None => format!("[{}]", names().collect::<Vec<_>>().join(", ")),
     }
 }
 

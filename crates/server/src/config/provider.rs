@@ -7,7 +7,7 @@ use providers::yaml::{Field, Reader, Section};
 use providers::{Auth, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
-use super::{ProviderConfig, Secret, Sources, Timeouts};
+use super::{ProviderConfig, Secret, Sources, Timeouts, transport};
 
 /// A day: no wait is longer.
 const MAX_MS: u64 = 86_400_000;
@@ -45,23 +45,41 @@ impl Entry<'_> {
     fn read(&self, mut section: Section<'_>) -> Option<ProviderConfig> {
         let spec = section.field("spec");
         let provider = self.spec(&section, spec.as_ref());
-        let base_url = Given::read(&mut section, "endpoint", "base_url");
-        let key = Given::read(&mut section, "credentials", "api_key");
+        let mut endpoint = section.section("endpoint");
+        let base_url = Given::read(&mut endpoint, "endpoint", "base_url");
+        let plain_http = endpoint.read("allow_plain_http", Field::boolean).unwrap_or(false);
+        endpoint.finish();
+        let mut credentials = section.section("credentials");
+        let key = Given::read(&mut credentials, "credentials", "api_key");
+        let more_keys = credentials.read("api_keys", api_keys);
+        credentials.finish();
         let timeouts = timeouts(&mut section);
         let models = section.read("models", Field::texts);
         let headers = section.read("headers", headers).unwrap_or_default();
+        let transport = transport::read(&mut section, self.sources);
         let config = provider.map(|provider| {
             // The environment's key is meant for the spec's own address and goes nowhere else.
             let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none());
-            let base_url = base_url_of(&section, &base_url, &provider);
-            let needed = provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
+            let base_url = base_url_of(&section, &base_url, &provider, plain_http);
+            let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
+            if transport.http2 && forwarded {
+                section.problem("`http2` cannot be had through a proxy that forwards plain http", None);
+            }
+            let listed_keys = more_keys.is_some();
+            let needed =
+                !listed_keys && provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
             ProviderConfig {
                 name: self.name.to_owned(),
-                api_key: self.key(&section, &key, variable, needed),
+                api_keys: {
+                    let variable = variable.filter(|_| !listed_keys);
+                    let first = self.key(&section, &key, variable, needed);
+                    first.into_iter().chain(more_keys.unwrap_or_default()).collect()
+                },
                 base_url: base_url.map(|base| base.url).unwrap_or_default(),
                 timeouts,
                 models: models.unwrap_or_else(|| listed(&provider)),
                 headers,
+                transport,
                 provider,
             }
         });
@@ -107,7 +125,7 @@ impl Entry<'_> {
 }
 
 /// The checked base URL; None for the demo model, or when there is a problem with it.
-fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider) -> Option<BaseUrl> {
+fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider, plain_http: bool) -> Option<BaseUrl> {
     if given.is_broken() || provider.wire == Wire::Demo {
         return None;
     }
@@ -116,7 +134,7 @@ fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider) ->
         given.problem(section, "is missing", Some(help));
         return None;
     };
-    address::base_url(text).map_err(|message| given.problem(section, message, None)).ok()
+    address::base_url(text, plain_http).map_err(|message| given.problem(section, message, None)).ok()
 }
 
 /// What the list of models shows when the file does not say.
@@ -134,10 +152,8 @@ struct Given<'r> {
 }
 
 impl<'r> Given<'r> {
-    fn read(parent: &mut Section<'r>, section: &'static str, key: &'static str) -> Self {
-        let mut inner = parent.section(section);
+    fn read(inner: &mut Section<'r>, section: &'static str, key: &'static str) -> Self {
         let field = inner.field(key);
-        inner.finish();
         let text = field.as_ref().map_or(Some(String::new()), Field::string);
         let read = text.is_some();
         let text = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -156,14 +172,33 @@ impl<'r> Given<'r> {
     }
 }
 
+/// Several keys, used in turn.
+fn api_keys(field: &Field<'_>) -> Option<Vec<Secret>> {
+    const MOST: usize = 64;
+    let fields = field.list()?;
+    if fields.is_empty() || fields.len() > MOST {
+        field.problem(format!("expected from 1 to {MOST} keys"), None);
+    }
+    let key = |field: &Field<'_>| {
+        let key = field.text()?;
+        if HeaderValue::from_str(&key).is_err() {
+            field.problem("holds a character that cannot be sent in a header", None);
+        }
+        Some(Secret::new(key))
+    };
+    Some(fields.iter().filter_map(key).collect())
+}
+
 fn timeouts(section: &mut Section<'_>) -> Timeouts {
     let milliseconds = |field: &Field<'_>| field.integer(1..=MAX_MS).map(Duration::from_millis);
     let older = section.read("timeout_ms", milliseconds);
     let mut own = section.section("timeouts");
     let default = Timeouts::default();
+    let first_byte = own.read("first_byte_ms", milliseconds).or(older);
     let timeouts = Timeouts {
         connect: own.read("connect_ms", milliseconds).unwrap_or(default.connect),
-        first_byte: own.read("first_byte_ms", milliseconds).or(older).unwrap_or(default.first_byte),
+        first_byte: first_byte.unwrap_or(default.first_byte),
+        whole: own.read("whole_ms", milliseconds).or(first_byte).unwrap_or(default.whole),
         idle: own.read("idle_ms", milliseconds).unwrap_or(default.idle),
         total: own.read("total_ms", milliseconds).unwrap_or(default.total),
     };
@@ -173,7 +208,7 @@ fn timeouts(section: &mut Section<'_>) -> Timeouts {
 
 /// Headers that belong to the connection or the body, not to the user.
 const RESERVED: &[&str] =
-    &["connection", "content-length", "content-type", "host", "te", "transfer-encoding", "upgrade"];
+    &["accept-encoding", "connection", "content-length", "content-type", "host", "te", "transfer-encoding", "upgrade"];
 
 fn headers(field: &Field<'_>) -> Option<Vec<(String, Secret)>> {
     let header = |(name, field): (String, Field<'_>)| {

@@ -8,8 +8,8 @@ use providers::yaml::{Document, Field, Reader, Section};
 use super::place::{Place, variable};
 use super::provider::Providers;
 use super::{
-    Backend, ChainConfig, CompatConfig, Config, ModelRef, Origin, OutputConfig, Problems, Secret, ServerConfig,
-    SessionConfig, Sources, address, defaults, locate, logging, provider, unused,
+    CompatConfig, Config, Origin, OutputConfig, Problems, ServerConfig, Sources, address, alias, defaults, logging,
+    provider, resilience, session, size, unused,
 };
 
 const MAX_BODY: u64 = 32 << 20;
@@ -31,7 +31,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     }
     let default_provider = default_provider(&reader, sources, root.field("default_provider"), first, &providers);
     let mut models = root.section("models");
-    let aliases = models.field("aliases").map(|field| aliases(&field, &providers)).unwrap_or_default();
+    let aliases = models.field("aliases").map(|field| alias::read(&field, &providers)).unwrap_or_default();
     models.finish();
     let config = Config {
         origin,
@@ -39,9 +39,10 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         default_provider,
         aliases,
         providers: providers.usable,
-        session: session(sources, root.section("session")),
+        session: session::read(sources, root.section("session")),
         compat: compat(root.section("compat")),
         output: output(root.section("output")),
+        resilience: resilience::read(root.section("resilience")),
         logging: logging::read(&reader, sources, root.section("logging"), &mut unused_keys),
         unused: {
             unused::trace(root.section("trace"), &mut unused_keys);
@@ -119,68 +120,8 @@ fn default_provider(
     name
 }
 
-fn configured(providers: &Providers) -> String {
+pub(super) fn configured(providers: &Providers) -> String {
     format!("configured: {}", providers.names.join(", "))
-}
-
-fn aliases(field: &Field<'_>, providers: &Providers) -> Vec<(String, ModelRef)> {
-    let alias = |(name, field): (String, Field<'_>)| {
-        if name.is_empty() || name.contains('/') {
-            field.problem("an alias must not be empty or hold `/`", None);
-            return None;
-        }
-        let text = field.text()?;
-        let Some(target) = ModelRef::parse(&text) else {
-            field.problem("value must be provider/model", None);
-            return None;
-        };
-        if !providers.names.contains(&target.provider) {
-            field.problem(format!("there is no provider `{}`", target.provider), Some(configured(providers)));
-        }
-        Some((name, target))
-    };
-    field.entries().unwrap_or_default().into_iter().filter_map(alias).collect()
-}
-
-fn session(sources: &Sources<'_>, mut section: Section<'_>) -> SessionConfig {
-    let sqlite = section
-        .read("backend", |field| field.choice(&[true, false], |sqlite| if sqlite { "sqlite" } else { "memory" }));
-    let mut file = section.section("sqlite");
-    let path = file.read("path", Field::text);
-    file.finish();
-    let path = locate::expand(path.as_deref().unwrap_or("~/.godex/data/sessions.db"), sources);
-    let status = section.read("unknown_previous_response_status", |field| field.choice(&[400, 404], status_name));
-    let strict = section.read("strict", Field::boolean).unwrap_or(false);
-    let seal_key = section.read("seal_key", seal_key);
-    let mut chain = section.section("chain");
-    let config = SessionConfig {
-        backend: if sqlite.unwrap_or(true) { Backend::Sqlite { path } } else { Backend::Memory },
-        unknown_previous_response_status: status.unwrap_or(400),
-        strict,
-        seal_key,
-        chain: ChainConfig {
-            max_depth: size(chain.read("max_depth", |field| field.integer(1..=1_000_000)).unwrap_or(1000)),
-            include_incomplete: chain.read("include_incomplete", Field::boolean).unwrap_or(true),
-            replay_instructions: chain.read("replay_instructions", Field::boolean).unwrap_or(false),
-        },
-    };
-    chain.finish();
-    section.finish();
-    config
-}
-
-/// Long enough that nobody guesses it.
-fn seal_key(field: &Field<'_>) -> Option<Secret> {
-    let text = field.text()?;
-    if text.len() < 32 {
-        field.problem("expected at least 32 characters", Some("`openssl rand -base64 32` makes one".to_owned()));
-        return None;
-    }
-    Some(Secret::new(text))
-}
-
-fn status_name(status: u16) -> &'static str {
-    if status == 404 { "404" } else { "400" }
 }
 
 fn compat(mut section: Section<'_>) -> CompatConfig {
@@ -196,11 +137,6 @@ fn output(mut section: Section<'_>) -> OutputConfig {
     let repair = section.read("repair", |field| field.choice(Repair::ALL, Repair::name));
     section.finish();
     OutputConfig { repair: repair.unwrap_or_default() }
-}
-
-/// Numbers here are bounded far below what any machine's `usize` holds.
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use providers::INLINE;
 
-use super::super::{LogFormat, LogLevel, Overrides, Secret, load};
+use super::super::{Backend, LogFormat, LogLevel, Overrides, Secret, load};
 use super::*;
 
 /// Every key of the original system's file, and a few newer ones.
@@ -40,7 +40,7 @@ fn a_full_file_loads() {
     assert_eq!(config.default_provider, "zhipu");
     let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
     assert_eq!(names, ["zhipu", "deepseek", "mimo-eu", "local", "demo"]);
-    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_key.as_ref().map(Secret::expose)).collect();
+    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_keys.first().map(Secret::expose)).collect();
     assert_eq!(keys, [Some("zk"), Some("dk"), Some("literal"), None, None]);
     assert_eq!(config.providers[0].timeouts.first_byte, Duration::from_mins(1));
     assert_eq!(config.providers[0].base_url, "https://open.bigmodel.cn/api/coding/paas/v4");
@@ -82,7 +82,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:21:26: providers.plain.endpoint.base_url: plain http to a public host would send keys and prompts in the clear; use https",
         "godex.yaml:24:3: providers.lost: endpoint.base_url is missing; the spec `openai-compatible` has no address of its own",
         "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`",
-        "godex.yaml:30:12: session.backend: expected one of `sqlite`, `memory`, found `redis`",
+        "godex.yaml:30:12: session.backend: expected one of `sqlite`, `memory`, `postgres`, found `redis`",
         "godex.yaml:31:1: unknown key `sesion`; did you mean `session`?",
         "godex.yaml:32:18: logging.level: expected one of `trace`, `debug`, `info`, `warn`, `error`, found `verbose`",
         "godex.yaml:33:3: the key `level` is given twice, first on line 32",
@@ -120,6 +120,21 @@ fn small_mistakes() {
             "godex.yaml:1:45: session.unknown_previous_response_status: expected one of `400`, `404`, found `500`",
         ),
         (
+            "session: {backend: postgres}",
+            &[],
+            "godex.yaml:1:20: session.backend: needs `session.postgres.url`; postgres://user:password@host/database",
+        ),
+        (
+            "session: {ttl: soon}",
+            &[],
+            "godex.yaml:1:16: session.ttl: expected a time such as `30d`, `12h` or `never`, found `soon`",
+        ),
+        (
+            "session: {max_bytes: 5}",
+            &[],
+            "godex.yaml:1:22: session.max_bytes: expected a whole number from 1048576 to 1099511627776, found `5`",
+        ),
+        (
             "session: {seal_key: short}",
             &[],
             "godex.yaml:1:21: session.seal_key: expected at least 32 characters; `openssl rand -base64 32` makes one",
@@ -149,7 +164,7 @@ fn a_key_from_the_environment_goes_only_where_it_belongs() {
     ];
     for (provider, expected) in cases {
         let config = load_text(&format!("providers:\n  {provider}"), &env, Overrides::default()).unwrap();
-        assert_eq!(config.providers[0].api_key.as_ref().map(Secret::expose), expected, "{provider}");
+        assert_eq!(config.providers[0].api_keys.first().map(Secret::expose), expected, "{provider}");
     }
 }
 
@@ -185,6 +200,31 @@ fn without_a_file_the_environment_decides() {
     assert_eq!(load(&[]), ("demo".to_owned(), "demo".to_owned(), sqlite.clone()));
     let keys = [("OPENAI_API_KEY", "a"), ("XAI_API_KEY", "  "), ("MIMO_API_KEY", "b"), ("DASHSCOPE_API_KEY", "c")];
     assert_eq!(load(&keys), ("openai".to_owned(), "openai xiaomi qwen demo".to_owned(), sqlite));
+}
+
+#[test]
+fn sessions_are_kept_as_the_file_says() {
+    let session = |text: &str| config(&format!("session: {{{text}}}")).session;
+    let default = session("");
+    assert_eq!((default.ttl, default.strict), (Some(Duration::from_hours(720)), false));
+    assert_eq!((default.chain.max_depth, default.chain.include_incomplete), (1000, true));
+    for (text, expected) in [
+        ("ttl: never", None),
+        ("ttl: 90", Some(90)),
+        ("ttl: 45s", Some(45)),
+        ("ttl: 90m", Some(5400)),
+        ("ttl: 12h", Some(43_200)),
+        ("ttl: 7d", Some(604_800)),
+    ] {
+        assert_eq!(session(text).ttl, expected.map(Duration::from_secs), "{text}");
+    }
+    assert_eq!(session("backend: memory, max_bytes: 2000000").backend, Backend::Memory { max_bytes: 2_000_000 });
+    let text = "backend: postgres, postgres: {url: 'postgres://u:hidden@h/d', connections: 3, retry_ms: 70}";
+    let Backend::Postgres(postgres) = session(text).backend else { panic!("no Postgres") };
+    assert_eq!(postgres.url.expose(), "postgres://u:hidden@h/d");
+    assert_eq!((postgres.options.connections, postgres.options.retry), (3, Duration::from_millis(70)));
+    let whole = config(&format!("session: {{{text}}}"));
+    assert!(!whole.print().contains("hidden") && !format!("{whole:?}").contains("hidden"));
 }
 
 #[test]

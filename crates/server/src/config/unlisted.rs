@@ -35,7 +35,8 @@ pub fn unlisted(
     let Some(url) = &provider.base_url else {
         return Err(format!("the spec `{spec}` has no address of its own: name a URL"));
     };
-    let address::BaseUrl { url, private } = address::base_url(url).map_err(|message| format!("the URL {message}"))?;
+    let address::BaseUrl { url, private } =
+        address::base_url(url, false).map_err(|message| format!("the URL {message}"))?;
     if let (None, false, None, Some(variable)) = (&key, provider.auth == Auth::None || private, base_url, &variable) {
         return Err(format!("there is no key for `{spec}`: set {variable}, or name another variable"));
     }
@@ -67,7 +68,7 @@ mod tests {
         for (spec, url, key, expected) in cases {
             let found = match unlisted(spec, url, key, &env) {
                 Ok(config) if config.base_url.is_empty() => config.name,
-                Ok(config) => format!("{} {}", config.base_url, config.api_key.as_ref().map_or("", Secret::expose)),
+                Ok(config) => format!("{} {}", config.base_url, config.api_keys.first().map_or("", Secret::expose)),
                 Err(message) => message,
             };
             assert!(found.starts_with(expected), "{spec} {url:?}: {found}");

@@ -28,7 +28,7 @@ async fn sync_and_stream_agree_and_the_provider_gets_what_was_asked() {
         (&whole["usage"]["input_tokens"], &whole["usage"]["output_tokens"], &whole["usage"]["total_tokens"]),
         (&json!(5), &json!(2), &json!(7))
     );
-    assert_eq!((&whole["metadata"], &whole["store"]), (&json!({"k": "v"}), &json!(false)));
+    assert_eq!((&whole["metadata"], &whole["store"]), (&json!({"k": "v"}), &json!(true)));
     assert_eq!(streamed.text, "Hello");
     assert_eq!(anonymous(whole), anonymous(streamed.response));
 

@@ -28,6 +28,8 @@ mod loris;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod socket;
 #[cfg(test)]
 mod trouble;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use http::Method;
 use serde_json::{Value, json};
 use server::Server;
 use server::config::{Config, Overrides, Sources, load};
@@ -12,6 +13,9 @@ use tokio::task::JoinHandle;
 
 /// The provider's key: it must never come out again.
 pub(crate) const KEY: &str = "sk-upstream-0123456789";
+
+/// Retries as usual, without the waits between them.
+const QUICK: &str = "backoff_ms: 2, breaker_failures: 0";
 
 pub(crate) struct Rig {
     pub(crate) upstream: Upstream,
@@ -28,6 +32,10 @@ pub(crate) struct Settings {
     pub(crate) server: &'static str,
     /// The provider's `timeouts`, as a YAML flow mapping's inside.
     pub(crate) timeouts: &'static str,
+    /// The inside of the `session` section; in memory when empty.
+    pub(crate) session: String,
+    /// The inside of the `resilience` section; short waits and no breaker when empty.
+    pub(crate) resilience: &'static str,
     /// The provider's address instead of the scripted one's.
     pub(crate) base_url: Option<String>,
     pub(crate) tweak: Option<fn(&mut Config)>,
@@ -40,15 +48,22 @@ impl Rig {
     }
 
     pub(crate) async fn with(script: Script, settings: Settings) -> Self {
-        let upstream = Upstream::start(script).await.unwrap();
-        let server = Server::bind(config(&upstream, &settings)).await.unwrap();
+        Self::before(Upstream::start(script).await.unwrap(), settings).await
+    }
+
+    pub(crate) async fn before(upstream: Upstream, settings: Settings) -> Self {
+        Self::try_before(upstream, settings).await.unwrap()
+    }
+
+    pub(crate) async fn try_before(upstream: Upstream, settings: Settings) -> Result<Self, server::StartError> {
+        let server = Server::bind(config(&upstream, &settings)).await?;
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = spawn(async move {
             let shutdown = async { drop(stopped.await) };
             server.run(shutdown).await.unwrap();
         });
-        Self { upstream, client: Client::new().unwrap(), address, stop: Some(stop), running }
+        Ok(Self { upstream, client: Client::new().unwrap(), address, stop: Some(stop), running })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -57,6 +72,16 @@ impl Rig {
 
     pub(crate) async fn post(&self, body: &Value) -> Answer {
         self.client.post_json(&self.url("/v1/responses"), body).await.unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.client.get(&self.url(path)).await.unwrap()
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let headers = [("content-type", "application/json")];
+        self.client.request(method, &self.url(path), &headers, body).await.unwrap()
     }
 
     /// The same request, not streamed and streamed.
@@ -85,23 +110,30 @@ pub(crate) fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 's
 }
 
 fn config(upstream: &Upstream, settings: &Settings) -> Config {
-    let Settings { server, timeouts, base_url, tweak } = settings;
+    let Settings { server, timeouts, session, resilience, base_url, tweak } = settings;
+    let resilience = if resilience.is_empty() { QUICK } else { resilience };
+    let session = if session.is_empty() { "backend: memory" } else { session };
     let base_url = base_url.clone().unwrap_or_else(|| format!("{}/v1", upstream.url()));
     let text = format!(
-        "server: {{{server}}}\nsession: {{backend: memory}}\nproviders:\n  up:\n    spec: openai-compatible\n    \
+        "server: {{{server}}}\nsession: {{{session}}}\nresilience: {{{resilience}}}\nproviders:\n  up:\n    spec: openai-compatible\n    \
          endpoint: {{base_url: '{base_url}'}}\n    credentials: {{api_key: {KEY}}}\n    timeouts: {{{timeouts}}}\n    \
          models: [m]\n"
     );
+    let mut config = parse(&text);
+    if let Some(tweak) = tweak {
+        tweak(&mut config);
+    }
+    config
+}
+
+/// A configuration from its text.
+pub(crate) fn parse(text: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("godex.yaml");
     std::fs::write(&path, text).unwrap();
     let overrides = Overrides { port: Some(0), ..Overrides::default() };
     let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
-    let mut config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
-    if let Some(tweak) = tweak {
-        tweak(&mut config);
-    }
-    config
+    load(&sources).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 // === what every answer must be ===

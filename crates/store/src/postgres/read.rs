@@ -108,14 +108,17 @@ impl Database {
         .await
     }
 
-    /// The newest item with this id that still has a body.
-    pub(crate) async fn item(&self, tenant: &Tenant, id: &str) -> Result<Item, Error> {
+    /// For each id the newest item that still has a body.
+    pub(crate) async fn items_by_id(&self, tenant: &Tenant, ids: &[String]) -> Result<Vec<Option<Item>>, Error> {
         self.read(async |client| {
-            let select = "SELECT body FROM godex.item WHERE tenant = $1 AND id = $2 AND length(body) > 0 \
-                          ORDER BY segment DESC, pos DESC LIMIT 1";
-            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-            let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
-            Ok(Item { id: id.to_owned(), body: unpack(column(&row, 0)?)? })
+            let select = "SELECT DISTINCT ON (id) id, body FROM godex.item \
+                          WHERE tenant = $1 AND id = ANY($2) AND length(body) > 0 ORDER BY id, segment DESC, pos DESC";
+            let wanted: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
+            let key = typed![tenant.key() => BYTEA, wanted => BYTEA_ARRAY];
+            let rows = client.query_typed(select, key).await.map_err(failure)?;
+            let found = rows.iter().map(|row| Ok((text(row, 0)?, unpack(column(row, 1)?)?)));
+            let found = found.collect::<Result<HashMap<String, Bytes>, Error>>()?;
+            Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())
         })
         .await
     }

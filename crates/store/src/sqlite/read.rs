@@ -151,13 +151,16 @@ pub(crate) fn input_items(connection: &Connection, tenant: &str, id: &str, page:
     Ok(pager.finish())
 }
 
-/// The newest item with this id that still has a body.
-pub(crate) fn item(connection: &Connection, tenant: &str, id: &str) -> Result<Item, Error> {
+/// For each id the newest item that still has a body.
+pub(crate) fn items_by_id(connection: &Connection, tenant: &str, ids: &[String]) -> Result<Vec<Option<Item>>, Error> {
     let select = "SELECT body FROM item WHERE tenant = ?1 AND id = ?2 AND length(body) > 0 \
                   ORDER BY segment DESC, pos DESC LIMIT 1";
     let mut select = connection.prepare_cached(select).map_err(failure)?;
-    let body = select.query_row(params![tenant, id], |row| row.get(0)).optional().map_err(failure)?;
-    Ok(Item { id: id.to_owned(), body: unpack(body.ok_or(Error::NotFound)?)? })
+    let mut item = |id: &String| {
+        let body = select.query_row(params![tenant, id], |row| row.get(0)).optional().map_err(failure)?;
+        body.map(|body| Ok(Item { id: id.clone(), body: unpack(body)? })).transpose()
+    };
+    ids.iter().map(&mut item).collect()
 }
 
 /// Remembers that a response was used, where that matters.

@@ -4,7 +4,6 @@
 mod contract;
 mod conversations;
 mod crash;
-mod figures;
 mod make;
 mod memory;
 mod model;
@@ -38,6 +37,7 @@ cases![
     contract::a_deleted_ancestor_breaks_the_chain,
     contract::what_another_response_was_sent_survives_a_deletion,
     contract::resending_everything_adds_only_what_is_new,
+    contract::an_item_spelled_anew_is_the_same_item,
     contract::settings_are_kept_once_and_given_back,
     contract::input_items_are_paged_both_ways,
     contract::items_are_found_by_their_id,

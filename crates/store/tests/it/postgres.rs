@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::make::{after, history, items, names, tenant, turn};
 use crate::model::random_trees;
-use crate::server::Postgres;
+use crate::server::{Opened, Postgres};
 
 /// The server, or a return where there is none.
 macro_rules! postgres {

@@ -34,7 +34,7 @@ impl Target {
                 let spec = nearest(Library::BUILTIN, url, &models);
                 listed = Some(models);
                 let mut config = unlisted(spec, Some(url), key)?;
-                config.name = url.trim_end_matches('/').to_owned();
+                url.trim_end_matches('/').clone_into(&mut config.name);
                 config
             }
             name => configured(flags, name, key)?,
@@ -71,8 +71,8 @@ fn configured(flags: &Flags, name: Option<&str>, key: Option<Secret>) -> anyhow:
     let name = name.unwrap_or(&config.default_provider);
     if let Some(found) = config.provider(name) {
         let mut found = found.clone();
-        if key.is_some() {
-            found.api_key = key;
+        if let Some(key) = key {
+            found.api_keys = vec![key];
         }
         return Ok(found);
     }

@@ -1,0 +1,85 @@
+//! `/v1/conversations`: lists of items with metadata. Items are in `items`.
+
+mod items;
+
+use bridge::check_metadata;
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use store::{NewConversation, StoredConversation};
+use wire::id::{IdKind, Ids};
+use wire::json::{Invalid, ObjectWriter};
+use wire::responses::{CreateConversation, UpdateConversation};
+
+use super::{deleted, json};
+use crate::app::App;
+use crate::body::{self, Body};
+use crate::clock;
+use crate::error::ApiError;
+pub(crate) use items::{create_items, delete_item, list_items, retrieve_item};
+
+pub(crate) async fn create(app: &App, request: Request<Incoming>, mut ids: Ids) -> Result<Response<Body>, ApiError> {
+    let (parts, incoming) = request.into_parts();
+    let mut bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    if bytes.trim_ascii().is_empty() {
+        bytes = Bytes::from_static(b"{}");
+    }
+    let request: CreateConversation<'_> = body::parse(&bytes)?;
+    check_metadata(request.metadata)?;
+    let session = app.session();
+    let items = items::given(&session, request.items.as_deref().unwrap_or_default(), &bytes, &mut ids).await?;
+    let conversation = StoredConversation {
+        id: ids.make(IdKind::Conversation).to_string(),
+        created_at: i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX),
+        metadata: metadata(request.metadata),
+    };
+    let StoredConversation { id, created_at, metadata } = conversation.clone();
+    let new = NewConversation { id, created_at, metadata, items };
+    let absent = || ApiError::conversation_not_found(&conversation.id);
+    session.heard(session.store().create_conversation(new).await, absent)?;
+    Ok(object(&conversation))
+}
+
+pub(crate) async fn retrieve(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
+    let session = app.session();
+    let absent = || ApiError::conversation_not_found(id);
+    let conversation = session.heard(session.store().conversation(id).await, absent)?;
+    Ok(object(&conversation))
+}
+
+/// Replaces the metadata.
+pub(crate) async fn update(app: &App, id: &str, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+    let (parts, incoming) = request.into_parts();
+    let bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    let request: UpdateConversation<'_> = body::parse(&bytes)?;
+    if request.metadata.is_none() {
+        return Err(Invalid::missing().at("metadata").into());
+    }
+    check_metadata(request.metadata)?;
+    let session = app.session();
+    let absent = || ApiError::conversation_not_found(id);
+    let update = metadata(request.metadata);
+    let updated = session.heard(session.store().update_conversation(id, update).await, absent)?;
+    Ok(object(&updated))
+}
+
+/// Its items stay with the responses that they belong to.
+pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
+    let session = app.session();
+    let absent = || ApiError::conversation_not_found(id);
+    session.heard(session.store().delete_conversation(id).await, absent)?;
+    Ok(deleted(id, "conversation.deleted"))
+}
+
+fn metadata(given: Option<wire::json::Object<'_>>) -> Bytes {
+    Bytes::copy_from_slice(given.map_or("{}", |metadata| metadata.0.as_str()).as_bytes())
+}
+
+fn object(conversation: &StoredConversation) -> Response<Body> {
+    let mut body = Vec::new();
+    let mut object = ObjectWriter::new(&mut body);
+    object.text("id", &conversation.id).text("object", "conversation");
+    object.int("created_at", conversation.created_at / 1000).json("metadata", &conversation.metadata);
+    object.end();
+    json(body)
+}

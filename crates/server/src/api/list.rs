@@ -1,0 +1,33 @@
+//! List objects: `{"object":"list","data":[…],"first_id","last_id","has_more"}`.
+
+use http::Response;
+use store::Item;
+use wire::json::ObjectWriter;
+
+use super::json;
+use crate::body::Body;
+use crate::session::write_listed;
+
+pub(super) fn items(items: &[Item], has_more: bool) -> Response<Body> {
+    let mut body = Vec::with_capacity(256 + items.iter().map(|item| item.body.len() + 64).sum::<usize>());
+    let mut list = ObjectWriter::new(&mut body);
+    list.text("object", "list");
+    let data = list.key("data");
+    data.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            data.push(b',');
+        }
+        write_listed(item, data);
+    }
+    data.push(b']');
+    for (name, item) in [("first_id", items.first()), ("last_id", items.last())] {
+        match item {
+            Some(item) => list.text(name, &item.id),
+            None => list.null(name),
+        };
+    }
+    list.bool("has_more", has_more);
+    list.end();
+    json(body)
+}

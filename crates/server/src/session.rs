@@ -1,0 +1,137 @@
+//! Sessions: what a turn continues, and what is kept of it.
+//!
+//! A request becomes a [`Context`] (its past, read from the store) before it is planned, and a [`Record`] (what will be
+//! stored) while it runs; the record is committed before the terminal event leaves. Everything here goes through one
+//! tenant's handle. A store that fails is never mistaken for something that is not there.
+
+mod context;
+mod keeper;
+mod lease;
+mod listed;
+mod object;
+mod record;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use store::{Error, Store, Tenant, Tenanted};
+use wire::id::{IdKind, Ids};
+use wire::json::Raw;
+
+use crate::config::SessionConfig;
+use crate::error::ApiError;
+pub(crate) use keeper::keep;
+use lease::Leases;
+pub(crate) use listed::write_listed;
+pub(crate) use object::join;
+pub(crate) use record::{Commit, NotKept, Record};
+
+/// All sessions of this process.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    store: Store,
+    config: SessionConfig,
+    leases: Arc<Leases>,
+    /// The store did not answer the last time it was asked.
+    unwell: AtomicBool,
+    /// Answers that were delivered but could not be kept.
+    unstored: AtomicU64,
+}
+
+impl Sessions {
+    pub(crate) fn new(store: Store, config: SessionConfig) -> Arc<Self> {
+        let leases = Arc::default();
+        Arc::new(Self { store, config, leases, unwell: AtomicBool::new(false), unstored: AtomicU64::new(0) })
+    }
+
+    /// One tenant's sessions: the only way to read or write any.
+    pub(crate) fn of(self: &Arc<Self>, tenant: Tenant) -> Session {
+        Session { store: self.store.for_tenant(tenant), all: Arc::clone(self) }
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), store::Unavailable> {
+        let answer = self.store.ping().await;
+        self.unwell.store(answer.is_err(), Ordering::Relaxed);
+        answer
+    }
+
+    /// Gives back what is leased, and lets go of the store.
+    pub(crate) async fn close(&self) {
+        self.leases.give_back().await;
+        self.store.clone().close().await;
+    }
+
+    /// Remembers whether the store answers, and tells the operator why it does not.
+    fn heard<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+        match &answer {
+            Err(Error::Unavailable(unavailable)) => {
+                self.unwell.store(true, Ordering::Relaxed);
+                tracing::warn!(reason = unavailable.reason(), "the session store does not answer");
+            }
+            Err(Error::Corrupt(what)) => tracing::error!(%what, "the session store is damaged"),
+            Err(Error::Full) => tracing::error!("the session store is full"),
+            _ => {}
+        }
+        answer
+    }
+
+    fn not_kept(&self, id: &str, error: &Error) {
+        let count = self.unstored.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::warn!(response_id = id, %error, count, "a response could not be stored");
+    }
+}
+
+/// One tenant's sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    store: Tenanted,
+    all: Arc<Sessions>,
+}
+
+impl Session {
+    pub(crate) const fn store(&self) -> &Tenanted {
+        &self.store
+    }
+
+    /// What the store answered. What can be absent is the caller's to say.
+    pub(crate) fn heard<T>(&self, answer: Result<T, Error>, absent: impl FnOnce() -> ApiError) -> Result<T, ApiError> {
+        self.all.heard(answer).map_err(|error| match error {
+            Error::NotFound | Error::DeletedAncestor => absent(),
+            error => ApiError::store(&error),
+        })
+    }
+
+    /// Work that is to be stored is not begun while the store is known to be away.
+    pub(crate) async fn well(&self) -> Result<(), ApiError> {
+        if !self.all.unwell.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.all.ping().await.map_err(|unavailable| ApiError::store(&unavailable.into()))
+    }
+}
+
+/// The item of a client as it is stored: its JSON untouched, and the id under which it is found. One that it came
+/// without, or that cannot stand in a URL, is made here.
+pub(crate) fn client_item(raw: Raw<'_>, body: bytes::Bytes, ids: &mut Ids) -> store::Item {
+    const LONGEST: usize = 128;
+    let own = raw.get("id").and_then(Raw::text).map(wire::json::Text::decode);
+    let usable = |id: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        (1..=LONGEST).contains(&id.len()) && id.bytes().all(plain)
+    };
+    let id = own.filter(|id| usable(id)).map_or_else(|| ids.make(kind(raw)).to_string(), std::borrow::Cow::into_owned);
+    store::Item { id, body }
+}
+
+fn kind(raw: Raw<'_>) -> IdKind {
+    let Some(kind) = raw.get("type").and_then(Raw::text) else { return IdKind::Message };
+    match &*kind.decode() {
+        "message" => IdKind::Message,
+        "reasoning" => IdKind::Reasoning,
+        "function_call" => IdKind::FunctionCall,
+        "function_call_output" => IdKind::FunctionCallOutput,
+        "custom_tool_call" => IdKind::CustomToolCall,
+        "custom_tool_call_output" => IdKind::CustomToolCallOutput,
+        _ => IdKind::Item,
+    }
+}

@@ -1,0 +1,128 @@
+//! The response object, taken apart for the store and put together again: what clients repeat with every turn is kept
+//! once, output items are kept as items, and `GET` returns the very bytes of the terminal event.
+
+use bytes::Bytes;
+use store::{Item, StoredResponse};
+use wire::json::{ObjectWriter, Raw, Text};
+
+/// What clients send again with every turn, and what stands for it in the head.
+const SETTINGS: [(&str, &str); 2] = [("instructions", "null"), ("tools", "[]")];
+
+/// A response object as the store keeps it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) head: Bytes,
+    pub(super) settings: Option<Bytes>,
+    pub(super) output: Vec<Item>,
+}
+
+/// Takes an object of ours apart.
+pub(super) fn split(object: &Bytes) -> Parts {
+    let mut parts = Parts { head: Bytes::new(), settings: None, output: Vec::new() };
+    let Some(raw) = str::from_utf8(object).ok().and_then(|text| Raw::parse(text).ok()) else { return parts };
+    let (mut head, mut settings) = (Vec::with_capacity(1024), Vec::new());
+    let mut head_writer = ObjectWriter::new(&mut head);
+    let mut settings_writer = ObjectWriter::new(&mut settings);
+    let mut particular = false;
+    for (key, value) in raw.fields() {
+        let name = key.decode();
+        if name == "output" {
+            parts.output = value.elements().map(|item| output_item(item, object)).collect();
+            head_writer.json(&name, b"[]");
+        } else if let Some((_, blank)) = SETTINGS.iter().find(|(setting, _)| *setting == name) {
+            particular |= value.as_str() != *blank;
+            settings_writer.raw(&name, value);
+            head_writer.json(&name, blank.as_bytes());
+        } else {
+            head_writer.raw(&name, value);
+        }
+    }
+    head_writer.end();
+    settings_writer.end();
+    parts.head = head.into();
+    parts.settings = particular.then(|| settings.into());
+    parts
+}
+
+fn output_item(item: Raw<'_>, object: &Bytes) -> Item {
+    let id = item.get("id").and_then(Raw::text).map(Text::decode).unwrap_or_default().into_owned();
+    Item { id, body: object.slice_ref(item.as_str().as_bytes()) }
+}
+
+/// The object again; None if what was stored is no object.
+pub(crate) fn join(stored: &StoredResponse) -> Option<Vec<u8>> {
+    let head = Raw::parse(str::from_utf8(&stored.head).ok()?).ok()?;
+    let settings = match &stored.settings {
+        Some(settings) => Some(Raw::parse(str::from_utf8(settings).ok()?).ok()?),
+        None => None,
+    };
+    let length = stored.head.len() + stored.settings.as_ref().map_or(0, Bytes::len);
+    let mut out = Vec::with_capacity(length + stored.output.iter().map(|item| item.body.len() + 1).sum::<usize>());
+    let mut object = ObjectWriter::new(&mut out);
+    for (key, value) in head.fields() {
+        let name = key.decode();
+        if name == "output" {
+            array(stored.output.iter().map(|item| &item.body[..]), object.key(&name));
+        } else {
+            let setting = settings.and_then(|settings| settings.get(&name));
+            object.raw(&name, setting.unwrap_or(value));
+        }
+    }
+    object.end();
+    Some(out)
+}
+
+fn array<'i>(elements: impl Iterator<Item = &'i [u8]>, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (index, element) in elements.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(element);
+    }
+    out.push(b']');
+}
+
+/// The instructions among a turn's settings, as a JSON string.
+pub(super) fn instructions(settings: &[u8]) -> Option<&str> {
+    let settings = Raw::parse(str::from_utf8(settings).ok()?).ok()?;
+    let instructions = settings.get("instructions")?.text()?;
+    (!instructions.is_empty()).then_some(instructions.raw().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Status;
+
+    use super::*;
+
+    #[test]
+    fn an_object_comes_back_byte_for_byte() {
+        for object in [
+            r#"{"id":"resp_1","status":"completed","output":[],"instructions":null,"tools":[],"store":true}"#,
+            r#"{"id":"r","output":[{"id":"msg_1","type":"message"},{"id":"fc_1","arguments":"{\"a\":1}"}],"usage":null,"instructions":"Be brief\n.","previous_response_id":null,"tools":[{"type":"function","name":"f"}],"metadata":{"instructions":"x"}}"#,
+        ] {
+            let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
+            let stored = StoredResponse {
+                id: String::new(),
+                previous_response_id: None,
+                conversation_id: None,
+                status: Status::Completed,
+                created_at: 0,
+                expires_at: None,
+                head,
+                settings,
+                output,
+            };
+            assert_eq!(String::from_utf8(join(&stored).unwrap()).unwrap(), object);
+        }
+    }
+
+    #[test]
+    fn only_particular_settings_are_kept_apart() {
+        let plain = split(&Bytes::from_static(br#"{"output":[],"instructions":null,"tools":[]}"#));
+        assert_eq!(plain.settings, None);
+        let settings = split(&Bytes::from_static(br#"{"instructions":"Hi","tools":[]}"#)).settings.unwrap();
+        assert_eq!(instructions(&settings), Some("\"Hi\""));
+    }
+}
