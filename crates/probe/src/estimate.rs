@@ -11,12 +11,17 @@ use crate::ask::{Answer, Endpoint, Outcome, Request, Upstream};
 use crate::bench::{Limits, Settings, THOUGHT};
 use crate::checks;
 
+/// Only one request is longer than this.
+const OVERFLOW: u64 = 100_000;
+
 /// About how much; an upstream that refuses much is asked more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
     pub requests: usize,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// The input that is meant to be refused, where it is allowed.
+    pub overflow_tokens: u64,
 }
 
 pub fn estimate(settings: &Settings) -> Estimate {
@@ -28,8 +33,8 @@ pub fn estimate(settings: &Settings) -> Estimate {
         // The demo model never waits, so this ends at the first poll.
         while matches!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending) {}
     }
-    let Estimate { requests, input_tokens, output_tokens } = counting.estimate;
-    Estimate { requests: requests.min(settings.limits.requests), input_tokens, output_tokens }
+    let estimate = counting.estimate;
+    Estimate { requests: estimate.requests.min(settings.limits.requests), ..estimate }
 }
 
 fn thought(settings: &Settings) -> u64 {
@@ -48,7 +53,12 @@ impl Upstream for Counting {
         let limit =
             ["max_tokens", "max_completion_tokens", "max_output_tokens"].iter().find_map(|key| body[*key].as_u64());
         self.estimate.requests += 1;
-        self.estimate.input_tokens += request.body.len() as u64 / 4;
+        let input = request.body.len() as u64 / 4;
+        if input > OVERFLOW {
+            self.estimate.overflow_tokens += input;
+        } else {
+            self.estimate.input_tokens += input;
+        }
         // The demo model thinks when it is asked to; whether this one does, its spec tells best.
         let limit = limit.map_or(0, |limit| if limit > THOUGHT { limit - THOUGHT } else { limit });
         self.estimate.output_tokens += limit + self.thought;

@@ -16,37 +16,32 @@ pub(super) fn drop(dialect: &Dialect, more: &[Parameter]) -> Change {
     Change::list("drop", dialect.drop.iter().chain(new).map(|parameter| parameter.name()))
 }
 
-/// A string that ends the answer.
+/// A string that ends the answer: a letter without which no sentence is said.
+const STOP: &str = "e";
+
 pub(super) async fn stop(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
     const FEATURE: &str = "stop";
     let dropped = bench.dialect().drops(Parameter::Stop);
     let declared = if dropped { "dropped" } else { "sent" };
-    let mut body = bench.body(bodies::user(bodies::COUNT), 48);
-    body.insert("stop".to_owned(), json!(["7"]));
+    let mut body = bench.body(bodies::user(bodies::HELLO), 24);
+    body.insert("stop".to_owned(), json!([STOP]));
     let reply = bench.ask(FEATURE, body).await?;
     bench.findings.push(match &reply {
         Reply::Refused(refusal) => {
             let finding = Finding::seen(FEATURE, declared, "refused", refusal.words());
             if dropped { finding } else { finding.change(drop(bench.dialect(), &[Parameter::Stop])) }
         }
-        Reply::Said(said) if !counts_past(said.answer(), "6") => Finding::unclear(FEATURE, declared, words(&reply)),
-        Reply::Said(said) if counts_past(said.answer(), "8") => {
-            Finding::seen(FEATURE, declared, "ignored", words(&reply)).note("stop strings have no effect")
-        }
-        Reply::Said(said) if counts_past(said.answer(), "7") => {
-            Finding::seen(FEATURE, declared, "left in the text", words(&reply))
-                .note("the stop string stays in the text")
-        }
-        Reply::Said(_) => Finding::seen(FEATURE, declared, "yes", ""),
+        // What was stopped there was a thought.
+        Reply::Said(said) if said.answer().is_empty() && bench.known.thinks => open(FEATURE, declared, &reply),
+        Reply::Said(said) => match said.answer().split_once(STOP) {
+            None => Finding::seen(FEATURE, declared, "yes", words(&reply)),
+            Some((_, "")) => Finding::seen(FEATURE, declared, "left in the text", words(&reply))
+                .note("the stop string stays in the text"),
+            Some(_) => Finding::seen(FEATURE, declared, "ignored", words(&reply)).note("stop strings have no effect"),
+        },
         _ => open(FEATURE, declared, &reply),
     });
     Ok(())
-}
-
-/// Whether the answer counts, and comes to this number.
-fn counts_past(answer: &str, number: &str) -> bool {
-    let numbers: Vec<&str> = answer.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).collect();
-    numbers.starts_with(&["1", "2", "3", "4", "5"]) && numbers.contains(&number)
 }
 
 /// A harmless value of each parameter, as godex would send it; null for those that have checks of their own.

@@ -169,6 +169,26 @@ const OPTIONS: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "does not stop",
+        twist: |body, message| {
+            if has(body, "stop") {
+                message["content"] = json!("Hello there!");
+            }
+        },
+        seen: &[("stop", "ignored")],
+        ..PLAIN
+    },
+    Case {
+        name: "stops behind the word",
+        twist: |body, message| {
+            if has(body, "stop") {
+                message["content"] = json!("He");
+            }
+        },
+        seen: &[("stop", "left in the text")],
+        ..PLAIN
+    },
+    Case {
         name: "knows three efforts",
         quirk: |body| {
             let effort = body["reasoning_effort"].as_str()?;

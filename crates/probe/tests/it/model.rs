@@ -67,14 +67,14 @@ fn text(body: &Value, prompt: &str) -> String {
         return "PELICAN".to_owned();
     }
     if prompt.starts_with("Count") {
-        let numbers: Vec<String> = (1..=60).map(|number| number.to_string()).collect();
-        let stop = body["stop"][0].as_str();
-        return numbers.into_iter().take_while(|number| Some(number.as_str()) != stop).collect::<Vec<_>>().join(" ");
+        return (1..=60).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
     }
     if prompt.starts_with("Which colour") {
         return "Red.".to_owned();
     }
-    "Hello there, how are you today?".to_owned()
+    let text = "Hello there, how are you today?";
+    let stop = body["stop"][0].as_str();
+    stop.and_then(|stop| text.split(stop).next()).unwrap_or(text).to_owned()
 }
 
 /// The calls that the prompt or the choice asks for.

@@ -30,7 +30,7 @@ impl Target {
         let config = match args.target.as_deref() {
             Some(url) if url.contains("://") => {
                 let bare = unlisted(ROOT, Some(url), key.clone())?;
-                let models = models(&bare).await?;
+                let models = models(&bare, args.timeout).await?;
                 let spec = nearest(Library::BUILTIN, url, &models);
                 listed = Some(models);
                 let mut config = unlisted(spec, Some(url), key)?;
@@ -46,7 +46,7 @@ impl Target {
             None => {
                 let models = match listed {
                     Some(models) => models,
-                    None => models(&config).await?,
+                    None => models(&config, args.timeout).await?,
                 };
                 first(&models).context("the provider does not list its models: name one with --model")?
             }
@@ -89,8 +89,9 @@ fn unlisted(spec: &str, url: Option<&str>, key: Option<Secret>) -> anyhow::Resul
     config::unlisted(spec, url, key, &variable).map_err(|message| anyhow!(message))
 }
 
-async fn models(config: &ProviderConfig) -> anyhow::Result<Vec<u8>> {
-    let mut client = Client::new(config, LISTING, LISTING, |_| {})?;
+async fn models(config: &ProviderConfig, seconds: u32) -> anyhow::Result<Vec<u8>> {
+    let most = LISTING.min(Duration::from_secs(seconds.into()));
+    let mut client = Client::new(config, most, most, |_| {})?;
     client.models().await.map_err(|message| anyhow!(message))
 }
 
