@@ -46,6 +46,8 @@ pub struct Dialect {
     pub stream_usage: StreamUsage,
     /// How a JSON schema for the answer is asked for.
     pub json_schema: JsonSchema,
+    /// How many tokens an answer may have; more is not asked for.
+    pub max_output: Option<u64>,
     /// Parameters that the far side refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
     /// Whose reasoning can be given back to whom; empty: `chat`.
@@ -64,6 +66,7 @@ impl Default for Dialect {
             developer_role: DeveloperRole::System,
             stream_usage: StreamUsage::Request,
             json_schema: JsonSchema::Native,
+            max_output: None,
             drop: Vec::new(),
             family: String::new(),
             request: RequestRules::default(),

@@ -123,8 +123,9 @@ fn style(dialect: &Dialect) -> Style {
         reasoning_field: match rules.reasoning.field {
             ReplayField::ReasoningContent => Some("reasoning_content"),
             ReplayField::Reasoning => Some("reasoning"),
-            ReplayField::Bag => None,
+            ReplayField::ThinkingParts | ReplayField::Bag => None,
         },
+        thinking_parts: rules.reasoning.field == ReplayField::ThinkingParts,
     }
 }
 

@@ -122,7 +122,9 @@ impl<'a, U: Upstream> Bench<'a, U> {
     pub(crate) fn body(&self, messages: Value, room: u64) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(self.settings.model));
-        body.extend(members(self.dialect().request.reasoning.always.as_deref()));
+        let rules = &self.dialect().request;
+        body.extend(members(rules.options.members.as_deref()));
+        body.extend(members(rules.reasoning.always.as_deref()));
         if let Some(field) = self.known.limit {
             body.insert(field.name().to_owned(), json!(self.room(room)));
         }
@@ -233,6 +235,6 @@ impl<'a, U: Upstream> Bench<'a, U> {
 }
 
 /// The members of an object that a spec carries as text.
-fn members(json: Option<&str>) -> Map<String, Value> {
+pub(crate) fn members(json: Option<&str>) -> Map<String, Value> {
     json.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use providers::{INLINE, Library, Provider, resolve_named};
+use providers::{Library, Provider, resolve_named};
 
 use crate::finding::{Change, Difference, Finding};
 use crate::reply::clip;
@@ -17,7 +17,7 @@ pub struct Origin {
     /// The environment variable with the key, where it is not that of the spec.
     pub key_env: Option<String>,
     pub model: String,
-    /// What the probed spec says beyond the one it extends, as the lines of its sections.
+    /// What the probed spec says beyond the one it extends, as its lines.
     pub inherited: Vec<String>,
 }
 
@@ -27,35 +27,32 @@ const ROOT: &str = "openai-compatible";
 impl Origin {
     /// For a provider at this address; empty for one without.
     pub fn of(provider: &Provider, base_url: &str, key_env: Option<String>, model: &str) -> Self {
-        let inline = provider.spec_name == INLINE;
         let built_in = resolve_named(Library::BUILTIN, &provider.spec_name, &|_| None).ok();
-        let own = built_in.is_some_and(|spec| spec.base_url.as_deref() == Some(base_url));
+        let users = provider.user_spec().filter(|_| built_in.is_none());
+        let own = built_in.as_ref().is_some_and(|spec| spec.base_url.as_deref() == Some(base_url));
+        let extends = match &users {
+            None => provider.spec_name.clone(),
+            Some(lines) => extended(lines).unwrap_or_else(|| ROOT.to_owned()),
+        };
         Self {
-            extends: if inline { ROOT.to_owned() } else { provider.spec_name.clone() },
+            extends,
             base_url: (!base_url.is_empty() && !own).then(|| base_url.to_owned()),
-            key_env: key_env.or_else(|| provider.key_env.clone().filter(|_| inline)),
+            key_env: key_env.or_else(|| provider.key_env.clone().filter(|_| users.is_some())),
             model: model.to_owned(),
-            inherited: if inline { declared(provider) } else { Vec::new() },
+            inherited: users.unwrap_or_default(),
         }
     }
 }
 
-/// Everything that a spec in the user's file says, as lines.
-fn declared(provider: &Provider) -> Vec<String> {
-    let dialect = &provider.dialect;
-    let dropped: Vec<&str> = dialect.drop.iter().map(|parameter| parameter.name()).collect();
-    let mut lines = vec![
-        format!("auth: {}", provider.auth.name()),
-        format!("limit_field: {}", dialect.limit_field.name()),
-        format!("developer_role: {}", dialect.developer_role.name()),
-        format!("stream_usage: {}", dialect.stream_usage.name()),
-        format!("json_schema: {}", dialect.json_schema.name()),
-        format!("drop: [{}]", dropped.join(", ")),
-    ];
-    lines.extend(provider.request_section());
-    lines.extend(provider.answer_section());
-    lines
+/// The spec that a user's spec extends.
+fn extended(lines: &[String]) -> Option<String> {
+    let value = lines.iter().find_map(|line| line.strip_prefix("extends: "))?;
+    Some(value.trim_matches('\'').to_owned())
 }
+
+/// Keys that the head of the file says, or that speak of other models.
+const SAID: &[&str] = &["extends", "key_env", "default_model", "models"];
+const ADDRESS: &str = "endpoint.base_url";
 
 /// One line of the file: its keys, its value, and why.
 struct Line {
@@ -74,13 +71,16 @@ pub fn spec(origin: &Origin, findings: &[Finding]) -> String {
         }
     }
     let mut out = head(origin);
-    if lines.is_empty() {
+    if lines.iter().all(|line| line.why.is_none()) {
         out.push_str("# Nothing was observed to differ.\n");
     }
+    let address = origin.base_url.as_deref().map(|url| Line { path: ADDRESS.to_owned(), yaml: quoted(url), why: None });
+    lines.retain(|line| line.path != ADDRESS);
+    lines.extend(address);
     for line in lines.iter().filter(|line| !line.path.contains('.')) {
         print(&mut out, 0, &line.path, line);
     }
-    for section in ["request", "answer"] {
+    for section in ["endpoint", "request", "answer"] {
         print_section(&mut out, section, &lines);
     }
     out
@@ -94,11 +94,8 @@ fn head(origin: &Origin) -> String {
         origin.extends,
         origin.extends,
     );
-    if let Some(url) = &origin.base_url {
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "endpoint:\n  base_url: {}", quoted(url));
-    }
     if let Some(key_env) = &origin.key_env {
+        // Writing to a String cannot fail.
         let _ = writeln!(out, "key_env: {}", quoted(key_env));
     }
     let model = quoted(&origin.model);
@@ -132,7 +129,7 @@ fn union(first: &str, second: &str) -> String {
     format!("[{}]", all.join(", "))
 }
 
-/// The sections of a spec, as `providers` prints them, line by line with their keys.
+/// The values of a spec, as `providers` prints them, with their keys.
 fn inherited(printed: &[String]) -> Vec<Line> {
     let mut keys: Vec<String> = Vec::new();
     let mut lines = Vec::new();
@@ -141,7 +138,7 @@ fn inherited(printed: &[String]) -> Vec<Line> {
         let Some((key, value)) = text.trim().split_once(':') else { continue };
         keys.truncate(depth);
         keys.push(key.to_owned());
-        if !value.trim().is_empty() {
+        if !value.trim().is_empty() && !SAID.contains(&keys[0].as_str()) {
             lines.push(Line { path: keys.join("."), yaml: value.trim().to_owned(), why: None });
         }
     }
@@ -189,4 +186,56 @@ fn comment(text: &str) -> String {
 /// A JSON string is a YAML string; `${` would be a variable.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text.replace("${", "$${")).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use providers::resolve_inline;
+    use providers::yaml::{Document, Problems, Reader};
+
+    use super::*;
+
+    fn read(spec: &str) -> Provider {
+        let document = Document::parse("spec.yaml", spec).unwrap_or_else(|problem| panic!("{problem}\n{spec}"));
+        let reader = Reader::new(&document, &|_| None);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &|_| None).unwrap();
+        assert_eq!(Problems(reader.finish()).to_string(), "", "{spec}");
+        provider
+    }
+
+    /// A user's spec that is probed keeps what it says, with what was seen over it.
+    #[test]
+    fn a_users_spec_is_carried_on() {
+        let users = "extends: groq\nendpoint: {base_url: 'https://example.com', path: '/x/{model}', query: {v: 1}}\n\
+                     key_env: MINE\nmodels: [a, {match: b, drop: []}]\ndrop: [metadata]\n\
+                     request:\n  options: {temperature: {min: 0, max: 1}}\n  tools: {max: 5}\nanswer: {eof: any}\n";
+        let before = read(users);
+        let origin = Origin::of(&before, "https://example.com", None, "a");
+        let finding =
+            |change| Finding::seen("x", "-", "seen", "because: of `this` # and \"that\"\n${HOME}").change(change);
+        let changes = [
+            Change::new("request.tools.max", "7"),
+            Change::new("drop", "[metadata, user]"),
+            Change::new("answer.overflow", "[\"too long: ${x}\"]".replace("${", "$${")),
+        ];
+        let text = spec(&origin, &changes.map(finding));
+        let mut after = read(&text);
+        assert_eq!((after.path.as_str(), after.query.len(), after.key_env.as_deref()), ("/x/{model}", 1, Some("MINE")));
+        assert_eq!((after.default_model.as_deref(), after.models.join(" ")), (Some("a"), "a".to_owned()), "{text}");
+        assert_eq!(after.base_url.as_deref(), Some("https://example.com"));
+        assert_eq!(after.dialect.request.tools.max, Some(7));
+        assert_eq!(after.dialect.drop.len(), 2);
+        assert_eq!(after.dialect.answer.overflow, ["too long: ${x}"]);
+        after.dialect.request.tools.max = Some(5);
+        after.dialect.drop.pop();
+        after.dialect.answer.overflow.clear();
+        assert_eq!(after.dialect, before.dialect, "{text}");
+    }
+
+    #[test]
+    fn names_and_addresses_cannot_break_the_file() {
+        let model = "a: b # \"c\"\n- ${HOME} \u{7}";
+        let origin = Origin { extends: ROOT.to_owned(), model: model.to_owned(), ..Origin::default() };
+        assert_eq!(read(&spec(&origin, &[])).default_model.as_deref(), Some(model));
+    }
 }

@@ -1,13 +1,13 @@
 //! What a running server knows: resolved at start, never changed afterwards.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bridge::{Dialect, Policy};
+use bridge::{AnswerDialect, Dialect, Policy};
 use http::HeaderMap;
-use providers::Wire;
+use providers::{Matches, ModelSpec, Wire};
 use store::{MemoryLimits, SqliteOptions, Store, Tenant};
 
 use crate::StartError;
@@ -34,12 +34,22 @@ pub(crate) struct App {
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) name: String,
-    pub(crate) dialect: Dialect,
+    spec: providers::Provider,
+    /// What the spec comes to for the models that were asked for so far: one for each set of its entries.
+    manners: RwLock<HashMap<Matches, Arc<Manner>>>,
     pub(crate) upstream: Upstream,
     deadlines: Deadlines,
     /// Until an answer begins that is not streamed.
     whole: Duration,
     pub(crate) targets: Targets,
+}
+
+/// How one model is spoken to.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    pub(crate) dialect: Dialect,
+    /// The answer's half of it, in the machine's own form.
+    pub(crate) answer: Arc<AnswerDialect>,
 }
 
 impl App {
@@ -127,7 +137,8 @@ impl Provider {
         let timeouts = config.timeouts;
         Ok(Self {
             name: config.name.clone(),
-            dialect: config.provider.dialect.clone(),
+            spec: config.provider.clone(),
+            manners: RwLock::default(),
             upstream,
             deadlines: Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total },
             whole: timeouts.whole,
@@ -139,5 +150,24 @@ impl Provider {
     pub(crate) fn deadlines(&self, stream: bool) -> Deadlines {
         let first_byte = if stream { self.deadlines.first_byte } else { self.whole };
         Deadlines { first_byte, ..self.deadlines }
+    }
+
+    /// How this model is spoken to. Worked out once for all models that the spec speaks of alike.
+    pub(crate) fn manner(&self, model: &str) -> Arc<Manner> {
+        let matches = self.spec.matches(model);
+        let known = self.manners.read().unwrap_or_else(PoisonError::into_inner).get(&matches).cloned();
+        known.unwrap_or_else(|| {
+            let manner = Arc::new(Manner::new(self.spec.with(&matches)));
+            self.manners.write().unwrap_or_else(PoisonError::into_inner).insert(matches, Arc::clone(&manner));
+            manner
+        })
+    }
+}
+
+impl Manner {
+    fn new(spec: ModelSpec) -> Self {
+        let ModelSpec { dialect, .. } = spec;
+        let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
+        Self { dialect, answer: Arc::new(answer) }
     }
 }

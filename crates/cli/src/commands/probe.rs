@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
     let Target { config, model, key_env } = &target;
     let settings = Settings {
         model: model.clone(),
-        dialect: config.provider.dialect.clone(),
+        dialect: config.provider.for_model(model).dialect,
         allow_overflow: args.allow_overflow,
         limits: Limits { requests: args.max_requests as usize, tokens: args.max_tokens },
     };

@@ -4,3 +4,5 @@
 mod cli;
 #[cfg(test)]
 mod probe;
+#[cfg(test)]
+mod sessions;

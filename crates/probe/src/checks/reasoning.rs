@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{open, parameters, taken, words};
 use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::bench::{Abort, Bench, members};
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::Reply;
@@ -78,6 +78,9 @@ pub(super) async fn efforts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), 
     const FEATURE: &str = "reasoning efforts";
     let dialect = bench.dialect();
     let rules = &dialect.request.reasoning;
+    if rules.effort == EffortField::Members {
+        return effort_members(bench).await;
+    }
     let dropped = dialect.drops(Parameter::ReasoningEffort);
     let declared = if dropped || rules.effort == EffortField::None { "none".to_owned() } else { sent(&rules.ladder) };
     let (mut good, mut bad, mut evidence) = (Vec::new(), Vec::new(), String::new());
@@ -137,11 +140,40 @@ fn with_effort(bench: &Bench<'_, impl Upstream>, effort: Effort) -> Map<String, 
     let mut body = bench.body(bodies::user(bodies::HELLO), 8);
     match bench.dialect().request.reasoning.effort {
         EffortField::Object => _ = body.insert("reasoning".to_owned(), json!({"effort": effort.name()})),
-        EffortField::Native | EffortField::None => {
+        EffortField::Native | EffortField::None | EffortField::Members => {
             body.insert("reasoning_effort".to_owned(), json!(effort.name()));
         }
     }
     body
+}
+
+/// Efforts that the spec tells by members of the body: whether what it sends is taken.
+async fn effort_members(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+    const FEATURE: &str = "reasoning efforts";
+    let (mut refused, mut evidence) = (Vec::new(), String::new());
+    for (effort, json) in &bench.dialect().request.reasoning.ladder {
+        let mut body = bench.body(bodies::user(bodies::HELLO), 8);
+        body.extend(members(Some(json)));
+        let reply = bench.ask(FEATURE, body).await?;
+        match taken(&reply) {
+            Some(true) => {}
+            Some(false) => {
+                refused.push(effort.name());
+                evidence = format!("{}: {}", effort.name(), words(&reply));
+            }
+            None => {
+                bench.findings.push(open(FEATURE, "members", &reply));
+                return Ok(());
+            }
+        }
+    }
+    bench.findings.push(if refused.is_empty() {
+        Finding::seen(FEATURE, "members", "all taken", evidence)
+    } else {
+        let note = "the spec sends members that are refused";
+        Finding::seen(FEATURE, "members", format!("refused: {}", refused.join(", ")), evidence).note(note)
+    });
+    Ok(())
 }
 
 /// The declared switch: whether it is taken, and whether it does something.

@@ -101,8 +101,8 @@ enum Choice {
 
 pub(super) async fn choices(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
     let rules = &bench.dialect().request.tools;
-    let (word, required) = required(bench).await?;
-    let named = force(bench, "tool_choice named", bodies::named(), forced_off(bench)).await?;
+    let Required { word, quiet, seen: required } = required(bench).await?;
+    let named = force(bench, "tool_choice named", bodies::named(), quiet).await?;
     let auto = ask_for_call(bench, "tool_choice auto", json!("auto"), true).await?;
     let none = ask_for_call(bench, "tool_choice none", json!("none"), false).await?;
     let mut kinds = rules.choices.clone();
@@ -144,36 +144,39 @@ pub(super) async fn choices(bench: &mut Bench<'_, impl Upstream>) -> Result<(), 
     Ok(())
 }
 
+/// What is known about `required`.
+struct Required {
+    word: RequiredWord,
+    /// Thinking must be off for it.
+    quiet: bool,
+    seen: (Choice, String),
+}
+
 /// `required` as it is declared, then by its other name, then with thinking switched off.
-async fn required(bench: &mut Bench<'_, impl Upstream>) -> Result<(RequiredWord, (Choice, String)), Abort> {
+async fn required(bench: &mut Bench<'_, impl Upstream>) -> Result<Required, Abort> {
     let rules = &bench.dialect().request.tools;
     let word = rules.required_word;
-    let off = forced_off(bench);
+    let off = rules.forced_while_thinking == ForcedWhileThinking::DropThinking;
     let first = force(bench, "tool_choice required", json!(word.name()), off).await?;
     if first.0 != Choice::Refused {
-        return Ok((word, first));
+        return Ok(Required { word, quiet: off, seen: first });
     }
     let other = if word == RequiredWord::Required { RequiredWord::Any } else { RequiredWord::Required };
     let again = force(bench, "tool_choice required by another name", json!(other.name()), off).await?;
     if again.0 == Choice::Kept {
-        return Ok((other, again));
+        return Ok(Required { word: other, quiet: off, seen: again });
     }
     if off || bench.dialect().request.reasoning.off.is_none() {
-        return Ok((word, first));
+        return Ok(Required { word, quiet: off, seen: first });
     }
     let quiet = force(bench, "tool_choice required without thinking", json!(word.name()), true).await?;
     if quiet.0 != Choice::Kept {
-        return Ok((word, first));
+        return Ok(Required { word, quiet: off, seen: first });
     }
     let finding = Finding::seen("forced while thinking", rules.forced_while_thinking.name(), "refused", first.1);
     let change = Change::new("request.tools.forced_while_thinking", ForcedWhileThinking::DropThinking.name());
     bench.findings.push(finding.change(change));
-    Ok((word, quiet))
-}
-
-/// Whether the spec switches thinking off where a call is forced.
-fn forced_off(bench: &Bench<'_, impl Upstream>) -> bool {
-    bench.dialect().request.tools.forced_while_thinking == ForcedWhileThinking::DropThinking
+    Ok(Required { word, quiet: true, seen: quiet })
 }
 
 /// Forces a call where nothing else asks for one.
@@ -210,7 +213,7 @@ async fn ask_for_call(
     let reply = bench.ask(about, body(bench, call_prompt(bench), Some(choice.clone()))).await?;
     let seen = match &reply {
         Reply::Refused(_) => Choice::Refused,
-        Reply::Said(said) if !wanted && !said.calls.is_empty() => Choice::Ignored,
+        Reply::Said(said) if !wanted && (!said.calls.is_empty() || leaks(said)) => Choice::Ignored,
         // Nothing is forced by `auto`: it is enough that it is taken.
         Reply::Said(_) if wanted => {
             called(bench, &reply, &choice);
@@ -221,6 +224,14 @@ async fn ask_for_call(
         _ => Choice::Unclear,
     };
     Ok((seen, words(&reply)))
+}
+
+/// A call that was not to be made, as text.
+fn leaks(said: &Said) -> bool {
+    let text = said.answer();
+    ["<tool_call", "<|tool", "\"name\": \"get_weather\"", "\"name\":\"get_weather\""]
+        .iter()
+        .any(|mark| text.contains(mark))
 }
 
 /// Two calls in one answer, and whether that can be switched.

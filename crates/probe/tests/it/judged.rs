@@ -282,8 +282,33 @@ const TOOLS: &[Case] = &[
             let thinks = body["enable_thinking"] != false;
             (forced && thinks).then(|| refuse(400, "not in thinking mode")).flatten()
         },
-        changes: &["json_schema: native"],
+        changes: &["json_schema: native", "request.content.images: data"],
         seen: &[("tool_choice required", "yes"), ("tool_choice named", "yes")],
+        ..PLAIN
+    },
+    Case {
+        name: "cannot be forced while it thinks, and nobody knew",
+        spec: "llamacpp",
+        quirk: |body| {
+            let forced = ["required", "any"].iter().any(|word| body["tool_choice"] == *word);
+            let thinks = body["chat_template_kwargs"]["enable_thinking"] != false;
+            ((forced || body["tool_choice"].is_object()) && thinks).then(|| refuse(400, "it thinks")).flatten()
+        },
+        changes: &[
+            "request.tools.forced_while_thinking: drop_thinking",
+            "request.tools.choices: [auto, none, required, function]",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "calls in its text where it must not call",
+        twist: |body, message| {
+            if body["tool_choice"] == "none" {
+                message["content"] = json!("<tool_call>\n{\"name\": \"get_weather\"}\n</tool_call>");
+            }
+        },
+        changes: &["request.tools.choices: [auto, required, function]"],
+        seen: &[("tool_choice none", "ignored")],
         ..PLAIN
     },
     Case {

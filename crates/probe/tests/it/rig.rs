@@ -37,8 +37,12 @@ pub(crate) async fn probe_with(
     let url = format!("{}/v1", upstream.url());
     let key = Secret::new("sk-very-secret-key".to_owned());
     let config = unlisted(spec, Some(&url), Some(key), &|_| None).unwrap();
-    let settings =
-        Settings { model: "m".to_owned(), dialect: config.provider.dialect.clone(), allow_overflow: true, limits };
+    let settings = Settings {
+        model: "m".to_owned(),
+        dialect: config.provider.for_model("m").dialect,
+        allow_overflow: true,
+        limits,
+    };
     let each = Duration::from_secs(20);
     let mut client = Client::new(&config, 3 * each, each, |_| {}).unwrap();
     let result = probe::run(&mut client, &settings).await;

@@ -7,9 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
-};
+use bridge::{Action, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -144,7 +142,7 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
-        dialect: Arc::new(AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() }),
+        dialect: walk.answer(),
         seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
         repair: app.config.output.repair,

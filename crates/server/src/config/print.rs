@@ -4,8 +4,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use providers::INLINE;
-
 use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session};
 
 impl Config {
@@ -118,6 +116,9 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
         if address::base_url(&config.base_url, false).is_err() {
             out.pair(6, "allow_plain_http", "true");
         }
+        out.pair(6, "path", &quote(&config.provider.path));
+        let query = config.provider.query.iter().map(|(name, value)| format!("{}: {}", quote(name), quote(value)));
+        out.pair(6, "query", &format!("{{{}}}", query.collect::<Vec<_>>().join(", ")));
     }
     match config.api_keys.as_slice() {
         [] => {}
@@ -142,7 +143,7 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     out.pair(6, "whole_ms", &milliseconds(timeouts.whole));
     out.pair(6, "idle_ms", &milliseconds(timeouts.idle));
     out.pair(6, "total_ms", &milliseconds(timeouts.total));
-    out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
+    print_models_of(out, config);
     if !config.headers.is_empty() {
         out.line(4, "headers:");
     }
@@ -176,31 +177,31 @@ fn alias_text(alias: &Alias) -> String {
     }
 }
 
-/// A built-in spec by its name, an inline one in full.
+/// A built-in spec by its name, the user's as it says it.
 fn print_spec(out: &mut Out, config: &ProviderConfig) {
-    let provider = &config.provider;
-    if provider.spec_name != INLINE {
-        return out.pair(4, "spec", &quote(&provider.spec_name));
-    }
+    let Some(lines) = config.provider.user_spec() else {
+        return out.pair(4, "spec", &quote(&config.provider.spec_name));
+    };
+    // An empty one extends the root, and must not read as none at all.
+    let nothing = lines.is_empty().then(|| "extends: openai-compatible".to_owned());
     out.line(4, "spec:");
-    out.pair(6, "wire", provider.wire.name());
-    out.pair(6, "auth", provider.auth.name());
-    if let Some(key_env) = &provider.key_env {
-        out.pair(6, "key_env", &quote(key_env));
-    }
-    if let Some(model) = &provider.default_model {
-        out.pair(6, "default_model", &quote(model));
-    }
-    out.pair(6, "limit_field", provider.dialect.limit_field.name());
-    out.pair(6, "developer_role", provider.dialect.developer_role.name());
-    out.pair(6, "stream_usage", provider.dialect.stream_usage.name());
-    out.pair(6, "json_schema", provider.dialect.json_schema.name());
-    out.pair(6, "drop", &list(provider.dialect.drop.iter().map(|parameter| parameter.name())));
-    if !provider.dialect.family.is_empty() {
-        out.pair(6, "family", &quote(&provider.dialect.family));
-    }
-    for line in provider.request_section().into_iter().chain(provider.answer_section()) {
+    for line in lines.into_iter().chain(nothing) {
         out.line(6, &line);
+    }
+}
+
+/// The names that are listed, and what the user says of single models.
+fn print_models_of(out: &mut Out, config: &ProviderConfig) {
+    let entries = config.provider.entry_models();
+    if entries.is_empty() {
+        return out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
+    }
+    out.line(4, "models:");
+    for model in &config.models {
+        out.line(6, &format!("- {}", quote(model)));
+    }
+    for line in entries {
+        out.line(4, &line);
     }
 }
 

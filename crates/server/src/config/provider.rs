@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use providers::yaml::{Field, Reader, Section};
-use providers::{Auth, Library, Provider, Wire, resolve_inline, resolve_named};
+use providers::yaml::{Document, Field, Reader, Section};
+use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
-use super::{ProviderConfig, Secret, Sources, Timeouts, transport};
+use super::{Origin, ProviderConfig, Secret, Sources, Timeouts, locate, transport};
 
 /// A day: no wait is longer.
 const MAX_MS: u64 = 86_400_000;
@@ -20,14 +20,14 @@ pub(super) struct Providers {
     pub(super) usable: Vec<ProviderConfig>,
 }
 
-pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, root: &mut Section<'_>) -> Providers {
+pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, origin: &Origin, root: &mut Section<'_>) -> Providers {
     let mut providers = Providers::default();
     for (name, field) in root.read("providers", Field::entries).unwrap_or_default() {
         if name.is_empty() || name.contains('/') || name.trim() != name {
             field.problem("a provider's name must not be empty or hold `/` or outer blanks", None);
         }
         let section = field.section();
-        let usable = section.and_then(|section| Entry { reader, sources, name: &name }.read(section));
+        let usable = section.and_then(|section| Entry { reader, sources, origin, name: &name }.read(section));
         providers.usable.extend(usable);
         providers.names.push(name);
     }
@@ -38,6 +38,8 @@ pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, root: &mut Sectio
 struct Entry<'a> {
     reader: &'a Reader<'a>,
     sources: &'a Sources<'a>,
+    /// The file that names of other files are seen from.
+    origin: &'a Origin,
     name: &'a str,
 }
 
@@ -45,21 +47,20 @@ impl Entry<'_> {
     fn read(&self, mut section: Section<'_>) -> Option<ProviderConfig> {
         let spec = section.field("spec");
         let provider = self.spec(&section, spec.as_ref());
-        let mut endpoint = section.section("endpoint");
-        let base_url = Given::read(&mut endpoint, "endpoint", "base_url");
-        let plain_http = endpoint.read("allow_plain_http", Field::boolean).unwrap_or(false);
-        endpoint.finish();
+        let (base_url, endpoint, plain_http) = endpoint(&mut section);
         let mut credentials = section.section("credentials");
-        let key = Given::read(&mut credentials, "credentials", "api_key");
+        let key = Given::of(&mut credentials, "credentials", "api_key");
         let more_keys = credentials.read("api_keys", api_keys);
         credentials.finish();
         let timeouts = timeouts(&mut section);
-        let models = section.read("models", Field::texts);
+        let models = section.field("models");
         let headers = section.read("headers", headers).unwrap_or_default();
         let transport = transport::read(&mut section, self.sources);
         let config = provider.map(|provider| {
-            // The environment's key is meant for the spec's own address and goes nowhere else.
-            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none());
+            let has_address = provider.base_url.is_some();
+            let provider = provider.entered(section.as_field(), endpoint, models.as_ref());
+            // The environment's key is meant for the spec's own address, if it has one, and goes nowhere else.
+            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none() || !has_address);
             let base_url = base_url_of(&section, &base_url, &provider, plain_http);
             let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
             if transport.http2 && forwarded {
@@ -77,7 +78,7 @@ impl Entry<'_> {
                 },
                 base_url: base_url.map(|base| base.url).unwrap_or_default(),
                 timeouts,
-                models: models.unwrap_or_else(|| listed(&provider)),
+                models: listed(&provider),
                 headers,
                 transport,
                 provider,
@@ -95,6 +96,9 @@ impl Entry<'_> {
             Some(field) => field.text()?,
             None => self.name.to_owned(),
         };
+        if let Some(field) = spec.filter(|_| is_file(&name)) {
+            return self.file(field, &name);
+        }
         if !library.contains(&name) {
             match spec {
                 Some(field) => field.problem(format!("there is no spec `{name}`"), known()),
@@ -105,6 +109,31 @@ impl Entry<'_> {
         resolve_named(library, &name, self.sources.env)
             .map_err(|problems| problems.0.into_iter().for_each(|problem| self.reader.report(problem)))
             .ok()
+    }
+
+    /// A spec in a file of its own.
+    fn file(&self, field: &Field<'_>, name: &str) -> Option<Provider> {
+        let folder = match self.origin {
+            Origin::File(path) => path.parent(),
+            Origin::Defaults => None,
+        };
+        let path = locate::expand_from(name, folder.unwrap_or(self.sources.cwd), self.sources);
+        let document = match locate::read(&path, name) {
+            Ok(Some(text)) => Document::parse(name, &text),
+            Ok(None) => {
+                let help = format!("looked for {}", path.display());
+                field.problem("there is no such file", Some(help));
+                return None;
+            }
+            Err(problem) => Err(problem),
+        };
+        let document = document.map_err(|problem| self.reader.report(problem)).ok()?;
+        let reader = Reader::new(&document, self.sources.env);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), self.sources.env);
+        reader.finish().into_iter().for_each(|problem| self.reader.report(problem));
+        let mut provider = provider?;
+        name.clone_into(&mut provider.spec_name);
+        Some(provider)
     }
 
     fn key(&self, section: &Section<'_>, given: &Given<'_>, variable: Option<&str>, needed: bool) -> Option<Secret> {
@@ -137,6 +166,21 @@ fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider, pl
     address::base_url(text, plain_http).map_err(|message| given.problem(section, message, None)).ok()
 }
 
+/// Names of files have a slash or an ending; names of specs have neither.
+fn is_file(name: &str) -> bool {
+    name.contains(['/', '\\']) || [".yaml", ".yml"].iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
+}
+
+/// Where requests go: the base URL with its place, for it has to be checked, and what else the entry says.
+fn endpoint<'r>(section: &mut Section<'r>) -> (Given<'r>, Endpoint, bool) {
+    let mut inner = section.section("endpoint");
+    let base_url = Given::of(&mut inner, "endpoint", "base_url");
+    let endpoint = Endpoint { base_url: base_url.text.clone(), ..Endpoint::read(&mut inner) };
+    let plain_http = inner.read("allow_plain_http", Field::boolean).unwrap_or(false);
+    inner.finish();
+    (base_url, endpoint, plain_http)
+}
+
 /// What the list of models shows when the file does not say.
 pub(super) fn listed(provider: &Provider) -> Vec<String> {
     let default_model = provider.default_model.clone().into_iter().collect();
@@ -152,7 +196,8 @@ struct Given<'r> {
 }
 
 impl<'r> Given<'r> {
-    fn read(inner: &mut Section<'r>, section: &'static str, key: &'static str) -> Self {
+    /// A key of an open section, which has this name.
+    fn of(inner: &mut Section<'r>, section: &str, key: &'static str) -> Self {
         let field = inner.field(key);
         let text = field.as_ref().map_or(Some(String::new()), Field::string);
         let read = text.is_some();

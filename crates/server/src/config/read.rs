@@ -19,7 +19,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let mut root = reader.root();
     let mut unused_keys = Vec::new();
     let server = server(&reader, sources, root.section("server"));
-    let mut providers = provider::read(&reader, sources, &mut root);
+    let mut providers = provider::read(&reader, sources, &origin, &mut root);
     if origin == Origin::Defaults {
         providers.usable = defaults::from_environment(sources);
         providers.names = providers.usable.iter().map(|provider| provider.name.clone()).collect();

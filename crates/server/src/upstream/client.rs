@@ -11,6 +11,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use providers::Auth;
+use wire::json::{Raw, Text};
 
 use super::connect::Connector;
 use super::keys::{Keys, Tried};
@@ -32,7 +33,7 @@ const PEEK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct HttpTarget {
     transport: Transport,
-    uri: Uri,
+    place: Place,
     headers: HeaderMap,
     keys: Keys,
     redactor: Redactor,
@@ -48,6 +49,60 @@ enum Transport {
 
 type Fault = Box<dyn Error + Send + Sync>;
 
+/// What a request asks for: a path and a query, or the whole address.
+#[derive(Debug)]
+enum Place {
+    Fixed(Uri),
+    /// With the model's name in it.
+    ByModel(String),
+}
+
+impl Place {
+    fn new(template: &str) -> Result<Self, Fault> {
+        Ok(if template.contains(MODEL) { Self::ByModel(template.to_owned()) } else { Self::Fixed(template.parse()?) })
+    }
+
+    fn of(&self, body: &[u8]) -> Result<Uri, Failure> {
+        match self {
+            Self::Fixed(path) => Ok(path.clone()),
+            Self::ByModel(template) => {
+                let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
+                let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
+                template.replace(MODEL, &percent_encode(&model.unwrap_or_default())).parse().map_err(|_| {
+                    Failure::new(
+                        FailureClass::InvalidRequest,
+                        "The model's name does not fit into the provider's path.",
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// Where a spec's path wants the model's name.
+const MODEL: &str = "{model}";
+
+/// The whole URL, as a template. A base URL that is the whole endpoint already is as good as its base.
+fn endpoint(config: &ProviderConfig) -> String {
+    let (base, path) = (config.base_url.trim_end_matches('/'), config.provider.path.as_str());
+    let query: Vec<String> = config.provider.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{path}{mark}{}", base.trim_end_matches(path), query.join("&"))
+}
+
+/// One segment of a path.
+fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
 impl HttpTarget {
     pub(crate) fn new(config: &ProviderConfig) -> Result<Self, StartError> {
         Self::build(config)
@@ -55,18 +110,19 @@ impl HttpTarget {
     }
 
     fn build(config: &ProviderConfig) -> Result<Self, Fault> {
-        // The whole endpoint is as good as its base.
-        let base = config.base_url.trim_end_matches('/').trim_end_matches("/chat/completions");
-        let url: Uri = format!("{base}/chat/completions").parse()?;
+        let endpoint = endpoint(config);
+        // Checked now, with any model's name in it.
+        let url: Uri = endpoint.replace(MODEL, "model").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
-        let path = url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?;
         let mut headers = headers(config)?;
         let proxy = config.transport.proxy.as_ref().filter(|_| url.scheme_str() == Some("http"));
         if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.as_ref()) {
             headers.insert(header::PROXY_AUTHORIZATION, sensitive(authorization.expose())?);
         }
         // A proxy that forwards wants the whole address, and so does HTTP/2.
-        let uri = if proxy.is_some() || config.transport.http2 { url.clone() } else { path };
+        let whole = proxy.is_some() || config.transport.http2;
+        let path = endpoint.split_once(&authority).map_or("/", |(_, path)| path);
+        let place = Place::new(if whole { &endpoint } else { path })?;
         let connector = Connector::new(url, config.timeouts.connect, &config.transport)?;
         let transport = if config.transport.http2 {
             Transport::Http2(Box::new(Shards::new(connector)))
@@ -78,7 +134,7 @@ impl HttpTarget {
         let in_headers = config.headers.iter().map(|(_, value)| value);
         let redactor = Redactor::new(config.api_keys.iter().chain(in_headers).chain(proxy_secret));
         let dialect = config.provider.dialect.answer.clone();
-        Ok(Self { transport, uri, headers, keys: Keys::new(keys(config)?), redactor, dialect })
+        Ok(Self { transport, place, headers, keys: Keys::new(keys(config)?), redactor, dialect })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once.
@@ -98,9 +154,10 @@ impl HttpTarget {
     }
 
     async fn send_with(&self, key: usize, body: Bytes, deadlines: Deadlines) -> Result<Accepted, Refused> {
+        let uri = self.place.of(&body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri.clone();
+        *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
         self.keys.apply(key, request.headers_mut());
         let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.exchange(request))
@@ -150,7 +207,7 @@ impl HttpTarget {
         endpoint: &str,
         body: Vec<u8>,
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
-        let chat = self.uri.to_string();
+        let chat = self.place.of(&body)?.to_string();
         let uri = chat.replacen("/chat/completions", endpoint, 1).parse();
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = method;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bridge::{Action, Dialect, Failure, FailureClass, Needs, Note, Unsupported};
+use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, Needs, Note, Unsupported};
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ use super::budget::{Budget, Counted};
 use super::refused::{Refused, Remedy};
 use super::target::Target;
 use super::{Accepted, breaker};
-use crate::app::Provider;
+use crate::app::{Manner, Provider};
 use crate::clock;
 use crate::config::ResilienceConfig;
 
@@ -42,6 +42,7 @@ pub(crate) struct Walk<'a> {
 struct Candidate<'a> {
     provider: &'a Provider,
     model: String,
+    manner: Arc<Manner>,
     target: Arc<Target>,
     /// It will not do for this request.
     out: bool,
@@ -62,8 +63,8 @@ impl<'a> Walk<'a> {
     /// In the order in which they should be tried; at least one.
     pub(crate) fn new(targets: Vec<(&'a Provider, String)>, policy: ResilienceConfig) -> Self {
         let candidate = |(provider, model): (&'a Provider, String)| {
-            let target = provider.targets.of(&model);
-            Candidate { provider, model, target, out: false, not_before: None }
+            let (target, manner) = (provider.targets.of(&model), provider.manner(&model));
+            Candidate { provider, model, manner, target, out: false, not_before: None }
         };
         Self {
             candidates: targets.into_iter().map(candidate).collect(),
@@ -86,12 +87,12 @@ impl<'a> Walk<'a> {
             return;
         }
         let needs = needs();
-        let meets = |candidate: &Candidate<'_>| needs.are_met_by(&candidate.provider.dialect);
+        let meets = |candidate: &Candidate<'_>| needs.are_met_by(&candidate.manner.dialect);
         if !self.candidates.iter().any(meets) {
             return;
         }
         for candidate in &mut self.candidates {
-            candidate.out = !needs.are_met_by(&candidate.provider.dialect);
+            candidate.out = !needs.are_met_by(&candidate.manner.dialect);
         }
         self.at = self.candidates.iter().position(|candidate| !candidate.out).unwrap_or(0);
     }
@@ -106,9 +107,14 @@ impl<'a> Walk<'a> {
     }
 
     /// The target's dialect, as far as we have come to know it.
-    pub(crate) fn dialect(&self) -> Cow<'a, Dialect> {
-        let Candidate { provider, target, .. } = &self.candidates[self.at];
-        target.adapted(&provider.dialect).map_or(Cow::Borrowed(&provider.dialect), Cow::Owned)
+    pub(crate) fn dialect(&self) -> Cow<'_, Dialect> {
+        let Candidate { manner, target, .. } = &self.candidates[self.at];
+        target.adapted(&manner.dialect).map_or(Cow::Borrowed(&manner.dialect), Cow::Owned)
+    }
+
+    /// How its answers read.
+    pub(crate) fn answer(&self) -> Arc<AnswerDialect> {
+        Arc::clone(&self.candidates[self.at].manner.answer)
     }
 
     /// What this way of getting an answer has cost the client.

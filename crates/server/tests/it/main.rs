@@ -20,16 +20,24 @@ mod endless;
 #[cfg(test)]
 mod endpoints;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod flap;
+#[cfg(test)]
 mod format;
 #[cfg(test)]
 mod happy;
 #[cfg(test)]
 mod loris;
 #[cfg(test)]
+mod resilience;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod socket;
+#[cfg(test)]
+mod transport;
 #[cfg(test)]
 mod trouble;

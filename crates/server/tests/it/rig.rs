@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 pub(crate) const KEY: &str = "sk-upstream-0123456789";
 
 /// Retries as usual, without the waits between them.
-const QUICK: &str = "backoff_ms: 2, breaker_failures: 0";
+pub(crate) const QUICK: &str = "backoff_ms: 2, breaker_failures: 0";
 
 pub(crate) struct Rig {
     pub(crate) upstream: Upstream,
@@ -56,7 +56,13 @@ impl Rig {
     }
 
     pub(crate) async fn try_before(upstream: Upstream, settings: Settings) -> Result<Self, server::StartError> {
-        let server = Server::bind(config(&upstream, &settings)).await?;
+        let config = config(&upstream, &settings);
+        Self::serving(upstream, config).await
+    }
+
+    /// With a configuration of its own; `upstream` is the one that tests look at.
+    pub(crate) async fn serving(upstream: Upstream, config: Config) -> Result<Self, server::StartError> {
+        let server = Server::bind(config).await?;
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = spawn(async move {

@@ -320,6 +320,23 @@ pub(crate) async fn a_swept_ancestor_leaves_its_children_whole(store: Store) {
     }
 }
 
+pub(crate) async fn what_an_expired_ancestor_had_survives_the_deletion_of_one_that_resent_it(store: Store) {
+    let t = tenant(&store, "expired and resent");
+    t.put(NewTurn { expires_at: Some(1_000), ..turn("r1", "u1", "a1") }).await.unwrap();
+    t.put(after("r1", turn("r2", "u2", "a2"))).await.unwrap();
+    t.put(turn("resent", "u1 a1 u2 a2 u3", "a3")).await.unwrap();
+    while store.sweep(1_000, 100).await.unwrap() > 0 {}
+    t.delete_response("resent").await.unwrap();
+    assert_eq!(history(&t, "r2").await.unwrap(), "u1 a1 u2 a2");
+    // Nobody continues it any more: then its items go with the last one that was sent them.
+    t.put(turn("again", "u1 a1", "b")).await.unwrap();
+    t.delete_response("r2").await.unwrap();
+    t.delete_response("again").await.unwrap();
+    for gone in ["u1", "a1", "u2", "a2", "u3", "a3", "b"] {
+        assert!(matches!(t.item(&format!("msg_{gone}")).await, Err(Error::NotFound)), "{gone}");
+    }
+}
+
 pub(crate) async fn concurrent_continuations_fork(store: Store) {
     let t = tenant(&store, "concurrent");
     t.put(turn("p", "u", "a")).await.unwrap();

@@ -1,6 +1,7 @@
 //! One contract for all backends, and what each of them must endure.
 #![cfg(test)]
 
+mod chance;
 mod contract;
 mod conversations;
 mod crash;
@@ -43,6 +44,7 @@ cases![
     contract::items_are_found_by_their_id,
     contract::tenants_never_meet,
     contract::a_swept_ancestor_leaves_its_children_whole,
+    contract::what_an_expired_ancestor_had_survives_the_deletion_of_one_that_resent_it,
     conversations::conversations_live_and_die,
     conversations::conversation_items_come_and_go,
     conversations::one_turn_at_a_time_in_a_conversation,
