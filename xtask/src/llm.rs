@@ -40,11 +40,10 @@ pub(crate) fn run() -> Result<()> {
     let spec = folder("spec.yaml");
     let url = format!("http://{address}/v1");
     process::run(godex(&home).args(["probe", &url, "--yes", "--allow-overflow", "--write"]).arg(&spec))?;
-    let written = fs::read_to_string(&spec)?;
-    println!("\n── {}\n{written}", spec.display());
+    println!("\n── {}\n{}", spec.display(), fs::read_to_string(&spec)?);
 
     println!("── godex in front of it");
-    fs::write(home.join("godex.yaml"), configuration(&written))?;
+    fs::write(home.join("godex.yaml"), "providers: {llm: {spec: ../spec.yaml}}\n")?;
     process::run(godex(&home).args(["config", "check"]))?;
     let address = process::free_address()?;
     let log = folder("godex.log");
@@ -53,12 +52,6 @@ pub(crate) fn run() -> Result<()> {
     let mut check = Command::new(python());
     process::run(check.arg(source("check.py")).args([&format!("http://{address}"), "llm/smollm2"]))
         .with_context(|| format!("see {} and {}", log.display(), folder("server.log").display()))
-}
-
-/// The written spec as that of the provider `llm`.
-fn configuration(spec: &str) -> String {
-    let indented = spec.lines().map(|line| format!("      {line}\n")).collect::<Vec<_>>().concat();
-    format!("providers:\n  llm:\n    spec:\n{indented}")
 }
 
 fn folder(name: &str) -> PathBuf {
