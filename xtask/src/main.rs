@@ -1,11 +1,12 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it.
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
 
 mod bench;
 mod crash;
+mod llm;
 mod process;
 mod test;
 
@@ -23,6 +24,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// kill -9, power cuts, and what must never reach the disk.
     Crash(crash::Arguments),
+    /// A real model server: what the probe finds out about it, and godex in front of it.
+    Llm,
 }
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Llm => llm::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     },
     /// List the models that clients can ask for.
     Models,
+    /// Find out what a provider really does, with a few dozen small requests.
+    Probe(ProbeArgs),
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
@@ -41,6 +43,40 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the configuration that is in force, without its secrets.
     Print,
+}
+
+/// What is probed, and what it may cost.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ProbeArgs {
+    /// A configured provider, a built-in spec, or a chat server's base URL [default: the default provider].
+    pub(crate) target: Option<String>,
+    /// The model to ask [default: the provider's own, or the first of its list].
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Save what was observed as a spec.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Do not ask before the first request.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Also send an input that is far too long (several hundred thousand tokens).
+    #[arg(long)]
+    pub(crate) allow_overflow: bool,
+    /// The most requests to send.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_requests: u32,
+    /// The most tokens to use, both ways together.
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: u64,
+    /// The most seconds to take.
+    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
+    /// The environment variable that holds the key.
+    #[arg(long, value_name = "VAR")]
+    pub(crate) api_key_env: Option<String>,
 }
 
 /// What can be set on the command line.
@@ -85,6 +121,6 @@ fn levels() -> PossibleValuesParser {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the configuration gets its environment from")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -17,6 +17,7 @@ mod resilience;
 mod secret;
 mod session;
 mod transport;
+mod unlisted;
 mod unused;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub use model::{ListedModel, ModelError, ModelRef};
 pub use resilience::ResilienceConfig;
 pub use secret::Secret;
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
+pub use unlisted::unlisted;
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod probe;
+#[cfg(test)]
 mod sessions;

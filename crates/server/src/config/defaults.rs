@@ -23,7 +23,7 @@ pub(super) fn demo(sources: &Sources<'_>) -> Option<ProviderConfig> {
     Some(entry("demo", provider, None))
 }
 
-fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
+pub(super) fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
     ProviderConfig {
         name: name.to_owned(),
         api_keys: api_key.into_iter().collect(),
