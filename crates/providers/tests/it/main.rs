@@ -2,6 +2,10 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod compact;
+#[cfg(test)]
+mod gist;
+#[cfg(test)]
 mod goldens;
 #[cfg(test)]
 mod pretty;
