@@ -216,7 +216,9 @@ impl Said {
             .or_else(|| string("status_msg"))
             .or_else(|| string("detail"))
             .or_else(|| error.get("detail").map(|detail| detail.as_str().to_owned()))
-            .or_else(|| error.get("message").filter(|said| said.kind() == Kind::Object).map(|said| said.as_str().to_owned()));
+            .or_else(|| {
+                error.get("message").filter(|said| said.kind() == Kind::Object).map(|said| said.as_str().to_owned())
+            });
         Self { message, code: string("code"), kind: string("type") }
     }
 

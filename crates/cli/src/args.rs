@@ -28,6 +28,14 @@ pub(crate) enum Command {
     },
     /// List the models that clients can ask for.
     Models,
+    /// List the providers, or show what is known of one.
+    Providers {
+        #[command(subcommand)]
+        command: Option<ProvidersCommand>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
@@ -41,6 +49,18 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the configuration that is in force, without its secrets.
     Print,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProvidersCommand {
+    /// Print the whole spec of a provider as YAML, each value with the file and line that it is from.
+    Show {
+        /// A configured provider, or a built-in spec.
+        name: String,
+        /// As it is for this model.
+        #[arg(long)]
+        model: Option<String>,
+    },
 }
 
 /// What can be set on the command line.
@@ -63,6 +83,15 @@ pub(crate) struct Flags {
 impl Flags {
     /// The configuration that these flags, the environment and the file make together.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        self.load_with(false)
+    }
+
+    /// The same, also without the providers' keys: for looking, not for serving.
+    pub(crate) fn look(&self) -> anyhow::Result<Config> {
+        self.load_with(true)
+    }
+
+    fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home =
             variable("HOME").or_else(|| variable("USERPROFILE")).filter(|home| !home.is_empty()).map(PathBuf::from);
@@ -70,6 +99,7 @@ impl Flags {
             host: self.host.clone(),
             port: self.port,
             log_level: self.log_level.as_deref().and_then(LogLevel::from_name),
+            without_keys,
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };

@@ -50,7 +50,8 @@ impl Provider {
         self.layers.iter().rev().find_map(|layer| {
             let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
             let fitting = own.iter().rev().filter(|(index, _)| matches.contains(*index));
-            let of_entry = fitting.filter(|(_, entry)| says(&entry.said(), path)).find_map(|(_, e)| e.places.find(path));
+            let of_entry =
+                fitting.filter(|(_, entry)| says(&entry.said(), path)).find_map(|(_, e)| e.places.find(path));
             of_entry.or_else(|| layer.places.find(path).filter(|_| says(&layer.spec.said(), path)))
         })
     }
@@ -64,7 +65,8 @@ impl Provider {
             .collect();
         let plain = self.models.iter().filter(|name| !entries.iter().any(|(_, entry)| entry.names(name)));
         let origin = |name: &str| {
-            let layer = self.layers.iter().rev().find(|layer| layer.spec.models.names.iter().any(|known| known == name));
+            let layer =
+                self.layers.iter().rev().find(|layer| layer.spec.models.names.iter().any(|known| known == name));
             layer.and_then(|layer| layer.places.find("models")).unwrap_or_default()
         };
         let mut lines: Vec<String> = plain.map(|name| format!("  - {}  # {}", name.yaml(), origin(name))).collect();
@@ -155,7 +157,10 @@ mod tests {
             let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
             let shown = provider.show(None);
             let again = inline("shown.yaml", &shown);
-            assert_eq!((&again.dialect, &again.base_url, again.auth), (&provider.dialect, &provider.base_url, provider.auth));
+            assert_eq!(
+                (&again.dialect, &again.base_url, again.auth),
+                (&provider.dialect, &provider.base_url, provider.auth)
+            );
             for model in provider.models.iter().map(String::as_str).chain(["gpt-5", "glm-4.6v", "x"]) {
                 assert_eq!(again.for_model(model), provider.for_model(model), "{name} {model}\n{shown}");
                 let one = inline("one.yaml", &provider.show(Some(model)));

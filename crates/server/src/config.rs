@@ -52,6 +52,8 @@ pub struct Overrides {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<LogLevel>,
+    /// A provider without its key is no problem: somebody only wants to look.
+    pub without_keys: bool,
 }
 
 /// Finds the file, reads it, and checks all of it together.
@@ -135,6 +137,8 @@ pub struct ProviderConfig {
     pub name: String,
     pub provider: Provider,
     pub api_key: Option<Secret>,
+    /// Where the key is from, or where it is missing.
+    pub key_from: KeyFrom,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
     pub timeouts: Timeouts,
@@ -142,6 +146,20 @@ pub struct ProviderConfig {
     pub models: Vec<String>,
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyFrom {
+    /// None is wanted.
+    #[default]
+    Nowhere,
+    /// `file:line`.
+    File(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// There should be one; the variable that could hold it, if one is known.
+    Missing(Option<String>),
 }
 
 /// How long we wait for a provider.

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A directory that is both home and current directory.
-fn home(config: &str) -> TempDir {
+pub(crate) fn home(config: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     if !config.is_empty() {
         std::fs::write(dir.path().join("godex.yaml"), config).unwrap();
@@ -21,7 +21,7 @@ fn command(home: &Path, args: &[&str]) -> Command {
     command
 }
 
-fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command(home, args).output().unwrap();
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }

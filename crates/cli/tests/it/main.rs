@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod cli;
+#[cfg(test)]
+mod providers;

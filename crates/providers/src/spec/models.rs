@@ -70,7 +70,8 @@ impl Models {
 fn entry(field: &Field<'_>) -> Option<Entry> {
     let places = Places::of(field);
     let mut section = field.clone().section()?;
-    let patterns = section.read("match", |field| if field.is_list() { field.texts() } else { Some(vec![field.text()?]) });
+    let patterns =
+        section.read("match", |field| if field.is_list() { field.texts() } else { Some(vec![field.text()?]) });
     let terms = Terms::pick(&mut section);
     if patterns.as_ref().is_none_or(Vec::is_empty) {
         let help = "a name, a pattern such as `glm-*v*`, or a list of them".to_owned();

@@ -37,7 +37,8 @@ fn write(raw: Raw<'_>, indent: usize, out: &mut String) {
 fn on_a_line(raw: Raw<'_>) -> String {
     match raw.kind() {
         Kind::Object => {
-            let member = |(key, value): (wire::json::Text<'_>, Raw<'_>)| format!("\"{}\": {}", key.escaped(), on_a_line(value));
+            let member =
+                |(key, value): (wire::json::Text<'_>, Raw<'_>)| format!("\"{}\": {}", key.escaped(), on_a_line(value));
             format!("{{{}}}", raw.fields().map(member).collect::<Vec<_>>().join(", "))
         }
         Kind::Array => format!("[{}]", raw.elements().map(on_a_line).collect::<Vec<_>>().join(", ")),

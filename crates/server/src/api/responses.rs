@@ -4,9 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{
-    Action, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
-};
+use bridge::{Action, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;

@@ -7,7 +7,7 @@ use providers::yaml::{Document, Field, Reader, Section};
 use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
-use super::{Origin, ProviderConfig, Secret, Sources, Timeouts, locate};
+use super::{KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate};
 
 /// A day: no wait is longer.
 const MAX_MS: u64 = 86_400_000;
@@ -20,12 +20,7 @@ pub(super) struct Providers {
     pub(super) usable: Vec<ProviderConfig>,
 }
 
-pub(super) fn read(
-    reader: &Reader<'_>,
-    sources: &Sources<'_>,
-    origin: &Origin,
-    root: &mut Section<'_>,
-) -> Providers {
+pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, origin: &Origin, root: &mut Section<'_>) -> Providers {
     let mut providers = Providers::default();
     for (name, field) in root.read("providers", Field::entries).unwrap_or_default() {
         if name.is_empty() || name.contains('/') || name.trim() != name {
@@ -64,9 +59,11 @@ impl Entry<'_> {
             let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none() || !has_address);
             let base_url = base_url_of(&section, &base_url, &provider);
             let needed = provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
+            let api_key = self.key(&section, &key, variable, needed);
             ProviderConfig {
                 name: self.name.to_owned(),
-                api_key: self.key(&section, &key, variable, needed),
+                key_from: key_from(&key, variable, api_key.is_some(), needed),
+                api_key,
                 base_url: base_url.map(|base| base.url).unwrap_or_default(),
                 timeouts,
                 models: listed(&provider),
@@ -135,11 +132,22 @@ impl Entry<'_> {
         if key.as_deref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
             given.problem(section, "holds a character that cannot be sent in a header", None);
         }
-        if needed && key.is_none() {
+        if needed && key.is_none() && !self.sources.overrides.without_keys {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
             given.problem(section, "is missing", help);
         }
         key.map(Secret::new)
+    }
+}
+
+fn key_from(given: &Given<'_>, variable: Option<&str>, is_there: bool, needed: bool) -> KeyFrom {
+    match (&given.field, variable) {
+        (Some(field), _) if is_there && given.text.is_some() => {
+            KeyFrom::File(format!("{}:{}", field.file(), field.position().line))
+        }
+        (_, Some(variable)) if is_there => KeyFrom::Variable(variable.to_owned()),
+        _ if needed => KeyFrom::Missing(variable.map(str::to_owned)),
+        _ => KeyFrom::Nowhere,
     }
 }
 

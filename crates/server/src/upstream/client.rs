@@ -48,7 +48,10 @@ impl Place {
                 let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
                 let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
                 template.replace(MODEL, &percent_encode(&model.unwrap_or_default())).parse().map_err(|_| {
-                    Failure::new(FailureClass::InvalidRequest, "The model's name does not fit into the provider's path.")
+                    Failure::new(
+                        FailureClass::InvalidRequest,
+                        "The model's name does not fit into the provider's path.",
+                    )
                 })
             }
         }
@@ -92,7 +95,9 @@ impl HttpTarget {
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
         let path = match endpoint.contains(MODEL) {
             false => Place::Fixed(url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?),
-            true => Place::ByModel(endpoint.split_once(&authority).map(|(_, path)| path.to_owned()).unwrap_or_default()),
+            true => {
+                Place::ByModel(endpoint.split_once(&authority).map(|(_, path)| path.to_owned()).unwrap_or_default())
+            }
         };
         let mut headers = headers(config)?;
         headers.insert(header::HOST, HeaderValue::try_from(authority)?);
