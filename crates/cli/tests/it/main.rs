@@ -4,3 +4,5 @@
 mod cli;
 #[cfg(test)]
 mod providers;
+#[cfg(test)]
+mod seed;

@@ -10,4 +10,8 @@ mod goldens;
 #[cfg(test)]
 mod pretty;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod run;
+#[cfg(test)]
+mod seed;
