@@ -17,6 +17,7 @@ mod resilience;
 mod secret;
 mod session;
 mod transport;
+mod unlisted;
 mod unused;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub use model::{ListedModel, ModelError, ModelRef};
 pub use resilience::ResilienceConfig;
 pub use secret::Secret;
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
+pub use unlisted::unlisted;
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {
@@ -59,6 +61,8 @@ pub struct Overrides {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<LogLevel>,
+    /// A provider without its key is no problem: somebody only wants to look.
+    pub without_keys: bool,
 }
 
 /// Finds the file, reads it, and checks all of it together.
@@ -144,6 +148,8 @@ pub struct ProviderConfig {
     pub provider: Provider,
     /// Used in turn; one that is refused rests.
     pub api_keys: Vec<Secret>,
+    /// Where the first key is from, or where it is missing.
+    pub key_from: KeyFrom,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
     pub timeouts: Timeouts,
@@ -152,6 +158,20 @@ pub struct ProviderConfig {
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
     pub transport: TransportConfig,
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyFrom {
+    /// None is wanted.
+    #[default]
+    Nowhere,
+    /// `file:line`.
+    File(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// There should be one; the variable that could hold it, if one is known.
+    Missing(Option<String>),
 }
 
 /// How long we wait for a provider.

@@ -73,15 +73,16 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
 fn python_packages() -> Result<()> {
     let wanted = fs::read_to_string(crate::root().join("tests/clients/python/requirements.txt"))?;
     once(&folder("python"), &wanted, |folder| {
-        let venv = || {
-            let mut command = Command::new("python3");
-            command.args(["-m", "venv", "--clear"]).arg(folder);
-            command
-        };
-        // Debian's python3 comes without ensurepip: then the venv fails until python3-venv is there.
-        system_package(&mut venv(), &["python3-venv"])?;
+        venv(folder)?;
         process::run(pip().args(["-r", "tests/clients/python/requirements.txt"]))
     })
+}
+
+/// A Python of our own.
+pub(crate) fn venv(folder: &Path) -> Result<()> {
+    let mut command = Command::new("python3");
+    // Debian's python3 comes without ensurepip: then the venv fails until python3-venv is there.
+    system_package(command.args(["-m", "venv", "--clear"]).arg(folder), &["python3-venv"])
 }
 
 fn pip() -> Command {
@@ -125,7 +126,7 @@ fn node_packages(node: &Node) -> Result<()> {
 }
 
 /// Runs `install` unless the folder was installed from this very text before.
-fn once(folder: &Path, wanted: &str, install: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn once(folder: &Path, wanted: &str, install: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let stamp = folder.join("installed-from.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());

@@ -21,7 +21,7 @@ pub(crate) fn command(home: &Path, args: &[&str]) -> Command {
     command
 }
 
-fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command(home, args).output().unwrap();
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }

@@ -172,7 +172,12 @@ fn a_key_from_the_environment_goes_only_where_it_belongs() {
 fn flags_win_over_the_environment_over_the_file() {
     let text = "server: {host: localhost, port: 1}\nlogging: {level: warn}";
     let env = [("GODEX_HOST", "127.0.0.2"), ("GODEX_PORT", "2"), ("GODEX_LOG_LEVEL", "error")];
-    let flags = Overrides { host: Some("::1".to_owned()), port: Some(0), log_level: Some(LogLevel::Trace) };
+    let flags = Overrides {
+        host: Some("::1".to_owned()),
+        port: Some(0),
+        log_level: Some(LogLevel::Trace),
+        ..Overrides::default()
+    };
     let none = Overrides::default;
     let cases = [
         (load_text("", &[], none()), "127.0.0.1:5678", LogLevel::Info),

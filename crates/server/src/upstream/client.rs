@@ -211,6 +211,29 @@ impl HttpTarget {
         }
     }
 
+    /// Any request to this provider, and its answer as it stands, refusals included: for the probe.
+    pub(crate) async fn raw(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
+        let chat = self.place.of(&body)?.to_string();
+        let uri = chat.replacen("/chat/completions", endpoint, 1).parse();
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.map_err(|error: http::uri::InvalidUri| {
+            Failure::new(FailureClass::Protocol, format!("The address cannot be used: {error}."))
+        })?;
+        *request.headers_mut() = self.headers.clone();
+        if let Some(key) = self.keys.take(&mut Tried::default()) {
+            self.keys.apply(key, request.headers_mut());
+        }
+        let answer = self.exchange(request).await.map_err(|error| failure::unsent(&error).failure)?;
+        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), target: None });
+        Ok((answer, self.redactor.clone()))
+    }
+
     /// A status that is no success: what the body says, without our keys in it.
     async fn refused(&self, response: Response<HttpBody>, dialect: &AnswerDialect, deadlines: Deadlines) -> Refused {
         let status = response.status().as_u16();
