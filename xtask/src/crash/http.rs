@@ -148,9 +148,13 @@ impl Read for Chunks<'_> {
         if self.left == 0 && !self.ended {
             self.next()?;
         }
+        // Behind the last chunk not even a look: it would wait for the next answer.
+        if self.left == 0 {
+            return Ok(0);
+        }
         let wanted = buffer.len().min(self.left);
         let read = self.connection.read(&mut buffer[..wanted])?;
-        if read == 0 && self.left > 0 {
+        if read == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         self.left -= read;

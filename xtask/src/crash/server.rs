@@ -59,7 +59,7 @@ impl Place {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder.join("home")).env("TMPDIR", self.folder.join("tmp"));
         let running = Running::start_logged(&mut command, &self.folder.join(format!("log/{start}.log")))?;
-        Ok(Godex { running: running, address })
+        Ok(Godex { running, address })
     }
 
     /// Starts it and waits until it answers.

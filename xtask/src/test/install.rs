@@ -1,5 +1,5 @@
-//! What the gate needs beyond Rust: a C compiler, Postgres, Python with the official clients, and a Node new enough
-//! for theirs. Everything goes under `target/clients`; what is there already is left alone.
+//! What the gate needs beyond Rust: a C compiler, Postgres, strace, Python with the official clients, and a Node new
+//! enough for theirs. Everything goes under `target/clients`; what is there already is left alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,12 @@ pub(super) fn all() -> Result<()> {
     // Debian keeps the server's programs beside the path, where the tests look, too.
     let postgres = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
     system_package(Command::new("sh").args(["-c", postgres]), &["postgresql"])?;
+    // For the store's tests: it shows what was written and synced, and makes calls fail.
+    system_package(Command::new("strace").arg("-V"), &["strace"])?;
+    let pgbouncer = "command -v pgbouncer || ls /usr/sbin/pgbouncer";
+    if let Err(error) = system_package(Command::new("sh").args(["-c", pgbouncer]), &["pgbouncer"]) {
+        println!("one test will be skipped: {error}");
+    }
     python_packages()?;
     node_packages(&node()?)
 }

@@ -204,12 +204,18 @@ impl Walk<'_> {
 
     async fn refused(&mut self, refused: Refused) -> Step {
         let Refused { failure, mut remedy } = refused;
+        // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
+        // the way there is.
+        let ours = matches!(
+            failure.class,
+            FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
+        );
         tracing::info!(
             target = self.name(),
             attempt = self.sent,
             class = failure.class.code(),
             ?remedy,
-            detail = failure.message,
+            detail = ours.then_some(&*failure.message),
             "refused"
         );
         let wait = failure.retry_after.map(|seconds| Duration::from_secs(u64::from(seconds)));

@@ -9,7 +9,13 @@ mod make;
 mod memory;
 mod model;
 #[cfg(unix)]
+mod outages;
+#[cfg(unix)]
+mod pooler;
+#[cfg(unix)]
 mod postgres;
+#[cfg(unix)]
+mod proxy;
 #[cfg(unix)]
 mod server;
 mod sqlite;
