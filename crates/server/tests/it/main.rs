@@ -30,4 +30,6 @@ mod rig;
 #[cfg(test)]
 mod socket;
 #[cfg(test)]
+mod specs;
+#[cfg(test)]
 mod trouble;
