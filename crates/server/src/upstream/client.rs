@@ -1,6 +1,7 @@
 //! The HTTP client of one target.
 
 use std::error::Error;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,7 +77,8 @@ fn percent_encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out
