@@ -77,7 +77,7 @@ pub fn cases(root: &Path) -> Result<Vec<Case>> {
     for provider in folders(root)? {
         for entry in entries(&provider)? {
             let is_page = entry.extension().is_some_and(|ending| ending == page::ENDING);
-            cases.push(if is_page { page::read(&provider, &entry)? } else { read(&provider, entry)? });
+            cases.push(if is_page { page::read(&provider, &entry)? } else { read(&provider, &entry)? });
         }
     }
     Ok(cases)
@@ -96,9 +96,9 @@ fn run_in(root: &Path, bless: bool, mut translate: impl FnMut(&Case) -> Result<O
     Ok(())
 }
 
-fn read(provider: &Path, folder: PathBuf) -> Result<Case> {
+fn read(provider: &Path, folder: &Path) -> Result<Case> {
     let file = |name: &str| fs::read(folder.join(name)).ok();
-    for entry in fs::read_dir(&folder)? {
+    for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().into_string().unwrap_or_default();
         let known = INPUTS.contains(&name.as_str()) || OUTPUTS.contains(&name.as_str());
         ensure!(known, "{}: a case has no file of this name", folder.join(name).display());
@@ -109,8 +109,8 @@ fn read(provider: &Path, folder: PathBuf) -> Result<Case> {
         _ => bail!("{}: one of upstream.sse and upstream.json", folder.display()),
     };
     let request = file("request.json").with_context(|| format!("{}: no request.json", folder.display()))?;
-    let place = Place::Folder(folder.clone());
-    Ok(Case { provider: name(provider), name: name(&folder), request, upstream, status: 200, place })
+    let place = Place::Folder(folder.to_owned());
+    Ok(Case { provider: name(provider), name: name(folder), request, upstream, status: 200, place })
 }
 
 /// Compares with, or writes, the expected files of one case.

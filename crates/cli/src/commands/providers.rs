@@ -73,8 +73,9 @@ fn list(config: &Config) -> String {
     }
     let others = others(config);
     if !others.is_empty() {
-        out.push_str(&format!("\nnot configured: {}\n", others.join(", ")));
-        out.push_str("(godex providers show NAME prints what is known of one)\n");
+        out.push_str("\nnot configured: ");
+        out.push_str(&others.join(", "));
+        out.push_str("\n(godex providers show NAME prints what is known of one)\n");
     }
     out
 }

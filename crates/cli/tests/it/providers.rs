@@ -61,6 +61,14 @@ fn a_spec_is_shown_with_its_origins() {
     let (_, out, _) = godex(home.path(), &["providers", "show", "mine", "--model", "B-2"]);
     assert!(out.contains("\nlimit_field: max_tokens  # godex.yaml:5\n") && !out.contains("match"), "{out}");
 
+    // What is printed is the same configuration, without the file.
+    let (_, printed, _) = godex(home.path(), &["config", "print"]);
+    std::fs::write(home.path().join("again.yaml"), &printed).unwrap();
+    let (code, again, err) = godex(home.path(), &["config", "print", "--config", "again.yaml"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{printed}");
+    let settings = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(settings(&again), settings(&printed));
+
     // What is shown can be used as a spec.
     std::fs::write(home.path().join("specs/mine.yaml"), &out).unwrap();
     assert_eq!(godex(home.path(), &["config", "check"]).0, Some(0));

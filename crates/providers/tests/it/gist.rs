@@ -60,7 +60,7 @@ fn events(sse: &[u8]) -> Vec<u8> {
         let name = data.get("type").and_then(Raw::text).map(|name| name.decode().into_owned()).unwrap_or_default();
         let item = data.get("item").and_then(|item| item.get("type"));
         let detail = data.get("delta").or(item).map(|detail| format!(" {}", detail.as_str()));
-        out.push_str(&format!("{name}{}\n", detail.unwrap_or_default()));
+        out.extend([name, detail.unwrap_or_default(), "\n".to_owned()]);
     }
     out.into_bytes()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use bridge::{AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, Policy, Setup, Target, Unsealed};
+use bridge::{AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, Policy, Seal, Setup, Target, Unsealed};
 use providers::{Library, ModelSpec, Provider, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
@@ -18,6 +18,24 @@ const ENDED_AT: u64 = 1_700_000_001;
 pub(crate) struct Ran {
     pub(crate) out: Vec<u8>,
     pub(crate) notes: Vec<Note>,
+}
+
+/// A seal that can be seen through, so that a page shows what is carried in it.
+#[derive(Debug)]
+struct Glass;
+
+impl Seal for Glass {
+    fn seal(&self, plain: &[u8]) -> String {
+        format!("glass:{}", String::from_utf8_lossy(plain))
+    }
+
+    fn open(&self, sealed: &str) -> Option<Vec<u8>> {
+        Some(sealed.strip_prefix("glass:")?.into())
+    }
+}
+
+fn seal(case: &Case) -> Arc<dyn Seal> {
+    if case.is_page() { Arc::new(Glass) } else { Arc::new(Unsealed) }
 }
 
 /// A spec of the library; each is read once.
@@ -72,7 +90,8 @@ fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
     let Plan { reading, notes, body, .. } = plan(case);
     let dialect = spec(case).dialect;
     let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer };
-    let setup = Setup { dialect: Arc::new(answer), prompt_bytes: body.len(), ..Setup::default() };
+    let (dialect, seal) = (Arc::new(answer), seal(case));
+    let setup = Setup { dialect, seal, prompt_bytes: body.len(), ..Setup::default() };
     let mut machine = Machine::new(reading, setup, Ids::new([7; 24]), CREATED_AT, framing);
     let mut out = Vec::new();
     machine.open(&mut out);
@@ -91,7 +110,8 @@ fn model(request: &CreateResponse<'_>) -> String {
 pub(crate) fn plan(case: &Case) -> Plan {
     let request = request(case);
     let (model, spec) = (model(&request), spec(case));
-    let target = Target { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &Unsealed };
+    let seal = seal(case);
+    let target = Target { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
     bridge::plan(&request, &[], target).unwrap()
 }
 

@@ -38,6 +38,8 @@ mod sessions;
 #[cfg(test)]
 mod socket;
 #[cfg(test)]
+mod specs;
+#[cfg(test)]
 mod transport;
 #[cfg(test)]
 mod trouble;

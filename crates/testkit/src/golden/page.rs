@@ -33,7 +33,7 @@ pub(super) fn settle(file: &Path, output: &Output, bless: bool) -> Result<()> {
     let text = fs::read_to_string(file)?;
     let mut produced = given(&text).to_owned();
     for (head, body) in &output.sections {
-        produced.push_str(&format!("{HEAD}{head}\n{}", String::from_utf8_lossy(body)));
+        produced.extend([HEAD, head, "\n", &String::from_utf8_lossy(body)]);
     }
     if bless {
         return Ok(fs::write(file, produced)?);

@@ -19,8 +19,8 @@ pub(super) fn fill(template: &str, tool: &Tool<'_>) -> String {
 /// Whether there was something to write.
 fn write(value: Raw<'_>, tool: &Tool<'_>, out: &mut Vec<u8>) -> bool {
     let found = match value.kind() {
-        Kind::Object => match chosen(value, tool) {
-            Some(found) => found,
+        Kind::Object => match table(value) {
+            Some((path, table)) => chosen(&path, table, tool),
             None => {
                 object(value, tool, out);
                 return true;
@@ -47,13 +47,16 @@ fn object(value: Raw<'_>, tool: &Tool<'_>, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// The outer None: this is no choice.
-fn chosen<'r>(value: Raw<'r>, tool: &Tool<'_>) -> Option<Option<Raw<'r>>> {
+/// A table to choose from, and the client's member that chooses.
+fn table(value: Raw<'_>) -> Option<(String, Raw<'_>)> {
     let mut fields = value.fields();
     let (key, table) = fields.next().filter(|_| fields.next().is_none())?;
-    let key = key.decode();
-    let said = member(key.strip_prefix('$')?, tool).and_then(Raw::text);
-    Some(said.and_then(|said| table.get(&said.decode())).or_else(|| table.get("default")))
+    Some((key.decode().strip_prefix('$')?.to_owned(), table))
+}
+
+fn chosen<'r>(path: &str, table: Raw<'r>, tool: &Tool<'_>) -> Option<Raw<'r>> {
+    let said = member(path, tool).and_then(Raw::text);
+    said.and_then(|said| table.get(&said.decode())).or_else(|| table.get("default"))
 }
 
 fn member<'a>(path: &str, tool: &Tool<'a>) -> Option<Raw<'a>> {
