@@ -362,6 +362,23 @@ const TOOLS: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "wants its reasoning back, as declared",
+        spec: "deepseek",
+        quirk: |body| {
+            let call = calling(body)?;
+            (!has(call, "reasoning_content")).then(|| refuse(400, "reasoning_content must be passed back"))
+        },
+        twist: |_, message| message["reasoning_content"] = json!("Let me think about that."),
+        changes: &["json_schema: native", "request.content.images: data"],
+        seen: &[
+            ("content beside calls", "null"),
+            ("call ids", "any"),
+            ("reasoning replay", "needed on calls"),
+            ("thinking switch", "ignored"),
+        ],
+        ..PLAIN
+    },
+    Case {
         name: "does not care about reasoning",
         twist: |_, message| message["reasoning_content"] = json!("Let me think about that."),
         seen: &[("reasoning replay", "optional")],
