@@ -169,6 +169,20 @@ const OPTIONS: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "is not asked to say much",
+        quirk: |body| has(body, "response_format").then(|| refuse(403, "not in your plan")),
+        twist: |body, message| {
+            if body["messages"].to_string().contains("image_url") {
+                message["content"] = json!("No picture was rendered, and none is required.");
+            }
+            if has(body, "stop") {
+                message["content"] = json!("Hi!");
+            }
+        },
+        seen: &[("images", "unclear"), ("stop", "unclear"), ("json_object", "unclear"), ("json_schema", "unclear")],
+        ..PLAIN
+    },
+    Case {
         name: "does not stop",
         twist: |body, message| {
             if has(body, "stop") {
