@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::process;
+use crate::{crash, process};
 pub(crate) use install::{once, venv};
 pub(crate) use programs::cargo;
 use programs::works;
@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
     Step { name: "clients", run: clients::run },
+    Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
 ];
 
 const FULL: &[Step] = &[

@@ -30,6 +30,14 @@ pub(crate) enum Command {
     Models,
     /// Find out what a provider really does, with a few dozen small requests.
     Probe(ProbeArgs),
+    /// List the providers, or show what is known of one.
+    Providers {
+        #[command(subcommand)]
+        command: Option<ProvidersCommand>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
@@ -79,6 +87,18 @@ pub(crate) struct ProbeArgs {
     pub(crate) api_key_env: Option<String>,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProvidersCommand {
+    /// Print the whole spec of a provider as YAML, each value with the file and line that it is from.
+    Show {
+        /// A configured provider, or a built-in spec.
+        name: String,
+        /// As it is for this model.
+        #[arg(long)]
+        model: Option<String>,
+    },
+}
+
 /// What can be set on the command line.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Flags {
@@ -99,6 +119,15 @@ pub(crate) struct Flags {
 impl Flags {
     /// The configuration that these flags, the environment and the file make together.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        self.load_with(false)
+    }
+
+    /// The same, also without the providers' keys: for looking, not for serving.
+    pub(crate) fn look(&self) -> anyhow::Result<Config> {
+        self.load_with(true)
+    }
+
+    fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home =
             variable("HOME").or_else(|| variable("USERPROFILE")).filter(|home| !home.is_empty()).map(PathBuf::from);
@@ -106,6 +135,7 @@ impl Flags {
             host: self.host.clone(),
             port: self.port,
             log_level: self.log_level.as_deref().and_then(LogLevel::from_name),
+            without_keys,
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };

@@ -5,4 +5,5 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod models;
 pub(crate) mod probe;
+pub(crate) mod providers;
 pub(crate) mod serve;

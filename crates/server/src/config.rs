@@ -61,6 +61,8 @@ pub struct Overrides {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<LogLevel>,
+    /// A provider without its key is no problem: somebody only wants to look.
+    pub without_keys: bool,
 }
 
 /// Finds the file, reads it, and checks all of it together.
@@ -146,6 +148,8 @@ pub struct ProviderConfig {
     pub provider: Provider,
     /// Used in turn; one that is refused rests.
     pub api_keys: Vec<Secret>,
+    /// Where the first key is from, or where it is missing.
+    pub key_from: KeyFrom,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
     pub timeouts: Timeouts,
@@ -154,6 +158,20 @@ pub struct ProviderConfig {
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
     pub transport: TransportConfig,
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyFrom {
+    /// None is wanted.
+    #[default]
+    Nowhere,
+    /// `file:line`.
+    File(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// There should be one; the variable that could hold it, if one is known.
+    Missing(Option<String>),
 }
 
 /// How long we wait for a provider.

@@ -19,7 +19,7 @@ mod walk;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{Failure, FailureClass};
+use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
 
 pub(crate) use client::HttpTarget;
@@ -78,10 +78,16 @@ pub(crate) enum AnswerBody {
 }
 
 impl Upstream {
-    /// Sends a chat request and waits until the upstream has accepted or refused it.
-    pub(crate) async fn send(&self, body: Bytes, stream: bool, deadlines: Deadlines) -> Result<Accepted, Refused> {
+    /// Sends a chat request and waits until the upstream has accepted or refused it. The dialect says how errors read.
+    pub(crate) async fn send(
+        &self,
+        body: Bytes,
+        stream: bool,
+        dialect: &AnswerDialect,
+        deadlines: Deadlines,
+    ) -> Result<Accepted, Refused> {
         match self {
-            Self::Http(target) => target.send(body, deadlines).await,
+            Self::Http(target) => target.send(body, dialect, deadlines).await,
             Self::Demo => demo::send(&body, stream).await,
         }
     }

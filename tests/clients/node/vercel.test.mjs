@@ -194,6 +194,20 @@ forEachWay("a chain", async (go) => {
   assert.deepEqual(history(text).slice(0, 3), [...past, user("Hi")]);
 });
 
+forEachWay("a tool loop in a conversation", async (go) => {
+  const made = await fetch(`${process.env.GODEX_URL}/v1/conversations`, { method: "POST" });
+  const providerOptions = { openai: { conversation: (await made.json()).id } };
+  const { calls, tools } = weather();
+  const model = openai.responses("thinking/mirror");
+  const { text } = await go(kept("Hi", { model, tools, providerOptions, stopWhen: isStepCount(5) }));
+  assert.deepEqual(calls, ["Paris"]);
+  // The SDK sends the question with every step: the result still stands behind its call.
+  const messages = history(text);
+  assert.deepEqual(messages.map((message) => message.role), ["user", "assistant", "tool", "user"]);
+  providerGotARoundTrip(JSON.stringify({ messages: messages.slice(0, 3) }));
+  assert.equal(messages[1].reasoning_content, "a tool will know");
+});
+
 forEachWay("a conversation", async (go) => {
   const made = await fetch(`${process.env.GODEX_URL}/v1/conversations`, { method: "POST" });
   const providerOptions = { openai: { conversation: (await made.json()).id } };

@@ -150,6 +150,17 @@ def test_input_items_from_a_place(client):
     assert caught.value.param == "after"
 
 
+def test_an_id_that_comes_twice_hides_nothing(client):
+    mine = {"type": "message", "id": "msg_mine", **ALICE}
+    first = whole(client, input=[mine, WHO])
+    # As clients do that send everything again, though the chain has it.
+    again = [mine, WHO, *(item.to_dict() for item in first.output), {"role": "user", "content": "Sure?"}]
+    second = whole(client, input=again, previous_response_id=first.id)
+    items = list(client.responses.input_items.list(second.id, order="asc", limit=1))
+    assert [item.role for item in items] == ["user", "user", "assistant", "user", "user", "assistant", "user"]
+    assert len({item.id for item in items}) == 7
+
+
 # --- item references
 
 
@@ -177,6 +188,7 @@ def test_conversations(client):
     changed = client.conversations.update(made.id, metadata={"topic": "bears"})
     assert (changed.id, changed.metadata) == (made.id, {"topic": "bears"})
     assert client.conversations.retrieve(made.id) == changed
+    assert client.conversations.update(made.id, metadata=None).metadata == {}
     gone = client.conversations.delete(made.id)
     assert (gone.id, gone.object, gone.deleted) == (made.id, "conversation.deleted", True)
     for call in [
@@ -233,6 +245,37 @@ def test_turns_in_a_conversation(client, way):
     private = way(client, input="Really?", conversation=conversation.id, store=False)
     assert history(private.output_text)[:-1] == [ALICE, WHO, said(first), {"role": "user", "content": "Sure?"}, said(second)]
     assert ids(client.conversations.items.list(conversation.id, order="asc")) == [item.id for item in listed]
+
+
+ITEMS = [
+    {"type": "message", "role": "developer", "content": "Be brief."},
+    {
+        "type": "message",
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "Look"},
+            {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"},
+        ],
+    },
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A fox.", "annotations": []}]},
+    {"type": "reasoning", "id": "rs_mine", "summary": [{"type": "summary_text", "text": "It is red."}]},
+    {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "18 degrees"}]},
+    {"type": "custom_tool_call", "call_id": "call_2", "name": "shout", "input": "HO"},
+    {"type": "custom_tool_call_output", "call_id": "call_2", "output": "heard"},
+]
+
+
+def test_items_of_all_kinds(client):
+    conversation = client.conversations.create().id
+    added = client.conversations.items.create(conversation, items=ITEMS, include=["reasoning.encrypted_content"])
+    listed = list(client.conversations.items.list(conversation, order="asc", limit=3))
+    assert listed == added.data and [item.type for item in listed] == [item["type"] for item in ITEMS]
+    assert listed[3].id == "rs_mine" and listed[1].content[1].image_url == "data:image/png;base64,iVBORw0KGgo="
+    sent = history(whole(client, input="Well?", conversation=conversation).output_text)
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "tool", "user"]
+    assert sent[1]["content"][1]["image_url"]["url"] == "data:image/png;base64,iVBORw0KGgo="
+    assert [message["content"] for message in sent if message["role"] == "tool"] == ["18 degrees", "heard"]
 
 
 def test_a_conversation_is_locked_while_a_turn_runs(client):

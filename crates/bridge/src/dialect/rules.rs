@@ -86,7 +86,7 @@ pub struct ToolRules {
     pub native: Vec<(Hosted, String)>,
     /// What to do about the other hosted tools.
     pub lacking_hosted: Lacking,
-    /// A response format is not sent together with these.
+    /// A response format is not sent beside these.
     pub format_excludes: Vec<Exclusion>,
 }
 

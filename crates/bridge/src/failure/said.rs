@@ -93,7 +93,10 @@ impl Said {
             .or_else(|| string("message"))
             .or_else(|| string("status_msg"))
             .or_else(|| string("detail"))
-            .or_else(|| error.get("detail").map(|detail| detail.as_str().to_owned()));
+            .or_else(|| error.get("detail").map(|detail| detail.as_str().to_owned()))
+            .or_else(|| {
+                error.get("message").filter(|said| said.kind() == Kind::Object).map(|said| said.as_str().to_owned())
+            });
         let lower = message.as_deref().unwrap_or_default().to_lowercase();
         Self { message, lower, code: string("code"), kind: string("type"), param: string("param") }
     }

@@ -134,9 +134,11 @@ fn effort<'a>(
         return None;
     };
     let height = |effort: &Effort| Effort::ALL.iter().position(|other| other == effort);
-    let below = rules.ladder.iter().filter(|(effort, _)| height(effort) <= Some(rung));
+    // Whoever asks for some thinking does not get none of it.
+    let rungs = || rules.ladder.iter().filter(|(effort, _)| rung == 0 || *effort != Effort::None);
+    let below = rungs().filter(|(effort, _)| height(effort) <= Some(rung));
     let nearest = below.max_by_key(|(effort, _)| height(effort));
-    let (effort, word) = nearest.or_else(|| rules.ladder.iter().min_by_key(|(effort, _)| height(effort)))?;
+    let (effort, word) = nearest.or_else(|| rungs().min_by_key(|(effort, _)| height(effort)))?;
     let its_name = if rules.effort == EffortField::Members { effort.name() } else { word };
     if its_name != name {
         notes.degraded(code::PARAM_DEGRADED, PATH, format!("{its_name}: the nearest that this provider has"));

@@ -5,4 +5,8 @@ mod cli;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]
+mod providers;
+#[cfg(test)]
+mod seed;
+#[cfg(test)]
 mod sessions;

@@ -7,7 +7,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{Action, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target};
+use bridge::{
+    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -206,7 +208,9 @@ async fn ask_again(
     let Some(failure) = failure else { return first };
     let Some(request) = output::ask_again(chat_request, &first.object, &failure.message) else { return first };
     let deadlines = provider.deadlines(false);
-    let Ok(accepted) = provider.upstream.send(request.into(), false, deadlines).await else { return first };
+    // How it fails does not matter: then the first answer stands.
+    let usual = AnswerDialect::default();
+    let Ok(accepted) = provider.upstream.send(request.into(), false, &usual, deadlines).await else { return first };
     machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();
     let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record).run().await;

@@ -3,7 +3,7 @@
 use providers::{Library, Provider, Wire, resolve_named};
 
 use super::provider::listed;
-use super::{ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
+use super::{KeyFrom, ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
 
 /// One provider for every built-in spec whose key is in the environment, in the order of preference.
 pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
@@ -26,6 +26,7 @@ pub(super) fn demo(sources: &Sources<'_>) -> Option<ProviderConfig> {
 pub(super) fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
     ProviderConfig {
         name: name.to_owned(),
+        key_from: provider.key_env.clone().filter(|_| api_key.is_some()).map(KeyFrom::Variable).unwrap_or_default(),
         api_keys: api_key.into_iter().collect(),
         base_url: provider.base_url.clone().unwrap_or_default(),
         timeouts: Timeouts::default(),

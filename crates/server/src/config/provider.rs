@@ -7,7 +7,7 @@ use providers::yaml::{Document, Field, Reader, Section};
 use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
-use super::{Origin, ProviderConfig, Secret, Sources, Timeouts, locate, transport};
+use super::{KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, transport};
 
 /// A day: no wait is longer.
 const MAX_MS: u64 = 86_400_000;
@@ -50,7 +50,9 @@ impl Entry<'_> {
         let (base_url, endpoint, plain_http) = endpoint(&mut section);
         let mut credentials = section.section("credentials");
         let key = Given::of(&mut credentials, "credentials", "api_key");
-        let more_keys = credentials.read("api_keys", api_keys);
+        let more = credentials.field("api_keys");
+        let more_keys = more.as_ref().and_then(api_keys);
+        let more = more.map(|field| format!("{}:{}", field.file(), field.position().line));
         credentials.finish();
         let timeouts = timeouts(&mut section);
         let models = section.field("models");
@@ -69,13 +71,16 @@ impl Entry<'_> {
             let listed_keys = more_keys.is_some();
             let needed =
                 !listed_keys && provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
+            let variable = variable.filter(|_| !listed_keys);
+            let first = self.key(&section, &key, variable, needed);
+            let key_from = match &more {
+                Some(place) if first.is_none() => KeyFrom::File(place.clone()),
+                _ => key_from(&key, variable, first.is_some(), needed),
+            };
             ProviderConfig {
                 name: self.name.to_owned(),
-                api_keys: {
-                    let variable = variable.filter(|_| !listed_keys);
-                    let first = self.key(&section, &key, variable, needed);
-                    first.into_iter().chain(more_keys.unwrap_or_default()).collect()
-                },
+                key_from,
+                api_keys: first.into_iter().chain(more_keys.unwrap_or_default()).collect(),
                 base_url: base_url.map(|base| base.url).unwrap_or_default(),
                 timeouts,
                 models: listed(&provider),
@@ -145,11 +150,22 @@ impl Entry<'_> {
         if key.as_deref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
             given.problem(section, "holds a character that cannot be sent in a header", None);
         }
-        if needed && key.is_none() {
+        if needed && key.is_none() && !self.sources.overrides.without_keys {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
             given.problem(section, "is missing", help);
         }
         key.map(Secret::new)
+    }
+}
+
+fn key_from(given: &Given<'_>, variable: Option<&str>, is_there: bool, needed: bool) -> KeyFrom {
+    match (&given.field, variable) {
+        (Some(field), _) if is_there && given.text.is_some() => {
+            KeyFrom::File(format!("{}:{}", field.file(), field.position().line))
+        }
+        (_, Some(variable)) if is_there => KeyFrom::Variable(variable.to_owned()),
+        _ if needed => KeyFrom::Missing(variable.map(str::to_owned)),
+        _ => KeyFrom::Nowhere,
     }
 }
 

@@ -37,8 +37,10 @@ pub struct ExtraRoots {
 }
 
 pub(super) fn read(section: &mut Section<'_>, sources: &Sources<'_>) -> TransportConfig {
+    // An empty one is none: `${HTTPS_PROXY:-}`.
+    let proxy_field = section.field("proxy").filter(|field| field.string().is_none_or(|text| !text.trim().is_empty()));
     TransportConfig {
-        proxy: section.read("proxy", proxy),
+        proxy: proxy_field.and_then(|field| proxy(&field)),
         ca: section.read("ca", |field| roots(field, sources)),
         http2: section.read("http2", Field::boolean).unwrap_or(false),
     }

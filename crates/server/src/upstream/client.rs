@@ -1,6 +1,7 @@
 //! The HTTP client of one provider: one exchange at a time, over its pool, with its keys in turn.
 
 use std::error::Error;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +38,6 @@ pub(crate) struct HttpTarget {
     headers: HeaderMap,
     keys: Keys,
     redactor: Redactor,
-    /// How its answers read, errors among them.
-    dialect: AnswerDialect,
 }
 
 #[derive(Debug)]
@@ -97,7 +96,8 @@ fn percent_encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out
@@ -133,16 +133,21 @@ impl HttpTarget {
         let proxy_secret = config.transport.proxy.iter().filter_map(|proxy| proxy.authorization.as_ref());
         let in_headers = config.headers.iter().map(|(_, value)| value);
         let redactor = Redactor::new(config.api_keys.iter().chain(in_headers).chain(proxy_secret));
-        let dialect = config.provider.dialect.answer.clone();
-        Ok(Self { transport, place, headers, keys: Keys::new(keys(config)?), redactor, dialect })
+        Ok(Self { transport, place, headers, keys: Keys::new(keys(config)?), redactor })
     }
 
-    /// Sends a request. A key that is refused rests, and the next one is tried at once.
-    pub(super) async fn send(&self, body: Bytes, deadlines: Deadlines) -> Result<Accepted, Refused> {
+    /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
+    /// read.
+    pub(super) async fn send(
+        &self,
+        body: Bytes,
+        dialect: &AnswerDialect,
+        deadlines: Deadlines,
+    ) -> Result<Accepted, Refused> {
         let mut tried = Tried::default();
         let mut last = None;
         while let Some(key) = self.keys.take(&mut tried) {
-            match self.send_with(key, body.clone(), deadlines).await {
+            match self.send_with(key, body.clone(), dialect, deadlines).await {
                 Err(refused) if self.keys.refused(key, &refused.failure) => {
                     tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
                     last = Some(refused);
@@ -153,7 +158,13 @@ impl HttpTarget {
         Err(last.unwrap_or_else(|| Failure::new(FailureClass::Auth, "There is no key.").into()))
     }
 
-    async fn send_with(&self, key: usize, body: Bytes, deadlines: Deadlines) -> Result<Accepted, Refused> {
+    async fn send_with(
+        &self,
+        key: usize,
+        body: Bytes,
+        dialect: &AnswerDialect,
+        deadlines: Deadlines,
+    ) -> Result<Accepted, Refused> {
         let uri = self.place.of(&body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
@@ -165,11 +176,11 @@ impl HttpTarget {
             .map_err(|_| Refused::new(timeout("no answer began"), Remedy::Elsewhere))?
             .map_err(|error| failure::unsent(&error))?;
         if !response.status().is_success() {
-            return Err(self.refused(response, deadlines).await);
+            return Err(self.refused(response, dialect, deadlines).await);
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
         let mut body = response.into_body();
-        let first = self.peek(&mut body).await?;
+        let first = self.peek(&mut body, dialect).await?;
         let body = AnswerBody::Http { first, body: Box::new(body), target: None };
         Ok(Accepted { format, body, redactor: self.redactor.clone() })
     }
@@ -182,7 +193,7 @@ impl HttpTarget {
     }
 
     /// What comes first of an accepted answer, if it comes soon: an error there is as good as a refusal.
-    async fn peek(&self, body: &mut HttpBody) -> Result<Option<Bytes>, Refused> {
+    async fn peek(&self, body: &mut HttpBody, dialect: &AnswerDialect) -> Result<Option<Bytes>, Refused> {
         let first = match body.chunk().now_or_never() {
             Some(first) => first,
             None => match tokio::time::timeout(PEEK, body.chunk()).await {
@@ -191,7 +202,7 @@ impl HttpTarget {
             },
         };
         let first = first.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))?;
-        match first.as_deref().and_then(|first| Failure::at_the_start(first, &self.dialect)) {
+        match first.as_deref().and_then(|first| Failure::at_the_start(first, dialect)) {
             Some(mut failure) => {
                 self.redactor.failure(&mut failure);
                 Err(failure.into())
@@ -224,7 +235,7 @@ impl HttpTarget {
     }
 
     /// A status that is no success: what the body says, without our keys in it.
-    async fn refused(&self, response: Response<HttpBody>, deadlines: Deadlines) -> Refused {
+    async fn refused(&self, response: Response<HttpBody>, dialect: &AnswerDialect, deadlines: Deadlines) -> Refused {
         let status = response.status().as_u16();
         let retry_after = failure::retry_after(response.headers());
         let mut response = response.into_body();
@@ -239,7 +250,7 @@ impl HttpTarget {
         };
         // What arrived in time is enough.
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
-        let mut failure = Failure::from_answer_in(&self.dialect, status, &body);
+        let mut failure = Failure::from_answer_in(dialect, status, &body);
         failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor.failure(&mut failure);
         failure.into()

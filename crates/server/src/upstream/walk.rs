@@ -156,7 +156,10 @@ impl<'a> Walk<'a> {
         }
         self.sent += 1;
         count(&target.counts.sent);
-        let refused = match provider.upstream.send(body.clone(), stream, provider.deadlines(stream)).await {
+        let mut deadlines = provider.deadlines(stream);
+        deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
+        let dialect = self.answer();
+        let refused = match provider.upstream.send(body.clone(), stream, &dialect, deadlines).await {
             Ok(mut accepted) => {
                 count(&target.counts.accepted);
                 self.alive(&target);

@@ -9,6 +9,7 @@ use serde_json::json;
 use testkit::Client;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::chat;
@@ -25,17 +26,21 @@ fn size() -> Size {
     #[expect(clippy::disallowed_methods, reason = "a switch for the people who run the test")]
     let full = std::env::var("GODEX_FULL").is_ok_and(|value| value == "1");
     if full {
-        Size { clients: 1000, rounds: 12, phase: Duration::from_secs(2) }
+        Size { clients: 1000, rounds: 10, phase: Duration::from_secs(2) }
     } else {
-        Size { clients: 200, rounds: 5, phase: Duration::from_millis(300) }
+        Size { clients: 200, rounds: 5, phase: Duration::from_millis(600) }
     }
 }
 
-/// A provider that streams slowly while it is up. When it goes down it cuts what it has begun and hangs up on the rest.
+/// A provider whose answers take about half of the time for which it is up. When it goes down it cuts what it has begun and hangs up on the rest.
 struct Flapping {
     up: AtomicBool,
     open: AtomicUsize,
-    went_down: tokio::sync::Notify,
+    /// The most that were open at once.
+    peak: AtomicUsize,
+    went_down: Notify,
+    /// Between two chunks.
+    pause: Duration,
 }
 
 /// Counts a connection for as long as it is open.
@@ -51,7 +56,8 @@ async fn serve(listener: TcpListener, state: Arc<Flapping>) {
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        state.open.fetch_add(1, Ordering::SeqCst);
+        let open = state.open.fetch_add(1, Ordering::SeqCst) + 1;
+        state.peak.fetch_max(open, Ordering::SeqCst);
         let connected = Connected(Arc::clone(&state));
         connections.spawn(async move {
             let _ = connection(stream, &connected.0).await;
@@ -81,7 +87,7 @@ async fn connection(mut stream: TcpStream, state: &Flapping) -> std::io::Result<
             for chunk in chat::chunks() {
                 let event = format!("data: {chunk}\n\n");
                 stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(state.pause).await;
             }
             stream.write_all(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n").await
         };
@@ -103,7 +109,7 @@ struct Outcomes {
 async fn client(client: Client, url: String, rounds: usize, outcomes: Arc<Outcomes>) {
     let body = json!({"model": "m", "input": "Hello", "stream": true});
     for _ in 0..rounds {
-        let answer = tokio::time::timeout(Duration::from_secs(60), client.post_json(&url, &body)).await;
+        let answer = tokio::time::timeout(Duration::from_mins(1), client.post_json(&url, &body)).await;
         let answer = answer.expect("a client hangs").expect("the connection to us broke");
         let outcome = if answer.status == 200 {
             match stream(&answer).response["status"].as_str() {
@@ -142,8 +148,13 @@ async fn streams_over_a_provider_that_flaps() {
     let Size { clients, rounds, phase } = size();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = Some(format!("http://{}/v1", listener.local_addr().unwrap()));
-    let flapping = Flapping { up: AtomicBool::new(true), open: AtomicUsize::new(0), went_down: Default::default() };
-    let state = Arc::new(flapping);
+    let state = Arc::new(Flapping {
+        up: AtomicBool::new(true),
+        open: AtomicUsize::new(0),
+        peak: AtomicUsize::new(0),
+        went_down: Notify::new(),
+        pause: phase / 10,
+    });
     let provider = spawn(serve(listener, Arc::clone(&state)));
     let settings = Settings { base_url, resilience: "retries: 2", ..Settings::default() };
     let rig = Rig::with(testkit::Script::hang_up(), settings).await;
@@ -178,8 +189,10 @@ async fn streams_over_a_provider_that_flaps() {
     drop(http);
     let count = |outcome: &AtomicUsize| outcome.load(Ordering::SeqCst);
     let (completed, failed, refused) = (count(&outcomes.completed), count(&outcomes.failed), count(&outcomes.refused));
-    println!("{completed} completed, {failed} failed in mid-stream, {refused} refused");
+    let peak = count(&state.peak);
+    println!("{completed} completed, {failed} failed in mid-stream, {refused} refused; at most {peak} streams at once");
     assert_eq!(completed + failed + refused, clients * rounds, "every client got its answer");
+    assert!(peak > clients / 4, "they were there at the same time: {peak}");
     assert!(completed > 0 && failed + refused > 0, "it was up, and it was down");
 
     // When it is up for good everything goes well again.

@@ -137,10 +137,10 @@ fn silence(table: &mut Table) {
     late(table, "F4", "a head, no body", no_json, "first_byte_ms: 900");
     late(table, "F5", "silence between chunks", begun().stall(), "idle_ms: 200");
     late(table, "F5", "silence within a chunk", begun().send("data: {\"cho").stall(), "idle_ms: 200");
-    let comments = (0..20).fold(begun(), |script, _| script.delay(Duration::from_millis(50)).send(": wait\n\n"));
-    late(table, "F6", "comments for ever", comments.stall(), "total_ms: 600, idle_ms: 10000");
+    let comments = (0..60).fold(begun(), |script, _| script.delay(Duration::from_millis(50)).send(": wait\n\n"));
+    late(table, "F6", "comments for ever", comments.stall(), "total_ms: 1500, idle_ms: 10000");
     let drip = (0..200).fold(begun(), |script, _| script.delay(Duration::from_millis(20)).event(&chat::text(".")));
-    late(table, "F6", "a drip", drip, "total_ms: 600, idle_ms: 10000");
+    late(table, "F6", "a drip", drip, "total_ms: 1500, idle_ms: 10000");
 }
 
 fn said(status: u16, message: &str) -> Script {

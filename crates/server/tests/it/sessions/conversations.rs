@@ -35,6 +35,10 @@ async fn conversations_are_made_changed_and_deleted() {
     let updated = rig.send(Method::POST, &path, &json!({"metadata": {"topic": "bears"}})).await.json();
     assert_eq!((&updated["id"], &updated["metadata"]), (&conversation["id"], &json!({"topic": "bears"})));
 
+    let cleared = rig.send(Method::POST, &path, &json!({"metadata": null})).await.json();
+    assert_eq!((&cleared["id"], &cleared["metadata"]), (&conversation["id"], &json!({})));
+    let updated = rig.send(Method::POST, &path, &json!({"metadata": {"topic": "bears"}})).await.json();
+
     let items = format!("{path}/items");
     let many: Vec<Value> = (0..20).map(|n| message(&n.to_string())).collect();
     let added = listed(&rig.send(Method::POST, &items, &json!({"items": many})).await);
