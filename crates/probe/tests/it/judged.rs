@@ -390,7 +390,6 @@ const TOOLS: &[Case] = &[
             ("reasoning replay", "needed on calls"),
             ("thinking switch", "ignored"),
         ],
-        ..PLAIN
     },
     Case {
         name: "does not care about reasoning",
