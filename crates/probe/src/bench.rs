@@ -183,6 +183,10 @@ impl<'a, U: Upstream> Bench<'a, U> {
         self.count(&reply, estimate);
         self.answered |= matches!(reply, Reply::Said(_));
         match &reply {
+            // The key is good: this is about something else, such as a plan, and says nothing about the request.
+            Reply::Refused(refusal) if refusal.failure.class == FailureClass::Auth && self.answered => {
+                Ok(Reply::Lost(refusal.words()))
+            }
             Reply::Refused(refusal) => self.must_stop(refusal).map_or(Ok(reply), Err),
             _ => Ok(reply),
         }

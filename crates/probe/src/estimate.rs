@@ -20,6 +20,8 @@ pub struct Estimate {
     pub requests: usize,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Whether thoughts are among the output: the spec says that its models think.
+    pub thoughts: bool,
     /// The input that is meant to be refused, where it is allowed.
     pub overflow_tokens: u64,
 }
@@ -34,7 +36,8 @@ pub fn estimate(settings: &Settings) -> Estimate {
         while matches!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending) {}
     }
     let estimate = counting.estimate;
-    Estimate { requests: estimate.requests.min(settings.limits.requests), ..estimate }
+    let requests = estimate.requests.min(settings.limits.requests);
+    Estimate { requests, thoughts: counting.thought > 0, ..estimate }
 }
 
 fn thought(settings: &Settings) -> u64 {

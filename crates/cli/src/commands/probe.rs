@@ -70,7 +70,7 @@ fn writable(path: &Path) -> anyhow::Result<()> {
 /// Says what it will cost, and asks whether that is all right where there is somebody to ask.
 fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Estimate) -> anyhow::Result<bool> {
     let mut err = std::io::stderr().lock();
-    let Estimate { requests, input_tokens, output_tokens, overflow_tokens } = estimate;
+    let Estimate { requests, input_tokens, output_tokens, thoughts, overflow_tokens } = estimate;
     let place = if config.base_url.is_empty() { "inside this binary" } else { &config.base_url };
     writeln!(
         err,
@@ -79,9 +79,12 @@ fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Esti
     )?;
     writeln!(
         err,
-        "about {requests} requests, {input_tokens} tokens in and {output_tokens} out, more if the model reasons; never more \
-         than {} requests, about {} tokens, {} s",
-        args.max_requests, args.max_tokens, args.timeout
+        "about {requests} requests, {input_tokens} tokens in and at most {output_tokens} out{}; never more than {} requests, \
+         about {} tokens, {} s",
+        if thoughts { "" } else { ", more if the model reasons" },
+        args.max_requests,
+        args.max_tokens,
+        args.timeout
     )?;
     if overflow_tokens > 0 {
         writeln!(err, "and one input of about {overflow_tokens} tokens, which should be refused")?;

@@ -53,7 +53,7 @@ pub(super) async fn images(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
     let declared = bench.dialect().request.content.images;
     let reply = bench.ask(FEATURE, bench.body(bodies::picture(), 24)).await?;
     bench.findings.push(match &reply {
-        Reply::Said(said) if said.answer().to_lowercase().contains("red") => {
+        Reply::Said(said) if names_the_colour(said.answer()) => {
             let finding = Finding::seen(FEATURE, declared.name(), "data", words(&reply));
             match declared {
                 ImageInput::None => finding.change(Change::new("request.content.images", ImageInput::Data.name())),
@@ -74,4 +74,9 @@ pub(super) async fn images(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
         _ => open(FEATURE, declared.name(), &reply),
     });
     Ok(())
+}
+
+/// As a word: much else is rendered, required and covered.
+fn names_the_colour(answer: &str) -> bool {
+    answer.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case("red"))
 }

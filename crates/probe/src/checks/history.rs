@@ -19,6 +19,16 @@ fn after(bench: &Bench<'_, impl Upstream>, call: Value, id: &str, then: Option<V
     tools::with_tools(bench.body(Value::Array(messages), 40), None)
 }
 
+/// A call as the spec has it: with a blank for its reasoning where it would send one.
+fn call(bench: &Bench<'_, impl Upstream>, absent: Absent, id: &str) -> Value {
+    let rules = &bench.dialect().request.reasoning;
+    let mut message = bodies::called(absent, id);
+    if rules.replay != Replay::Never && rules.placeholder && rules.field != ReplayField::Bag {
+        message[rules.field.name()] = json!(" ");
+    }
+    message
+}
+
 /// The three ways to write no content, the declared one first.
 fn ways(declared: AbsentContent) -> [(AbsentContent, Absent); 3] {
     let null = (AbsentContent::Null, Absent::Null);
@@ -39,7 +49,7 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     let mut found = None;
     let mut last = None;
     for (way, absent) in ways(declared) {
-        let reply = bench.ask(FEATURE, after(bench, bodies::called(absent, PLAIN_ID), PLAIN_ID, None)).await?;
+        let reply = bench.ask(FEATURE, after(bench, call(bench, absent, PLAIN_ID), PLAIN_ID, None)).await?;
         evidence.push(format!("{}: {}", way.name(), words(&reply)));
         match taken(&reply) {
             Some(true) => {
@@ -69,7 +79,7 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
         return Ok(());
     };
     let question = json!({"role": "user", "content": "Thank you. Say goodbye."});
-    let body = after(bench, bodies::called(absent, PLAIN_ID), PLAIN_ID, Some(question));
+    let body = after(bench, call(bench, absent, PLAIN_ID), PLAIN_ID, Some(question));
     let reply = bench.ask("user after tool", body).await?;
     bench.findings.push(roles::after_tool(declared, &reply));
     Ok(())
@@ -86,7 +96,7 @@ pub(super) async fn ids(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abor
     let mut evidence = String::new();
     let mut found = CallIds::Alnum9;
     for (kind, id) in [(CallIds::Any, ODD_ID), (CallIds::Safe, LONG_ID)] {
-        let reply = bench.ask(FEATURE, after(bench, bodies::called(absent, id), id, None)).await?;
+        let reply = bench.ask(FEATURE, after(bench, call(bench, absent, id), id, None)).await?;
         match taken(&reply) {
             None => {
                 bench.findings.push(open(FEATURE, declared.name(), &reply));

@@ -34,6 +34,8 @@ pub(super) async fn stop(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abo
         // What was stopped there was a thought.
         Reply::Said(said) if said.answer().is_empty() && bench.known.thinks => open(FEATURE, declared, &reply),
         Reply::Said(said) => match said.answer().split_once(STOP) {
+            // A whole sentence that had no such letter.
+            None if said.answer().ends_with(['.', '!', '?']) => Finding::unclear(FEATURE, declared, words(&reply)),
             None => Finding::seen(FEATURE, declared, "yes", words(&reply)),
             Some((_, "")) => Finding::seen(FEATURE, declared, "left in the text", words(&reply))
                 .note("the stop string stays in the text"),

@@ -64,7 +64,7 @@ const ROLES: &[Case] = &[
     Case {
         name: "refuses the developer role",
         spec: "openai",
-        quirk: |body| role(body, "developer").then(|| refuse(400, "unknown role")).flatten(),
+        quirk: |body| role(body, "developer").then(|| refuse(400, "unknown role")),
         changes: &["developer_role: system"],
         seen: &[("developer role", "developer refused, system obeyed")],
         ..PLAIN
@@ -97,7 +97,7 @@ const ROLES: &[Case] = &[
             let messages = body["messages"].as_array()?;
             let twice = messages.windows(2).any(|pair| pair[0]["role"] == "user" && pair[1]["role"] == "user");
             let late = messages.iter().skip(1).any(|message| message["role"] == "system");
-            (twice || late).then(|| refuse(400, "roles must alternate")).flatten()
+            (twice || late).then(|| refuse(400, "roles must alternate"))
         },
         changes: &["request.messages.late_system: user", "request.messages.turns: merged"],
         ..PLAIN
@@ -117,7 +117,7 @@ const ROLES: &[Case] = &[
 const OPTIONS: &[Case] = &[
     Case {
         name: "knows the new limit only",
-        quirk: |body| has(body, "max_tokens").then(|| refuse(400, "use max_completion_tokens")).flatten(),
+        quirk: |body| has(body, "max_tokens").then(|| refuse(400, "use max_completion_tokens")),
         changes: &["limit_field: max_completion_tokens"],
         ..PLAIN
     },
@@ -125,14 +125,14 @@ const OPTIONS: &[Case] = &[
         name: "knows no limit",
         quirk: |body| {
             let limited = has(body, "max_tokens") || has(body, "max_completion_tokens");
-            limited.then(|| refuse(400, "no limits")).flatten()
+            limited.then(|| refuse(400, "no limits"))
         },
         seen: &[("limit field", "none"), ("json_schema", "native")],
         ..PLAIN
     },
     Case {
         name: "refuses stream options",
-        quirk: |body| has(body, "stream_options").then(|| refuse(422, "extra fields")).flatten(),
+        quirk: |body| has(body, "stream_options").then(|| refuse(422, "extra fields")),
         changes: &["stream_usage: omit"],
         ..PLAIN
     },
@@ -160,12 +160,26 @@ const OPTIONS: &[Case] = &[
         name: "refuses some parameters",
         quirk: |body| {
             let odd = ["temperature", "user", "stop"].into_iter().find(|key| has(body, key))?;
-            refuse(400, &format!("unsupported parameter: {odd}"))
+            Some(refuse(400, &format!("unsupported parameter: {odd}")))
         },
         changes: &[
             "drop: [verbosity, service_tier, safety_identifier, prompt_cache_key, temperature, user]",
             "drop: [verbosity, service_tier, safety_identifier, prompt_cache_key, stop]",
         ],
+        ..PLAIN
+    },
+    Case {
+        name: "is not asked to say much",
+        quirk: |body| has(body, "response_format").then(|| refuse(403, "not in your plan")),
+        twist: |body, message| {
+            if body["messages"].to_string().contains("image_url") {
+                message["content"] = json!("No picture was rendered, and none is required.");
+            }
+            if has(body, "stop") {
+                message["content"] = json!("Hi!");
+            }
+        },
+        seen: &[("images", "unclear"), ("stop", "unclear"), ("json_object", "unclear"), ("json_schema", "unclear")],
         ..PLAIN
     },
     Case {
@@ -192,7 +206,7 @@ const OPTIONS: &[Case] = &[
         name: "knows three efforts",
         quirk: |body| {
             let effort = body["reasoning_effort"].as_str()?;
-            (!["low", "medium", "high"].contains(&effort)).then(|| refuse(400, "bad effort")).flatten()
+            (!["low", "medium", "high"].contains(&effort)).then(|| refuse(400, "bad effort"))
         },
         changes: &["request.reasoning.ladder: {low: low, medium: medium, high: high}"],
         seen: &[("reasoning efforts", "low, medium, high")],
@@ -200,7 +214,7 @@ const OPTIONS: &[Case] = &[
     },
     Case {
         name: "knows no effort",
-        quirk: |body| has(body, "reasoning_effort").then(|| refuse(400, "unknown field")).flatten(),
+        quirk: |body| has(body, "reasoning_effort").then(|| refuse(400, "unknown field")),
         changes: &["drop: [verbosity, service_tier, safety_identifier, prompt_cache_key, reasoning_effort]"],
         ..PLAIN
     },
@@ -210,7 +224,7 @@ const OPTIONS: &[Case] = &[
             let blind = body["messages"].to_string().contains("image_url");
             let native = has(body, "input");
             let refused = if blind { refuse(400, "no images") } else { refuse(404, "Not Found") };
-            (blind || native).then_some(refused).flatten()
+            (blind || native).then_some(refused)
         },
         changes: &["request.content.images: none"],
         seen: &[("native /responses", "no")],
@@ -220,7 +234,7 @@ const OPTIONS: &[Case] = &[
         name: "has its own words for too long",
         quirk: |body| {
             let long = body["messages"].to_string().len() > 100_000;
-            long.then(|| refuse(400, "Sorry: 480000 is more than your plan's token allowance of 4096")).flatten()
+            long.then(|| refuse(400, "Sorry: 480000 is more than your plan's token allowance of 4096"))
         },
         changes: &["answer.overflow: [\"is more than your plan's token allowance of\"]"],
         seen: &[("context overflow", "not recognised")],
@@ -230,7 +244,7 @@ const OPTIONS: &[Case] = &[
         name: "says too long as others do",
         quirk: |body| {
             let long = body["messages"].to_string().len() > 100_000;
-            long.then(|| refuse(400, "This model's maximum context length is 4096 tokens.")).flatten()
+            long.then(|| refuse(400, "This model's maximum context length is 4096 tokens."))
         },
         seen: &[("context overflow", "recognised")],
         ..PLAIN
@@ -240,7 +254,7 @@ const OPTIONS: &[Case] = &[
 const TOOLS: &[Case] = &[
     Case {
         name: "knows no tools",
-        quirk: |body| has(body, "tools").then(|| refuse(400, "this model does not support tools")).flatten(),
+        quirk: |body| has(body, "tools").then(|| refuse(400, "this model does not support tools")),
         seen: &[("tools", "refused"), ("strict tools", "skipped"), ("json_schema with tools", "skipped")],
         ..PLAIN
     },
@@ -263,7 +277,7 @@ const TOOLS: &[Case] = &[
     },
     Case {
         name: "cannot be forced",
-        quirk: |body| (body["tool_choice"] == "required").then(|| refuse(400, "required is not supported")).flatten(),
+        quirk: |body| (body["tool_choice"] == "required").then(|| refuse(400, "required is not supported")),
         twist: |body, message| {
             if body["tool_choice"].is_object() {
                 *message = json!({"role": "assistant", "content": "Hello!"});
@@ -280,7 +294,7 @@ const TOOLS: &[Case] = &[
         quirk: |body| {
             let forced = body["tool_choice"] == "required" || body["tool_choice"].is_object();
             let thinks = body["enable_thinking"] != false;
-            (forced && thinks).then(|| refuse(400, "not in thinking mode")).flatten()
+            (forced && thinks).then(|| refuse(400, "not in thinking mode"))
         },
         changes: &["json_schema: native", "request.content.images: data"],
         seen: &[("tool_choice required", "yes"), ("tool_choice named", "yes")],
@@ -292,7 +306,7 @@ const TOOLS: &[Case] = &[
         quirk: |body| {
             let forced = ["required", "any"].iter().any(|word| body["tool_choice"] == *word);
             let thinks = body["chat_template_kwargs"]["enable_thinking"] != false;
-            ((forced || body["tool_choice"].is_object()) && thinks).then(|| refuse(400, "it thinks")).flatten()
+            ((forced || body["tool_choice"].is_object()) && thinks).then(|| refuse(400, "it thinks"))
         },
         changes: &[
             "request.tools.forced_while_thinking: drop_thinking",
@@ -326,7 +340,7 @@ const TOOLS: &[Case] = &[
         name: "refuses strict and the parallel flag",
         quirk: |body| {
             let strict = body["tools"].to_string().contains("strict");
-            (strict || has(body, "parallel_tool_calls")).then(|| refuse(400, "unknown member")).flatten()
+            (strict || has(body, "parallel_tool_calls")).then(|| refuse(400, "unknown member"))
         },
         changes: &[
             "drop: [verbosity, service_tier, safety_identifier, prompt_cache_key, parallel_tool_calls]",
@@ -340,7 +354,7 @@ const TOOLS: &[Case] = &[
             let call = calling(body)?;
             let id = call["tool_calls"][0]["id"].as_str()?;
             let odd = call.get("content").is_some_and(Value::is_null) || id.len() != 9;
-            odd.then(|| refuse(500, "Internal Server Error")).flatten()
+            odd.then(|| refuse(500, "Internal Server Error"))
         },
         changes: &["request.messages.absent_content: empty", "request.messages.call_ids: alnum9"],
         ..PLAIN
@@ -349,7 +363,7 @@ const TOOLS: &[Case] = &[
         name: "wants its reasoning back",
         quirk: |body| {
             let call = calling(body)?;
-            (!has(call, "reasoning_content")).then(|| refuse(400, "reasoning_content must be passed back")).flatten()
+            (!has(call, "reasoning_content")).then(|| refuse(400, "reasoning_content must be passed back"))
         },
         twist: |_, message| message["reasoning_content"] = json!("Let me think about that."),
         changes: &["request.reasoning.replay: tools", "request.reasoning.placeholder: true"],
@@ -360,6 +374,22 @@ const TOOLS: &[Case] = &[
             ("reasoning replay", "needed on calls"),
         ],
         ..PLAIN
+    },
+    Case {
+        name: "wants its reasoning back, as declared",
+        spec: "deepseek",
+        quirk: |body| {
+            let call = calling(body)?;
+            (!has(call, "reasoning_content")).then(|| refuse(400, "reasoning_content must be passed back"))
+        },
+        twist: |_, message| message["reasoning_content"] = json!("Let me think about that."),
+        changes: &["json_schema: native", "request.content.images: data"],
+        seen: &[
+            ("content beside calls", "null"),
+            ("call ids", "any"),
+            ("reasoning replay", "needed on calls"),
+            ("thinking switch", "ignored"),
+        ],
     },
     Case {
         name: "does not care about reasoning",
@@ -395,7 +425,7 @@ const FORMATS: &[Case] = &[
         name: "knows json_object only",
         quirk: |body| {
             let schema = body["response_format"]["type"] == "json_schema";
-            schema.then(|| refuse(400, "This response_format type is unavailable now")).flatten()
+            schema.then(|| refuse(400, "This response_format type is unavailable now"))
         },
         changes: &["json_schema: json_object"],
         seen: &[("json_object", "yes"), ("json_schema with tools", "skipped")],
@@ -403,7 +433,7 @@ const FORMATS: &[Case] = &[
     },
     Case {
         name: "knows no format",
-        quirk: |body| has(body, "response_format").then(|| refuse(400, "unknown member")).flatten(),
+        quirk: |body| has(body, "response_format").then(|| refuse(400, "unknown member")),
         changes: &["json_schema: prompt"],
         ..PLAIN
     },
@@ -440,7 +470,7 @@ const FORMATS: &[Case] = &[
         name: "takes no schema beside tools and streams it as text",
         quirk: |body| {
             let schema = body["response_format"]["type"] == "json_schema";
-            (schema && has(body, "tools")).then(|| refuse(400, "json mode cannot be combined with tools")).flatten()
+            (schema && has(body, "tools")).then(|| refuse(400, "json mode cannot be combined with tools"))
         },
         twist: |body, message| {
             if has(body, "response_format") && body["stream"] == true {

@@ -14,8 +14,8 @@ pub(crate) fn no_quirk(_: &Value) -> Option<Script> {
 
 pub(crate) fn no_twist(_: &Value, _: &mut Value) {}
 
-pub(crate) fn refuse(status: u16, message: &str) -> Option<Script> {
-    Some(Script::json(status, &json!({"error": {"message": message, "type": "invalid_request_error"}})))
+pub(crate) fn refuse(status: u16, message: &str) -> Script {
+    Script::json(status, &json!({"error": {"message": message, "type": "invalid_request_error"}}))
 }
 
 pub(crate) fn answer(received: &Received, quirk: Quirk, twist: Twist) -> Script {
@@ -30,10 +30,10 @@ pub(crate) fn answer(received: &Received, quirk: Quirk, twist: Twist) -> Script 
         return Script::json(200, &json!({"object": "response", "status": "completed", "output": []}));
     }
     if body["messages"].as_array().is_none_or(Vec::is_empty) {
-        return refuse(400, "messages must be a list").unwrap();
+        return refuse(400, "messages must be a list");
     }
     if body["model"] != "m" {
-        return refuse(404, "The model does not exist").unwrap();
+        return refuse(404, "The model does not exist");
     }
     let (mut message, finish) = said(&body);
     twist(&body, &mut message);
@@ -86,10 +86,8 @@ fn calls(body: &Value, prompt: &str) -> Vec<Value> {
     if body["tools"].is_null() || choice == "none" || body["response_format"].is_object() || !(forced || wanted) {
         return Vec::new();
     }
-    let cities: &[&str] = match prompt.contains("London") && body["parallel_tool_calls"] != false {
-        true => &["Paris", "London"],
-        false => &["Paris"],
-    };
+    let both = prompt.contains("London") && body["parallel_tool_calls"] != false;
+    let cities: &[&str] = if both { &["Paris", "London"] } else { &["Paris"] };
     let call = |(index, city): (usize, &&str)| {
         let arguments = json!({"city": city}).to_string();
         json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": {"name": "get_weather", "arguments": arguments}})
