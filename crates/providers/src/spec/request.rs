@@ -3,9 +3,9 @@
 
 use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, Effort, EffortField, EmptyText,
-    Exclusion, ForcedWhileThinking, Hosted, ImageInput, Lacking, LateSystem, MessageRules, OptionRules, Parallel,
-    ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking, ToolImages, ToolRules,
-    Turns, UserField,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, MessageRules, NativeRules,
+    OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking,
+    ToolImages, ToolRules, Turns, UserField,
 };
 
 use super::show::Yaml;
@@ -105,6 +105,12 @@ layer!(Options over OptionRules {
     cache_key_field: CacheKeyField = word!(CacheKeyField),
 });
 
+layer!(Native over NativeRules {
+    item_ids: ItemIds = word!(ItemIds),
+    encrypted: bool = Field::boolean,
+    silent_limit: bool = Field::boolean,
+});
+
 /// The `request` section of a spec that comes to these rules, as lines of YAML; none for the defaults.
 pub(crate) fn print(rules: &RequestRules) -> Vec<String> {
     let groups = [
@@ -113,6 +119,7 @@ pub(crate) fn print(rules: &RequestRules) -> Vec<String> {
         ("tools", Tools::print(&rules.tools)),
         ("reasoning", Reasoning::print(&rules.reasoning)),
         ("options", Options::print(&rules.options)),
+        ("native", Native::print(&rules.native)),
     ];
     let mut out = Vec::new();
     for (name, mut lines) in groups.into_iter().filter(|(_, lines)| !lines.is_empty()) {
@@ -133,6 +140,7 @@ pub(super) struct Request {
     tools: Tools,
     reasoning: Reasoning,
     options: Options,
+    native: Native,
 }
 
 impl Request {
@@ -143,18 +151,20 @@ impl Request {
             tools: Tools::read(section.section("tools")),
             reasoning: Reasoning::read(section.section("reasoning")),
             options: Options::read(section.section("options")),
+            native: Native::read(section.section("native")),
         };
         section.finish();
         request
     }
 
     pub(super) fn apply(self, to: &mut RequestRules) {
-        let Self { messages, content, tools, reasoning, options } = self;
+        let Self { messages, content, tools, reasoning, options, native } = self;
         messages.apply(&mut to.messages);
         content.apply(&mut to.content);
         tools.apply(&mut to.tools);
         reasoning.apply(&mut to.reasoning);
         options.apply(&mut to.options);
+        native.apply(&mut to.native);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, Effort, EffortField, EmptyText, Exclusion,
-    ForcedWhileThinking, Hosted, ImageInput, Lacking, LateSystem, Parallel, Replay, ReplayField, RequiredWord,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay, ReplayField, RequiredWord,
     SchemaRule, Thinking, ToolImages, Turns, UserField,
 };
 
@@ -33,6 +33,7 @@ words!(
     ForcedWhileThinking,
     Hosted,
     ImageInput,
+    ItemIds,
     Lacking,
     LateSystem,
     Parallel,
