@@ -25,6 +25,7 @@ const SPECS: &[(&str, &str)] = embed![
     "xai",
     "gemini",
     "openai-compatible",
+    "responses-compatible",
     "demo",
 ];
 

@@ -30,6 +30,7 @@ pub(crate) struct App {
 /// A provider that can be called.
 #[derive(Debug)]
 pub(crate) struct Provider {
+    pub(crate) wire: Wire,
     pub(crate) dialect: Dialect,
     pub(crate) upstream: Upstream,
     pub(crate) deadlines: Deadlines,
@@ -96,11 +97,11 @@ impl App {
 impl Provider {
     fn new(config: &ProviderConfig) -> Result<Self, StartError> {
         let upstream = match config.provider.wire {
-            Wire::Chat => Upstream::Http(Box::new(HttpTarget::new(config)?)),
+            Wire::Chat | Wire::Responses => Upstream::Http(Box::new(HttpTarget::new(config)?)),
             Wire::Demo => Upstream::Demo,
         };
         let timeouts = config.timeouts;
         let deadlines = Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total };
-        Ok(Self { dialect: config.provider.dialect.clone(), upstream, deadlines })
+        Ok(Self { wire: config.provider.wire, dialect: config.provider.dialect.clone(), upstream, deadlines })
     }
 }

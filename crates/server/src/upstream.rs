@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
+use providers::Wire;
 
 pub(crate) use client::HttpTarget;
 use demo::Player;
@@ -59,10 +60,16 @@ pub(crate) enum AnswerBody {
 }
 
 impl Upstream {
-    /// Sends a chat request and waits until the upstream has accepted or refused it.
-    pub(crate) async fn send(&self, body: Vec<u8>, stream: bool, deadlines: Deadlines) -> Result<Accepted, Failure> {
+    /// Sends a request of that wire and waits until the upstream has accepted or refused it.
+    pub(crate) async fn send(
+        &self,
+        wire: Wire,
+        body: Vec<u8>,
+        stream: bool,
+        deadlines: Deadlines,
+    ) -> Result<Accepted, Failure> {
         match self {
-            Self::Http(target) => target.send(body, deadlines).await,
+            Self::Http(target) => target.send(wire, body, deadlines).await,
             Self::Demo => demo::send(&body, stream).await,
         }
     }

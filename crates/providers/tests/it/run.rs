@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bridge::{End, Flow, Framing, Machine, Note, Plan, Policy, Setup, Target, Unsealed};
-use providers::{Library, resolve_named};
+use providers::{Library, Wire, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
@@ -60,11 +60,14 @@ fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
 
 fn plan(case: &Case) -> Plan {
     let provider = resolve_named(Library::BUILTIN, &case.provider, &|_| None).unwrap_or_else(|p| panic!("{p}"));
-    let request = Raw::parse(str::from_utf8(&case.request).unwrap()).unwrap();
-    let request = CreateResponse::from_raw(request).unwrap();
+    let document = Raw::parse(str::from_utf8(&case.request).unwrap()).unwrap();
+    let request = CreateResponse::from_raw(document).unwrap();
     let model = request.model.unwrap().decode().into_owned();
     let target = Target { model: &model, dialect: &provider.dialect, policy: Policy::default(), seal: &Unsealed };
-    bridge::plan(&request, &[], target).unwrap()
+    match provider.wire {
+        Wire::Responses => bridge::forward(&request, document, &[], target).unwrap(),
+        Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),
+    }
 }
 
 fn end(mut machine: Machine, mut notes: Vec<Note>, mut out: Vec<u8>, how: End) -> Ran {

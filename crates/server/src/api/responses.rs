@@ -13,7 +13,9 @@ use bridge::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
+use providers::Wire;
 use wire::id::Ids;
+use wire::json::{Kept, Raw};
 use wire::responses::{CreateResponse, InputItem, Status};
 
 use super::json;
@@ -62,7 +64,7 @@ struct Running<'a> {
 
 /// Reads the request and what it continues, plans it for its target, and sends it there.
 async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) -> Result<Begun<'a>, ApiError> {
-    let request: CreateResponse<'_> = body::parse(bytes)?;
+    let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(bytes)?;
     check(&request)?;
     let name = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
     if name.trim().is_empty() {
@@ -75,12 +77,12 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     let mut request = request;
     context.refer(&mut request)?;
     let past = context.past()?;
-    let asked = Asked { request: &request, past: &past, policy, ids };
+    let asked = Asked { request: &request, document, past: &past, policy, ids };
     let Planned { chat_request, machine, notes } = plan(app, provider, &model, &asked)?;
     let stream = request.stream.unwrap_or(false);
     let reask = !stream && app.config.output.repair == Repair::Reask;
     let again = reask.then(|| (machine.clone(), chat_request.clone()));
-    match provider.upstream.send(chat_request, stream, provider.deadlines).await {
+    match provider.upstream.send(provider.wire, chat_request, stream, provider.deadlines).await {
         Ok(accepted) => {
             Ok(Begun::Accepted(Box::new(Running { provider, machine, accepted, notes, stream, record, again })))
         }
@@ -95,6 +97,8 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
 /// A request with everything that it continues.
 struct Asked<'r, 'a> {
     request: &'r CreateResponse<'a>,
+    /// What it was read from.
+    document: Raw<'a>,
     past: &'r [InputItem<'a>],
     policy: Policy,
     ids: Ids,
@@ -108,10 +112,13 @@ struct Planned {
 }
 
 fn plan(app: &App, provider: &Provider, model: &str, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
-    let Asked { request, past, policy, ids } = asked;
+    let Asked { request, document, past, policy, ids } = asked;
     let seal = app.seal();
     let target = Target { model, dialect: &provider.dialect, policy: *policy, seal: &seal };
-    let plan = bridge::plan(request, past, target)?;
+    let plan = match provider.wire {
+        Wire::Responses => bridge::forward(request, *document, past, target)?,
+        Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
+    };
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
@@ -176,7 +183,9 @@ async fn ask_again(
     let failure = first.failure.as_ref().filter(|failure| failure.class == FailureClass::InvalidOutput);
     let Some(failure) = failure else { return first };
     let Some(request) = output::ask_again(chat_request, &first.object, &failure.message) else { return first };
-    let Ok(accepted) = provider.upstream.send(request, false, provider.deadlines).await else { return first };
+    let Ok(accepted) = provider.upstream.send(provider.wire, request, false, provider.deadlines).await else {
+        return first;
+    };
     machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();
     let mut second = Turn::new(machine, accepted, provider.deadlines, heartbeat, record).run().await;

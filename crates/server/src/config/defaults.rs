@@ -10,7 +10,7 @@ pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
     let found = |name: &str| {
         let provider = resolve_named(Library::BUILTIN, name, sources.env).ok()?;
         let key = (sources.env)(provider.key_env.as_deref()?)?.trim().to_owned();
-        (!key.is_empty() && provider.wire == Wire::Chat).then(|| entry(name, provider, Some(Secret::new(key))))
+        (!key.is_empty() && provider.wire != Wire::Demo).then(|| entry(name, provider, Some(Secret::new(key))))
     };
     Library::BUILTIN.names().filter_map(found).collect()
 }

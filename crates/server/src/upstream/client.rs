@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
-use providers::Auth;
+use providers::{Auth, Wire};
 
 use super::connect::Connector;
 use super::pool::{HttpBody, Pool};
@@ -20,11 +20,12 @@ use crate::config::ProviderConfig;
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 * 1024;
 
-/// A chat endpoint, the headers that go to it, and the pool of connections.
+/// A provider's endpoints, the headers that go to it, and the pool of connections.
 #[derive(Debug)]
 pub(crate) struct HttpTarget {
     pool: Arc<Pool>,
-    path: Uri,
+    chat: Uri,
+    responses: Uri,
     headers: HeaderMap,
     redactor: Redactor,
     /// How its answers read, errors among them.
@@ -39,23 +40,27 @@ impl HttpTarget {
 
     fn build(config: &ProviderConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
         // The whole endpoint is as good as its base.
-        let base = config.base_url.trim_end_matches('/').trim_end_matches("/chat/completions");
+        let base = config.base_url.trim_end_matches('/');
+        let base = base.trim_end_matches("/chat/completions").trim_end_matches("/responses");
         let url: Uri = format!("{base}/chat/completions").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
-        let path = url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?;
+        let path = |url: &Uri| -> Result<Uri, Box<dyn Error + Send + Sync>> {
+            Ok(url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?)
+        };
+        let (chat, responses) = (path(&url)?, path(&format!("{base}/responses").parse()?)?);
         let mut headers = headers(config)?;
         headers.insert(header::HOST, HeaderValue::try_from(authority)?);
         let connector = Connector::new(url, config.timeouts.connect)?;
         let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
         let redactor = Redactor::new(secrets);
         let dialect = config.provider.dialect.answer.clone();
-        Ok(Self { pool: Pool::new(connector), path, headers, redactor, dialect })
+        Ok(Self { pool: Pool::new(connector), chat, responses, headers, redactor, dialect })
     }
 
-    pub(super) async fn send(&self, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
+    pub(super) async fn send(&self, wire: Wire, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.path.clone();
+        *request.uri_mut() = if wire == Wire::Responses { self.responses.clone() } else { self.chat.clone() };
         *request.headers_mut() = self.headers.clone();
         let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.pool.send(request))
             .await
@@ -69,7 +74,7 @@ impl HttpTarget {
             Some(name) if name.contains("event-stream") => Format::Sse,
             Some(name) if name.contains("json") => Format::Json,
             Some(name) if name.contains("html") => {
-                let message = "The provider answered with an HTML page instead of a chat completion.";
+                let message = "The provider answered with an HTML page instead of an answer.";
                 return Err(Failure::new(FailureClass::Protocol, message));
             }
             _ => Format::Unknown,

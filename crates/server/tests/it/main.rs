@@ -26,6 +26,8 @@ mod happy;
 #[cfg(test)]
 mod loris;
 #[cfg(test)]
+mod native;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod sessions;

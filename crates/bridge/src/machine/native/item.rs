@@ -58,8 +58,10 @@ impl Item {
             Some("failed") => Status::Failed,
             _ => status,
         };
-        way.tally.cut |= status == Status::Incomplete;
+        // Only what somebody else ran can fail without the answer being cut.
+        let may_fail = matches!(self, Self::Other(_));
         let plain = if status == Status::Completed { status } else { Status::Incomplete };
+        way.tally.cut |= if may_fail { status == Status::Incomplete } else { plain == Status::Incomplete };
         match self {
             Self::Text(item) => item.close(last, plain, way, out),
             Self::Call(item) => item.close(last, plain, way, out),
