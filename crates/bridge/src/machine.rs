@@ -247,13 +247,14 @@ impl Machine {
     pub fn end(&mut self, end: End, out: &mut Vec<u8>) -> Status {
         self.release(out);
         let end = self.failure.take().map_or(end, End::Failed);
-        let content =
-            self.native_content().unwrap_or(match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {
+        let content = self.native_content(out).unwrap_or(
+            match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {
                 (false, ..) => Content::Calls { sound: self.calls.are_sound(&self.sink) },
                 (true, 0, 0) => Content::Nothing,
                 (true, 0, _) => Content::Reasoning,
                 (true, ..) => Content::Text,
-            });
+            },
+        );
         let dialect = Arc::clone(&self.setup.dialect);
         let mut verdict = finish::verdict(end, self.finish.as_ref(), content, &dialect, &mut self.sink.notes);
         let last = if verdict == Verdict::Completed { Status::Completed } else { Status::Incomplete };

@@ -183,12 +183,17 @@ impl Machine {
     }
 
     /// What the answer was, if it was read here.
-    pub(super) fn native_content(&mut self) -> Option<Content> {
+    pub(super) fn native_content(&mut self, out: &mut Vec<u8>) -> Option<Content> {
+        self.on_the_way(|queue, way| queue.hurry(way, out));
         let Native { queue, tally } = &mut **self.native.as_mut()?;
         self.answered_bytes = tally.answered;
         self.reasoned_bytes = tally.reasoned;
         self.refused = tally.refused;
         self.promised = std::mem::take(&mut tally.promised);
+        // An item that says that it was cut is an ending, too, where there is no other.
+        if tally.cut {
+            self.finish.get_or_insert_with(|| Finish::known("max_output_tokens", FinishMeaning::Length));
+        }
         let open_call = queue.has_open_call();
         Some(if tally.calls > 0 || open_call {
             Content::Calls { sound: tally.broken_calls == 0 && !open_call }

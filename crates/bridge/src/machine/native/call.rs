@@ -1,7 +1,7 @@
 //! A function call, or the call of a custom tool.
 
 use wire::id::IdKind;
-use wire::json::{Kind, Raw, escape_into, sanitize_into, unescape};
+use wire::json::{Kind, Raw, Text, escape_into, sanitize_into, unescape};
 use wire::responses::{Incoming, Status};
 
 use super::super::call::{FUNCTION, Named, Outlet, Streamed};
@@ -43,7 +43,7 @@ impl CallItem {
             }
             Op::CallDone(_) => {
                 if let Some(name) = string(event.name).filter(|_| self.named.name.is_empty()) {
-                    self.named.name = name.escaped().as_bytes().to_vec();
+                    self.named.name = clean(name).into_bytes();
                 }
                 self.complete(event.arguments.or(event.input), way);
             }
@@ -56,10 +56,10 @@ impl CallItem {
         // What a client has seen does not change any more.
         if self.outlet.is_none() {
             if let Some(name) = string(item.get("name")) {
-                self.named.name = name.escaped().as_bytes().to_vec();
+                self.named.name = clean(name).into_bytes();
             }
             if let Some(call_id) = string(item.get("call_id")) {
-                call_id.escaped().clone_into(&mut self.call_id);
+                self.call_id = clean(call_id);
             }
             self.named.namespace = string(item.get("namespace")).map(|text| text.decode().into_owned());
         }
@@ -132,4 +132,11 @@ impl CallItem {
         way.tally.broken_calls += usize::from(!whole);
         outlet.close(&self.text, &self.named, &self.call_id, status, way.sink, out);
     }
+}
+
+/// Escaped again, without halves of characters.
+fn clean(text: Text<'_>) -> String {
+    let mut out = Vec::new();
+    escape_into(&mut out, &text.decode());
+    String::from_utf8(out).unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use wire::json::{Raw, Text};
 use wire::responses::{Incoming, Status};
 
 use super::super::call::{CUSTOM, FUNCTION};
+use super::super::restore::compact;
 use super::super::slot::SlotKind;
 use super::call::CallItem;
 use super::event::{Key, Op};
@@ -73,8 +74,10 @@ impl Item {
 /// The members of an item that we have no place for and that say something: they go along.
 pub(super) fn more(item: Raw<'_>, known: &[&str]) -> Vec<(String, String)> {
     let unknown = item.fields().filter(|(key, value)| !value.is_null() && !known.iter().any(|name| key.is(name)));
-    unknown
-        .filter(|(_, value)| fits(*value))
-        .map(|(key, value)| (key.decode().into_owned(), value.as_str().to_owned()))
-        .collect()
+    let clean = |value: Raw<'_>| {
+        let mut out = Vec::new();
+        compact(value.as_str(), &mut out);
+        String::from_utf8(out).unwrap_or_default()
+    };
+    unknown.filter(|(_, value)| fits(*value)).map(|(key, value)| (key.decode().into_owned(), clean(value))).collect()
 }

@@ -4,6 +4,7 @@ use wire::id::{Id, IdKind};
 use wire::json::{ObjectWriter, Raw};
 use wire::responses::{EventKind, Incoming, Status};
 
+use super::super::restore::compact;
 use super::event::{Op, own_of};
 use super::{Way, fits, string};
 use crate::note::Action;
@@ -26,7 +27,7 @@ impl OtherItem {
     pub(super) fn apply(&mut self, op: Op, event: &Incoming<'_>, way: &mut Way<'_>, out: &mut Vec<u8>) {
         match op {
             Op::Added => {
-                if let Some(item) = event.item.filter(|item| fits(*item)) {
+                if let Some(item) = event.item.filter(|item| self.shown.is_none() && fits(*item)) {
                     item.as_str().clone_into(&mut self.item);
                     self.announce(item, way, out);
                 }
@@ -44,7 +45,7 @@ impl OtherItem {
         let output_index = way.sink.output.count;
         way.sink.emitter.event(EventKind::OutputItemAdded, out, |event| {
             event.int("output_index", output_index);
-            write(item, &id, Status::InProgress, event.key("item"));
+            write(item, &id, Status::InProgress, item.get("call_id"), event.key("item"));
         });
         self.shown = Some((id, output_index));
     }
@@ -60,21 +61,24 @@ impl OtherItem {
             object.int("output_index", *output_index);
             let ours = ["type", "sequence_number", "item_id", "output_index", "obfuscation"];
             for (key, value) in raw.fields().filter(|(key, _)| !ours.iter().any(|name| key.is(name))) {
-                object.raw(&key.decode(), value);
+                compact(value.as_str(), object.key(&key.decode()));
             }
         });
     }
 
     pub(super) fn close(mut self, last: Option<Raw<'_>>, status: Status, way: &mut Way<'_>, out: &mut Vec<u8>) {
         let added = std::mem::take(&mut self.item);
-        let item = last.filter(|item| fits(*item)).or_else(|| Raw::parse(&added).ok());
+        let added = Raw::parse(&added).ok();
+        let item = last.filter(|item| fits(*item)).or(added);
         let Some(item) = item.filter(|item| string(item.get("type")).is_some()) else {
             return way.sink.note(Action::Ignored, "output", "an item that cannot be read was left out");
         };
         self.announce(item, way, out);
         let Some((id, output_index)) = self.shown else { return };
         let mut whole = Vec::with_capacity(item.as_str().len() + 64);
-        write(item, &id, status, &mut whole);
+        // What a client has seen does not change any more.
+        let call_id = added.unwrap_or(item).get("call_id");
+        write(item, &id, status, call_id, &mut whole);
         way.sink.emitter.event(EventKind::OutputItemDone, out, |event| {
             event.int("output_index", output_index).json("item", &whole);
         });
@@ -84,13 +88,18 @@ impl OtherItem {
     }
 }
 
-fn write(item: Raw<'_>, id: &Id, status: Status, out: &mut Vec<u8>) {
+fn write(item: Raw<'_>, id: &Id, status: Status, call_id: Option<Raw<'_>>, out: &mut Vec<u8>) {
     let mut object = ObjectWriter::new(out);
     object.text("id", id.as_str());
-    object.raw_or_null("type", item.get("type"));
+    compact(item.get("type").unwrap_or(Raw::NULL).as_str(), object.key("type"));
     object.text("status", status.name());
-    for (key, value) in item.fields().filter(|(key, _)| !["id", "type", "status"].iter().any(|name| key.is(name))) {
-        object.raw(&key.decode(), value);
+    if let Some(call_id) = call_id {
+        compact(call_id.as_str(), object.key("call_id"));
+    }
+    for (key, value) in
+        item.fields().filter(|(key, _)| !["id", "type", "status", "call_id"].iter().any(|name| key.is(name)))
+    {
+        compact(value.as_str(), object.key(&key.decode()));
     }
     object.end();
 }

@@ -33,8 +33,7 @@ struct Waiting {
 
 impl Queue {
     pub(super) fn has_open_call(&self) -> bool {
-        let keys = self.waiting.iter().map(|waiting| &waiting.key).chain(self.live.as_ref().map(|open| &open.key));
-        keys.into_iter().any(|key| key.item_type.ends_with("_call"))
+        self.live.as_ref().is_some_and(|open| open.key.item_type.ends_with("_call"))
     }
 
     pub(super) fn accept(
@@ -92,6 +91,8 @@ impl Queue {
 
     fn close(&mut self, open: Open, last: Option<Raw<'_>>, status: Status, way: &mut Way<'_>, out: &mut Vec<u8>) {
         let Open { key, item } = open;
+        // What became another kind of item on the way is not this one.
+        let last = last.filter(|item| string(item.get("type")).is_some_and(|name| name.is(&key.item_type)));
         if !key.id.is_empty() {
             self.ended.insert(key.id);
         }
@@ -111,6 +112,16 @@ impl Queue {
                     self.apply(op, &event, way, out);
                 }
             }
+        }
+    }
+
+    /// Nothing more will come: what began behind the open item shows that this one was over.
+    pub(super) fn hurry(&mut self, way: &mut Way<'_>, out: &mut Vec<u8>) {
+        while !self.waiting.is_empty() {
+            if let Some(open) = self.live.take() {
+                self.close(open, None, Status::Completed, way, out);
+            }
+            self.next(way, out);
         }
     }
 

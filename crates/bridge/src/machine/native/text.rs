@@ -6,6 +6,7 @@ use wire::responses::{EventKind, Incoming, Status};
 
 use super::super::cite;
 use super::super::part::{Part, PartKind, Place, bracketed, join};
+use super::super::restore::compact;
 use super::super::slot::SlotKind;
 use super::event::{Op, index, part_kind};
 use super::item::more;
@@ -200,7 +201,9 @@ impl TextItem {
         let (Some(open), Some((id, output_index))) = (&mut self.open, &self.shown) else { return };
         let Some(annotation) = annotation.filter(|_| open.part.kind == PartKind::Text) else { return };
         let place = Place { item_id: id.as_str(), output_index: *output_index, index: count };
-        open.part.annotate(annotation.as_str().as_bytes(), place, &mut way.sink.emitter, out);
+        let mut clean = Vec::with_capacity(annotation.as_str().len());
+        compact(annotation.as_str(), &mut clean);
+        open.part.annotate(&clean, place, &mut way.sink.emitter, out);
     }
 
     fn close_part(&mut self, way: &mut Way<'_>, out: &mut Vec<u8>) {

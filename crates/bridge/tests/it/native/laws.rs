@@ -129,7 +129,7 @@ fn shrunk(answer: &Answer) -> Vec<String> {
 
 #[test]
 fn any_events_give_a_lawful_stream() {
-    for_all(30_000, |number| {
+    for_all(20_000, |number| {
         let answer = answer(number);
         answer.run.run(&answer.events, answer.end.clone()).map(drop).map_err(|_| {
             let events = shrunk(&answer);
