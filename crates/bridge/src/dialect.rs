@@ -30,10 +30,12 @@ mod rules;
 pub use answer::{AnswerDialect, EofTolerance, ErrorMeaning, FinishMeaning, RefusalForm, ThinkTags};
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField, EmptyText,
-    Exclusion, ForcedWhileThinking, Hosted, ImageInput, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
     Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages, Turns, UserField,
 };
-pub use rules::{Bounds, ContentRules, MessageRules, OptionRules, ReasoningRules, RequestRules, ToolRules};
+pub use rules::{
+    Bounds, ContentRules, MessageRules, NativeRules, OptionRules, ReasoningRules, RequestRules, ToolRules,
+};
 
 /// How one upstream model wants its chat requests and how its answers read.
 #[derive(Debug, Clone, PartialEq, Eq)]

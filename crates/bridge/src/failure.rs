@@ -172,7 +172,7 @@ impl Failure {
     }
 
     /// Sorts an error object that stood inside a successful answer.
-    fn in_band(error: Raw<'_>, dialect: &AnswerDialect) -> Self {
+    pub(crate) fn in_band(error: Raw<'_>, dialect: &AnswerDialect) -> Self {
         let said = Said::of(error);
         let status = ["code", "status", "status_code"].into_iter().find_map(|name| {
             let status: u16 = error.get(name)?.as_str().trim_matches('"').parse().ok()?;

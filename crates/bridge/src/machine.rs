@@ -20,6 +20,7 @@ mod custom;
 mod emit;
 mod fence;
 mod finish;
+mod native;
 mod part;
 mod restore;
 mod said;
@@ -48,6 +49,7 @@ pub use contract::{OutputCheck, OutputProblem, Repair};
 use emit::Emitter;
 use fence::Fence;
 use finish::{Content, Finish, Verdict};
+use native::Native;
 use part::PartKind;
 pub use setup::Setup;
 use sink::{Output, Sink};
@@ -92,6 +94,8 @@ pub struct Machine {
     sink: Sink,
     open: Option<Slot>,
     calls: Calls,
+    /// The items of a far side that speaks the Responses API itself; then all of the above stays empty.
+    native: Option<Box<Native>>,
     /// Text that came while a call was not finished.
     pending: Vec<(PartKind, String)>,
     /// What must go back to the upstream with the reasoning.
@@ -132,6 +136,7 @@ impl Machine {
             sink: Sink { ids, emitter: Emitter::new(framing), output: Output::default(), notes: Vec::new(), tools },
             open: None,
             calls: Calls::default(),
+            native: reading.native.map(|_| Box::default()),
             pending: Vec::new(),
             bag: Bag::default(),
             think: match setup.dialect.think_tags {
@@ -207,6 +212,9 @@ impl Machine {
             return Flow::More;
         }
         let text = str::from_utf8(data).map_or_else(|_| String::from_utf8_lossy(data), Cow::Borrowed);
+        if self.native.is_some() {
+            return self.native_event(&text, out);
+        }
         let Ok(answer) = Answer::parse(&text) else {
             let message = "The provider's answer could not be read: it is not a chat completion.";
             return self.fail(Failure::new(FailureClass::Protocol, message));
@@ -239,18 +247,21 @@ impl Machine {
     pub fn end(&mut self, end: End, out: &mut Vec<u8>) -> Status {
         self.release(out);
         let end = self.failure.take().map_or(end, End::Failed);
-        let content = match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {
-            (false, ..) => Content::Calls { sound: self.calls.are_sound(&self.sink) },
-            (true, 0, 0) => Content::Nothing,
-            (true, 0, _) => Content::Reasoning,
-            (true, ..) => Content::Text,
-        };
+        let content = self.native_content(out).unwrap_or(
+            match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {
+                (false, ..) => Content::Calls { sound: self.calls.are_sound(&self.sink) },
+                (true, 0, 0) => Content::Nothing,
+                (true, 0, _) => Content::Reasoning,
+                (true, ..) => Content::Text,
+            },
+        );
         let dialect = Arc::clone(&self.setup.dialect);
         let mut verdict = finish::verdict(end, self.finish.as_ref(), content, &dialect, &mut self.sink.notes);
         let last = if verdict == Verdict::Completed { Status::Completed } else { Status::Incomplete };
         if verdict == Verdict::Completed && content == Content::Text && !self.refused {
             verdict = self.keep_promise(out).map_or(Verdict::Completed, Verdict::Failed);
         }
+        self.close_native(last, out);
         self.close_slot(last, out);
         self.close_calls(last, out);
         self.close_slot(last, out);

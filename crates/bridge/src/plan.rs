@@ -4,6 +4,7 @@
 mod check;
 mod content;
 mod echo;
+mod forward;
 mod needs;
 mod notes;
 mod options;
@@ -19,6 +20,7 @@ use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 pub use check::metadata as check_metadata;
+pub use forward::forward;
 
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
@@ -103,6 +105,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target
         reasoning_summary: wants_summary(request),
         logprobs: body.logprobs,
         output: contract,
+        native: None,
     };
     body.tool_choice = tools.choice.take();
     body.parallel_tool_calls = tools.parallel;

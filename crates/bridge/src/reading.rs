@@ -1,5 +1,7 @@
 //! What the answer's reader must know about the request: plan writes it, the machine reads it, nobody else.
 
+use crate::dialect::ItemIds;
+
 /// How to read the answer to one request.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
@@ -15,6 +17,16 @@ pub struct Reading {
     pub logprobs: bool,
     /// What the text of the answer must be.
     pub output: OutputContract,
+    /// The far side speaks the Responses API itself.
+    pub native: Option<NativeReading>,
+}
+
+/// How to read the answer of such a far side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeReading {
+    pub item_ids: ItemIds,
+    /// An answer of that many tokens was cut, whatever is said about it.
+    pub silent_limit: Option<u64>,
 }
 
 /// A tool as the provider sees it, and what the client declared.

@@ -18,6 +18,15 @@ pub struct Thought {
     pub text: String,
     /// What came with it and must return untouched: signatures, details; JSON.
     pub bag: Option<String>,
+    /// What it is to a far side that encrypts its reasoning itself.
+    pub native: Option<Encrypted>,
+}
+
+/// Reasoning under somebody else's seal, which may hold for one id only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encrypted {
+    pub id: String,
+    pub content: String,
 }
 
 impl Thought {
@@ -29,6 +38,11 @@ impl Thought {
         if let Some(bag) = &self.bag {
             object.json("bag", bag.as_bytes());
         }
+        if let Some(native) = &self.native {
+            let mut encrypted = ObjectWriter::new(object.key("native"));
+            encrypted.text("id", &native.id).text("content", &native.content);
+            encrypted.end();
+        }
         object.end();
         out
     }
@@ -38,11 +52,14 @@ impl Thought {
         if raw.get("v")?.as_str() != "1" {
             return None;
         }
-        let string = |name: &str| Some(raw.get(name)?.text()?.decode().into_owned());
+        let string_of = |raw: Raw<'_>, name: &str| Some(raw.get(name)?.text()?.decode().into_owned());
+        let string = |name: &str| string_of(raw, name);
+        let encrypted = |raw| Some(Encrypted { id: string_of(raw, "id")?, content: string_of(raw, "content")? });
         Some(Self {
             family: string("family")?,
             text: string("text")?,
             bag: raw.get("bag").map(|bag| bag.as_str().to_owned()),
+            native: raw.get("native").and_then(encrypted),
         })
     }
 }
@@ -67,7 +84,12 @@ mod tests {
 
     #[test]
     fn thoughts_survive_and_strangers_do_not() {
-        let thought = Thought { family: "f".into(), text: "hm \"so\"\n".into(), bag: Some(r#"[{"sig":"x"}]"#.into()) };
+        let thought = Thought {
+            family: "f".into(),
+            text: "hm \"so\"\n".into(),
+            bag: Some(r#"[{"sig":"x"}]"#.into()),
+            native: Some(Encrypted { id: "rs_1".into(), content: "gAAA".into() }),
+        };
         assert_eq!(Thought::decode(&thought.encode()), Some(thought));
         for stranger in ["", "{}", r#"{"v":2,"family":"f","text":"t"}"#, "nonsense"] {
             assert_eq!(Thought::decode(stranger.as_bytes()), None, "{stranger}");

@@ -34,6 +34,7 @@ const SPECS: &[(&str, &str)] = embed![
     "llamacpp",
     "lmstudio",
     "openai-compatible",
+    "responses-compatible",
     "demo",
 ];
 

@@ -67,16 +67,19 @@ impl Matches {
 pub enum Wire {
     /// A Chat Completions server.
     Chat,
+    /// A server that speaks the Responses API itself.
+    Responses,
     /// The demo model inside this binary.
     Demo,
 }
 
 impl Wire {
-    pub const ALL: &'static [Self] = &[Self::Chat, Self::Demo];
+    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Demo];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::Responses => "responses",
             Self::Demo => "demo",
         }
     }

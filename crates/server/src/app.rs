@@ -47,6 +47,7 @@ pub(crate) struct Provider {
 /// How one model is spoken to.
 #[derive(Debug)]
 pub(crate) struct Manner {
+    pub(crate) wire: Wire,
     pub(crate) dialect: Dialect,
     /// The answer's half of it, in the machine's own form.
     pub(crate) answer: Arc<AnswerDialect>,
@@ -130,7 +131,7 @@ impl App {
 impl Provider {
     fn new(config: &ProviderConfig, policy: ResilienceConfig) -> Result<Self, StartError> {
         let (upstream, policy) = match config.provider.wire {
-            Wire::Chat => (Upstream::Http(Box::new(HttpTarget::new(config)?)), policy),
+            Wire::Chat | Wire::Responses => (Upstream::Http(Box::new(HttpTarget::new(config)?)), policy),
             // What fails there was asked to fail.
             Wire::Demo => (Upstream::Demo, ResilienceConfig { breaker_failures: 0, ..policy }),
         };
@@ -166,8 +167,8 @@ impl Provider {
 
 impl Manner {
     fn new(spec: ModelSpec) -> Self {
-        let ModelSpec { dialect, .. } = spec;
+        let ModelSpec { wire, dialect, .. } = spec;
         let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
-        Self { dialect, answer: Arc::new(answer) }
+        Self { wire, dialect, answer: Arc::new(answer) }
     }
 }

@@ -37,17 +37,17 @@ impl OutputCheck for Schema {
     }
 }
 
-/// The chat request once more, with the answer that did not fit and what was wrong with it.
+/// The request once more, of either wire, with the answer that did not fit and what was wrong with it.
 pub(crate) fn ask_again(request: &[u8], failed: &[u8], problem: &str) -> Option<Vec<u8>> {
     let request = Raw::parse(str::from_utf8(request).ok()?).ok()?;
     let mut out = Vec::with_capacity(request.as_str().len() + 1024);
     let mut object = ObjectWriter::new(&mut out);
     for (name, value) in request.fields() {
-        if !name.is("messages") {
+        if !name.is("messages") && !name.is("input") {
             object.raw(&name.decode(), value);
             continue;
         }
-        let messages = object.key("messages");
+        let messages = object.key(&name.decode());
         messages.extend_from_slice(value.as_str().trim_end_matches(']').trim_end().as_bytes());
         for (role, text) in [("assistant", answer_text(failed)?), ("user", retry_words(problem))] {
             messages.push(b',');
@@ -112,8 +112,10 @@ mod tests {
     fn the_second_question_holds_the_first_answer() {
         let request = br#"{"model":"m","messages":[{"role":"user","content":"q"}],"stream":false}"#;
         let failed = br#"{"output":[{"type":"message","content":[{"type":"output_text","text":"a\"b"}]}]}"#;
-        let again = String::from_utf8(ask_again(request, failed, "No.").unwrap()).unwrap();
+        let again = |request: &[u8]| String::from_utf8(ask_again(request, failed, "No.").unwrap()).unwrap();
         let expected = r#"{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a\"b"},{"role":"user","content":"No.\nAnswer again: only the JSON, complete, in the format that was asked for, without any other text."}],"stream":false}"#;
-        assert_eq!(again, expected);
+        assert_eq!(again(request), expected);
+        let native = str::from_utf8(request).unwrap().replace("messages", "input");
+        assert_eq!(again(native.as_bytes()), expected.replace("messages", "input"));
     }
 }

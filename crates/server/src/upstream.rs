@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
+use providers::Wire;
 
 pub(crate) use client::HttpTarget;
 use demo::Player;
@@ -78,16 +79,18 @@ pub(crate) enum AnswerBody {
 }
 
 impl Upstream {
-    /// Sends a chat request and waits until the upstream has accepted or refused it. The dialect says how errors read.
+    /// Sends a request of that wire and waits until the upstream has accepted or refused it. The dialect says how errors
+    /// read.
     pub(crate) async fn send(
         &self,
+        wire: Wire,
         body: Bytes,
         stream: bool,
         dialect: &AnswerDialect,
         deadlines: Deadlines,
     ) -> Result<Accepted, Refused> {
         match self {
-            Self::Http(target) => target.send(body, dialect, deadlines).await,
+            Self::Http(target) => target.send(wire, body, dialect, deadlines).await,
             Self::Demo => demo::send(&body, stream).await,
         }
     }

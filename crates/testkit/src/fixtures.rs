@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::place;
 
-/// One exchange of a Chat Completions endpoint.
+/// One exchange.
 #[derive(Debug, Clone)]
 pub struct Fixture {
     /// Server and case.
@@ -21,9 +21,18 @@ pub struct Fixture {
 /// All chat exchanges that have an answer, in the order of their names; `None` when they are not beside this
 /// checkout.
 pub fn fixtures() -> Option<Vec<Fixture>> {
+    all("/chat/completions")
+}
+
+/// The same of servers that speak the Responses API themselves.
+pub fn native_fixtures() -> Option<Vec<Fixture>> {
+    all("/responses")
+}
+
+fn all(endpoint: &str) -> Option<Vec<Fixture>> {
     let readme = place::shared("fixtures/llm/README.md")?;
     let servers = folders(readme.parent()?);
-    Some(servers.iter().flat_map(|server| folders(server)).filter_map(|case| read(&case)).collect())
+    Some(servers.iter().flat_map(|server| folders(server)).filter_map(|case| read(&case, endpoint)).collect())
 }
 
 fn folders(folder: &Path) -> Vec<std::path::PathBuf> {
@@ -33,9 +42,9 @@ fn folders(folder: &Path) -> Vec<std::path::PathBuf> {
     folders
 }
 
-fn read(case: &Path) -> Option<Fixture> {
+fn read(case: &Path, endpoint: &str) -> Option<Fixture> {
     let meta: Value = serde_json::from_slice(&fs::read(case.join("meta.json")).ok()?).ok()?;
-    if !meta["path"].as_str()?.ends_with("/chat/completions") {
+    if !meta["path"].as_str()?.ends_with(endpoint) {
         return None;
     }
     let status = u16::try_from(meta["status"].as_u64()?).ok()?;
@@ -55,5 +64,8 @@ mod tests {
         assert!(fixtures.len() > 350, "{}", fixtures.len());
         assert!(fixtures.iter().any(|fixture| fixture.streamed && fixture.body.starts_with(b"data: ")));
         assert!(fixtures.iter().any(|fixture| !fixture.streamed && fixture.body.starts_with(b"{")));
+        let native = native_fixtures().unwrap();
+        assert!(native.len() > 90, "{}", native.len());
+        assert!(native.iter().any(|fixture| fixture.streamed && fixture.body.starts_with(b"event: ")));
     }
 }

@@ -19,7 +19,7 @@ pub mod transcript;
 mod upstream;
 
 pub use client::{Answer, Client, Streaming};
-pub use fixtures::{Fixture, fixtures};
+pub use fixtures::{Fixture, fixtures, native_fixtures};
 pub use forgetful::forgetful;
 pub use place::{root, shared_files};
 pub use postgres::Postgres;

@@ -81,6 +81,12 @@ impl Ids {
 }
 
 impl Id {
+    /// Somebody else's id, if it is as safe as ours are.
+    pub fn given(text: &str) -> Option<Self> {
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        ((1..=128).contains(&text.len()) && text.bytes().all(safe)).then(|| Self(text.into()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -109,5 +115,7 @@ mod tests {
         assert_eq!(a.as_str(), format!("resp_{}", "ab".repeat(24)));
         assert_eq!(b.as_str(), format!("msg_{}aa", "ab".repeat(23)));
         assert!(a.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
+        assert_eq!(Id::given("msg-1_a").unwrap().as_str(), "msg-1_a");
+        assert!(["", "a b", "a\"", "\u{e9}", &"x".repeat(129)].iter().all(|text| Id::given(text).is_none()));
     }
 }

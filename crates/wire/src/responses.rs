@@ -3,6 +3,7 @@
 mod content;
 mod conversation;
 mod event;
+mod incoming;
 mod item;
 mod request;
 mod response;
@@ -13,6 +14,7 @@ pub use content::{
 };
 pub use conversation::{CreateConversation, CreateConversationItems, UpdateConversation};
 pub use event::EventKind;
+pub use incoming::{Incoming, Whole};
 pub use item::{
     AdditionalTools, AgentMessage, ApplyPatchCall, ApplyPatchCallOutput, CodeInterpreterCall, Compaction,
     CompactionTrigger, ComputerCall, ComputerCallOutput, ConfigurationUpdate, CustomToolCall, CustomToolCallOutput,

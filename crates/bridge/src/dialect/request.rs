@@ -304,3 +304,13 @@ vocabulary! {
         PromptCacheIsolationKey = "prompt_cache_isolation_key",
     }
 }
+
+vocabulary! {
+    /// Whose ids the items of a native answer have.
+    pub enum ItemIds {
+        /// New ones. They mean nothing to the far side, so items go back without.
+        Ours = "ours",
+        /// Its own, which items keep on the way back.
+        Theirs = "theirs",
+    }
+}

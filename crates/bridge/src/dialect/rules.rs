@@ -2,7 +2,7 @@
 
 use super::request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, Effort, EffortField, EmptyText, Exclusion,
-    ForcedWhileThinking, Hosted, ImageInput, Lacking, LateSystem, Parallel, Replay, ReplayField, RequiredWord,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay, ReplayField, RequiredWord,
     SchemaRule, Thinking, ToolImages, Turns, UserField,
 };
 
@@ -14,6 +14,23 @@ pub struct RequestRules {
     pub tools: ToolRules,
     pub reasoning: ReasoningRules,
     pub options: OptionRules,
+    pub native: NativeRules,
+}
+
+/// A far side that speaks the Responses API itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeRules {
+    pub item_ids: ItemIds,
+    /// It encrypts its reasoning when asked to, and takes that back.
+    pub encrypted: bool,
+    /// An answer that was cut by its limit is called complete there.
+    pub silent_limit: bool,
+}
+
+impl Default for NativeRules {
+    fn default() -> Self {
+        Self { item_ids: ItemIds::Ours, encrypted: false, silent_limit: false }
+    }
 }
 
 /// Order and shape of messages.

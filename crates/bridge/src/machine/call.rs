@@ -51,7 +51,7 @@ enum Form {
 
 /// An announced item whose text streams.
 #[derive(Debug, Clone)]
-struct Outlet {
+pub(super) struct Outlet {
     streamed: &'static Streamed,
     item_id: Id,
     output_index: u32,
@@ -61,15 +61,15 @@ struct Outlet {
 
 /// The names of a kind of call that streams.
 #[derive(Debug, PartialEq, Eq)]
-struct Streamed {
-    item_type: &'static str,
-    id_kind: IdKind,
-    member: &'static str,
+pub(super) struct Streamed {
+    pub(super) item_type: &'static str,
+    pub(super) id_kind: IdKind,
+    pub(super) member: &'static str,
     delta: EventKind,
     done: EventKind,
 }
 
-static FUNCTION: Streamed = Streamed {
+pub(super) static FUNCTION: Streamed = Streamed {
     item_type: "function_call",
     id_kind: IdKind::FunctionCall,
     member: "arguments",
@@ -77,7 +77,7 @@ static FUNCTION: Streamed = Streamed {
     done: EventKind::FunctionCallArgumentsDone,
 };
 
-static CUSTOM: Streamed = Streamed {
+pub(super) static CUSTOM: Streamed = Streamed {
     item_type: "custom_tool_call",
     id_kind: IdKind::CustomToolCall,
     member: "input",
@@ -269,18 +269,20 @@ impl Call {
 }
 
 /// The client's name for a tool, escaped, and its namespace.
-#[derive(Debug)]
-struct Named {
-    name: Vec<u8>,
-    namespace: Option<String>,
+#[derive(Debug, Clone, Default)]
+pub(super) struct Named {
+    pub(super) name: Vec<u8>,
+    pub(super) namespace: Option<String>,
+    /// Members that a native call has beside the usual ones: name and JSON.
+    pub(super) more: Vec<(String, String)>,
 }
 
 impl Named {
     fn of(name: &[u8], tools: &[OfferedTool]) -> Self {
-        let Some(tool) = offered(name, tools) else { return Self { name: name.to_vec(), namespace: None } };
+        let Some(tool) = offered(name, tools) else { return Self { name: name.to_vec(), ..Self::default() } };
         let mut escaped = Vec::with_capacity(tool.name.len());
         wire::json::escape_into(&mut escaped, &tool.name);
-        Self { name: escaped, namespace: tool.namespace.clone() }
+        Self { name: escaped, namespace: tool.namespace.clone(), more: Vec::new() }
     }
 }
 
@@ -295,6 +297,18 @@ impl Outlet {
     /// Announces the item.
     fn open(streamed: &'static Streamed, named: &Named, call_id: &str, sink: &mut Sink, out: &mut Vec<u8>) -> Self {
         let item_id = sink.ids.make(streamed.id_kind);
+        Self::open_as(item_id, streamed, named, call_id, sink, out)
+    }
+
+    /// The same under a given id.
+    pub(super) fn open_as(
+        item_id: Id,
+        streamed: &'static Streamed,
+        named: &Named,
+        call_id: &str,
+        sink: &mut Sink,
+        out: &mut Vec<u8>,
+    ) -> Self {
         let output_index = sink.output.count;
         let mut outlet = Self { streamed, item_id, output_index, delta_head: Vec::new(), sent: 0 };
         sink.emitter.event(EventKind::OutputItemAdded, out, |event| {
@@ -308,14 +322,22 @@ impl Outlet {
     }
 
     /// Sends what was not sent yet of the text so far.
-    fn send(&mut self, text: &[u8], sink: &mut Sink, out: &mut Vec<u8>) {
+    pub(super) fn send(&mut self, text: &[u8], sink: &mut Sink, out: &mut Vec<u8>) {
         if text.len() > self.sent {
             sink.emitter.delta(&self.delta_head, &text[self.sent..], out);
             self.sent = text.len();
         }
     }
 
-    fn close(self, text: &[u8], named: &Named, call_id: &str, status: Status, sink: &mut Sink, out: &mut Vec<u8>) {
+    pub(super) fn close(
+        self,
+        text: &[u8],
+        named: &Named,
+        call_id: &str,
+        status: Status,
+        sink: &mut Sink,
+        out: &mut Vec<u8>,
+    ) {
         sink.emitter.event(self.streamed.done, out, |event| {
             event.text("item_id", self.item_id.as_str()).int("output_index", self.output_index);
             if self.streamed.done == EventKind::FunctionCallArgumentsDone {
@@ -340,6 +362,9 @@ impl Outlet {
         }
         quoted(item.key("name"), &named.name);
         quoted(item.key(self.streamed.member), text);
+        for (name, json) in &named.more {
+            item.json(name, json.as_bytes());
+        }
         item.end();
     }
 }

@@ -25,8 +25,13 @@ pub(super) fn annotation(raw: Raw<'_>) -> Option<Vec<u8>> {
 
 /// The token probabilities of one chunk: JSON, comma between them.
 pub(super) fn logprobs(raw: Raw<'_>) -> Vec<u8> {
+    raw.get("content").map(tokens).unwrap_or_default()
+}
+
+/// The same of a bare list.
+pub(super) fn tokens(raw: Raw<'_>) -> Vec<u8> {
     let mut list = Vec::new();
-    for token in raw.get("content").into_iter().flat_map(Raw::elements) {
+    for token in raw.elements() {
         let mut out = Vec::new();
         if token_members(token, true, &mut out) {
             join(&mut list, &out);

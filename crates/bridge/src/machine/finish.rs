@@ -15,6 +15,11 @@ pub(super) struct Finish {
 }
 
 impl Finish {
+    /// A reason that needs no table.
+    pub(super) fn known(reason: &str, meaning: FinishMeaning) -> Self {
+        Self { reason: reason.to_owned(), meaning: Some(meaning) }
+    }
+
     /// The dialect's own table goes before the usual one.
     pub(super) fn read(reason: &str, dialect: &AnswerDialect) -> Self {
         let own = dialect.finish.iter().find(|(name, _)| name == reason).map(|(_, meaning)| *meaning);

@@ -1,6 +1,6 @@
 //! A content part that is being written: output text, a refusal, raw reasoning, or a summary of it.
 
-use wire::json::{ObjectWriter, sanitize_into};
+use wire::json::{ObjectWriter, escape_into, sanitize_into, unescape};
 use wire::responses::EventKind;
 
 use super::emit::Emitter;
@@ -161,6 +161,27 @@ impl Part {
                 bracketed(event.key("logprobs"), logprobs);
             });
         }
+    }
+
+    /// The whole text, where the far side repeats it at the end: what was not sent of it is, and is given back,
+    /// escaped. `None` for another text.
+    pub(super) fn complete(
+        &mut self,
+        whole: &str,
+        place: Place<'_>,
+        emitter: &mut Emitter,
+        out: &mut Vec<u8>,
+    ) -> Option<String> {
+        let mut rest = Vec::new();
+        escape_into(&mut rest, whole.strip_prefix(&*unescape(str::from_utf8(&self.text).ok()?))?);
+        let rest = String::from_utf8(rest).ok()?;
+        self.held.clear();
+        self.push(&rest, &[], place, emitter, out);
+        Some(rest)
+    }
+
+    pub(super) const fn annotation_count(&self) -> u32 {
+        self.annotation_count
     }
 
     /// A citation of what the text says.

@@ -261,7 +261,7 @@ impl Machine {
             let bag = if slot.kind() == SlotKind::Reasoning { self.bag.take() } else { None };
             let sealed = |text: &str| {
                 let text = unescape(text).into_owned();
-                seal.seal(&Thought { family: family.clone(), text, bag }.encode())
+                seal.seal(&Thought { family: family.clone(), text, bag, native: None }.encode())
             };
             slot.close(status, sealed, &mut self.sink, out);
         }

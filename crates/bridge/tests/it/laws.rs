@@ -10,6 +10,7 @@ use bridge::{End, Framing};
 use wire::sse::Decoder;
 
 use crate::run::Run;
+pub(crate) use answers::Chance;
 use answers::{Answer, answer};
 
 fn count() -> u64 {
@@ -19,7 +20,7 @@ fn count() -> u64 {
 }
 
 /// Runs a law over all numbers on all cores.
-fn for_all(count: u64, law: impl Fn(u64) -> Result<(), String> + Sync) {
+pub(crate) fn for_all(count: u64, law: impl Fn(u64) -> Result<(), String> + Sync) {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let law = &law;
     let problem = std::thread::scope(|scope| {

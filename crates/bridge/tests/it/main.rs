@@ -13,6 +13,8 @@ mod endings;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod native;
+#[cfg(test)]
 mod quirks;
 #[cfg(test)]
 mod recordings;

@@ -9,6 +9,8 @@ mod dialects;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod forward;
+#[cfg(test)]
 mod growth;
 #[cfg(test)]
 mod laws;

@@ -8,7 +8,8 @@ use crate::run::{Glass, plan_with};
 use bridge::Seal;
 
 fn thought(family: &str, bag: Option<&str>) -> Value {
-    let thought = Thought { family: family.to_owned(), text: "I think.".to_owned(), bag: bag.map(str::to_owned) };
+    let thought =
+        Thought { family: family.to_owned(), text: "I think.".to_owned(), bag: bag.map(str::to_owned), native: None };
     json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": Glass.seal(&thought.encode())})
 }
 

@@ -3,9 +3,9 @@
 
 use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, Effort, EffortField, EmptyText,
-    Exclusion, ForcedWhileThinking, Hosted, ImageInput, Lacking, LateSystem, MessageRules, OptionRules, Parallel,
-    ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking, ToolImages, ToolRules,
-    Turns, UserField,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, MessageRules, NativeRules,
+    OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking,
+    ToolImages, ToolRules, Turns, UserField,
 };
 
 use super::layer::{Setting, layer, word};
@@ -65,6 +65,12 @@ layer!(Options over OptionRules {
     members: Option<String> = |field| json(field).map(Some),
 });
 
+layer!(Native over NativeRules {
+    item_ids: ItemIds = word!(ItemIds),
+    encrypted: bool = Field::boolean,
+    silent_limit: bool = Field::boolean,
+});
+
 /// The whole section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Request {
@@ -73,6 +79,7 @@ pub(super) struct Request {
     tools: Tools,
     reasoning: Reasoning,
     options: Options,
+    native: Native,
 }
 
 impl Request {
@@ -83,28 +90,31 @@ impl Request {
             tools: group(&mut section, "tools", Tools::pick),
             reasoning: group(&mut section, "reasoning", Reasoning::pick),
             options: group(&mut section, "options", Options::pick),
+            native: group(&mut section, "native", Native::pick),
         };
         section.finish();
         request
     }
 
     pub(super) fn apply(&self, to: &mut RequestRules) {
-        let Self { messages, content, tools, reasoning, options } = self;
+        let Self { messages, content, tools, reasoning, options, native } = self;
         messages.apply(&mut to.messages);
         content.apply(&mut to.content);
         tools.apply(&mut to.tools);
         reasoning.apply(&mut to.reasoning);
         options.apply(&mut to.options);
+        native.apply(&mut to.native);
     }
 
     pub(super) fn whole(of: &RequestRules) -> Self {
-        let RequestRules { messages, content, tools, reasoning, options } = of;
+        let RequestRules { messages, content, tools, reasoning, options, native } = of;
         Self {
             messages: Messages::whole(messages),
             content: Content::whole(content),
             tools: Tools::whole(tools),
             reasoning: Reasoning::whole(reasoning),
             options: Options::whole(options),
+            native: Native::whole(native),
         }
     }
 
@@ -114,6 +124,7 @@ impl Request {
         self.tools.said("request.tools.", out);
         self.reasoning.said("request.reasoning.", out);
         self.options.said("request.options.", out);
+        self.native.said("request.native.", out);
     }
 }
 

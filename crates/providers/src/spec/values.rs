@@ -2,7 +2,7 @@
 
 use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField,
-    EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput,
+    EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds,
     JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord,
     SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
 };
@@ -42,6 +42,7 @@ words!(
     ForcedWhileThinking,
     Hosted,
     ImageInput,
+    ItemIds,
     JsonSchema,
     Lacking,
     LateSystem,

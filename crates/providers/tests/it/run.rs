@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use bridge::{AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, Policy, Seal, Setup, Target, Unsealed};
-use providers::{Library, ModelSpec, Provider, resolve_named};
+use providers::{Library, ModelSpec, Provider, Wire, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
@@ -99,8 +99,11 @@ fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
 }
 
 pub(crate) fn request(case: &Case) -> CreateResponse<'_> {
-    let request = Raw::parse(str::from_utf8(&case.request).unwrap().trim()).unwrap();
-    CreateResponse::from_raw(request).unwrap()
+    CreateResponse::from_raw(document(case)).unwrap()
+}
+
+fn document(case: &Case) -> Raw<'_> {
+    Raw::parse(str::from_utf8(&case.request).unwrap().trim()).unwrap()
 }
 
 fn model(request: &CreateResponse<'_>) -> String {
@@ -112,7 +115,10 @@ pub(crate) fn plan(case: &Case) -> Plan {
     let (model, spec) = (model(&request), spec(case));
     let seal = seal(case);
     let target = Target { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
-    bridge::plan(&request, &[], target).unwrap()
+    match spec.wire {
+        Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
+        Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),
+    }
 }
 
 fn end(mut machine: Machine, mut notes: Vec<Note>, mut out: Vec<u8>, how: End) -> Ran {

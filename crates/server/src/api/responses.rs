@@ -13,7 +13,9 @@ use bridge::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
+use providers::Wire;
 use wire::id::Ids;
+use wire::json::{Kept, Raw};
 use wire::responses::{CreateResponse, InputItem, Status};
 
 use super::json;
@@ -51,6 +53,7 @@ enum Begun<'a> {
 /// A turn that an upstream has accepted.
 struct Running<'a> {
     provider: &'a Provider,
+    wire: Wire,
     machine: Machine,
     accepted: Accepted,
     notes: Vec<Note>,
@@ -62,7 +65,7 @@ struct Running<'a> {
 
 /// Reads the request and what it continues, plans it for each target whose turn it is, until one accepts.
 async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) -> Result<Begun<'a>, ApiError> {
-    let request: CreateResponse<'_> = body::parse(bytes)?;
+    let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(bytes)?;
     check(&request)?;
     let name = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
     if name.trim().is_empty() {
@@ -74,7 +77,7 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     let mut request = request;
     context.refer(&mut request)?;
     let past = context.past()?;
-    let asked = Asked { request: &request, past: &past, policy, ids };
+    let asked = Asked { request: &request, document, past: &past, policy, ids };
     walk.require(|| Needs::of(&request, &past));
     let begun = attempt(app, &mut walk, &asked, &mut record).await;
     if begun.is_err()
@@ -107,7 +110,8 @@ async fn attempt<'a>(
                 let reask = !stream && app.config.output.repair == Repair::Reask;
                 let again = reask.then(|| Box::new((machine.clone(), chat_request)));
                 let (provider, accepted, record) = (walk.provider(), *accepted, record.take());
-                let running = Running { provider, machine, accepted, notes, stream, record, again };
+                let wire = walk.wire();
+                let running = Running { provider, wire, machine, accepted, notes, stream, record, again };
                 return Ok(Begun::Accepted(Box::new(running)));
             }
             Step::Again => {}
@@ -123,6 +127,8 @@ async fn attempt<'a>(
 /// A request with everything that it continues.
 struct Asked<'r, 'a> {
     request: &'r CreateResponse<'a>,
+    /// What it was read from.
+    document: Raw<'a>,
     past: &'r [InputItem<'a>],
     policy: Policy,
     ids: Ids,
@@ -136,11 +142,14 @@ struct Planned {
 }
 
 fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
-    let Asked { request, past, policy, ids } = asked;
+    let Asked { request, document, past, policy, ids } = asked;
     let seal = app.seal();
     let (model, dialect) = (walk.model(), walk.dialect());
     let target = Target { model, dialect: &dialect, policy: *policy, seal: &seal };
-    let plan = bridge::plan(request, past, target)?;
+    let plan = match walk.wire() {
+        Wire::Responses => bridge::forward(request, *document, past, target)?,
+        Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
+    };
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
@@ -170,7 +179,7 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 
 /// Answers as the client asked.
 async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
-    let Running { provider, machine, accepted, notes, stream, record, again } = *running;
+    let Running { provider, wire, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
     let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record);
     if stream {
@@ -180,7 +189,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
     if let Some(again) = again {
         let (machine, chat_request) = *again;
         // Boxed: it is rare, and would make room for itself in every request.
-        finished = Box::pin(ask_again(provider, machine, &chat_request, finished, heartbeat)).await;
+        finished = Box::pin(ask_again((provider, wire), machine, &chat_request, finished, heartbeat)).await;
     }
     if let Some(record) = finished.record.take() {
         record.release().await;
@@ -198,7 +207,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
 
 /// `output.repair: reask`: one more try for an answer that is not in the format that was asked for.
 async fn ask_again(
-    provider: &Provider,
+    (provider, wire): (&Provider, Wire),
     mut machine: Machine,
     chat_request: &[u8],
     mut first: Finished,
@@ -210,7 +219,8 @@ async fn ask_again(
     let deadlines = provider.deadlines(false);
     // How it fails does not matter: then the first answer stands.
     let usual = AnswerDialect::default();
-    let Ok(accepted) = provider.upstream.send(request.into(), false, &usual, deadlines).await else { return first };
+    let sent = provider.upstream.send(wire, request.into(), false, &usual, deadlines).await;
+    let Ok(accepted) = sent else { return first };
     machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();
     let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record).run().await;

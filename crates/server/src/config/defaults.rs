@@ -12,7 +12,7 @@ pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
         let key = (sources.env)(provider.key_env.as_deref()?)?.trim().to_owned();
         // Without an address of its own it needs a configuration.
         provider.base_url.as_ref()?;
-        (!key.is_empty() && provider.wire == Wire::Chat).then(|| entry(name, provider, Some(Secret::new(key))))
+        (!key.is_empty() && provider.wire != Wire::Demo).then(|| entry(name, provider, Some(Secret::new(key))))
     };
     Library::BUILTIN.names().filter_map(found).collect()
 }

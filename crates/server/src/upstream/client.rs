@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
-use providers::Auth;
+use providers::{Auth, Wire};
 use wire::json::{Raw, Text};
 
 use super::connect::Connector;
@@ -30,11 +30,12 @@ const ERROR_BODY: usize = 64 * 1024;
 /// be an error, and until then another target can take over.
 const PEEK: Duration = Duration::from_millis(500);
 
-/// A chat endpoint, the headers that go to it, and the connections.
+/// A provider's endpoints, the headers that go to it, and the connections.
 #[derive(Debug)]
 pub(crate) struct HttpTarget {
     transport: Transport,
-    place: Place,
+    chat: Place,
+    responses: Place,
     headers: HeaderMap,
     keys: Keys,
     redactor: Redactor,
@@ -81,12 +82,16 @@ impl Place {
 /// Where a spec's path wants the model's name.
 const MODEL: &str = "{model}";
 
+/// The path of a Responses API, where the chat API's would be.
+const NATIVE: &str = "/responses";
+
 /// The whole URL, as a template. A base URL that is the whole endpoint already is as good as its base.
-fn endpoint(config: &ProviderConfig) -> String {
-    let (base, path) = (config.base_url.trim_end_matches('/'), config.provider.path.as_str());
+fn endpoint(config: &ProviderConfig, path: &str) -> String {
+    let base = config.base_url.trim_end_matches('/');
+    let base = base.trim_end_matches(config.provider.path.as_str()).trim_end_matches(NATIVE);
     let query: Vec<String> = config.provider.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mark = if query.is_empty() { "" } else { "?" };
-    format!("{}{path}{mark}{}", base.trim_end_matches(path), query.join("&"))
+    format!("{base}{path}{mark}{}", query.join("&"))
 }
 
 /// One segment of a path.
@@ -110,7 +115,7 @@ impl HttpTarget {
     }
 
     fn build(config: &ProviderConfig) -> Result<Self, Fault> {
-        let endpoint = endpoint(config);
+        let (endpoint, native) = (endpoint(config, &config.provider.path), endpoint(config, NATIVE));
         // Checked now, with any model's name in it.
         let url: Uri = endpoint.replace(MODEL, "model").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
@@ -121,8 +126,11 @@ impl HttpTarget {
         }
         // A proxy that forwards wants the whole address, and so does HTTP/2.
         let whole = proxy.is_some() || config.transport.http2;
-        let path = endpoint.split_once(&authority).map_or("/", |(_, path)| path);
-        let place = Place::new(if whole { &endpoint } else { path })?;
+        let place = |endpoint: &str| {
+            let path = endpoint.split_once(&authority).map_or("/", |(_, path)| path);
+            Place::new(if whole { endpoint } else { path })
+        };
+        let (chat, responses) = (place(&endpoint)?, place(&native)?);
         let connector = Connector::new(url, config.timeouts.connect, &config.transport)?;
         let transport = if config.transport.http2 {
             Transport::Http2(Box::new(Shards::new(connector)))
@@ -133,13 +141,14 @@ impl HttpTarget {
         let proxy_secret = config.transport.proxy.iter().filter_map(|proxy| proxy.authorization.as_ref());
         let in_headers = config.headers.iter().map(|(_, value)| value);
         let redactor = Redactor::new(config.api_keys.iter().chain(in_headers).chain(proxy_secret));
-        Ok(Self { transport, place, headers, keys: Keys::new(keys(config)?), redactor })
+        Ok(Self { transport, chat, responses, headers, keys: Keys::new(keys(config)?), redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
     /// read.
     pub(super) async fn send(
         &self,
+        wire: Wire,
         body: Bytes,
         dialect: &AnswerDialect,
         deadlines: Deadlines,
@@ -147,7 +156,7 @@ impl HttpTarget {
         let mut tried = Tried::default();
         let mut last = None;
         while let Some(key) = self.keys.take(&mut tried) {
-            match self.send_with(key, body.clone(), dialect, deadlines).await {
+            match self.send_with(key, wire, body.clone(), dialect, deadlines).await {
                 Err(refused) if self.keys.refused(key, &refused.failure) => {
                     tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
                     last = Some(refused);
@@ -161,11 +170,13 @@ impl HttpTarget {
     async fn send_with(
         &self,
         key: usize,
+        wire: Wire,
         body: Bytes,
         dialect: &AnswerDialect,
         deadlines: Deadlines,
     ) -> Result<Accepted, Refused> {
-        let uri = self.place.of(&body)?;
+        let place = if wire == Wire::Responses { &self.responses } else { &self.chat };
+        let uri = place.of(&body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -218,7 +229,7 @@ impl HttpTarget {
         endpoint: &str,
         body: Vec<u8>,
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
-        let chat = self.place.of(&body)?.to_string();
+        let chat = self.chat.of(&body)?.to_string();
         let uri = chat.replacen("/chat/completions", endpoint, 1).parse();
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = method;

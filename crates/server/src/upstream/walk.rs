@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, Needs, Note, Unsupported};
 use bytes::Bytes;
+use providers::Wire;
 use tokio::time::Instant;
 
 use super::budget::{Budget, Counted};
@@ -112,6 +113,10 @@ impl<'a> Walk<'a> {
         target.adapted(&manner.dialect).map_or(Cow::Borrowed(&manner.dialect), Cow::Owned)
     }
 
+    pub(crate) fn wire(&self) -> Wire {
+        self.candidates[self.at].manner.wire
+    }
+
     /// How its answers read.
     pub(crate) fn answer(&self) -> Arc<AnswerDialect> {
         Arc::clone(&self.candidates[self.at].manner.answer)
@@ -158,8 +163,8 @@ impl<'a> Walk<'a> {
         count(&target.counts.sent);
         let mut deadlines = provider.deadlines(stream);
         deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
-        let dialect = self.answer();
-        let refused = match provider.upstream.send(body.clone(), stream, &dialect, deadlines).await {
+        let (wire, dialect) = (self.wire(), self.answer());
+        let refused = match provider.upstream.send(wire, body.clone(), stream, &dialect, deadlines).await {
             Ok(mut accepted) => {
                 count(&target.counts.accepted);
                 self.alive(&target);

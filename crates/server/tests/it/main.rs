@@ -30,6 +30,8 @@ mod happy;
 #[cfg(test)]
 mod loris;
 #[cfg(test)]
+mod native;
+#[cfg(test)]
 mod resilience;
 #[cfg(test)]
 mod rig;

@@ -13,6 +13,14 @@ macro_rules! events {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
+
+            /// The event of that name.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -14,10 +14,10 @@ pub(super) struct Answer {
 }
 
 /// A small generator of numbers (splitmix64).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,11 +25,11 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 
-    fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
+    pub(crate) fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
         choices[self.below(choices.len())]
     }
 }

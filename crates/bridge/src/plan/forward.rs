@@ -1,0 +1,166 @@
+//! The request to a far side that speaks the Responses API itself: the client's own, with the model's name there,
+//! and everything that godex answers for taken out of it. State is ours: what came before goes as items, and
+//! nothing is stored there.
+
+mod items;
+
+use wire::json::{Invalid, ObjectWriter, Raw, Text, write_text};
+use wire::responses::{CreateResponse, InputItem};
+
+use super::notes::{Notes, code};
+use super::options::LOGPROBS;
+use super::output::Output;
+use super::{Plan, Target, check, echo, size, wants_summary};
+use crate::dialect::{Dialect, Parameter};
+use crate::reading::{NativeReading, Reading};
+
+const ENCRYPTED: &str = "reasoning.encrypted_content";
+
+/// Written by us, or nobody's business there: who answers, what came before, how it is delivered and kept.
+const OURS: &[&str] = &[
+    "model",
+    "input",
+    "include",
+    "stream",
+    "stream_options",
+    "store",
+    "background",
+    "previous_response_id",
+    "conversation",
+    "metadata",
+    "client_metadata",
+];
+
+/// The parameters that a spec may drop, and whether the answer is the same without.
+const DROPPABLE: &[(Parameter, bool)] = &[
+    (Parameter::Temperature, false),
+    (Parameter::TopP, false),
+    (Parameter::PresencePenalty, false),
+    (Parameter::FrequencyPenalty, false),
+    (Parameter::TopLogprobs, false),
+    (Parameter::MaxOutputTokens, false),
+    (Parameter::ParallelToolCalls, false),
+    (Parameter::ToolChoice, false),
+    (Parameter::Verbosity, false),
+    (Parameter::ServiceTier, true),
+    (Parameter::SafetyIdentifier, true),
+    (Parameter::PromptCacheKey, true),
+    (Parameter::User, true),
+];
+
+/// Plans one turn of such a far side. `document` is what `request` was read from; `past` is the history that the
+/// session holds, oldest first.
+pub fn forward(
+    request: &CreateResponse<'_>,
+    document: Raw<'_>,
+    past: &[InputItem<'_>],
+    target: Target<'_>,
+) -> Result<Plan, Invalid> {
+    check::ranges(request)?;
+    let dialect = target.dialect;
+    let rules = &dialect.request.native;
+    let mut notes = Notes::new(target.policy.strict);
+    // A schema goes as it is: only its name and its form are ours to check.
+    let contract = Output::plan(request, &Dialect::default(), false, &mut notes)?.contract;
+    let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
+    let mut body = Vec::with_capacity(capacity);
+    let mut object = ObjectWriter::new(&mut body);
+    object.text("model", target.model);
+    parameters(request, document, dialect, &mut object, &mut notes);
+    include(request, rules.encrypted, object.key("include"));
+    object.bool("store", false).bool("stream", request.stream.unwrap_or(false));
+    items::write(request, past, target, object.key("input"), &mut notes);
+    object.end();
+    let limit = request.max_output_tokens.and_then(|limit| u64::try_from(limit).ok());
+    let reading = Reading {
+        echo: echo::tail(request)?,
+        store: request.store.unwrap_or(true),
+        tools: Vec::new(),
+        reasoning_summary: wants_summary(request),
+        logprobs: wants_logprobs(request),
+        output: contract,
+        native: Some(NativeReading { item_ids: rules.item_ids, silent_limit: limit.filter(|_| rules.silent_limit) }),
+    };
+    Ok(Plan { body, reading, notes: notes.finish()? })
+}
+
+fn wants_logprobs(request: &CreateResponse<'_>) -> bool {
+    let included = request.include.iter().flatten().any(|value| value.is(LOGPROBS));
+    included || request.top_logprobs.is_some_and(|count| count > 0)
+}
+
+/// Everything that the request says and that is not ours, as it was written.
+fn parameters(
+    request: &CreateResponse<'_>,
+    document: Raw<'_>,
+    dialect: &Dialect,
+    object: &mut ObjectWriter<'_>,
+    notes: &mut Notes,
+) {
+    let members: Vec<(Text<'_>, Raw<'_>)> = document.fields().filter(|(_, value)| !value.is_null()).collect();
+    for (at, (key, value)) in members.iter().enumerate() {
+        let name = key.decode();
+        // A name that is repeated means its last value, as everywhere.
+        let repeated = || members[at + 1..].iter().any(|(later, _)| later.is(&name));
+        if OURS.contains(&&*name) || repeated() {
+            continue;
+        }
+        if request.extra.iter().any(|(unknown, _)| unknown.is(&name)) {
+            let name: String = name.chars().take(64).collect();
+            notes.ignored(code::PARAM_UNKNOWN, name, "this parameter is not known");
+            continue;
+        }
+        let dropped = DROPPABLE.iter().find(|(parameter, _)| parameter.name() == name && dialect.drops(*parameter));
+        match (dropped, &*name) {
+            (Some((_, true)), _) => notes.skipped(code::PARAM_IGNORED, name, "this provider does not take it"),
+            (Some((_, false)), _) => notes.ignored(code::PARAM_IGNORED, name, "this provider does not take it"),
+            (None, "reasoning") => {
+                without(Parameter::ReasoningEffort, ("reasoning", "effort"), *value, dialect, object, notes)
+            }
+            (None, "text") => without(Parameter::Verbosity, ("text", "verbosity"), *value, dialect, object, notes),
+            (None, _) => {
+                object.raw(&name, *value);
+            }
+        }
+    }
+}
+
+/// An object, without the one member of it that the far side may not take.
+fn without(
+    parameter: Parameter,
+    (name, member): (&'static str, &'static str),
+    value: Raw<'_>,
+    dialect: &Dialect,
+    object: &mut ObjectWriter<'_>,
+    notes: &mut Notes,
+) {
+    if !dialect.drops(parameter) || value.get(member).is_none_or(Raw::is_null) {
+        object.raw(name, value);
+        return;
+    }
+    notes.ignored(code::PARAM_IGNORED, format!("{name}.{member}"), "this provider does not take it");
+    let mut inner = ObjectWriter::new(object.key(name));
+    for (key, value) in value.fields().filter(|(key, _)| !key.is(member)) {
+        inner.raw(&key.decode(), value);
+    }
+    inner.end();
+}
+
+/// What the client wants to see, and the encrypted reasoning that we need; where there is none, it is not asked for.
+fn include(request: &CreateResponse<'_>, encrypted: bool, out: &mut Vec<u8>) {
+    let asked = request.include.iter().flatten().filter(|value| !value.is(ENCRYPTED));
+    out.push(b'[');
+    for (index, value) in asked.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(value.raw().as_str().as_bytes());
+    }
+    if encrypted {
+        if out.last() != Some(&b'[') {
+            out.push(b',');
+        }
+        write_text(out, ENCRYPTED);
+    }
+    out.push(b']');
+}

@@ -1,0 +1,138 @@
+//! The items: byte for byte, but for ids that mean nothing there, for roles that it does not know, and for
+//! reasoning, which goes back to nobody but those who thought it.
+
+use wire::json::{ObjectWriter, Raw};
+use wire::responses::{CreateResponse, Input, InputItem, Item, Message, Reasoning};
+
+use super::super::notes::{Notes, code};
+use super::Target;
+use crate::dialect::{DeveloperRole, ItemIds, Replay};
+use crate::seal::{Encrypted, Thought};
+
+pub(super) fn write(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    target: Target<'_>,
+    out: &mut Vec<u8>,
+    notes: &mut Notes,
+) {
+    let mut list = List { target, out, notes, empty: true };
+    list.out.push(b'[');
+    for (index, item) in past.iter().enumerate() {
+        list.item(item, "history", index);
+    }
+    match &request.input {
+        None => {}
+        Some(Input::Text(text)) => {
+            let mut message = ObjectWriter::new(list.next());
+            message.text("type", "message").text("role", "user").raw("content", text.raw());
+            message.end();
+        }
+        Some(Input::Items(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                list.item(item, "input", index);
+            }
+        }
+    }
+    list.out.push(b']');
+}
+
+struct List<'t, 'o> {
+    target: Target<'t>,
+    out: &'o mut Vec<u8>,
+    notes: &'o mut Notes,
+    empty: bool,
+}
+
+impl List<'_, '_> {
+    /// The place of the next item.
+    fn next(&mut self) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out
+    }
+
+    fn item(&mut self, item: &InputItem<'_>, list: &'static str, index: usize) {
+        match &item.value {
+            Item::Reasoning(reasoning) => self.reasoning(reasoning, item.raw, list, index),
+            Item::Message(message) => {
+                let role = self.role(message);
+                self.copy(item.raw, &[("role", role)]);
+            }
+            _ => self.copy(item.raw, &[]),
+        }
+    }
+
+    /// The role that the far side knows instead of this message's.
+    fn role(&self, message: &Message<'_>) -> Option<&'static str> {
+        let role = self.target.dialect.developer_role;
+        let is_developer = message.role.is_some_and(|role| role.is("developer"));
+        (is_developer && role != DeveloperRole::Developer).then_some(role.name())
+    }
+
+    /// An item with these members replaced. What need not change is copied.
+    fn copy(&mut self, raw: Raw<'_>, replaced: &[(&str, Option<&'static str>)]) {
+        let keeps_ids = self.target.dialect.request.native.item_ids == ItemIds::Theirs;
+        let id_goes = !keeps_ids && raw.get("id").is_some();
+        if !id_goes && replaced.iter().all(|(_, value)| value.is_none()) {
+            return self.next().extend_from_slice(raw.as_str().as_bytes());
+        }
+        let mut object = ObjectWriter::new(self.next());
+        for (key, value) in raw.fields().filter(|(key, _)| !(id_goes && key.is("id"))) {
+            match replaced.iter().find_map(|(name, value)| value.filter(|_| key.is(name))) {
+                Some(value) => object.text(&key.decode(), value),
+                None => object.raw(&key.decode(), value),
+            };
+        }
+        object.end();
+    }
+
+    fn reasoning(&mut self, reasoning: &Reasoning<'_>, raw: Raw<'_>, list: &'static str, index: usize) {
+        let place = || format!("{list}[{index}]");
+        let dialect = self.target.dialect;
+        let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
+        let thought = match sealed.map(|sealed| self.target.seal.open(&sealed.decode())) {
+            None => None,
+            Some(opened) => match opened.and_then(|plain| Thought::decode(&plain)) {
+                Some(thought) if thought.family == dialect.family() => Some(thought),
+                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, place(), "another model's reasoning"),
+                None => {
+                    let message = "not sealed here, or broken";
+                    self.notes.ignored(code::REASONING_IGNORED, format!("{}.encrypted_content", place()), message);
+                    None
+                }
+            },
+        };
+        if let Some(Thought { native: Some(native), .. }) = thought {
+            return self.encrypted(raw, &native);
+        }
+        let says = raw.get("content").is_some_and(|content| content.elements().next().is_some());
+        if says && dialect.request.reasoning.replay != Replay::Never {
+            return self.plain(raw);
+        }
+        self.notes.skipped(code::REASONING_IGNORED, place(), "this provider does not take it back");
+    }
+
+    /// As the far side sealed it, under the id for which it did.
+    fn encrypted(&mut self, raw: Raw<'_>, native: &Encrypted) {
+        let mut object = ObjectWriter::new(self.next());
+        object.text("type", "reasoning");
+        if !native.id.is_empty() {
+            object.text("id", &native.id);
+        }
+        object.json("summary", raw.get("summary").map_or("[]", Raw::as_str).as_bytes());
+        object.text("encrypted_content", &native.content);
+        object.end();
+    }
+
+    /// In words, under any id: servers that take these insist on one.
+    fn plain(&mut self, raw: Raw<'_>) {
+        let mut object = ObjectWriter::new(self.next());
+        for (key, value) in raw.fields().filter(|(key, _)| !key.is("encrypted_content")) {
+            object.raw(&key.decode(), value);
+        }
+        object.end();
+    }
+}
