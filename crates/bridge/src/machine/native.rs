@@ -81,7 +81,7 @@ fn fits(raw: Raw<'_>) -> bool {
 }
 
 /// A member that is a string and not empty.
-fn string<'a>(raw: Option<Raw<'a>>) -> Option<Text<'a>> {
+fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
     raw.and_then(Raw::text).filter(|text| !text.is_empty())
 }
 
