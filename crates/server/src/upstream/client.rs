@@ -95,11 +95,10 @@ impl HttpTarget {
         // Checked now, with any model's name in it.
         let url: Uri = endpoint.replace(MODEL, "model").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
-        let path = match endpoint.contains(MODEL) {
-            false => Place::Fixed(url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?),
-            true => {
-                Place::ByModel(endpoint.split_once(&authority).map(|(_, path)| path.to_owned()).unwrap_or_default())
-            }
+        let path = if endpoint.contains(MODEL) {
+            Place::ByModel(endpoint.split_once(&authority).map(|(_, path)| path.to_owned()).unwrap_or_default())
+        } else {
+            Place::Fixed(url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?)
         };
         let mut headers = headers(config)?;
         headers.insert(header::HOST, HeaderValue::try_from(authority)?);
