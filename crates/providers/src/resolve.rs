@@ -33,7 +33,9 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
         }
         Err(Problems(problems)) => {
             let place = extends.as_ref().unwrap_or(field);
-            problems.into_iter().for_each(|problem| place.problem(problem.message, problem.help));
+            for problem in problems {
+                place.problem(problem.message, problem.help);
+            }
             None
         }
     }

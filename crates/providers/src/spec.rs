@@ -226,7 +226,7 @@ impl Provider {
         }
         provider.layers = layers;
         let ModelSpec { wire, context_window, dialect } = provider.with(&Matches::default());
-        Self { wire, context_window, dialect, ..provider }
+        Self { wire, dialect, context_window, ..provider }
     }
 
     /// The same with what the user's entry for this provider says over it: where it is, and its models.

@@ -30,7 +30,7 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn pick(section: &mut Section<'_>) -> Self {
-        let terms = Self {
+        Self {
             wire: section.read("wire", word!(Wire)),
             context_window: section.read("context_window", tokens),
             basics: Basics::pick(section),
@@ -41,8 +41,7 @@ impl Terms {
                 section.finish();
                 answer
             },
-        };
-        terms
+        }
     }
 
     pub(super) fn apply(&self, to: &mut ModelSpec) {

@@ -135,7 +135,9 @@ impl Entry<'_> {
         let document = document.map_err(|problem| self.reader.report(problem)).ok()?;
         let reader = Reader::new(&document, self.sources.env);
         let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), self.sources.env);
-        reader.finish().into_iter().for_each(|problem| self.reader.report(problem));
+        for problem in reader.finish() {
+            self.reader.report(problem);
+        }
         let mut provider = provider?;
         name.clone_into(&mut provider.spec_name);
         Some(provider)

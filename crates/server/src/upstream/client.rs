@@ -127,7 +127,8 @@ impl HttpTarget {
         // A proxy that forwards wants the whole address, and so does HTTP/2.
         let whole = proxy.is_some() || config.transport.http2;
         let place = |endpoint: &str| {
-            let path = endpoint.split_once(&authority).map_or("/", |(_, path)| path);
+            let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+            let path = rest.find('/').map_or("/", |at| &rest[at..]);
             Place::new(if whole { endpoint } else { path })
         };
         let (chat, responses) = (place(&endpoint)?, place(&native)?);
