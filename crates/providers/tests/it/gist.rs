@@ -2,7 +2,7 @@
 //! only repeats the request.
 
 use bridge::{Failure, Framing};
-use providers::Auth;
+use providers::{Auth, Wire};
 use testkit::golden::Case;
 use wire::json::{ObjectWriter, Raw};
 use wire::sse::Decoder;
@@ -35,7 +35,8 @@ fn sent(case: &Case) -> Vec<u8> {
         Auth::ApiKeyHeader => "api-key: {key}\n",
         Auth::None => "",
     };
-    let mut out = format!("POST {base}{}\n{key}", provider.path).into_bytes();
+    let path = if run::spec(case).wire == Wire::Responses { "/responses" } else { &provider.path };
+    let mut out = format!("POST {base}{path}\n{key}").into_bytes();
     out.extend(compact(&run::plan(case).body));
     out
 }
