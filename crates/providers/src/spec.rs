@@ -233,11 +233,12 @@ impl Provider {
     #[must_use]
     pub fn entered(self, entry: &Field<'_>, endpoint: Endpoint, models: Option<&Field<'_>>) -> Self {
         let models = models.and_then(Models::read).unwrap_or_default();
+        // The environment's key is meant for the spec's own address, if it has one, and goes nowhere else.
+        let goes_elsewhere = endpoint.base_url.is_some() && self.base_url.is_some();
         let spec = Spec { endpoint, models, ..Spec::default() };
         let Self { spec_name, key_env, mut layers, .. } = self;
         layers.push(Layer { voice: Voice::Entry, spec, places: Places::of(entry) });
-        // The key's variable is the reader's business: it knows what else was given.
-        Self { key_env, ..Self::of(&spec_name, layers) }
+        Self { key_env: key_env.filter(|_| !goes_elsewhere), ..Self::of(&spec_name, layers) }
     }
 
     /// The entries for models, numbered through all layers.

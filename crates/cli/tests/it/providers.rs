@@ -58,6 +58,7 @@ fn a_spec_is_shown_with_its_origins() {
     ] {
         assert!(out.contains(line), "{line}\n{out}");
     }
+    assert!(!out.contains("MOONSHOT_API_KEY"), "that key is for another address: {out}");
     let (_, out, _) = godex(home.path(), &["providers", "show", "mine", "--model", "B-2"]);
     assert!(out.contains("\nlimit_field: max_tokens  # godex.yaml:5\n") && !out.contains("match"), "{out}");
 

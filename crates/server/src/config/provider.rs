@@ -59,10 +59,8 @@ impl Entry<'_> {
         let headers = section.read("headers", headers).unwrap_or_default();
         let transport = transport::read(&mut section, self.sources);
         let config = provider.map(|provider| {
-            let has_address = provider.base_url.is_some();
             let provider = provider.entered(section.as_field(), endpoint, models.as_ref());
-            // The environment's key is meant for the spec's own address, if it has one, and goes nowhere else.
-            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none() || !has_address);
+            let variable = provider.key_env.as_deref();
             let base_url = base_url_of(&section, &base_url, &provider, plain_http);
             let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
             if transport.http2 && forwarded {
