@@ -10,7 +10,7 @@ mod other;
 mod queue;
 mod text;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use wire::id::{Id, IdKind};
 use wire::json::{Kind, Raw, Text};
@@ -49,7 +49,7 @@ struct Tally {
     /// An item was closed as incomplete.
     cut: bool,
     /// The ids that were taken over from the far side.
-    ids: HashSet<String>,
+    ids: BTreeSet<String>,
 }
 
 /// Where items go, and what they must know on the way.
@@ -81,7 +81,7 @@ fn fits(raw: Raw<'_>) -> bool {
 }
 
 /// A member that is a string and not empty.
-fn string<'a>(raw: Option<Raw<'a>>) -> Option<Text<'a>> {
+fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
     raw.and_then(Raw::text).filter(|text| !text.is_empty())
 }
 

@@ -115,7 +115,7 @@ fn parameters(
             (Some((_, true)), _) => notes.skipped(code::PARAM_IGNORED, name, "this provider does not take it"),
             (Some((_, false)), _) => notes.ignored(code::PARAM_IGNORED, name, "this provider does not take it"),
             (None, "reasoning") => {
-                without(Parameter::ReasoningEffort, ("reasoning", "effort"), *value, dialect, object, notes)
+                without(Parameter::ReasoningEffort, ("reasoning", "effort"), *value, dialect, object, notes);
             }
             (None, "text") => without(Parameter::Verbosity, ("text", "verbosity"), *value, dialect, object, notes),
             (None, _) => {

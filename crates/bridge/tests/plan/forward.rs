@@ -141,7 +141,7 @@ fn ids_go_where_they_mean_something() {
     let mut dialect = dialect();
     for (item_ids, id) in [(ItemIds::Ours, json!(null)), (ItemIds::Theirs, json!("fc_1"))] {
         dialect.request.native.item_ids = item_ids;
-        let sent = forward(r#"{"model":"m","input":[]}"#, &[call.clone()], &dialect, false).unwrap();
+        let sent = forward(r#"{"model":"m","input":[]}"#, std::slice::from_ref(&call), &dialect, false).unwrap();
         assert_eq!((&sent.body["input"][0]["id"], &sent.body["input"][0]["call_id"]), (&id, &json!("c")));
     }
 }
