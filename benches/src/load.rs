@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// Send an agent's history of about this size instead of one sentence.
     #[arg(long)]
     input_bytes: Option<usize>,
+    /// Ask for every response to be stored, each with an input of its own.
+    #[arg(long)]
+    stored: bool,
     /// Open one stream per connection, say `held=N`, and keep them open until stdin ends.
     #[arg(long)]
     hold: bool,
@@ -55,23 +58,37 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 fn body(arguments: &Arguments) -> Bytes {
     let input = match arguments.input_bytes {
         Some(bytes) => history::input(bytes),
-        None => json!("Write a short story about a fox, a dog and a very long afternoon."),
+        None => json!(format!("Write a short story about a fox, a dog and a very long afternoon. {NUMBER}")),
     };
     // Written by hand so that the model comes first: the upstream looks for it.
     let stream = arguments.model != "sync";
-    format!(r#"{{"model":"bench/{}","stream":{stream},"store":false,"input":{input}}}"#, arguments.model).into()
+    let stored = arguments.stored;
+    format!(r#"{{"model":"bench/{}","stream":{stream},"store":{stored},"input":{input}}}"#, arguments.model).into()
+}
+
+/// What stands for a request's number: a store keeps equal inputs once, and these are to be each their own.
+const NUMBER: &str = "#00000000";
+
+fn own(body: &Bytes, number: usize) -> Bytes {
+    let Some(at) = memchr::memmem::find(body, NUMBER.as_bytes()) else { return body.clone() };
+    let mut own = body.to_vec();
+    own[at..at + NUMBER.len()].copy_from_slice(format!("#{number:08}").as_bytes());
+    own.into()
 }
 
 /// Every connection takes requests from the common count until it is used up.
 async fn all_requests(connections: Vec<Connection>, requests: usize, body: &Bytes) -> Result<Vec<Sample>> {
-    let left = Arc::new(AtomicUsize::new(requests));
+    // Other than in the run before.
+    let first = std::process::id() as usize * 10_007 % 90_000_000;
+    let (left, numbered) = (Arc::new(AtomicUsize::new(requests)), Arc::new(AtomicUsize::new(first)));
     let mut tasks = JoinSet::new();
     for mut connection in connections {
-        let (left, body) = (Arc::clone(&left), body.clone());
+        let (left, numbered, body) = (Arc::clone(&left), Arc::clone(&numbered), body.clone());
         tasks.spawn(async move {
             let mut samples = Vec::new();
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-                samples.push(connection.call(body.clone()).await?);
+                let number = numbered.fetch_add(1, Ordering::Relaxed);
+                samples.push(connection.call(own(&body, number)).await?);
             }
             anyhow::Ok(samples)
         });

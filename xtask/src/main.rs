@@ -1,10 +1,12 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy.
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
 
 mod bench;
+mod crash;
+mod llm;
 mod process;
 mod test;
 
@@ -20,12 +22,18 @@ enum Chore {
     Test(test::Arguments),
     /// The gateway beside a byte-forwarding proxy and beside no proxy at all.
     Bench(bench::Arguments),
+    /// kill -9, power cuts, and what must never reach the disk.
+    Crash(crash::Arguments),
+    /// A real model server: what the probe finds out about it, and godex in front of it.
+    Llm,
 }
 
 fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Llm => llm::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,14 +11,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::process;
-use programs::{cargo, works};
+use crate::{crash, process};
+pub(crate) use install::{once, venv};
+pub(crate) use programs::cargo;
+use programs::works;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Also the documentation's examples and, where cargo-deny is installed, licences and sources.
     #[arg(long)]
     full: bool,
+    /// Also a real model server, which is installed from package registries (130 MB).
+    #[arg(long)]
+    llm: bool,
     /// Only this step (and none of what it may need).
     #[arg(long, value_name = "STEP")]
     only: Option<String>,
@@ -36,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
     Step { name: "clients", run: clients::run },
+    Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
 ];
 
 const FULL: &[Step] = &[
@@ -44,9 +50,13 @@ const FULL: &[Step] = &[
     Step { name: "deny", run: deny },
 ];
 
+const LLM: &[Step] = &[Step { name: "llm", run: crate::llm::run }];
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let wanted = |step: &&Step| arguments.only.as_deref().is_none_or(|only| only == step.name);
-    let steps: Vec<&Step> = STEPS.iter().chain(if arguments.full { FULL } else { &[] }).filter(wanted).collect();
+    let more = if arguments.full { FULL } else { &[] };
+    let more = more.iter().chain(if arguments.llm { LLM } else { &[] });
+    let steps: Vec<&Step> = STEPS.iter().chain(more).filter(wanted).collect();
     ensure!(!steps.is_empty(), "no such step");
     let (mut taken, mut failure) = (Vec::new(), None);
     for step in steps {

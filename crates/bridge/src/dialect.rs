@@ -27,7 +27,7 @@ mod answer;
 mod request;
 mod rules;
 
-pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
+pub use answer::{AnswerDialect, EofTolerance, ErrorMeaning, FinishMeaning, RefusalForm, ThinkTags};
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField, EmptyText,
     Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
@@ -48,6 +48,8 @@ pub struct Dialect {
     pub stream_usage: StreamUsage,
     /// How a JSON schema for the answer is asked for.
     pub json_schema: JsonSchema,
+    /// How many tokens an answer may have; more is not asked for.
+    pub max_output: Option<u64>,
     /// Parameters that the far side refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
     /// Whose reasoning can be given back to whom; empty: `chat`.
@@ -66,6 +68,7 @@ impl Default for Dialect {
             developer_role: DeveloperRole::System,
             stream_usage: StreamUsage::Request,
             json_schema: JsonSchema::Native,
+            max_output: None,
             drop: Vec::new(),
             family: String::new(),
             request: RequestRules::default(),

@@ -1,10 +1,17 @@
 //! Ways in which an upstream fails, sorted by what a client should do about them.
 
+mod said;
+mod unsupported;
+mod wait;
+
 use wire::chat::Answer;
-use wire::json::{Kind, Raw};
+use wire::json::Raw;
 use wire::responses::ResponseError;
+use wire::sse::Decoder;
 
 use crate::dialect::AnswerDialect;
+use said::Said;
+pub use unsupported::{Unsupported, adapted};
 
 /// A turn that did not come to a good end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +21,10 @@ pub struct Failure {
     pub message: String,
     /// The upstream's own code, where it is a string.
     pub upstream_code: Option<String>,
-    /// Seconds.
+    /// Seconds, from 1 to 120, where the upstream said so in words; its headers may know better.
     pub retry_after: Option<u32>,
+    /// What it will not take, where it names that: the request may be sent once more without.
+    pub unsupported: Option<Unsupported>,
 }
 
 /// What kind of failure it is.
@@ -101,7 +110,7 @@ impl FailureClass {
 
 impl Failure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), upstream_code: None, retry_after: None }
+        Self { class, message: message.into(), upstream_code: None, retry_after: None, unsupported: None }
     }
 
     /// Sorts an upstream's answer of that status.
@@ -112,20 +121,34 @@ impl Failure {
     /// The same, knowing the far side's own words.
     pub fn from_answer_in(dialect: &AnswerDialect, status: u16, body: &[u8]) -> Self {
         let said = Said::read(body);
-        let class = said.overflow(dialect).unwrap_or_else(|| match status {
-            401 | 403 | 407 => FailureClass::Auth,
-            402 => FailureClass::Quota,
-            404 if said.about_model() => FailureClass::ModelNotFound,
-            404 | 405 if said.message.is_none() => FailureClass::Protocol,
-            408 | 504 => FailureClass::Timeout,
-            429 if said.code_is("insufficient_quota") => FailureClass::Quota,
-            429 => FailureClass::RateLimit,
-            400..=499 => FailureClass::InvalidRequest,
-            503 | 529 => FailureClass::Overloaded,
-            _ => FailureClass::Server,
-        });
-        let message = said.message.unwrap_or_else(|| format!("The provider answered with status {status}."));
-        Self { class, message: clip(message), upstream_code: said.code, retry_after: None }
+        let class = said.class(dialect, Some(status));
+        let unsupported = matches!(status, 400 | 422).then(|| said.unsupported(dialect)).flatten();
+        let silent = || match status {
+            300..=399 => format!("The provider answered with a redirect (status {status}); none is followed."),
+            _ => format!("The provider answered with status {status}."),
+        };
+        Self { unsupported, ..said.failure(class, silent) }
+    }
+
+    /// The failure with which a successful answer begins; `bytes` is what came first of its body.
+    pub fn at_the_start(bytes: &[u8], dialect: &AnswerDialect) -> Option<Self> {
+        const LIMIT: usize = 64 * 1024;
+        // Nearly every body has choices and no error: that is seen without reading it.
+        let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
+        if bytes.len() > LIMIT || (has(b"\"choices\"") && !has(b"\"error\"")) {
+            return None;
+        }
+        let read = |data: &[u8]| {
+            let text = str::from_utf8(data).ok()?;
+            let answer = Answer::parse(text).ok()?;
+            Self::in_answer(&answer, text, dialect)
+        };
+        if bytes.trim_ascii_start().starts_with(b"{") {
+            return read(bytes);
+        }
+        let mut decoder = Decoder::new(LIMIT);
+        decoder.push(bytes);
+        decoder.next_event().ok()?.and_then(|event| read(event.data))
     }
 
     /// The failure that a successful answer reports, in any of the places where servers put it.
@@ -152,24 +175,11 @@ impl Failure {
     pub(crate) fn in_band(error: Raw<'_>, dialect: &AnswerDialect) -> Self {
         let said = Said::of(error);
         let status = ["code", "status", "status_code"].into_iter().find_map(|name| {
-            let status = error.get(name)?;
-            status.as_str().trim_matches('"').parse().ok()
+            let status: u16 = error.get(name)?.as_str().trim_matches('"').parse().ok()?;
+            Some(said::http_status(status))
         });
-        let class = match (said.overflow(dialect), status) {
-            (Some(overflow), _) => overflow,
-            // Beside HTTP's numbers, those of `base_resp`.
-            (None, Some(401 | 403 | 1004)) => FailureClass::Auth,
-            (None, Some(402 | 1008)) => FailureClass::Quota,
-            (None, Some(429 | 1002)) => FailureClass::RateLimit,
-            (None, Some(503 | 529)) => FailureClass::Overloaded,
-            (None, Some(408 | 504)) => FailureClass::Timeout,
-            (None, Some(400 | 422 | 2013)) => FailureClass::InvalidRequest,
-            _ if said.code_is("rate_limit_exceeded") => FailureClass::RateLimit,
-            _ if said.code_is("insufficient_quota") => FailureClass::Quota,
-            _ => FailureClass::Server,
-        };
-        let message = said.message.unwrap_or_else(|| "The provider reported an error.".to_owned());
-        Self { class, message: clip(message), upstream_code: said.code, retry_after: None }
+        let class = said.class(dialect, status);
+        said.failure(class, || "The provider reported an error.".to_owned())
     }
 
     /// As `response.error` and the `error` event show it.
@@ -181,80 +191,6 @@ impl Failure {
             param: None,
         }
     }
-}
-
-/// What an error body says, in any of the shapes that servers use.
-#[derive(Debug, Default)]
-struct Said {
-    message: Option<String>,
-    code: Option<String>,
-    kind: Option<String>,
-}
-
-impl Said {
-    fn read(body: &[u8]) -> Self {
-        let Ok(text) = str::from_utf8(body) else { return Self::default() };
-        let Ok(document) = Raw::parse(text) else { return Self::default() };
-        let document = match document.kind() {
-            Kind::Array => document.elements().next().unwrap_or(document),
-            _ => document,
-        };
-        let nested = ["error", "base_resp"].into_iter().find_map(|name| document.get(name));
-        Self::of(nested.filter(|raw| !raw.is_null()).unwrap_or(document))
-    }
-
-    fn of(error: Raw<'_>) -> Self {
-        if let Some(text) = error.text() {
-            return Self { message: Some(text.decode().into_owned()), ..Self::default() };
-        }
-        // Some servers fail without a word: an empty message is none.
-        let string = |name: &str| {
-            let text = error.get(name).and_then(Raw::text)?.decode().into_owned();
-            (!text.trim().is_empty()).then_some(text)
-        };
-        let message = string("message")
-            .or_else(|| string("status_msg"))
-            .or_else(|| string("detail"))
-            .or_else(|| error.get("detail").map(|detail| detail.as_str().to_owned()));
-        Self { message, code: string("code"), kind: string("type") }
-    }
-
-    fn code_is(&self, name: &str) -> bool {
-        self.code.as_deref() == Some(name) || self.kind.as_deref() == Some(name)
-    }
-
-    /// The wordings that servers use when the prompt does not fit.
-    fn overflow(&self, dialect: &AnswerDialect) -> Option<FailureClass> {
-        const WORDINGS: &[&str] = &[
-            "maximum context length",
-            "context length exceeded",
-            "context window",
-            "prompt is too long",
-            "exceeds the available context size",
-            "exceed context limit",
-            "too many tokens in the prompt",
-        ];
-        let message = self.message.as_deref().unwrap_or_default().to_lowercase();
-        let known = self.code_is("context_length_exceeded") || self.code_is("exceed_context_size_error");
-        let mut wordings = WORDINGS.iter().copied().chain(dialect.overflow.iter().map(String::as_str));
-        (known || wordings.any(|words| message.contains(words))).then_some(FailureClass::ContextOverflow)
-    }
-
-    fn about_model(&self) -> bool {
-        let message = self.message.as_deref().unwrap_or_default().to_lowercase();
-        self.code_is("model_not_found") || message.contains("model")
-    }
-}
-
-/// An upstream's words, cut to what a client should be shown.
-fn clip(mut message: String) -> String {
-    const LIMIT: usize = 2048;
-    if message.len() > LIMIT {
-        let end = (0..=LIMIT).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
-        message.truncate(end);
-        message.push('…');
-    }
-    message
 }
 
 #[cfg(test)]
@@ -294,9 +230,77 @@ mod tests {
             (503, r#"[{"error":{"message":"busy"}}]"#, C::Overloaded, "busy"),
             (504, "", C::Timeout, "The provider answered with status 504."),
             (500, r#"{"base_resp":{"status_code":1000,"status_msg":"oops"}}"#, C::Server, "oops"),
+            (307, "", C::Protocol, "The provider answered with a redirect (status 307); none is followed."),
+            (
+                529,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                C::Overloaded,
+                "Overloaded",
+            ),
+            (429, r#"{"error":{"type":"engine_overloaded_error","message":"busy"}}"#, C::Overloaded, "busy"),
+            (402, r#"{"error":{"message":"Insufficient Balance"}}"#, C::Quota, "Insufficient Balance"),
+            (403, r#"{"error":{"message":"credit balance is too low"}}"#, C::Quota, "credit balance is too low"),
+            (429, r#"{"error":{"type":"exceeded_current_quota_error","message":"x"}}"#, C::Quota, "x"),
+            (400, r#"{"error":{"message":"Content Exists Risk"}}"#, C::ContentPolicy, "Content Exists Risk"),
+            (400, r#"{"error":{"code":"content_filter","message":"no"}}"#, C::ContentPolicy, "no"),
+            (400, r#"{"error":{"message":"Model Not Exist"}}"#, C::ModelNotFound, "Model Not Exist"),
+            (400, r#"[{"error":{"code":400,"message":"API key not valid."}}]"#, C::Auth, "API key not valid."),
+            (413, r#"{"error":{"message":"too large"}}"#, C::InvalidRequest, "too large"),
+            (408, "", C::Timeout, "The provider answered with status 408."),
+            (
+                429,
+                r#"{"error":{"type":"rate_limit_error","message":"prompt is too long: 2 > 1"}}"#,
+                C::ContextOverflow,
+                "prompt is too long: 2 > 1",
+            ),
         ] {
             let failure = Failure::from_answer(status, body.as_bytes());
             assert_eq!((failure.class, failure.message.as_str()), (class, message), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn waits_stand_in_words_of_those_who_are_busy() {
+        for (status, message, expected) in [
+            (429, "Please try again in 20s.", Some(20)),
+            (503, "Overloaded, retry after 3 seconds", Some(3)),
+            (400, "Please try again in 20s.", None),
+            (429, "slow down", None),
+        ] {
+            let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
+            assert_eq!(Failure::from_answer(status, body.as_bytes()).retry_after, expected, "{status} {message}");
+        }
+    }
+
+    #[test]
+    fn a_dialect_knows_its_own_words() {
+        let errors = vec![("the cup is full".to_owned(), crate::dialect::ErrorMeaning::Overloaded)];
+        let dialect = AnswerDialect { errors, ..AnswerDialect::default() };
+        let class = |body: &str| Failure::from_answer_in(&dialect, 400, body.as_bytes()).class;
+        assert_eq!(class(r#"{"error":"The cup is full!"}"#), FailureClass::Overloaded);
+        assert_eq!(class(r#"{"error":"The cup is empty!"}"#), FailureClass::InvalidRequest);
+    }
+
+    #[test]
+    fn an_answer_may_begin_with_a_failure() {
+        let class = |bytes: &str| {
+            Failure::at_the_start(bytes.as_bytes(), &AnswerDialect::default()).map(|failure| failure.class)
+        };
+        for (bytes, expected) in [
+            (r#"{"error":{"message":"busy","code":503}}"#, Some(FailureClass::Overloaded)),
+            ("data: {\"error\":{\"message\":\"slow\",\"code\":429}}\n\n", Some(FailureClass::RateLimit)),
+            ("\n: hi\n\ndata: {\"error\":{\"message\":\"oops\"}}\n\n", Some(FailureClass::Server)),
+            (r#"{"base_resp":{"status_code":1002,"status_msg":"slow"}}"#, Some(FailureClass::RateLimit)),
+            (r#"{"choices":[],"error":{"message":"busy","code":503}}"#, Some(FailureClass::Overloaded)),
+            (r#"{"choices":[{"message":{"content":"an \"error\""}}]}"#, None),
+            (r#"{"choices":[],"error":null}"#, None),
+            ("data: {\"error\":{\"mess", None),
+            ("data: {\"choices\":[]}\n\n", None),
+            (": a comment\n\n", None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            assert_eq!(class(bytes), expected, "{bytes}");
         }
     }
 

@@ -13,14 +13,14 @@ mod seal;
 
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, DeveloperRole,
-    Dialect, Effort, EffortField, EmptyText, EofTolerance, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted,
-    ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel,
-    Parameter, ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage,
-    ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
+    Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking,
+    Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, MessageRules, NativeRules, OptionRules,
+    Parallel, Parameter, ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule,
+    StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
 };
-pub use failure::{Failure, FailureClass};
+pub use failure::{Failure, FailureClass, Unsupported, adapted};
 pub use machine::{End, Flow, Framing, Machine, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, Severity};
-pub use plan::{Plan, Policy, Target, check_metadata, forward, plan};
+pub use plan::{Needs, Plan, Policy, Target, check_metadata, forward, plan};
 pub use reading::{NativeReading, OfferedTool, OutputContract, Reading, ToolKind};
 pub use seal::{Encrypted, Seal, Thought, Unsealed};

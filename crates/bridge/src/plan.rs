@@ -5,6 +5,7 @@ mod check;
 mod content;
 mod echo;
 mod forward;
+mod needs;
 mod notes;
 mod options;
 mod output;
@@ -25,6 +26,7 @@ use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsa
 use crate::note::Note;
 use crate::reading::Reading;
 use crate::seal::Seal;
+pub use needs::Needs;
 use notes::Notes;
 use output::Output;
 use place::Items;
@@ -124,8 +126,9 @@ fn style(dialect: &Dialect) -> Style {
         reasoning_field: match rules.reasoning.field {
             ReplayField::ReasoningContent => Some("reasoning_content"),
             ReplayField::Reasoning => Some("reasoning"),
-            ReplayField::Bag => None,
+            ReplayField::ThinkingParts | ReplayField::Bag => None,
         },
+        thinking_parts: rules.reasoning.field == ReplayField::ThinkingParts,
     }
 }
 

@@ -28,6 +28,16 @@ pub(crate) enum Command {
     },
     /// List the models that clients can ask for.
     Models,
+    /// Find out what a provider really does, with a few dozen small requests.
+    Probe(ProbeArgs),
+    /// List the providers, or show what is known of one.
+    Providers {
+        #[command(subcommand)]
+        command: Option<ProvidersCommand>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
@@ -41,6 +51,52 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the configuration that is in force, without its secrets.
     Print,
+}
+
+/// What is probed, and what it may cost.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ProbeArgs {
+    /// A configured provider, a built-in spec, or a chat server's base URL [default: the default provider].
+    pub(crate) target: Option<String>,
+    /// The model to ask [default: the provider's own, or the first of its list].
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Save what was observed as a spec.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Do not ask before the first request.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Also send an input that is far too long (several hundred thousand tokens).
+    #[arg(long)]
+    pub(crate) allow_overflow: bool,
+    /// The most requests to send.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_requests: u32,
+    /// The most tokens to use, both ways together.
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: u64,
+    /// The most seconds to take.
+    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) timeout: u32,
+    /// The environment variable that holds the key.
+    #[arg(long, value_name = "VAR")]
+    pub(crate) api_key_env: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProvidersCommand {
+    /// Print the whole spec of a provider as YAML, each value with the file and line that it is from.
+    Show {
+        /// A configured provider, or a built-in spec.
+        name: String,
+        /// As it is for this model.
+        #[arg(long)]
+        model: Option<String>,
+    },
 }
 
 /// What can be set on the command line.
@@ -63,6 +119,15 @@ pub(crate) struct Flags {
 impl Flags {
     /// The configuration that these flags, the environment and the file make together.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        self.load_with(false)
+    }
+
+    /// The same, also without the providers' keys: for looking, not for serving.
+    pub(crate) fn look(&self) -> anyhow::Result<Config> {
+        self.load_with(true)
+    }
+
+    fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home =
             variable("HOME").or_else(|| variable("USERPROFILE")).filter(|home| !home.is_empty()).map(PathBuf::from);
@@ -70,6 +135,7 @@ impl Flags {
             host: self.host.clone(),
             port: self.port,
             log_level: self.log_level.as_deref().and_then(LogLevel::from_name),
+            without_keys,
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };
@@ -85,6 +151,6 @@ fn levels() -> PossibleValuesParser {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the configuration gets its environment from")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

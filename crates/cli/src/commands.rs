@@ -4,4 +4,6 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod models;
+pub(crate) mod probe;
+pub(crate) mod providers;
 pub(crate) mod serve;

@@ -37,6 +37,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
         None | Some(Command::Serve) => commands::serve::run(&args.flags),
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),
+        Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
+        Some(Command::Providers { command, json }) => commands::providers::run(&args.flags, command.as_ref(), *json),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }

@@ -9,8 +9,9 @@ pub mod yaml;
 
 mod builtin;
 mod resolve;
+mod show;
 mod spec;
 
 pub use builtin::Library;
 pub use resolve::{INLINE, resolve_inline, resolve_named};
-pub use spec::{Auth, Provider, Wire};
+pub use spec::{Auth, Endpoint, Matches, ModelSpec, Provider, Wire};

@@ -1,8 +1,8 @@
 //! From a spec to a [`Provider`]: follow `extends` to the root, then lay each spec over the one before.
 
 use crate::builtin::Library;
-use crate::spec::{Provider, Spec};
-use crate::yaml::{Document, Env, Field, Problem, Problems, Reader};
+use crate::spec::{Layer, Places, Provider, Spec, Voice};
+use crate::yaml::{Document, Env, Field, Problem, Problems, Reader, nearest};
 
 /// The name of a spec that stands in the user's file.
 pub const INLINE: &str = "inline";
@@ -15,36 +15,35 @@ const ROOT: &str = "openai-compatible";
 /// # Errors
 /// An unknown name, or mistakes in the spec's text; the latter cannot happen with the built-in library.
 pub fn resolve_named(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Provider, Problems> {
-    let mut provider = Provider::bare(name);
-    lay(chain(library, name, env)?, &mut provider);
-    Ok(provider)
+    Ok(Provider::of(name, chain(library, name, env)?))
 }
 
-/// A provider from a spec that stands in the user's file. Its own mistakes go to the section's reader; None
-/// when what it extends could not be had (which is reported there as well).
+/// A provider from a spec of the user's, in the configuration or as a file of its own. Its mistakes go to the
+/// field's reader; None when what it extends could not be had (which is reported there as well).
 pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> Option<Provider> {
-    let section = field.clone().section()?;
+    let places = Places::of(field);
+    let mut section = field.clone().section()?;
+    let extends = section.field("extends");
     let spec = Spec::read(section);
     let parent = spec.extends.clone().unwrap_or_else(|| ROOT.to_owned());
     match chain(library, &parent, env) {
-        Ok(mut specs) => {
-            let mut provider = Provider::bare(INLINE);
-            specs.insert(0, spec);
-            lay(specs, &mut provider);
-            Some(provider)
+        Ok(mut layers) => {
+            layers.push(Layer { voice: Voice::User, spec, places });
+            Some(Provider::of(INLINE, layers))
         }
         Err(Problems(problems)) => {
+            let place = extends.as_ref().unwrap_or(field);
             for problem in problems {
-                field.problem(format!("extends: {}", problem.message), problem.help);
+                place.problem(problem.message, problem.help);
             }
             None
         }
     }
 }
 
-/// The spec and all that it extends, root last.
-fn chain(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Vec<Spec>, Problems> {
-    let mut specs = Vec::new();
+/// The spec and all that it extends, root first.
+fn chain(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Vec<Layer>, Problems> {
+    let mut layers = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     let mut next = Some(name.to_owned());
     while let Some(name) = next {
@@ -52,33 +51,31 @@ fn chain(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Vec<Spec>, Pr
             let way = format!("{} -> {name}", seen.join(" -> "));
             return Err(problem(&name, "extends", format!("specs extend each other in a circle: {way}"), None).into());
         }
-        let spec = load(library, &name, env)?;
-        next = match &spec.extends {
+        let layer = load(library, &name, env)?;
+        next = match &layer.spec.extends {
             None if name == ROOT => None,
             extends => Some(extends.clone().unwrap_or_else(|| ROOT.to_owned())),
         };
         seen.push(name);
-        specs.push(spec);
+        layers.push(layer);
     }
-    Ok(specs)
+    layers.reverse();
+    Ok(layers)
 }
 
-fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Spec, Problems> {
+fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Layer, Problems> {
     let Some(text) = library.text(name) else {
-        let known = library.names().collect::<Vec<_>>().join(", ");
-        return Err(problem(name, "", format!("there is no spec `{name}`"), Some(format!("specs: {known}"))).into());
+        let names: Vec<&str> = library.names().collect();
+        let near = nearest(name, &names).map(|near| format!("did you mean `{near}`? "));
+        let help = format!("{}specs: {}", near.unwrap_or_default(), names.join(", "));
+        return Err(problem(name, "", format!("there is no spec `{name}`"), Some(help)).into());
     };
     let document = Document::parse(&file(name), text)?;
     let reader = Reader::new(&document, env);
     let spec = Spec::read(reader.root());
+    let places = Places::of(&reader.root_field());
     let problems = reader.finish();
-    if problems.is_empty() { Ok(spec) } else { Err(Problems(problems)) }
-}
-
-fn lay(specs: Vec<Spec>, provider: &mut Provider) {
-    for spec in specs.into_iter().rev() {
-        spec.apply(provider);
-    }
+    if problems.is_empty() { Ok(Layer { voice: Voice::BuiltIn, spec, places }) } else { Err(Problems(problems)) }
 }
 
 fn problem(name: &str, path: &str, message: String, help: Option<String>) -> Problem {
@@ -106,8 +103,11 @@ mod tests {
             let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
             assert_eq!(provider.spec_name, name);
             if let Some(url) = &provider.base_url {
-                assert!(url.starts_with("https://") && !url.ends_with('/'), "{name}: {url}");
-                assert!(provider.key_env.is_some(), "{name}");
+                // A server on this machine wants no key.
+                let local = url.starts_with("http://127.0.0.1:");
+                assert!(local || url.starts_with("https://"), "{name}: {url}");
+                assert!(!url.ends_with('/'), "{name}: {url}");
+                assert_eq!(provider.key_env.is_some(), !local, "{name}");
             }
         }
     }
@@ -140,6 +140,7 @@ mod tests {
         let cases = [
             ("a", "specs/a.yaml: extends: specs extend each other in a circle: a -> b -> a"),
             ("nowhere", "specs/nowhere.yaml: there is no spec `nowhere`; specs: openai-compatible, a, b, typo, orphan"),
+            ("tpyo", "specs/tpyo.yaml: there is no spec `tpyo`; did you mean `typo`? specs: "),
             ("orphan", "specs/nowhere.yaml: there is no spec `nowhere`; specs: openai-compatible, a, b, typo, orphan"),
             (
                 "typo",
@@ -154,27 +155,9 @@ mod tests {
         }
     }
 
-    /// Every rule of every spec, printed and read again.
-    #[test]
-    fn request_sections_print_as_they_read() {
-        for name in Library::BUILTIN.names() {
-            let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
-            let printed = provider.request_section().join("\n");
-            let library = Library(&[(ROOT, "")]);
-            let text = format!("spec:\n  wire: chat\n  {}\n", printed.replace('\n', "\n  "));
-            let document = Document::parse("godex.yaml", &text).unwrap();
-            let reader = Reader::new(&document, &none);
-            let mut root = reader.root();
-            let again = resolve_inline(library, &root.field("spec").unwrap(), &none).unwrap();
-            root.finish();
-            assert_eq!(Problems(reader.finish()).to_string(), "", "{name}:\n{text}");
-            assert_eq!(again.dialect.request, provider.dialect.request, "{name}:\n{text}");
-        }
-    }
-
     #[test]
     fn mistakes_in_a_request_section_are_found() {
-        let text = "spec:\n  request:\n    tools: {max: 0, native: {web_serch: '{}'}}\n    reasoning:\n      \
+        let text = "spec:\n  request:\n    tools: {max: -1, native: {web_serch: '{}'}}\n    reasoning:\n      \
                     {ladder: {huge: x}, on: 'thinking', replay: sometimes}\n    options: {temperature: {min: 0}}\n";
         let document = Document::parse("godex.yaml", text).unwrap();
         let reader = Reader::new(&document, &none);
@@ -183,7 +166,7 @@ mod tests {
         root.finish();
         let problems = Problems(reader.finish()).to_string();
         for expected in [
-            "spec.request.tools.max: expected a whole number from 1 to 100000",
+            "spec.request.tools.max: expected a whole number from 0 to 100000",
             "spec.request.tools.native.web_serch: unknown key `web_serch`",
             "spec.request.reasoning.ladder.huge: unknown key `huge`; known keys: none, minimal, low",
             "spec.request.reasoning.on: expected a JSON object in quotes",
@@ -192,6 +175,23 @@ mod tests {
         ] {
             assert!(problems.contains(expected), "{expected}\n{problems}");
         }
+    }
+
+    #[test]
+    fn mistakes_in_entries_for_models_are_found() {
+        let text = "models:\n- plain\n- {limit_field: max_tokens}\n- {match: [], wire: chat}\n- match: x-*\n  \
+                    limit_feild: max_tokens\n  request: {content: {images: some}}\n- {match: y, auth: none}\n";
+        let document = Document::parse("mine.yaml", text).unwrap();
+        let reader = Reader::new(&document, &none);
+        resolve_inline(Library::BUILTIN, &reader.root_field(), &none).unwrap();
+        let problems = Problems(reader.finish()).to_string();
+        let expected = "mine.yaml:3:3: models[1]: an entry for models needs `match`; a name, a pattern such as `glm-*v*`, \
+                        or a list of them
+mine.yaml:4:3: models[2]: an entry for models needs `match`; a name, a pattern such as `glm-*v*`, or a list of them
+mine.yaml:6:3: models[3]: unknown key `limit_feild`; did you mean `limit_field`?
+mine.yaml:7:31: models[3].request.content.images: expected one of `none`, `data`, `all`, found `some`; did you mean `none`?
+mine.yaml:8:14: models[4]: unknown key `auth`; known keys: ";
+        assert!(problems.starts_with(expected), "{problems}");
     }
 
     #[test]
@@ -205,9 +205,9 @@ mod tests {
         assert_eq!(provider.key_env.as_deref(), Some("MOONSHOT_API_KEY"));
         assert_eq!(provider.dialect.limit_field, LimitField::MaxCompletionTokens);
         assert_eq!(provider.dialect.drop, []);
-        assert_eq!(resolve_inline(Library::BUILTIN, &root.field("bad").unwrap(), &none), None);
+        assert!(resolve_inline(Library::BUILTIN, &root.field("bad").unwrap(), &none).is_none());
         root.finish();
         let problems = Problems(reader.finish()).to_string();
-        assert!(problems.starts_with("godex.yaml:2:6: bad: extends: there is no spec `nowhere`"), "{problems}");
+        assert!(problems.starts_with("godex.yaml:2:16: bad.extends: there is no spec `nowhere`"), "{problems}");
     }
 }

@@ -1,32 +1,65 @@
 //! What a provider spec can say: a closed vocabulary over endpoint, auth and dialect.
 //!
-//! A spec says only what differs from the one it extends. Nothing here knows a vendor: names, addresses and
-//! quirks are in `specs/*.yaml`.
+//! A spec says only what differs from the one it extends, and what differs for single models. Nothing here knows
+//! a vendor: names, addresses and quirks are in `specs/*.yaml`.
 
 mod answer;
+mod glob;
+mod layer;
+mod models;
 mod request;
-mod show;
+mod terms;
+mod values;
 
-use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
+use bridge::Dialect;
 
 use crate::yaml::{Field, Section};
-use answer::Answer;
-use request::Request;
+pub(crate) use layer::{Layer, Places, Setting, Voice};
+pub(crate) use models::{Entry, Models};
+use terms::Terms;
+pub(crate) use values::Yaml;
 
 /// A spec with everything that it extends filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
-    /// The built-in spec's name, or [`crate::INLINE`].
+    /// The built-in spec's name, the user's file, or [`crate::INLINE`].
     pub spec_name: String,
     pub wire: Wire,
     pub base_url: Option<String>,
+    /// What comes behind the base URL; `{model}` stands for the model's name.
+    pub path: String,
+    /// The query of every request.
+    pub query: Vec<(String, String)>,
     pub auth: Auth,
     /// The environment variable that usually holds its key.
     pub key_env: Option<String>,
     pub default_model: Option<String>,
     /// What the list of models shows.
     pub models: Vec<String>,
+    /// For models of which the spec says nothing particular; see [`Provider::for_model`].
     pub dialect: Dialect,
+    /// How many tokens such a model takes, if that is known.
+    pub context_window: Option<u64>,
+    /// Everything that was said, the root first.
+    pub(crate) layers: Vec<Layer>,
+}
+
+/// What a spec comes to for one model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSpec {
+    pub wire: Wire,
+    pub context_window: Option<u64>,
+    pub dialect: Dialect,
+}
+
+/// Which entries of a spec are about a model. Models with the same have the same [`ModelSpec`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Matches(Vec<u16>);
+
+impl Matches {
+    pub(crate) fn contains(&self, index: u16) -> bool {
+        self.0.contains(&index)
+    }
 }
 
 /// Who answers.
@@ -76,121 +109,198 @@ impl Auth {
 }
 
 /// One spec as written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Spec {
     pub(crate) extends: Option<String>,
-    wire: Option<Wire>,
-    base_url: Option<String>,
+    pub(crate) endpoint: Endpoint,
     auth: Option<Auth>,
     key_env: Option<String>,
     default_model: Option<String>,
-    models: Option<Vec<String>>,
-    limit_field: Option<LimitField>,
-    developer_role: Option<DeveloperRole>,
-    stream_usage: Option<StreamUsage>,
-    json_schema: Option<JsonSchema>,
-    drop: Option<Vec<Parameter>>,
-    family: Option<String>,
-    request: Request,
-    answer: Answer,
+    pub(crate) models: Models,
+    terms: Terms,
+}
+
+/// Where requests go.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Endpoint {
+    pub base_url: Option<String>,
+    pub path: Option<String>,
+    pub query: Option<Vec<(String, String)>>,
+}
+
+impl Endpoint {
+    /// What comes behind the base URL. The base itself is read by who can check it.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        Self { base_url: None, path: section.read("path", path), query: section.read("query", query) }
+    }
 }
 
 impl Spec {
     pub(crate) fn read(mut section: Section<'_>) -> Self {
         let mut endpoint = section.section("endpoint");
         let base_url = endpoint.read("base_url", Field::text);
+        let place = Endpoint { base_url, ..Endpoint::read(&mut endpoint) };
         endpoint.finish();
         let spec = Self {
             extends: section.read("extends", Field::text),
-            wire: section.read("wire", |field| field.choice(Wire::ALL, Wire::name)),
-            base_url,
+            endpoint: place,
             auth: section.read("auth", |field| field.choice(Auth::ALL, Auth::name)),
             key_env: section.read("key_env", Field::text),
             default_model: section.read("default_model", Field::text),
-            models: section.read("models", Field::texts),
-            limit_field: section.read("limit_field", |field| field.choice(LimitField::ALL, LimitField::name)),
-            developer_role: section
-                .read("developer_role", |field| field.choice(DeveloperRole::ALL, DeveloperRole::name)),
-            stream_usage: section.read("stream_usage", |field| field.choice(StreamUsage::ALL, StreamUsage::name)),
-            json_schema: section.read("json_schema", |field| field.choice(JsonSchema::ALL, JsonSchema::name)),
-            drop: section.read("drop", parameters),
-            family: section.read("family", Field::text),
-            request: Request::read(section.section("request")),
-            answer: Answer::read(section.section("answer")),
+            models: section.read("models", Models::read).unwrap_or_default(),
+            terms: Terms::pick(&mut section),
         };
         section.finish();
         spec
     }
 
+    /// A spec that says everything that a provider comes to.
+    pub(crate) fn whole(of: &Provider, endpoint: Endpoint, model: &ModelSpec) -> Self {
+        Self {
+            extends: None,
+            endpoint,
+            auth: Some(of.auth),
+            key_env: of.key_env.clone(),
+            default_model: of.default_model.clone(),
+            models: Models::default(),
+            terms: Terms::whole(model),
+        }
+    }
+
+    /// What is said, key by key; the models come apart.
+    pub(crate) fn said(&self) -> Vec<Setting> {
+        let Self { extends, endpoint, auth, key_env, default_model, models: _, terms } = self;
+        let Endpoint { base_url, path, query } = endpoint;
+        let mut out = Vec::new();
+        let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
+        say("extends", extends.as_ref().map(Yaml::yaml));
+        say("endpoint.base_url", base_url.as_ref().map(Yaml::yaml));
+        say("endpoint.path", path.as_ref().map(Yaml::yaml));
+        say("endpoint.query", query.as_ref().map(Yaml::yaml));
+        say("auth", auth.as_ref().map(Yaml::yaml));
+        say("key_env", key_env.as_ref().map(Yaml::yaml));
+        say("default_model", default_model.as_ref().map(Yaml::yaml));
+        terms.said(&mut out);
+        out
+    }
+
     /// Lays this spec over what it extends: what it says replaces, the rest stays.
-    pub(crate) fn apply(self, to: &mut Provider) {
-        let Self {
-            extends: _,
-            wire,
-            base_url,
-            auth,
-            key_env,
-            default_model,
-            models,
-            limit_field,
-            developer_role,
-            stream_usage,
-            json_schema,
-            drop,
-            family,
-            request,
-            answer,
-        } = self;
-        replace(&mut to.wire, wire);
-        replace(&mut to.auth, auth);
-        replace(&mut to.models, models);
+    fn apply(&self, to: &mut Provider) {
+        let Self { extends: _, endpoint, auth, key_env, default_model, models, terms: _ } = self;
+        let Endpoint { base_url, path, query } = endpoint;
+        to.auth = auth.unwrap_or(to.auth);
         // A new address must not get the key that is meant for the old one.
-        to.key_env = if base_url.is_some() { key_env } else { key_env.or(to.key_env.take()) };
-        to.base_url = base_url.or(to.base_url.take());
-        to.default_model = default_model.or(to.default_model.take());
-        replace(&mut to.dialect.limit_field, limit_field);
-        replace(&mut to.dialect.developer_role, developer_role);
-        replace(&mut to.dialect.stream_usage, stream_usage);
-        replace(&mut to.dialect.json_schema, json_schema);
-        replace(&mut to.dialect.drop, drop);
-        replace(&mut to.dialect.family, family);
-        request.apply(&mut to.dialect.request);
-        answer.apply(&mut to.dialect.answer);
+        to.key_env = if base_url.is_some() { key_env.clone() } else { key_env.clone().or(to.key_env.take()) };
+        to.base_url = base_url.clone().or(to.base_url.take());
+        if let Some(path) = path {
+            to.path.clone_from(path);
+        }
+        if let Some(query) = query {
+            to.query.clone_from(query);
+        }
+        to.default_model = default_model.clone().or(to.default_model.take());
+        models.list(&mut to.models);
     }
 }
 
 impl Provider {
-    /// The rules for requests as the lines of a spec's `request` section.
-    pub fn request_section(&self) -> Vec<String> {
-        request::print(&self.dialect.request)
-    }
-
-    /// How its answers read, as the lines of a spec's `answer` section.
-    pub fn answer_section(&self) -> Vec<String> {
-        answer::print(&self.dialect.answer)
-    }
-
-    /// What a spec starts from before the root spec has spoken.
-    pub(crate) fn bare(spec_name: &str) -> Self {
-        Self {
+    /// What these layers come to, the root first.
+    pub(crate) fn of(spec_name: &str, layers: Vec<Layer>) -> Self {
+        let bare = ModelSpec::default();
+        let mut provider = Self {
             spec_name: spec_name.to_owned(),
-            wire: Wire::Chat,
+            wire: bare.wire,
             base_url: None,
+            path: "/chat/completions".to_owned(),
+            query: Vec::new(),
             auth: Auth::Bearer,
             key_env: None,
             default_model: None,
             models: Vec::new(),
-            dialect: Dialect::default(),
+            dialect: bare.dialect,
+            context_window: None,
+            layers: Vec::new(),
+        };
+        for layer in &layers {
+            layer.spec.apply(&mut provider);
         }
+        provider.layers = layers;
+        let ModelSpec { wire, context_window, dialect } = provider.with(&Matches::default());
+        Self { wire, dialect, context_window, ..provider }
+    }
+
+    /// The same with what the user's entry for this provider says over it: where it is, and its models.
+    #[must_use]
+    pub fn entered(self, entry: &Field<'_>, endpoint: Endpoint, models: Option<&Field<'_>>) -> Self {
+        let models = models.and_then(Models::read).unwrap_or_default();
+        let spec = Spec { endpoint, models, ..Spec::default() };
+        let Self { spec_name, key_env, mut layers, .. } = self;
+        layers.push(Layer { voice: Voice::Entry, spec, places: Places::of(entry) });
+        // The key's variable is the reader's business: it knows what else was given.
+        Self { key_env, ..Self::of(&spec_name, layers) }
+    }
+
+    /// The entries for models, numbered through all layers.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u16, &Entry)> {
+        (0..).zip(self.layers.iter().flat_map(|layer| &layer.spec.models.entries))
+    }
+
+    /// Which of the spec's entries are about this model.
+    pub fn matches(&self, model: &str) -> Matches {
+        Matches(self.entries().filter(|(_, entry)| entry.fits(model)).map(|(index, _)| index).collect())
+    }
+
+    /// What the spec comes to for models with these entries. A layer's entries lie over what it says of all
+    /// models, and what a later layer says lies over both: the user's word is the last.
+    pub fn with(&self, matches: &Matches) -> ModelSpec {
+        let mut spec = ModelSpec::default();
+        let mut index = 0;
+        for layer in &self.layers {
+            layer.spec.terms.apply(&mut spec);
+            for entry in &layer.spec.models.entries {
+                if matches.contains(index) {
+                    entry.terms.apply(&mut spec);
+                }
+                index += 1;
+            }
+        }
+        spec
+    }
+
+    /// What the spec comes to for one model.
+    pub fn for_model(&self, model: &str) -> ModelSpec {
+        self.with(&self.matches(model))
     }
 }
 
-fn parameters(field: &Field<'_>) -> Option<Vec<Parameter>> {
-    Some(field.list()?.iter().filter_map(|element| element.choice(Parameter::ALL, Parameter::name)).collect())
+impl Default for ModelSpec {
+    /// What a spec starts from before the root spec has spoken.
+    fn default() -> Self {
+        Self { wire: Wire::Chat, context_window: None, dialect: Dialect::default() }
+    }
 }
 
-fn replace<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
+fn path(field: &Field<'_>) -> Option<String> {
+    let text = field.text()?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "/-._~{}:@".contains(c);
+    let holes = text.replace("{model}", "");
+    if !text.starts_with('/') || text.ends_with('/') || !text.chars().all(fits) || holes.contains(['{', '}']) {
+        let help = "`{model}` is the only thing in braces".to_owned();
+        field.problem("expected a path such as `/chat/completions`", Some(help));
+        return None;
     }
+    Some(text)
+}
+
+fn query(field: &Field<'_>) -> Option<Vec<(String, String)>> {
+    let fits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
+    let pair = |(name, field): (String, Field<'_>)| {
+        let value = field.text()?;
+        if !fits(&name) || !fits(&value) {
+            field.problem("expected letters, digits, `-`, `.`, `_` and `~`", None);
+            return None;
+        }
+        Some((name, value))
+    };
+    Some(field.entries()?.into_iter().filter_map(pair).collect())
 }

@@ -10,6 +10,7 @@ mod reader;
 mod tree;
 
 pub use problem::{Position, Problem, Problems};
+pub(crate) use reader::nearest;
 pub use reader::{Env, Field, Reader, Section};
 pub use tree::Document;
 

@@ -25,3 +25,8 @@ pub(crate) fn ids() -> Ids {
     }
     Ids::new(seed)
 }
+
+/// A number that nobody can guess or needs to.
+pub(crate) fn random() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| unix_millis())
+}

@@ -4,6 +4,7 @@
 //! environment or the file again, and every value is in range: the rest of the server checks nothing.
 
 mod address;
+mod alias;
 mod defaults;
 mod locate;
 mod logging;
@@ -12,8 +13,11 @@ mod place;
 mod print;
 mod provider;
 mod read;
+mod resilience;
 mod secret;
 mod session;
+mod transport;
+mod unlisted;
 mod unused;
 
 use std::path::{Path, PathBuf};
@@ -24,9 +28,13 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
+pub use alias::Alias;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};
+pub use resilience::ResilienceConfig;
 pub use secret::Secret;
+pub use transport::{ExtraRoots, Proxy, TransportConfig};
+pub use unlisted::unlisted;
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {
@@ -53,6 +61,8 @@ pub struct Overrides {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<LogLevel>,
+    /// A provider without its key is no problem: somebody only wants to look.
+    pub without_keys: bool,
 }
 
 /// Finds the file, reads it, and checks all of it together.
@@ -72,11 +82,12 @@ pub struct Config {
     pub server: ServerConfig,
     pub default_provider: String,
     /// In the order of the file; `*` stands for every bare name.
-    pub aliases: Vec<(String, ModelRef)>,
+    pub aliases: Vec<(String, Alias)>,
     pub providers: Vec<ProviderConfig>,
     pub session: SessionConfig,
     pub compat: CompatConfig,
     pub output: OutputConfig,
+    pub resilience: ResilienceConfig,
     pub logging: LoggingConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
@@ -135,7 +146,10 @@ pub struct ProviderConfig {
     /// Its name in this configuration; several may share a spec.
     pub name: String,
     pub provider: Provider,
-    pub api_key: Option<Secret>,
+    /// Used in turn; one that is refused rests.
+    pub api_keys: Vec<Secret>,
+    /// Where the first key is from, or where it is missing.
+    pub key_from: KeyFrom,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
     pub timeouts: Timeouts,
@@ -143,13 +157,31 @@ pub struct ProviderConfig {
     pub models: Vec<String>,
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
+    pub transport: TransportConfig,
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyFrom {
+    /// None is wanted.
+    #[default]
+    Nowhere,
+    /// `file:line`.
+    File(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// There should be one; the variable that could hold it, if one is known.
+    Missing(Option<String>),
 }
 
 /// How long we wait for a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
+    /// Until a stream begins.
     pub first_byte: Duration,
+    /// Until an answer begins that is not streamed: it begins when it is whole.
+    pub whole: Duration,
     /// Between two reads of a stream.
     pub idle: Duration,
     pub total: Duration,
@@ -160,6 +192,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_mins(2),
+            whole: Duration::from_mins(10),
             // Below the 300 s after which clients give a silent stream up: we want to be first to say so.
             idle: Duration::from_secs(290),
             total: Duration::from_hours(1),

@@ -9,6 +9,7 @@ pub mod config;
 mod error;
 mod listen;
 mod output;
+pub mod probe;
 mod route;
 mod seal;
 mod session;

@@ -21,6 +21,9 @@ use crate::route;
 /// How long running requests may take to end after the signal.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// How often idle connections to providers are looked at.
+const TIDY: Duration = Duration::from_secs(15);
+
 /// How long to rest when no connection can be accepted (no file descriptors left): no spinning.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
@@ -52,11 +55,16 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, shutdown: impl F
     let slots = Arc::new(Semaphore::new(app.config.server.max_connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
     let mut shutdown = std::pin::pin!(shutdown);
+    let mut tidying = tokio::time::interval(TIDY);
     loop {
         let accepted = tokio::select! {
             // A connection beyond the cap waits in the kernel's queue until another ends.
             accepted = accept(&listener, &slots) => accepted,
             () = shutdown.as_mut() => break,
+            _ = tidying.tick() => {
+                app.tidy();
+                continue;
+            }
         };
         let Some((stream, slot)) = accepted else { continue };
         let app = Arc::clone(&app);

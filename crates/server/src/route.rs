@@ -80,7 +80,8 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
         Err(error) => {
             let status = error.status.as_u16();
             let code = error.domain;
-            tracing::info!(%request_id, %method, %path, status, code, detail = %error.message, "refused");
+            // Not the message: it may repeat what the client or the model said, and that is not for the log.
+            tracing::info!(%request_id, %method, %path, status, code, param = error.param.as_deref(), "refused");
             error.response()
         }
     };

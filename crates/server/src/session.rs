@@ -110,17 +110,18 @@ impl Session {
     }
 }
 
-/// The item of a client as it is stored: its JSON untouched, and the id under which it is found. One that it came
-/// without, or that cannot stand in a URL, is made here.
-pub(crate) fn client_item(raw: Raw<'_>, body: bytes::Bytes, ids: &mut Ids) -> store::Item {
+/// The id that a client gave its item; none that cannot stand in a URL.
+fn own_id(raw: Raw<'_>) -> Option<String> {
     const LONGEST: usize = 128;
-    let own = raw.get("id").and_then(Raw::text).map(wire::json::Text::decode);
-    let usable = |id: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        (1..=LONGEST).contains(&id.len()) && id.bytes().all(plain)
-    };
-    let id = own.filter(|id| usable(id)).map_or_else(|| ids.make(kind(raw)).to_string(), std::borrow::Cow::into_owned);
-    store::Item { id, body }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let usable = |id: &str| (1..=LONGEST).contains(&id.len()) && id.bytes().all(plain);
+    let id = raw.get("id").and_then(Raw::text)?.decode();
+    usable(&id).then(|| id.into_owned())
+}
+
+/// An id for an item that has none.
+fn new_id(raw: Raw<'_>, ids: &mut Ids) -> String {
+    ids.make(kind(raw)).to_string()
 }
 
 fn kind(raw: Raw<'_>) -> IdKind {

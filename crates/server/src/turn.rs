@@ -310,12 +310,12 @@ impl Turn {
         let (mut status, completed_at) = (*status, *completed_at);
         self.commit = None;
         let stored = kept.is_ok();
-        if let Err(NotKept { error, fatal }) = kept {
-            if fatal && status != Status::Failed {
-                status = Status::Failed;
-                self.machine.not_kept(Failure::new(FailureClass::Server, "The response could not be stored."));
-                self.not_kept = Some(error);
-            }
+        if let Err(NotKept { error, fatal: true }) = kept
+            && status != Status::Failed
+        {
+            status = Status::Failed;
+            self.machine.not_kept(Failure::new(FailureClass::Server, "The response could not be stored."));
+            self.not_kept = Some(error);
         }
         self.close(status, completed_at, stored);
     }

@@ -1,16 +1,25 @@
-//! Calls to providers: one pooled client per target, deadlines by phase, nothing decided about compatibility.
+//! Calls to providers: one pooled client for each, deadlines by phase, retries and other targets before anything was
+//! answered; nothing decided about compatibility.
 
+mod breaker;
+mod budget;
 mod client;
 mod connect;
 mod demo;
 mod failure;
+mod keys;
 mod link;
 mod pool;
 mod redact;
+mod refused;
+mod shards;
+mod target;
+mod walk;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{Failure, FailureClass};
+use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
 use providers::Wire;
 
@@ -18,6 +27,10 @@ pub(crate) use client::HttpTarget;
 use demo::Player;
 use pool::HttpBody;
 pub(crate) use redact::Redactor;
+pub(crate) use refused::Refused;
+use target::Target;
+pub(crate) use target::Targets;
+pub(crate) use walk::{Step, Walk};
 
 /// Where a provider's requests go.
 #[derive(Debug)]
@@ -55,22 +68,37 @@ pub(crate) enum Format {
 
 #[derive(Debug)]
 pub(crate) enum AnswerBody {
-    Http(Box<HttpBody>),
+    Http {
+        /// Read ahead.
+        first: Option<Bytes>,
+        body: Box<HttpBody>,
+        /// Learns of a body that breaks off.
+        target: Option<Arc<Target>>,
+    },
     Demo(Player),
 }
 
 impl Upstream {
-    /// Sends a request of that wire and waits until the upstream has accepted or refused it.
+    /// Sends a request of that wire and waits until the upstream has accepted or refused it. The dialect says how errors
+    /// read.
     pub(crate) async fn send(
         &self,
         wire: Wire,
-        body: Vec<u8>,
+        body: Bytes,
         stream: bool,
+        dialect: &AnswerDialect,
         deadlines: Deadlines,
-    ) -> Result<Accepted, Failure> {
+    ) -> Result<Accepted, Refused> {
         match self {
-            Self::Http(target) => target.send(wire, body, deadlines).await,
+            Self::Http(target) => target.send(wire, body, dialect, deadlines).await,
             Self::Demo => demo::send(&body, stream).await,
+        }
+    }
+
+    /// Closes idle connections that nobody will want.
+    pub(crate) fn tidy(&self) {
+        if let Self::Http(target) = self {
+            target.tidy();
         }
     }
 }
@@ -79,8 +107,23 @@ impl AnswerBody {
     /// The next bytes; `None` at the end in good order. May be dropped and called again at any time.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         match self {
-            Self::Http(body) => body.chunk().await.map_err(|error| failure::cut(&error)),
+            Self::Http { first, body, target } => match first.take() {
+                Some(first) => Ok(Some(first)),
+                None => body.chunk().await.map_err(|error| {
+                    let failure = failure::cut(&error);
+                    if let Some(target) = target {
+                        target.breaker.bad(&failure);
+                    }
+                    failure
+                }),
+            },
             Self::Demo(player) => player.chunk().await,
+        }
+    }
+
+    fn report_to(&mut self, watching: Arc<Target>) {
+        if let Self::Http { target, .. } = self {
+            *target = Some(watching);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What a deletion erases: the response's own items, except those that somebody else owns too.
 //!
 //! A client that resends everything makes each of its responses the owner of the whole list, so an item lives until
-//! the last response that was sent it is deleted. Owners are looked for in all branches that share the place.
+//! the last response that was sent it is deleted. Owners are looked for in all branches that share the place. One that
+//! expired owns its items as long as a living response continues it, since its history has them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+
+use crate::rows::gone;
 
 /// A segment below the first one that the deleted response has a part in.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +28,37 @@ pub(crate) struct Owner {
     pub(crate) upto: i64,
 }
 
+/// A response that was not deleted, and what it continues.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) owner: Owner,
+    pub(crate) id: String,
+    pub(crate) previous: Option<String>,
+    pub(crate) gone: i64,
+}
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Erasure {
     /// Items to erase.
     pub(crate) erase: Vec<(i64, Range<i64>)>,
     /// Segments, and the place from which nothing of them may be shared by later requests: they are behind a hole.
     pub(crate) unshare: Vec<(i64, i64)>,
+}
+
+/// Those who live, and those who expired and are continued by them.
+pub(crate) fn owners(candidates: Vec<Candidate>) -> Vec<Owner> {
+    let (living, expired): (Vec<Candidate>, Vec<Candidate>) =
+        candidates.into_iter().partition(|candidate| candidate.gone == gone::LIVE);
+    let mut expired: HashMap<String, Candidate> = expired.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let mut owners = Vec::with_capacity(living.len());
+    for candidate in living {
+        let mut next = Some(candidate);
+        while let Some(candidate) = next {
+            owners.push(candidate.owner);
+            next = candidate.previous.and_then(|previous| expired.remove(&previous));
+        }
+    }
+    owners
 }
 
 /// `tree` holds `victim`'s segments from the one with its first own item on, and everything below those.
@@ -121,6 +149,28 @@ mod tests {
         assert_eq!(erasure(tree.clone(), &[chained], victim).erase, [(1, 0..2)]);
         let resent = Owner { segment: 1, own: 0, upto: 4 };
         assert_eq!(erasure(tree, &[chained, resent], victim), Erasure::default());
+    }
+
+    #[test]
+    fn who_expired_owns_through_the_living_that_continue_it() {
+        let row = |place: i64, id: &str, previous: Option<&str>, gone| Candidate {
+            owner: Owner { segment: 1, own: place, upto: place + 1 },
+            id: id.to_owned(),
+            previous: previous.map(str::to_owned),
+            gone,
+        };
+        // 0 ← 1 ← 2 lives; 3 is continued by nobody; 5 only through one that was deleted.
+        let rows = vec![
+            row(0, "0", None, gone::EXPIRED),
+            row(1, "1", Some("0"), gone::EXPIRED),
+            row(2, "2", Some("1"), gone::LIVE),
+            row(3, "3", Some("1"), gone::EXPIRED),
+            row(5, "5", None, gone::EXPIRED),
+            row(6, "6", Some("deleted"), gone::LIVE),
+        ];
+        let mut places: Vec<i64> = owners(rows).into_iter().map(|owner| owner.own).collect();
+        places.sort_unstable();
+        assert_eq!(places, [0, 1, 2, 6]);
     }
 
     #[test]

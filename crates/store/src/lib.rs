@@ -19,6 +19,7 @@ mod postgres;
 mod prefix;
 mod prepared;
 mod rows;
+mod same;
 mod sqlite;
 mod tenanted;
 mod turn;

@@ -2,7 +2,7 @@
 
 use crate::packed::pack;
 use crate::prefix::{EMPTY, Hasher, Prefix};
-use crate::{Item, NewTurn, Parent};
+use crate::{Item, NewTurn, Parent, same};
 
 /// An item as it will lie in the database.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Prepared {
 
 impl PackedItem {
     pub(crate) fn new(hasher: &Hasher, item: Item) -> Self {
-        Self { content: hasher.content(&item.body), packed: pack(&item.body), id: item.id }
+        Self { content: hasher.content(&same::key(&item.body)), packed: pack(&item.body), id: item.id }
     }
 }
 

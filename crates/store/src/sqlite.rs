@@ -157,3 +157,6 @@ pub(crate) fn failure(error: rusqlite::Error) -> Error {
         _ => Error::unavailable(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ impl Default for Tenant {
 
 /// An input or output item.
 ///
-/// `body` is its JSON as it was sent or made; it is kept byte for byte and never looked into. `id` is the name under
+/// `body` is its JSON as it was sent or made; it is kept byte for byte. `id` is the name under
 /// which it is found and listed. A client's item without an id gets one from the caller, *outside* the body: the same
 /// item sent again then has the same bytes, and is stored once.
 #[derive(Debug, Clone, PartialEq, Eq)]

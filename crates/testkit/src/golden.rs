@@ -1,7 +1,10 @@
 //! Goldens: cases that are data, `tests/golden/<provider>/<case>/`. A case holds what comes in
-//! (`request.json`, and `upstream.sse` or `upstream.json`) and what must go out (`response.sse`,
+//! (`request.json`, and `upstream.sse` or `upstream.json`) and what must go out (`chat.json`, `response.sse`,
 //! `response.json`, `notes.txt`). Adding a case is adding a folder; a file of another name is an error, so
 //! that no case is forgotten under a misspelt name.
+//!
+//! A case that shows a provider's manners is one page, `<provider>/<case>.golden`, with the sections in it that a
+//! person wants to read: what was asked, answered and sent, and the gist of what came out.
 //!
 //! `GODEX_BLESS=1` in the environment rewrites the expected files instead of comparing.
 
@@ -12,8 +15,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::place;
 
+mod page;
+
 const INPUTS: [&str; 3] = ["request.json", "upstream.sse", "upstream.json"];
-const OUTPUTS: [&str; 3] = ["response.sse", "response.json", "notes.txt"];
+const OUTPUTS: [&str; 4] = ["chat.json", "response.sse", "response.json", "notes.txt"];
 
 /// What comes in.
 #[derive(Debug, Clone)]
@@ -23,7 +28,21 @@ pub struct Case {
     pub name: String,
     pub request: Vec<u8>,
     pub upstream: Upstream,
-    folder: PathBuf,
+    pub status: u16,
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    Folder(PathBuf),
+    Page(PathBuf),
+}
+
+impl Case {
+    /// Whether the case is one page.
+    pub fn is_page(&self) -> bool {
+        matches!(self.place, Place::Page(_))
+    }
 }
 
 /// What the provider answered.
@@ -36,9 +55,13 @@ pub enum Upstream {
 /// What goes out. `None`: this case must not have such a file.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
+    /// The request that goes to the provider.
+    pub chat_json: Option<Vec<u8>>,
     pub response_sse: Option<Vec<u8>>,
     pub response_json: Option<Vec<u8>>,
     pub notes: Option<Vec<u8>>,
+    /// What a page shows: heads and bodies.
+    pub sections: Vec<(String, Vec<u8>)>,
 }
 
 /// Runs every case of the project through `translate` and compares, or blesses. The error lists every case
@@ -52,8 +75,9 @@ pub fn run(translate: impl FnMut(&Case) -> Result<Output>) -> Result<()> {
 pub fn cases(root: &Path) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for provider in folders(root)? {
-        for folder in folders(&provider)? {
-            cases.push(read(&provider, folder)?);
+        for entry in entries(&provider)? {
+            let is_page = entry.extension().is_some_and(|ending| ending == page::ENDING);
+            cases.push(if is_page { page::read(&provider, &entry)? } else { read(&provider, &entry)? });
         }
     }
     Ok(cases)
@@ -72,9 +96,9 @@ fn run_in(root: &Path, bless: bool, mut translate: impl FnMut(&Case) -> Result<O
     Ok(())
 }
 
-fn read(provider: &Path, folder: PathBuf) -> Result<Case> {
+fn read(provider: &Path, folder: &Path) -> Result<Case> {
     let file = |name: &str| fs::read(folder.join(name)).ok();
-    for entry in fs::read_dir(&folder)? {
+    for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().into_string().unwrap_or_default();
         let known = INPUTS.contains(&name.as_str()) || OUTPUTS.contains(&name.as_str());
         ensure!(known, "{}: a case has no file of this name", folder.join(name).display());
@@ -85,14 +109,19 @@ fn read(provider: &Path, folder: PathBuf) -> Result<Case> {
         _ => bail!("{}: one of upstream.sse and upstream.json", folder.display()),
     };
     let request = file("request.json").with_context(|| format!("{}: no request.json", folder.display()))?;
-    Ok(Case { provider: name(provider), name: name(&folder), request, upstream, folder })
+    let place = Place::Folder(folder.to_owned());
+    Ok(Case { provider: name(provider), name: name(folder), request, upstream, status: 200, place })
 }
 
 /// Compares with, or writes, the expected files of one case.
 fn settle(case: &Case, output: &Output, bless: bool) -> Result<()> {
-    let produced = [&output.response_sse, &output.response_json, &output.notes];
+    let folder = match &case.place {
+        Place::Folder(folder) => folder,
+        Place::Page(file) => return page::settle(file, output, bless),
+    };
+    let produced = [&output.chat_json, &output.response_sse, &output.response_json, &output.notes];
     for (file, produced) in OUTPUTS.iter().zip(produced) {
-        let path = case.folder.join(file);
+        let path = folder.join(file);
         match produced {
             Some(bytes) if bless => fs::write(&path, bytes)?,
             None if bless && path.exists() => fs::remove_file(&path)?,
@@ -128,15 +157,25 @@ fn first_difference(expected: &[u8], produced: &[u8]) -> Option<String> {
 }
 
 fn folders(parent: &Path) -> Result<Vec<PathBuf>> {
+    let folders = entries(parent)?;
+    if let Some(file) = folders.iter().find(|path| !path.is_dir()) {
+        bail!("{}: only folders belong here", file.display());
+    }
+    Ok(folders)
+}
+
+/// Folders and pages.
+fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
     let Ok(entries) = fs::read_dir(parent) else { return Ok(Vec::new()) };
-    let mut folders = Vec::new();
+    let mut paths = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        ensure!(path.is_dir(), "{}: only folders belong here", path.display());
-        folders.push(path);
+        let is_case = path.is_dir() || path.extension().is_some_and(|ending| ending == page::ENDING);
+        ensure!(is_case, "{}: only folders and pages belong here", path.display());
+        paths.push(path);
     }
-    folders.sort();
-    Ok(folders)
+    paths.sort();
+    Ok(paths)
 }
 
 fn name(path: &Path) -> String {

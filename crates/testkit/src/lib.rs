@@ -6,6 +6,7 @@
 
 mod client;
 mod fixtures;
+mod forgetful;
 pub mod golden;
 pub mod grammar;
 mod place;
@@ -19,6 +20,7 @@ mod upstream;
 
 pub use client::{Answer, Client, Streaming};
 pub use fixtures::{Fixture, fixtures, native_fixtures};
+pub use forgetful::forgetful;
 pub use place::{root, shared_files};
 pub use postgres::Postgres;
 pub use recordings::{Recorded, Recording, recordings};

@@ -1,4 +1,10 @@
 //! A Postgres of the test's own: made, started, stopped and thrown away by the test.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "what it cannot do ends the test, or is said aloud"
+)]
 
 use std::net::TcpListener;
 use std::os::unix::fs::chown;

@@ -1,9 +1,12 @@
-// What the scripted provider `mirror` must have been sent after its tool was run.
+// What the scripted providers must have been sent: they say it themselves.
 
 import assert from "node:assert/strict";
 
+export const history = (shown) => JSON.parse(shown).messages;
+
+// After the tool of the provider `mirror` was run.
 export function providerGotARoundTrip(shown) {
-  const [call, output] = JSON.parse(shown).messages.slice(-2);
+  const [call, output] = history(shown).slice(-2);
   assert.deepEqual([call.role, call.content], ["assistant", "I look it up."]);
   assert.equal(call.tool_calls.length, 1);
   const { id, type, function: called } = call.tool_calls[0];

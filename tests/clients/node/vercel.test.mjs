@@ -6,7 +6,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateObject, generateText, isStepCount, jsonSchema, Output, streamObject, streamText, tool } from "ai";
 import { z } from "zod";
 
-import { providerGotARoundTrip } from "./mirror.mjs";
+import { history, providerGotARoundTrip } from "./mirror.mjs";
 
 // It warns of its older functions, and of thoughts that it does not send back.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -14,7 +14,7 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 const openai = createOpenAI({ baseURL: `${process.env.GODEX_URL}/v1`, apiKey: "unused" });
 const model = openai.responses("demo");
 
-// With `store` this SDK sends earlier items as references only.
+// With `store` this SDK sends earlier items as references only; tests of that are below.
 const providerOptions = { openai: { store: false } };
 // No retries: a test wants to see the first answer.
 const ask = (prompt, more = {}) => ({ model, prompt, maxRetries: 0, providerOptions, ...more });
@@ -117,17 +117,105 @@ test("what the provider gets", async () => {
   providerGotARoundTrip(await (await read(ask("Hi", more()))).result.text);
 });
 
-test("references to items are refused in plain words", async () => {
-  // Without `store: false` the SDK sends what the model said and thought as references to items. godex does not store
-  // items yet; when it does, this is a round trip as above.
+// The SDK's default: `store` is on, and what the model said and thought goes back as references to items.
+const kept = (prompt, more = {}) => ask(prompt, { providerOptions: {}, ...more });
+
+const bothWays = {
+  generateText,
+  streamText: async (options) => {
+    const { result, errors } = await read(options);
+    assert.deepEqual(errors, []);
+    return { text: await result.text, steps: await result.steps, response: await result.response };
+  },
+};
+
+function forEachWay(name, body) {
+  for (const [way, go] of Object.entries(bothWays)) test(`${name}, ${way}`, () => body(go));
+}
+
+const user = (content) => ({ role: "user", content });
+// The kinds of items that a step referred to.
+const referred = ({ request }) =>
+  request.body.input.filter((item) => item.type === "item_reference").map((item) => item.id.split("_")[0]);
+
+forEachWay("a tool runs in several steps that refer to items", async (go) => {
   const { calls, tools } = weather();
-  const options = { model: openai.responses("scripted/mirror"), tools, stopWhen: isStepCount(5), providerOptions: {} };
-  await assert.rejects(generateText(ask("Hi", options)), (error) => {
+  const thinking = { model: openai.responses("thinking/mirror"), tools, stopWhen: isStepCount(5), include: { requestBody: true } };
+  // So that the SDK sees the thought, and refers to it, too.
+  const providerOptions = { openai: { reasoningSummary: "auto" } };
+  const { text, steps } = await go(kept("Hi", { ...thinking, providerOptions }));
+  assert.deepEqual(calls, ["Paris"]);
+  assert.deepEqual(referred(steps[1]), ["rs", "msg"]);
+  providerGotARoundTrip(text);
+  assert.equal(history(text)[1].reasoning_content, "a tool will know");
+});
+
+forEachWay("a conversation over several calls refers to items", async (go) => {
+  const messages = [user("think of foxes")];
+  const providerOptions = { openai: { reasoningSummary: "auto" } };
+  const first = await go(kept(undefined, { messages, providerOptions }));
+  messages.push(...first.response.messages, user("echo And again"));
+  const second = await go(kept(undefined, { messages, providerOptions }));
+  assert.equal(second.text, "And again");
+  messages.push(...second.response.messages, user("What did I say?"));
+  const third = await go(kept(undefined, { messages, model: openai.responses("scripted/history"), include: { requestBody: true } }));
+  assert.deepEqual(referred(third.steps[0]), ["rs", "msg", "msg"]);
+  assert.deepEqual(history(third.text), [
+    user("think of foxes"),
+    { role: "assistant", content: first.text },
+    user("echo And again"),
+    { role: "assistant", content: "And again" },
+    user("What did I say?"),
+  ]);
+});
+
+test("a reference to nothing is refused in plain words", async () => {
+  const text = { type: "text", text: "Hello", providerOptions: { openai: { itemId: "msg_unknown" } } };
+  const messages = [user("Hi"), { role: "assistant", content: [text] }, user("Hi")];
+  await assert.rejects(generateText(kept(undefined, { messages })), (error) => {
     assert.equal(error.statusCode, 404);
     assert.equal(error.data.error.code, "item_not_found");
+    assert.match(error.message, /msg_unknown/);
     return true;
   });
+});
+
+forEachWay("a chain", async (go) => {
+  const model = openai.responses("scripted/history");
+  const first = await go(kept("My name is Alice.", { model }));
+  const providerOptions = { openai: { previousResponseId: first.response.id } };
+  const second = await go(kept("What's my name?", { model, providerOptions }));
+  const past = [user("My name is Alice."), { role: "assistant", content: first.text }];
+  assert.deepEqual(history(second.text), [...past, user("What's my name?")]);
+  // A loop of steps in a chain.
+  const more = { model: openai.responses("thinking/mirror"), tools: weather().tools, stopWhen: isStepCount(5) };
+  const { text } = await go(kept("Hi", { ...more, providerOptions }));
+  providerGotARoundTrip(text);
+  assert.deepEqual(history(text).slice(0, 3), [...past, user("Hi")]);
+});
+
+forEachWay("a tool loop in a conversation", async (go) => {
+  const made = await fetch(`${process.env.GODEX_URL}/v1/conversations`, { method: "POST" });
+  const providerOptions = { openai: { conversation: (await made.json()).id } };
+  const { calls, tools } = weather();
+  const model = openai.responses("thinking/mirror");
+  const { text } = await go(kept("Hi", { model, tools, providerOptions, stopWhen: isStepCount(5) }));
   assert.deepEqual(calls, ["Paris"]);
+  // The SDK sends the question with every step: the result still stands behind its call.
+  const messages = history(text);
+  assert.deepEqual(messages.map((message) => message.role), ["user", "assistant", "tool", "user"]);
+  providerGotARoundTrip(JSON.stringify({ messages: messages.slice(0, 3) }));
+  assert.equal(messages[1].reasoning_content, "a tool will know");
+});
+
+forEachWay("a conversation", async (go) => {
+  const made = await fetch(`${process.env.GODEX_URL}/v1/conversations`, { method: "POST" });
+  const providerOptions = { openai: { conversation: (await made.json()).id } };
+  const model = openai.responses("scripted/history");
+  const first = await go(kept("My name is Alice.", { model, providerOptions }));
+  const second = await go(kept("What's my name?", { model, providerOptions }));
+  const past = [user("My name is Alice."), { role: "assistant", content: first.text }];
+  assert.deepEqual(history(second.text), [...past, user("What's my name?")]);
 });
 
 test("the model must call", async () => {

@@ -1,14 +1,14 @@
-"""The OpenAI Agents SDK on godex: an agent whose tool really runs, whole and streamed."""
+"""The OpenAI Agents SDK on godex: an agent whose tool really runs, whole and streamed; histories that godex keeps."""
 
 import asyncio
 import os
 
 import agents
 import pytest
-from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, function_tool
+from agents import Agent, ModelSettings, OpenAIConversationsSession, OpenAIResponsesModel, Runner, function_tool
 from agents.exceptions import ModelBehaviorError, ModelRefusalError
-from conftest import provider_got_a_round_trip
-from openai import APIError, AsyncOpenAI, RateLimitError
+from conftest import history, provider_got_a_round_trip
+from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 from pydantic import BaseModel
 
 # Traces would go to OpenAI.
@@ -100,22 +100,27 @@ def test_run_streamed():
     assert result.context_wrapper.usage.requests == 2
 
 
-def test_what_the_provider_gets():
+@function_tool
+def get_weather(city: str) -> str:
+    """The weather in a city."""
+    return f"18 degrees in {city}"
+
+
+async def streamed(agent, question, **more):
+    result = Runner.run_streamed(agent, question, **more)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
+WAYS = pytest.mark.parametrize("way", [Runner.run, streamed], ids=["whole", "streamed"])
+
+
+@WAYS
+def test_what_the_provider_gets(way):
     """The scripted provider calls a tool, then shows what it was sent."""
-
-    @function_tool
-    def get_weather(city: str) -> str:
-        """The weather in a city."""
-        return f"18 degrees in {city}"
-
-    async def streamed(agent):
-        result = Runner.run_streamed(agent, "Hi")
-        async for _ in result.stream_events():
-            pass
-        return result
-
-    for work in [lambda agent: Runner.run(agent, "Hi"), streamed]:
-        provider_got_a_round_trip(run(work, model="scripted/mirror", tools=[get_weather]).final_output)
+    result = run(lambda agent: way(agent, "Hi"), model="scripted/mirror", tools=[get_weather])
+    provider_got_a_round_trip(result.final_output)
 
 
 def test_reasoning():
@@ -185,3 +190,104 @@ def test_an_answer_cut_short_is_raised():
 def test_a_refusal_is_raised():
     with pytest.raises(ModelRefusalError, match="I can't help with that"):
         run(lambda agent: Runner.run(agent, "refuse"))
+
+
+# --- histories that godex keeps; the scripted provider shows what it was sent
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def said(result):
+    return {"role": "assistant", "content": result.final_output}
+
+
+BRIEF = {"role": "system", "content": "Be brief."}
+
+
+def on(agent, model, **more):
+    """The same agent on another model."""
+    return agent.clone(model=OpenAIResponsesModel(model=model, openai_client=agent.model._client), **more)
+
+
+@WAYS
+def test_a_chain(way):
+    async def work(agent):
+        first = await way(agent, "My name is Alice.")
+        second = await way(agent, "What's my name?", previous_response_id=first.last_response_id)
+        with_tool = on(agent, "thinking/mirror", tools=[get_weather])
+        third = await way(with_tool, "Hi", previous_response_id=second.last_response_id)
+        return first, second, third
+
+    first, second, third = run(work, model="scripted/history")
+    past = [BRIEF, user("My name is Alice."), said(first), user("What's my name?")]
+    assert history(second.final_output) == past
+    provider_got_a_round_trip(third.final_output)
+    *before, call, _ = history(third.final_output)
+    assert before == [*past, said(second), user("Hi")]
+    assert call["reasoning_content"] == "a tool will know"
+
+
+@WAYS
+def test_a_chain_by_itself(way):
+    async def work(agent):
+        result = await way(agent, "Hi", auto_previous_response_id=True)
+        return result, await agent.model._client.responses.retrieve(result.last_response_id)
+
+    result, last = run(work, model="thinking/mirror", tools=[get_weather])
+    assert last.previous_response_id == result.raw_responses[0].response_id
+    provider_got_a_round_trip(result.final_output)
+    # Only what was new was sent: nothing is there twice.
+    assert history(result.final_output)[:-2] == [BRIEF, user("Hi")]
+
+
+@WAYS
+def test_a_conversation(way):
+    async def work(agent):
+        client = agent.model._client
+        conversation = (await client.conversations.create()).id
+        first = await way(agent, "My name is Alice.", conversation_id=conversation)
+        with_tool = on(agent, "thinking/mirror", tools=[get_weather])
+        second = await way(with_tool, "Hi", conversation_id=conversation)
+        items = [item.type async for item in client.conversations.items.list(conversation, order="asc", limit=3)]
+        return first, second, items
+
+    first, second, items = run(work, model="scripted/history")
+    provider_got_a_round_trip(second.final_output)
+    assert history(second.final_output)[:-2] == [BRIEF, user("My name is Alice."), said(first), user("Hi")]
+    turn = ["message", "reasoning", "message", "function_call", "function_call_output", "message"]
+    assert items == ["message", "message", *turn]
+
+
+@WAYS
+def test_a_session_that_is_a_conversation(way):
+    async def work(agent):
+        client = agent.model._client
+        session = OpenAIConversationsSession(openai_client=client)
+        with_tool = on(agent, "thinking/mirror", tools=[get_weather])
+        first = await way(agent, "My name is Alice.", session=session)
+        second = await way(with_tool, "Hi", session=session)
+        third = await way(agent, "What's my name?", session=session)
+
+        provider_got_a_round_trip(second.final_output)
+        assert history(second.final_output)[:-2] == [BRIEF, user("My name is Alice."), said(first), user("Hi")]
+        messages = history(third.final_output)
+        roles = ["system", "user", "assistant", "user", "assistant", "tool", "assistant", "user"]
+        assert [message["role"] for message in messages] == roles
+        assert messages[-2] == said(second)
+
+        items = await session.get_items()
+        assert await session.get_items(limit=3) == items[-3:]
+        assert (await session.pop_item())["content"][0]["text"] == third.final_output
+        assert await session.get_items() == items[:-1]
+        # More than fits into one request, or into one page.
+        await session.add_items([user(f"number {n}") for n in range(45)])
+        texts = [item["content"][0]["text"] for item in (await session.get_items())[len(items) - 1 :]]
+        assert texts == [f"number {n}" for n in range(45)]
+        conversation = session.session_id
+        await session.clear_session()
+        with pytest.raises(NotFoundError):
+            await client.conversations.retrieve(conversation)
+
+    run(work, model="scripted/history")

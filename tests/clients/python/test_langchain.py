@@ -4,14 +4,14 @@ import os
 
 import openai
 import pytest
-from conftest import provider_got_a_round_trip
+from conftest import history, provider_got_a_round_trip
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
 
-def model(name):
+def model(name, **more):
     return ChatOpenAI(
         model=name,
         base_url=os.environ["GODEX_URL"] + "/v1",
@@ -19,6 +19,7 @@ def model(name):
         use_responses_api=True,
         max_retries=0,
         timeout=30,
+        **more,
     )
 
 
@@ -95,6 +96,40 @@ def test_what_the_provider_gets(streamed):
     messages = [HumanMessage("Hi")]
     first = ask(messages)
     provider_got_a_round_trip(ask([*messages, first, get_weather.invoke(first.tool_calls[0])]).text)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_chain(streamed):
+    """Only what came after the last answer is sent; godex keeps the rest."""
+    chat = model("scripted/history", use_previous_response_id=True)
+    ask = (lambda messages: gather(chat.stream(messages))[1]) if streamed else chat.invoke
+    messages = [HumanMessage("My name is Alice.")]
+    messages += [ask(messages), HumanMessage("What's my name?")]
+    # What is not sent cannot arrive from here.
+    messages[0] = HumanMessage("My name is Bob.")
+    assert history(ask(messages).text) == [
+        {"role": "user", "content": "My name is Alice."},
+        {"role": "assistant", "content": messages[1].text},
+        {"role": "user", "content": "What's my name?"},
+    ]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_chain_with_a_tool(streamed):
+    bound = model("thinking/mirror", use_previous_response_id=True).bind_tools([get_weather])
+    ask = (lambda messages: gather(bound.stream(messages))[1]) if streamed else bound.invoke
+    messages = [HumanMessage("Hi")]
+    first = ask(messages)
+    second = ask([*messages, first, get_weather.invoke(first.tool_calls[0])])
+    provider_got_a_round_trip(second.text)
+    assert history(second.text)[1]["reasoning_content"] == "a tool will know"
+
+
+def test_an_explicit_chain():
+    chat = model("scripted/history")
+    first = chat.invoke("My name is Alice.")
+    second = chat.invoke("What's my name?", previous_response_id=first.response_metadata["id"])
+    assert [message["content"] for message in history(second.text)] == ["My name is Alice.", first.text, "What's my name?"]
 
 
 def test_streamed_arguments_come_in_pieces(chat):

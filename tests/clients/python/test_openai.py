@@ -9,21 +9,8 @@ import json
 
 import openai
 import pytest
-from conftest import provider_got_a_round_trip
+from conftest import WEATHER, provider_got_a_round_trip
 from pydantic import BaseModel
-
-WEATHER = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "The weather in a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-        "additionalProperties": False,
-    },
-    "strict": True,
-}
 
 
 def ask(client, prompt, **more):

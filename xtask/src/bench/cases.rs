@@ -27,6 +27,8 @@ struct Load {
     connections: usize,
     requests: usize,
     input_bytes: usize,
+    /// Every response is stored, durably, where that means something.
+    stored: bool,
     /// Which measurements become rows: key of the load tool or of ours, label, unit, factor.
     show: &'static [(&'static str, &'static str, &'static str, f64)],
 }
@@ -48,20 +50,81 @@ const LONE: &[(&str, &str, &str, f64)] =
 const INPUT: &[(&str, &str, &str, f64)] = &[("p50_us", "median time", "ms", 0.001), ("cpu_us", "CPU", "µs", 1.0)];
 
 const LOADS: &[Load] = &[
-    Load { label: "sync ×1", model: "sync", connections: 1, requests: 4000, input_bytes: 0, show: SYNC },
-    Load { label: "sync ×64", model: "sync", connections: 64, requests: 10_000, input_bytes: 0, show: SYNC },
-    Load { label: "sync ×256", model: "sync", connections: 256, requests: 10_000, input_bytes: 0, show: SYNC },
+    Load {
+        label: "sync ×1", model: "sync", connections: 1, requests: 4000, input_bytes: 0, stored: false, show: SYNC
+    },
+    Load {
+        label: "sync ×64",
+        model: "sync",
+        connections: 64,
+        requests: 10_000,
+        input_bytes: 0,
+        stored: false,
+        show: SYNC,
+    },
+    Load {
+        label: "sync ×256",
+        model: "sync",
+        connections: 256,
+        requests: 10_000,
+        input_bytes: 0,
+        stored: false,
+        show: SYNC,
+    },
     Load {
         label: "stream 200 ×32",
         model: "stream-200-0",
         connections: 32,
         requests: 480,
         input_bytes: 0,
+        stored: false,
         show: STREAM,
     },
-    Load { label: "stream 5 ms", model: "stream-200-5", connections: 1, requests: 1, input_bytes: 0, show: LONE },
-    Load { label: "input 200 KB", model: "sync", connections: 1, requests: 800, input_bytes: 200_000, show: INPUT },
-    Load { label: "input 2 MB", model: "sync", connections: 1, requests: 120, input_bytes: 2_000_000, show: INPUT },
+    Load {
+        label: "stream 5 ms",
+        model: "stream-200-5",
+        connections: 1,
+        requests: 1,
+        input_bytes: 0,
+        stored: false,
+        show: LONE,
+    },
+    Load {
+        label: "input 200 KB",
+        model: "sync",
+        connections: 1,
+        requests: 800,
+        input_bytes: 200_000,
+        stored: false,
+        show: INPUT,
+    },
+    Load {
+        label: "input 2 MB",
+        model: "sync",
+        connections: 1,
+        requests: 120,
+        input_bytes: 2_000_000,
+        stored: false,
+        show: INPUT,
+    },
+    Load {
+        label: "stored ×1",
+        model: "sync",
+        connections: 1,
+        requests: 1000,
+        input_bytes: 0,
+        stored: true,
+        show: SYNC,
+    },
+    Load {
+        label: "stored ×64",
+        model: "sync",
+        connections: 64,
+        requests: 6000,
+        input_bytes: 0,
+        stored: true,
+        show: SYNC,
+    },
 ];
 
 pub(super) fn measure(servers: &Servers, scale: usize) -> Result<Vec<Row>> {
@@ -123,6 +186,9 @@ fn once(target: &Target, load: &Load, requests: usize) -> Result<Measured> {
     tool.args(["--connections", &load.connections.to_string(), "--requests", &requests.to_string()]);
     if load.input_bytes > 0 {
         tool.args(["--input-bytes", &load.input_bytes.to_string()]);
+    }
+    if load.stored {
+        tool.arg("--stored");
     }
     let before = target.cpu()?;
     let printed = process::output(&mut tool).with_context(|| target.name)?;

@@ -51,13 +51,17 @@ fn start_godex(upstream: &str) -> Result<(String, Running)> {
     let address = process::free_address()?;
     let folder = crate::root().join("target/bench");
     fs::create_dir_all(&folder)?;
+    // Fresh, and on the disk that the rest of the build is on: a store in memory would flatter us.
+    let sessions = folder.join("sessions");
+    let _ = fs::remove_dir_all(&sessions);
     let config = folder.join("godex.yaml");
     let text = format!(
         "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nproviders:\n  bench:\n    \
          spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
-         base_url: http://{upstream}/v1\nsession:\n  backend: memory\nlogging:\n  level: error\n",
+         base_url: http://{upstream}/v1\nsession:\n  sqlite:\n    path: {}\nlogging:\n  level: error\n",
         address.ip(),
-        address.port()
+        address.port(),
+        sessions.join("sessions.db").display(),
     );
     fs::write(&config, text)?;
     let mut command = limited(&crate::root().join("target/release/godex"));

@@ -7,6 +7,8 @@ const PROMISES: &[(&str, Promise)] = &[
     ("stream 200 ×32, CPU per event", Promise::TimesFloor(1.25)),
     ("sync ×64, CPU per request", Promise::TimesFloor(2.0)),
     ("input 2 MB, median time", Promise::TimesFloor(8.0)),
+    ("stored ×64, CPU per request", Promise::TimesFloor(5.0)),
+    ("stored ×64, throughput", Promise::OfFloor(0.2)),
     ("RSS per held stream", Promise::AtMost(64.0)),
     // A Nagle stall shows as 40 ms.
     ("stream 5 ms, longest gap", Promise::AtMost(30.0)),
@@ -14,6 +16,8 @@ const PROMISES: &[(&str, Promise)] = &[
 
 enum Promise {
     TimesFloor(f64),
+    /// At least this part of the floor's.
+    OfFloor(f64),
     AtMost(f64),
 }
 
@@ -33,11 +37,16 @@ pub(super) fn print(rows: &[Row]) {
 fn verdict(rows: &[Row], label: &str, promise: &Promise) {
     let Some(row) = rows.iter().find(|row| row.label.starts_with(label)) else { return };
     let (limit, reached, unit) = match promise {
-        Promise::TimesFloor(limit) => (*limit, ratio(&row.values), "× floor"),
-        Promise::AtMost(limit) => (*limit, row.values[2], row.unit),
+        Promise::TimesFloor(limit) => (format!("≤ {limit}"), ratio(&row.values), "× floor"),
+        Promise::OfFloor(limit) => (format!("≥ {limit}"), ratio(&row.values), "× floor"),
+        Promise::AtMost(limit) => (format!("≤ {limit}"), row.values[2], row.unit),
     };
-    let kept = if reached.is_some_and(|reached| reached <= limit) { "kept" } else { "MISSED" };
-    println!("{label:<36} {:>14} {:>14} {kept}", format!("≤ {limit} {unit}"), cell(reached));
+    let keeps = |reached: f64| match promise {
+        Promise::TimesFloor(limit) | Promise::AtMost(limit) => reached <= *limit,
+        Promise::OfFloor(limit) => reached >= *limit,
+    };
+    let kept = if reached.is_some_and(keeps) { "kept" } else { "MISSED" };
+    println!("{label:<36} {:>14} {:>14} {kept}", format!("{limit} {unit}"), cell(reached));
 }
 
 fn ratio(values: &[Option<f64>; 3]) -> Option<f64> {

@@ -1,5 +1,5 @@
-//! What the gate needs beyond Rust: a C compiler, Postgres, Python with the official clients, and a Node new enough
-//! for theirs. Everything goes under `target/clients`; what is there already is left alone.
+//! What the gate needs beyond Rust: a C compiler, Postgres, strace, Python with the official clients, and a Node new
+//! enough for theirs. Everything goes under `target/clients`; what is there already is left alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,12 @@ pub(super) fn all() -> Result<()> {
     // Debian keeps the server's programs beside the path, where the tests look, too.
     let postgres = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
     system_package(Command::new("sh").args(["-c", postgres]), &["postgresql"])?;
+    // For the store's tests: it shows what was written and synced, and makes calls fail.
+    system_package(Command::new("strace").arg("-V"), &["strace"])?;
+    let pgbouncer = "command -v pgbouncer || ls /usr/sbin/pgbouncer";
+    if let Err(error) = system_package(Command::new("sh").args(["-c", pgbouncer]), &["pgbouncer"]) {
+        println!("one test will be skipped: {error}");
+    }
     python_packages()?;
     node_packages(&node()?)
 }
@@ -73,15 +79,16 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
 fn python_packages() -> Result<()> {
     let wanted = fs::read_to_string(crate::root().join("tests/clients/python/requirements.txt"))?;
     once(&folder("python"), &wanted, |folder| {
-        let venv = || {
-            let mut command = Command::new("python3");
-            command.args(["-m", "venv", "--clear"]).arg(folder);
-            command
-        };
-        // Debian's python3 comes without ensurepip: then the venv fails until python3-venv is there.
-        system_package(&mut venv(), &["python3-venv"])?;
+        venv(folder)?;
         process::run(pip().args(["-r", "tests/clients/python/requirements.txt"]))
     })
+}
+
+/// A Python of our own.
+pub(crate) fn venv(folder: &Path) -> Result<()> {
+    let mut command = Command::new("python3");
+    // Debian's python3 comes without ensurepip: then the venv fails until python3-venv is there.
+    system_package(command.args(["-m", "venv", "--clear"]).arg(folder), &["python3-venv"])
 }
 
 fn pip() -> Command {
@@ -125,7 +132,7 @@ fn node_packages(node: &Node) -> Result<()> {
 }
 
 /// Runs `install` unless the folder was installed from this very text before.
-fn once(folder: &Path, wanted: &str, install: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn once(folder: &Path, wanted: &str, install: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let stamp = folder.join("installed-from.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 /// The cargo that runs us, in the root of the workspace.
-pub(super) fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::root());
     command

@@ -248,6 +248,8 @@ vocabulary! {
         Native = "reasoning_effort",
         /// `reasoning: {effort: …}`.
         Object = "reasoning",
+        /// By members of the body: the ladder has a JSON object for each.
+        Members = "members",
         /// It is not: thinking is on or off.
         None = "none",
     }
@@ -278,6 +280,8 @@ vocabulary! {
     pub enum ReplayField {
         ReasoningContent = "reasoning_content",
         Reasoning = "reasoning",
+        /// A `thinking` part before the text.
+        ThinkingParts = "thinking_parts",
         /// Only what came with it, as it came (`reasoning_details`, signatures).
         Bag = "bag",
     }

@@ -99,11 +99,11 @@ pub struct ToolRules {
     pub forced_while_thinking: ForcedWhileThinking,
     pub parallel: Parallel,
     pub schema: Vec<SchemaRule>,
-    /// Tools that the far side runs itself, each as it declares them (JSON).
+    /// Tools that the far side runs itself, each as it declares them: JSON templates, see `plan::tools::template`.
     pub native: Vec<(Hosted, String)>,
     /// What to do about the other hosted tools.
     pub lacking_hosted: Lacking,
-    /// A response format is not sent together with these.
+    /// A response format is not sent beside these.
     pub format_excludes: Vec<Exclusion>,
 }
 
@@ -130,7 +130,7 @@ impl Default for ToolRules {
 pub struct ReasoningRules {
     pub effort: EffortField,
     /// What each effort is called there; one that is missing goes to the next lower, else to the lowest.
-    /// Empty: efforts keep their names.
+    /// Empty: efforts keep their names. For [`EffortField::Members`] these are JSON objects.
     pub ladder: Vec<(Effort, String)>,
     /// Members of the body that switch thinking on and off; JSON objects.
     pub on: Option<String>,
@@ -170,6 +170,8 @@ pub struct OptionRules {
     pub top_p: Option<Bounds>,
     pub user_field: UserField,
     pub cache_key_field: CacheKeyField,
+    /// Members that every request has; a JSON object.
+    pub members: Option<String>,
 }
 
 impl Default for OptionRules {
@@ -179,6 +181,7 @@ impl Default for OptionRules {
             top_p: None,
             user_field: UserField::Own,
             cache_key_field: CacheKeyField::PromptCacheKey,
+            members: None,
         }
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn plan<'a>(
     body.presence_penalty = gate.warn(Parameter::PresencePenalty, request.presence_penalty);
     body.frequency_penalty = gate.warn(Parameter::FrequencyPenalty, request.frequency_penalty);
     let limit = gate.warn(Parameter::MaxOutputTokens, request.max_output_tokens);
+    let limit = limit.map(|asked| gate.cap(asked, dialect.max_output));
     body.limit = limit.map(|limit| (dialect.limit_field.name(), limit));
     let asked = wants_logprobs(request).then_some(request.top_logprobs.filter(|count| *count > 0));
     if let Some(count) = gate.warn(Parameter::TopLogprobs, asked) {
@@ -33,6 +34,7 @@ pub(super) fn plan<'a>(
     let stop = request.extra.iter().find(|(key, _)| key.is("stop")).map(|(_, value)| *value);
     body.stop = gate.warn(Parameter::Stop, stop.filter(|stop| !stop.is_null()));
     strings(request, &mut gate, body);
+    body.extra.extend(rules.members.as_deref());
 }
 
 /// What tells requests, users and prices apart; the answer is the same without it.
@@ -87,6 +89,17 @@ impl Gate<'_> {
             return None;
         }
         value
+    }
+
+    fn cap(&mut self, asked: i64, most: Option<u64>) -> i64 {
+        match most.and_then(|most| i64::try_from(most).ok()).filter(|most| *most < asked) {
+            None => asked,
+            Some(most) => {
+                let parameter = Parameter::MaxOutputTokens.name();
+                self.notes.degraded(code::PARAM_DEGRADED, parameter, format!("{most}: this model gives no more"));
+                most
+            }
+        }
     }
 
     fn clamp<'a>(&mut self, parameter: Parameter, asked: Number<'a>, bounds: Option<&'a Bounds>) -> Number<'a> {

@@ -1,5 +1,7 @@
 //! `reasoning`: how much thinking is asked for, in the far side's words.
 
+use std::borrow::Cow;
+
 use wire::chat::Str;
 use wire::json::Invalid;
 use wire::responses::{CreateResponse, ReasoningConfig};
@@ -60,7 +62,7 @@ pub(super) fn plan<'a>(
         Asked::Off => rules.off.as_deref(),
         Asked::On => rules.on.as_deref(),
     });
-    let effort = match state {
+    let mut effort = match state {
         Asked::Off if rules.off.is_some() => None,
         _ if asked == Asked::Nothing => None,
         Asked::Off => effort(Some("none".into()), Effort::None.name(), dialect, notes),
@@ -70,6 +72,10 @@ pub(super) fn plan<'a>(
             effort(asked.map(Str::Wire), &name, dialect, notes)
         }
     };
+    if let Some((EffortField::Members, Str::Ours(Cow::Borrowed(object)))) = effort {
+        members.push(object);
+        effort = None;
+    }
     Ok(Planned { effort, members, thinks: state != Asked::Off })
 }
 
@@ -121,20 +127,23 @@ fn effort<'a>(
         return None;
     }
     if rules.ladder.is_empty() {
-        return Some((rules.effort, asked));
+        return (rules.effort != EffortField::Members).then_some((rules.effort, asked));
     }
     let Some(rung) = Effort::ALL.iter().position(|effort| effort.name() == name) else {
         notes.ignored(code::PARAM_IGNORED, PATH, "this provider has no such effort");
         return None;
     };
     let height = |effort: &Effort| Effort::ALL.iter().position(|other| other == effort);
-    let below = rules.ladder.iter().filter(|(effort, _)| height(effort) <= Some(rung));
+    // Whoever asks for some thinking does not get none of it.
+    let rungs = || rules.ladder.iter().filter(|(effort, _)| rung == 0 || *effort != Effort::None);
+    let below = rungs().filter(|(effort, _)| height(effort) <= Some(rung));
     let nearest = below.max_by_key(|(effort, _)| height(effort));
-    let (_, word) = nearest.or_else(|| rules.ladder.iter().min_by_key(|(effort, _)| height(effort)))?;
-    if word != name {
-        notes.degraded(code::PARAM_DEGRADED, PATH, format!("{word}: the nearest that this provider has"));
+    let (effort, word) = nearest.or_else(|| rungs().min_by_key(|(effort, _)| height(effort)))?;
+    let its_name = if rules.effort == EffortField::Members { effort.name() } else { word };
+    if its_name != name {
+        notes.degraded(code::PARAM_DEGRADED, PATH, format!("{its_name}: the nearest that this provider has"));
     }
-    Some((rules.effort, Str::Ours(word.as_str().into())))
+    Some((rules.effort, Str::Ours(Cow::Borrowed(word))))
 }
 
 fn note_rest(config: Option<&ReasoningConfig<'_>>, notes: &mut Notes) {

@@ -5,6 +5,7 @@ mod choice;
 mod declare;
 pub(super) mod names;
 mod schema;
+mod template;
 
 use wire::chat::{Declared, ToolChoice};
 use wire::json::Invalid;

@@ -43,7 +43,7 @@ fn event(name: &str, members: Value) -> Value {
     event
 }
 
-fn completed(output: Value) -> Value {
+fn completed(output: &Value) -> Value {
     let usage = json!({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7});
     event("completed", json!({"response": {"id": "up", "status": "completed", "output": output, "usage": usage}}))
 }

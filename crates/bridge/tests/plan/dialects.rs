@@ -9,12 +9,17 @@ use bridge::{
 use providers::{Library, resolve_named};
 use testkit::transcript::{Ids, Strictness};
 
+/// A spec's dialect, or that of one of its models: `spec/model`.
 pub(crate) fn named(name: &str) -> Dialect {
+    let spec = |name: &str| resolve_named(Library::BUILTIN, name, &|_| None).unwrap();
     match name {
         "generic" => named("openai-compatible"),
         "strict" => strict(),
         "rich" => rich(),
-        name => resolve_named(Library::BUILTIN, name, &|_| None).unwrap().dialect,
+        name => match name.split_once('/') {
+            Some((name, model)) => spec(name).for_model(model).dialect,
+            None => spec(name).dialect,
+        },
     }
 }
 

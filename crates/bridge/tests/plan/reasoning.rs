@@ -104,7 +104,12 @@ fn thinking_is_asked_for_in_the_dialects_words() {
         ("generic", "xhigh", json!([null, "xhigh", null, null])),
         ("openrouter", "low", json!([null, null, "low", null])),
         ("qwen", "none", json!([null, null, null, false])),
-        ("mistral", "low", json!([null, "none", null, null])),
+        ("qwen/qwen3.8-max", "high", json!([null, "medium", null, true])),
+        ("mistral", "low", json!([null, null, null, null])),
+        ("mistral/magistral-small", "low", json!([null, "high", null, null])),
+        ("mistral/magistral-small", "none", json!([null, "none", null, null])),
+        ("moonshot/kimi-k2.6", "medium", json!(["enabled", null, null, null])),
+        ("moonshot/Kimi-K3", "medium", json!([null, "high", null, null])),
     ] {
         assert_eq!(ask(name, json!({"effort": effort})), expected, "{name} {effort}");
     }

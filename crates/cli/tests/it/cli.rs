@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A directory that is both home and current directory.
-fn home(config: &str) -> TempDir {
+pub(crate) fn home(config: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     if !config.is_empty() {
         std::fs::write(dir.path().join("godex.yaml"), config).unwrap();
@@ -15,13 +15,13 @@ fn home(config: &str) -> TempDir {
     dir
 }
 
-fn command(home: &Path, args: &[&str]) -> Command {
+pub(crate) fn command(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_godex"));
     command.args(args).env_clear().env("HOME", home).current_dir(home);
     command
 }
 
-fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command(home, args).output().unwrap();
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
@@ -82,6 +82,47 @@ fn config_print_hides_secrets() {
     assert_eq!(code, Some(0));
     assert!(out.contains("api_key: <redacted>") && out.contains("x-token: <redacted>"), "{out}");
     assert!(!out.contains("secret"), "{out}");
+}
+
+#[test]
+fn config_print_shows_the_sessions_in_force() {
+    let url = "postgres://me:pw-secret@db/godex";
+    for (session, expected) in [
+        ("{}".to_owned(), "backend: sqlite\n  sqlite:\n    path: "),
+        ("{ttl: 12h}".to_owned(), "\n  ttl: 43200s\n"),
+        ("{ttl: never, backend: memory, max_bytes: 2097152}".to_owned(), "backend: memory\n  max_bytes: 2097152\n"),
+        (
+            format!("{{backend: postgres, postgres: {{url: '{url}', connections: 3, retry_ms: 700}}}}"),
+            "backend: postgres\n  postgres:\n    # url: <redacted>\n    connections: 3\n    acquire_ms: 2000\n    \
+             statement_ms: 5000\n    retry_ms: 700\n",
+        ),
+    ] {
+        let home = home(&format!("session: {session}\n"));
+        let (code, out, err) = godex(home.path(), &["config", "print"]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{session}");
+        assert!(out.contains(expected) && !out.contains("secret"), "{session}: {out}");
+    }
+}
+
+/// What a reader copies from the documentation must load.
+#[test]
+fn examples_in_the_documentation_load() {
+    let mut found = 0;
+    for page in ["README.md", "docs/sessions.md", "docs/upstreams.md"] {
+        let text = std::fs::read_to_string(testkit::root().join(page)).unwrap();
+        for example in text.split("```yaml\n").skip(1) {
+            let home = home(example.split("```").next().unwrap());
+            let mut command = command(home.path(), &["config", "check"]);
+            for key in ["DEEPSEEK_API_KEY", "KEY_ONE", "KEY_TWO", "MY_KEY", "SPARE_KEY"] {
+                command.env(key, "sk-1");
+            }
+            command.env("GODEX_DATABASE_URL", "postgres://godex@localhost/godex");
+            let Output { status, stderr, .. } = command.output().unwrap();
+            assert!(status.success(), "{page}:\n{example}\n{}", String::from_utf8_lossy(&stderr));
+            found += 1;
+        }
+    }
+    assert!(found >= 5, "{found}");
 }
 
 #[test]

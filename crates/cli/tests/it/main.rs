@@ -2,3 +2,11 @@
 
 #[cfg(test)]
 mod cli;
+#[cfg(test)]
+mod probe;
+#[cfg(test)]
+mod providers;
+#[cfg(test)]
+mod seed;
+#[cfg(test)]
+mod sessions;

@@ -8,49 +8,8 @@ use bridge::{
     ToolImages, ToolRules, Turns, UserField,
 };
 
-use super::show::Yaml;
+use super::layer::{Setting, layer, word};
 use crate::yaml::{Field, Section};
-
-/// What one spec says about a group of rules; what it does not say stays.
-macro_rules! layer {
-    ($name:ident over $rules:ident { $($field:ident: $type:ty = $read:expr),+ $(,)? }) => {
-        #[derive(Debug, Default)]
-        struct $name { $($field: Option<$type>),+ }
-
-        impl $name {
-            fn read(mut section: Section<'_>) -> Self {
-                let layer = Self { $($field: section.read(stringify!($field), $read)),+ };
-                section.finish();
-                layer
-            }
-
-            fn apply(self, to: &mut $rules) {
-                $(if let Some(value) = self.$field {
-                    to.$field = value;
-                })+
-            }
-
-            /// What differs from the defaults, as the lines of a spec.
-            fn print(rules: &$rules) -> Vec<String> {
-                let (usual, mut lines) = ($rules::default(), Vec::new());
-                $(if rules.$field != usual.$field {
-                    lines.push(format!("    {}: {}", stringify!($field), rules.$field.yaml()));
-                })+
-                lines
-            }
-        }
-    };
-}
-
-/// Reads one word of a vocabulary, or a list of them.
-macro_rules! word {
-    ($type:ident) => {
-        |field| field.choice($type::ALL, $type::name)
-    };
-    ([$type:ident]) => {
-        |field| Some(field.list()?.iter().filter_map(|word| word.choice($type::ALL, $type::name)).collect())
-    };
-}
 
 layer!(Messages over MessageRules {
     absent_content: AbsentContent = word!(AbsentContent),
@@ -87,7 +46,7 @@ layer!(Tools over ToolRules {
 
 layer!(Reasoning over ReasoningRules {
     effort: EffortField = word!(EffortField),
-    ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, Field::text),
+    ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, rung),
     on: Option<String> = |field| json(field).map(Some),
     off: Option<String> = |field| json(field).map(Some),
     always: Option<String> = |field| json(field).map(Some),
@@ -103,6 +62,7 @@ layer!(Options over OptionRules {
     top_p: Option<Bounds> = |field| bounds(field).map(Some),
     user_field: UserField = word!(UserField),
     cache_key_field: CacheKeyField = word!(CacheKeyField),
+    members: Option<String> = |field| json(field).map(Some),
 });
 
 layer!(Native over NativeRules {
@@ -111,29 +71,8 @@ layer!(Native over NativeRules {
     silent_limit: bool = Field::boolean,
 });
 
-/// The `request` section of a spec that comes to these rules, as lines of YAML; none for the defaults.
-pub(crate) fn print(rules: &RequestRules) -> Vec<String> {
-    let groups = [
-        ("messages", Messages::print(&rules.messages)),
-        ("content", Content::print(&rules.content)),
-        ("tools", Tools::print(&rules.tools)),
-        ("reasoning", Reasoning::print(&rules.reasoning)),
-        ("options", Options::print(&rules.options)),
-        ("native", Native::print(&rules.native)),
-    ];
-    let mut out = Vec::new();
-    for (name, mut lines) in groups.into_iter().filter(|(_, lines)| !lines.is_empty()) {
-        out.push(format!("  {name}:"));
-        out.append(&mut lines);
-    }
-    if !out.is_empty() {
-        out.insert(0, "request:".to_owned());
-    }
-    out
-}
-
 /// The whole section.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Request {
     messages: Messages,
     content: Content,
@@ -146,18 +85,18 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn read(mut section: Section<'_>) -> Self {
         let request = Self {
-            messages: Messages::read(section.section("messages")),
-            content: Content::read(section.section("content")),
-            tools: Tools::read(section.section("tools")),
-            reasoning: Reasoning::read(section.section("reasoning")),
-            options: Options::read(section.section("options")),
-            native: Native::read(section.section("native")),
+            messages: group(&mut section, "messages", Messages::pick),
+            content: group(&mut section, "content", Content::pick),
+            tools: group(&mut section, "tools", Tools::pick),
+            reasoning: group(&mut section, "reasoning", Reasoning::pick),
+            options: group(&mut section, "options", Options::pick),
+            native: group(&mut section, "native", Native::pick),
         };
         section.finish();
         request
     }
 
-    pub(super) fn apply(self, to: &mut RequestRules) {
+    pub(super) fn apply(&self, to: &mut RequestRules) {
         let Self { messages, content, tools, reasoning, options, native } = self;
         messages.apply(&mut to.messages);
         content.apply(&mut to.content);
@@ -166,10 +105,38 @@ impl Request {
         options.apply(&mut to.options);
         native.apply(&mut to.native);
     }
+
+    pub(super) fn whole(of: &RequestRules) -> Self {
+        let RequestRules { messages, content, tools, reasoning, options, native } = of;
+        Self {
+            messages: Messages::whole(messages),
+            content: Content::whole(content),
+            tools: Tools::whole(tools),
+            reasoning: Reasoning::whole(reasoning),
+            options: Options::whole(options),
+            native: Native::whole(native),
+        }
+    }
+
+    pub(super) fn said(&self, out: &mut Vec<Setting>) {
+        self.messages.said("request.messages.", out);
+        self.content.said("request.content.", out);
+        self.tools.said("request.tools.", out);
+        self.reasoning.said("request.reasoning.", out);
+        self.options.said("request.options.", out);
+        self.native.said("request.native.", out);
+    }
+}
+
+fn group<'r, T>(section: &mut Section<'r>, key: &'static str, pick: impl FnOnce(&mut Section<'r>) -> T) -> T {
+    let mut group = section.section(key);
+    let picked = pick(&mut group);
+    group.finish();
+    picked
 }
 
 fn count(field: &Field<'_>) -> Option<usize> {
-    usize::try_from(field.integer(1..=100_000)?).ok()
+    usize::try_from(field.integer(0..=100_000)?).ok()
 }
 
 /// A mapping from words of a vocabulary; the rest of its keys are mistakes.
@@ -188,6 +155,11 @@ fn keyed<'r, T: Copy>(
         Some((word, read(&field)?))
     };
     Some(field.entries()?.into_iter().filter_map(entry).collect())
+}
+
+/// A word, or members of the body.
+fn rung(field: &Field<'_>) -> Option<String> {
+    if field.text()?.starts_with('{') { json(field) } else { field.text() }
 }
 
 /// A JSON object as text: it becomes part of the request as it stands.

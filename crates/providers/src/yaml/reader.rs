@@ -33,9 +33,13 @@ impl<'a> Reader<'a> {
 
     /// The top-level mapping.
     pub fn root(&self) -> Section<'_> {
-        let field =
-            Field { reader: self, node: &self.document.root, path: String::new(), key: self.document.root.position };
-        Section { node: Some(&self.document.root), field, known: Vec::new() }
+        Section { node: Some(&self.document.root), field: self.root_field(), known: Vec::new() }
+    }
+
+    /// The same as a value.
+    pub fn root_field(&self) -> Field<'_> {
+        let root = &self.document.root;
+        Field { reader: self, node: root, path: String::new(), key: root.position }
     }
 
     /// Adds a problem that was found elsewhere (the environment, a spec in another file).
@@ -49,10 +53,11 @@ impl<'a> Reader<'a> {
         self.report(Problem { file, position: None, path, message: message.into(), help });
     }
 
-    /// All problems, in the order of the file; those without a place come last.
+    /// All problems, in the order of the file; then those of other files, and last those without a place.
     pub fn finish(self) -> Vec<Problem> {
+        let own = &self.document.file;
         let mut problems = self.problems.into_inner();
-        problems.sort_by_key(|problem| (problem.position.is_none(), problem.position));
+        problems.sort_by_key(|problem| (problem.position.is_none(), problem.file != *own, problem.position));
         problems
     }
 }
@@ -73,8 +78,29 @@ impl<'r> Field<'r> {
         self.problem_at(self.node.position, message.into(), help);
     }
 
+    /// The file that it stands in.
+    pub fn file(&self) -> &str {
+        &self.reader.document.file
+    }
+
+    /// Where its key stands, or else the value itself.
+    pub fn position(&self) -> Position {
+        self.key
+    }
+
+    /// Every key below this mapping with the way to it, such as `request.tools.max`, if it has a value.
+    pub fn keys(&self) -> Vec<(String, Position)> {
+        let mut keys = Vec::new();
+        collect(self.node, "", &mut keys);
+        keys
+    }
+
     pub fn is_mapping(&self) -> bool {
         matches!(self.node.value, Value::Map(_))
+    }
+
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.value, Value::Seq(_))
     }
 
     /// Text. Numbers pass (a model may be called `4`); a bare `true` is more likely a mistake.
@@ -200,6 +226,15 @@ impl<'r> Field<'r> {
     }
 }
 
+fn collect(node: &Node, path: &str, keys: &mut Vec<(String, Position)>) {
+    let Value::Map(entries) = &node.value else { return };
+    for (key, child) in entries.iter().filter(|(_, child)| !child.is_null()) {
+        let path = join(path, &key.name);
+        collect(child, &path, keys);
+        keys.push((path, key.position));
+    }
+}
+
 const LITERAL: &str = "write `$${` for a literal `${`";
 
 /// A mapping with known keys, each asked for once. Absent sections read as empty ones.
@@ -214,6 +249,11 @@ pub struct Section<'r> {
 impl<'r> Section<'r> {
     pub fn path(&self) -> &str {
         &self.field.path
+    }
+
+    /// The mapping as a value.
+    pub fn as_field(&self) -> &Field<'r> {
+        &self.field
     }
 
     /// Reports a mistake of the section as a whole.
@@ -268,7 +308,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// The name that was probably meant, if one is near enough.
-fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     if word.parse::<f64>().is_ok() {
         return None; // Numbers are not misspelt.
     }

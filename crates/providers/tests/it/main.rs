@@ -2,8 +2,16 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod compact;
+#[cfg(test)]
+mod gist;
+#[cfg(test)]
 mod goldens;
 #[cfg(test)]
 mod pretty;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod run;
+#[cfg(test)]
+mod seed;

@@ -1,9 +1,10 @@
 //! Runs a golden case through plan and machine, with everything fixed that chance or time would decide.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
 
-use bridge::{End, Flow, Framing, Machine, Note, Plan, Policy, Setup, Target, Unsealed};
-use providers::{Library, Wire, resolve_named};
+use bridge::{AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, Policy, Seal, Setup, Target, Unsealed};
+use providers::{Library, ModelSpec, Provider, Wire, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
@@ -17,6 +18,37 @@ const ENDED_AT: u64 = 1_700_000_001;
 pub(crate) struct Ran {
     pub(crate) out: Vec<u8>,
     pub(crate) notes: Vec<Note>,
+}
+
+/// A seal that can be seen through, so that a page shows what is carried in it.
+#[derive(Debug)]
+struct Glass;
+
+impl Seal for Glass {
+    fn seal(&self, plain: &[u8]) -> String {
+        format!("glass:{}", String::from_utf8_lossy(plain))
+    }
+
+    fn open(&self, sealed: &str) -> Option<Vec<u8>> {
+        Some(sealed.strip_prefix("glass:")?.into())
+    }
+}
+
+fn seal(case: &Case) -> Arc<dyn Seal> {
+    if case.is_page() { Arc::new(Glass) } else { Arc::new(Unsealed) }
+}
+
+/// A spec of the library; each is read once.
+pub(crate) fn provider(name: &str) -> Arc<Provider> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Provider>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap();
+    let resolve = || Arc::new(resolve_named(Library::BUILTIN, name, &|_| None).unwrap_or_else(|p| panic!("{p}")));
+    Arc::clone(known.entry(name.to_owned()).or_insert_with(resolve))
+}
+
+/// The request of a case, and what its provider's spec comes to for its model.
+pub(crate) fn spec(case: &Case) -> ModelSpec {
+    provider(&case.provider).for_model(&model(&request(case)))
 }
 
 /// The case with the upstream's bytes in one piece.
@@ -48,24 +80,43 @@ pub(crate) fn streamed(case: &Case, framing: Framing, pieces: &[&[u8]]) -> Ran {
     end(machine, notes, out, how)
 }
 
+/// What an answer that is no success comes to.
+pub(crate) fn failure(case: &Case) -> Option<Failure> {
+    let (Upstream::Json(body) | Upstream::Sse(body)) = &case.upstream;
+    (case.status >= 400).then(|| Failure::from_answer_in(&spec(case).dialect.answer, case.status, body))
+}
+
 fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
     let Plan { reading, notes, body, .. } = plan(case);
-    let dialect = resolve_named(Library::BUILTIN, &case.provider, &|_| None).unwrap().dialect.answer;
-    let setup = Setup { dialect: Arc::new(dialect), prompt_bytes: body.len(), ..Setup::default() };
+    let dialect = spec(case).dialect;
+    let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer };
+    let (dialect, seal) = (Arc::new(answer), seal(case));
+    let setup = Setup { dialect, seal, prompt_bytes: body.len(), ..Setup::default() };
     let mut machine = Machine::new(reading, setup, Ids::new([7; 24]), CREATED_AT, framing);
     let mut out = Vec::new();
     machine.open(&mut out);
     (machine, notes, out)
 }
 
-fn plan(case: &Case) -> Plan {
-    let provider = resolve_named(Library::BUILTIN, &case.provider, &|_| None).unwrap_or_else(|p| panic!("{p}"));
-    let document = Raw::parse(str::from_utf8(&case.request).unwrap()).unwrap();
-    let request = CreateResponse::from_raw(document).unwrap();
-    let model = request.model.unwrap().decode().into_owned();
-    let target = Target { model: &model, dialect: &provider.dialect, policy: Policy::default(), seal: &Unsealed };
-    match provider.wire {
-        Wire::Responses => bridge::forward(&request, document, &[], target).unwrap(),
+pub(crate) fn request(case: &Case) -> CreateResponse<'_> {
+    CreateResponse::from_raw(document(case)).unwrap()
+}
+
+fn document(case: &Case) -> Raw<'_> {
+    Raw::parse(str::from_utf8(&case.request).unwrap().trim()).unwrap()
+}
+
+fn model(request: &CreateResponse<'_>) -> String {
+    request.model.unwrap().decode().into_owned()
+}
+
+pub(crate) fn plan(case: &Case) -> Plan {
+    let request = request(case);
+    let (model, spec) = (model(&request), spec(case));
+    let seal = seal(case);
+    let target = Target { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
+    match spec.wire {
+        Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
         Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),
     }
 }

@@ -8,7 +8,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use store::{NewConversation, StoredConversation};
 use wire::id::{IdKind, Ids};
-use wire::json::{Invalid, ObjectWriter};
+use wire::json::{Invalid, Kept, ObjectWriter};
 use wire::responses::{CreateConversation, UpdateConversation};
 
 use super::{deleted, json};
@@ -27,7 +27,7 @@ pub(crate) async fn create(app: &App, request: Request<Incoming>, mut ids: Ids) 
     let request: CreateConversation<'_> = body::parse(&bytes)?;
     check_metadata(request.metadata)?;
     let session = app.session();
-    let items = items::given(&session, request.items.as_deref().unwrap_or_default(), &bytes, &mut ids).await?;
+    let items = items::given(&session, request.items.as_deref().unwrap_or_default(), None, &bytes, &mut ids).await?;
     let conversation = StoredConversation {
         id: ids.make(IdKind::Conversation).to_string(),
         created_at: i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX),
@@ -47,12 +47,12 @@ pub(crate) async fn retrieve(app: &App, id: &str) -> Result<Response<Body>, ApiE
     Ok(object(&conversation))
 }
 
-/// Replaces the metadata.
+/// Replaces the metadata; `null` is none at all.
 pub(crate) async fn update(app: &App, id: &str, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
     let bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
-    let request: UpdateConversation<'_> = body::parse(&bytes)?;
-    if request.metadata.is_none() {
+    let Kept { raw, value: request }: Kept<'_, UpdateConversation<'_>> = body::parse(&bytes)?;
+    if raw.get("metadata").is_none() {
         return Err(Invalid::missing().at("metadata").into());
     }
     check_metadata(request.metadata)?;

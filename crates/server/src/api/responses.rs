@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Note, Policy, Repair, Setup, Target,
+    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
@@ -26,7 +26,7 @@ use crate::error::{ApiError, clip};
 use crate::output;
 use crate::session::Record;
 use crate::turn::{Finished, Turn};
-use crate::upstream::Accepted;
+use crate::upstream::{Accepted, Step, Walk};
 pub(crate) use stored::{cancel, delete, input_items, retrieve};
 
 pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) -> Result<Response<Body>, ApiError> {
@@ -36,7 +36,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) 
     match begin(&app, &bytes, policy, ids).await? {
         Begun::Accepted(running) => {
             drop(bytes);
-            answer(&app, *running).await
+            answer(&app, running).await
         }
         Begun::Failed(response) => Ok(response),
     }
@@ -53,16 +53,17 @@ enum Begun<'a> {
 /// A turn that an upstream has accepted.
 struct Running<'a> {
     provider: &'a Provider,
+    wire: Wire,
     machine: Machine,
     accepted: Accepted,
     notes: Vec<Note>,
     stream: bool,
     record: Option<Record>,
     /// Only an answer of which nothing was sent yet can be asked for again.
-    again: Option<(Machine, Vec<u8>)>,
+    again: Option<Box<(Machine, Bytes)>>,
 }
 
-/// Reads the request and what it continues, plans it for its target, and sends it there.
+/// Reads the request and what it continues, plans it for each target whose turn it is, until one accepts.
 async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) -> Result<Begun<'a>, ApiError> {
     let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(bytes)?;
     check(&request)?;
@@ -70,27 +71,56 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     if name.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
-    let resolved = app.resolve(&name);
-    let (provider, model) = resolved.map_err(|error| ApiError::model_not_found(&name, &hint(&error)))?;
+    let mut walk = app.walk(&name).map_err(|error| ApiError::model_not_found(&name, &hint(&error)))?;
     let mut context = app.session().context(&request).await?;
-    let record = context.record(&request, bytes, &mut ids);
+    let mut record = context.record(&request, bytes, &mut ids);
     let mut request = request;
     context.refer(&mut request)?;
     let past = context.past()?;
     let asked = Asked { request: &request, document, past: &past, policy, ids };
-    let Planned { chat_request, machine, notes } = plan(app, provider, &model, &asked)?;
-    let stream = request.stream.unwrap_or(false);
-    let reask = !stream && app.config.output.repair == Repair::Reask;
-    let again = reask.then(|| (machine.clone(), chat_request.clone()));
-    match provider.upstream.send(provider.wire, chat_request, stream, provider.deadlines).await {
-        Ok(accepted) => {
-            Ok(Begun::Accepted(Box::new(Running { provider, machine, accepted, notes, stream, record, again })))
+    walk.require(|| Needs::of(&request, &past));
+    let begun = attempt(app, &mut walk, &asked, &mut record).await;
+    if begun.is_err()
+        && let Some(record) = record
+    {
+        record.release().await;
+    }
+    begun
+}
+
+/// Plans and sends, target by target. Who accepts takes the record along.
+async fn attempt<'a>(
+    app: &App,
+    walk: &mut Walk<'a>,
+    asked: &Asked<'_, '_>,
+    record: &mut Option<Record>,
+) -> Result<Begun<'a>, ApiError> {
+    let stream = asked.request.stream.unwrap_or(false);
+    loop {
+        let Planned { chat_request, machine, mut notes } = match plan(app, walk, asked) {
+            Ok(planned) => planned,
+            Err(error) => match walk.unfit() {
+                Ok(()) => continue,
+                Err(failure) => return Err(failure.map_or(error, |failure| ApiError::upstream(&failure))),
+            },
+        };
+        match walk.send(&chat_request, stream).await {
+            Step::Accepted(accepted) => {
+                notes.extend(walk.notes());
+                let reask = !stream && app.config.output.repair == Repair::Reask;
+                let again = reask.then(|| Box::new((machine.clone(), chat_request)));
+                let (provider, accepted, record) = (walk.provider(), *accepted, record.take());
+                let wire = walk.wire();
+                let running = Running { provider, wire, machine, accepted, notes, stream, record, again };
+                return Ok(Begun::Accepted(Box::new(running)));
+            }
+            Step::Again => {}
+            // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
+            Step::Failed(failure) if stream && failure.class == FailureClass::ContextOverflow => {
+                return Ok(Begun::Failed(failed_stream(machine, failure, &notes, record.take()).await));
+            }
+            Step::Failed(failure) => return Err(ApiError::upstream(&failure)),
         }
-        // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
-        Err(failure) if stream && failure.class == FailureClass::ContextOverflow => {
-            Ok(Begun::Failed(failed_stream(machine, failure, &notes, record).await))
-        }
-        Err(failure) => Err(ApiError::upstream(&failure)),
     }
 }
 
@@ -106,26 +136,24 @@ struct Asked<'r, 'a> {
 
 /// A turn planned for one target.
 struct Planned {
-    chat_request: Vec<u8>,
+    chat_request: Bytes,
     machine: Machine,
     notes: Vec<Note>,
 }
 
-fn plan(app: &App, provider: &Provider, model: &str, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
+fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
     let Asked { request, document, past, policy, ids } = asked;
     let seal = app.seal();
-    let target = Target { model, dialect: &provider.dialect, policy: *policy, seal: &seal };
-    let plan = match provider.wire {
+    let (model, dialect) = (walk.model(), walk.dialect());
+    let target = Target { model, dialect: &dialect, policy: *policy, seal: &seal };
+    let plan = match walk.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
     };
     let stream = request.stream.unwrap_or(false);
     let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
-        dialect: Arc::new(AnswerDialect {
-            family: provider.dialect.family().to_owned(),
-            ..provider.dialect.answer.clone()
-        }),
+        dialect: walk.answer(),
         seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
         repair: app.config.output.repair,
@@ -133,7 +161,7 @@ fn plan(app: &App, provider: &Provider, model: &str, asked: &Asked<'_, '_>) -> R
     };
     let machine = Machine::new(plan.reading, setup, ids.clone(), clock::unix_seconds(), framing);
     tracing::debug!(response_id = %machine.id(), model, stream, notes = plan.notes.len(), "planned");
-    Ok(Planned { chat_request: plan.body, machine, notes: plan.notes })
+    Ok(Planned { chat_request: plan.body.into(), machine, notes: plan.notes })
 }
 
 /// What no model and no session is needed to refuse.
@@ -150,16 +178,21 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 }
 
 /// Answers as the client asked.
-async fn answer(app: &App, running: Running<'_>) -> Result<Response<Body>, ApiError> {
-    let Running { provider, machine, accepted, notes, stream, record, again } = running;
+async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
+    let Running { provider, wire, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
-    let turn = Turn::new(machine, accepted, provider.deadlines, heartbeat, record);
+    let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
     let mut finished = turn.run().await;
-    if let Some((machine, chat_request)) = again {
-        finished = ask_again(provider, machine, &chat_request, finished, heartbeat).await;
+    if let Some(again) = again {
+        let (machine, chat_request) = *again;
+        // Boxed: it is rare, and would make room for itself in every request.
+        finished = Box::pin(ask_again((provider, wire), machine, &chat_request, finished, heartbeat)).await;
+    }
+    if let Some(record) = finished.record.take() {
+        record.release().await;
     }
     if let Some(error) = &finished.not_kept {
         return Err(ApiError::store(error));
@@ -174,7 +207,7 @@ async fn answer(app: &App, running: Running<'_>) -> Result<Response<Body>, ApiEr
 
 /// `output.repair: reask`: one more try for an answer that is not in the format that was asked for.
 async fn ask_again(
-    provider: &Provider,
+    (provider, wire): (&Provider, Wire),
     mut machine: Machine,
     chat_request: &[u8],
     mut first: Finished,
@@ -183,12 +216,14 @@ async fn ask_again(
     let failure = first.failure.as_ref().filter(|failure| failure.class == FailureClass::InvalidOutput);
     let Some(failure) = failure else { return first };
     let Some(request) = output::ask_again(chat_request, &first.object, &failure.message) else { return first };
-    let Ok(accepted) = provider.upstream.send(provider.wire, request, false, provider.deadlines).await else {
-        return first;
-    };
+    let deadlines = provider.deadlines(false);
+    // How it fails does not matter: then the first answer stands.
+    let usual = AnswerDialect::default();
+    let sent = provider.upstream.send(wire, request.into(), false, &usual, deadlines).await;
+    let Ok(accepted) = sent else { return first };
     machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();
-    let mut second = Turn::new(machine, accepted, provider.deadlines, heartbeat, record).run().await;
+    let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record).run().await;
     second.notes.push(Note::new(Action::Repaired, "text.format", "the answer was asked for twice"));
     second
 }

@@ -12,8 +12,14 @@ pub(super) struct BaseUrl {
     pub(super) private: bool,
 }
 
+impl BaseUrl {
+    pub(super) fn is_plain(&self) -> bool {
+        self.url.starts_with("http:")
+    }
+}
+
 /// Checks a base URL. Errors do not quote it, because it may hold a password.
-pub(super) fn base_url(text: &str) -> Result<BaseUrl, &'static str> {
+pub(super) fn base_url(text: &str, plain_http: bool) -> Result<BaseUrl, &'static str> {
     let url = Url::parse(text).map_err(|_| "must be a URL such as https://api.example.com/v1")?;
     let (Some(host), "http" | "https") = (url.host_str(), url.scheme()) else {
         return Err("must be an http:// or https:// URL");
@@ -25,7 +31,7 @@ pub(super) fn base_url(text: &str) -> Result<BaseUrl, &'static str> {
         return Err("must not have a query or a fragment, because a path is added to it");
     }
     let private = is_private(host);
-    if url.scheme() == "http" && !private {
+    if url.scheme() == "http" && !private && !plain_http {
         return Err("plain http to a public host would send keys and prompts in the clear; use https");
     }
     Ok(BaseUrl { url: text.trim_end_matches('/').to_owned(), private })
@@ -101,12 +107,13 @@ mod tests {
             ("https://example.com?x=1", Err("must not have a query")),
         ];
         for (text, expected) in cases {
-            match (base_url(text), expected) {
+            match (base_url(text, false), expected) {
                 (Ok(found), Ok((url, private))) => assert_eq!((found.url.as_str(), found.private), (url, private)),
                 (Err(message), Err(start)) => assert!(message.starts_with(start), "{text}: {message}"),
                 (found, _) => panic!("{text}: {found:?}"),
             }
         }
+        assert!(base_url("http://api.example.com", true).is_ok_and(|base| !base.private));
     }
 
     #[test]

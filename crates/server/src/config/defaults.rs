@@ -3,13 +3,15 @@
 use providers::{Library, Provider, Wire, resolve_named};
 
 use super::provider::listed;
-use super::{ProviderConfig, Secret, Sources, Timeouts};
+use super::{KeyFrom, ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
 
 /// One provider for every built-in spec whose key is in the environment, in the order of preference.
 pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
     let found = |name: &str| {
         let provider = resolve_named(Library::BUILTIN, name, sources.env).ok()?;
         let key = (sources.env)(provider.key_env.as_deref()?)?.trim().to_owned();
+        // Without an address of its own it needs a configuration.
+        provider.base_url.as_ref()?;
         (!key.is_empty() && provider.wire != Wire::Demo).then(|| entry(name, provider, Some(Secret::new(key))))
     };
     Library::BUILTIN.names().filter_map(found).collect()
@@ -21,14 +23,16 @@ pub(super) fn demo(sources: &Sources<'_>) -> Option<ProviderConfig> {
     Some(entry("demo", provider, None))
 }
 
-fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
+pub(super) fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> ProviderConfig {
     ProviderConfig {
         name: name.to_owned(),
-        api_key,
+        key_from: provider.key_env.clone().filter(|_| api_key.is_some()).map(KeyFrom::Variable).unwrap_or_default(),
+        api_keys: api_key.into_iter().collect(),
         base_url: provider.base_url.clone().unwrap_or_default(),
         timeouts: Timeouts::default(),
         models: listed(&provider),
         headers: Vec::new(),
+        transport: TransportConfig::default(),
         provider,
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn locate(sources: &Sources<'_>) -> Result<(Origin, String, String), 
 }
 
 /// The text of a file; None when it does not exist.
-fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
+pub(super) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -46,10 +46,15 @@ fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
 
 /// `~/` is the home directory; other relative paths are seen from where godex was started.
 pub(super) fn expand(path: &str, sources: &Sources<'_>) -> PathBuf {
+    expand_from(path, sources.cwd, sources)
+}
+
+/// The same, seen from another folder.
+pub(super) fn expand_from(path: &str, folder: &Path, sources: &Sources<'_>) -> PathBuf {
     match path.strip_prefix("~/") {
         // Who has no home is at home here.
         Some(rest) => sources.home.unwrap_or(sources.cwd).join(rest),
-        None => sources.cwd.join(path),
+        None => folder.join(path),
     }
 }
 

@@ -48,31 +48,45 @@ impl Config {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// The provider for a request's `model`, and the name of the model there.
+    /// The provider for a request's `model`, and the name of the model there: the first of several.
     ///
     /// # Errors
     /// The name is empty or half a `provider/model`, or names a provider that is not configured.
     pub fn resolve(&self, model: &str) -> Result<(&ProviderConfig, String), ModelError> {
+        let mut targets = self.targets(model, 0)?;
+        Ok(targets.swap_remove(0))
+    }
+
+    /// All that may serve a request's `model`, in the order in which they should be tried; there is at least one.
+    /// `draw` decides among those with weights, and should be spread evenly over all numbers.
+    ///
+    /// # Errors
+    /// As [`Config::resolve`].
+    pub fn targets(&self, model: &str, draw: u64) -> Result<Vec<(&ProviderConfig, String)>, ModelError> {
         let name = model.trim();
-        let alias = |wanted: &str| self.aliases.iter().find(|(alias, _)| alias == wanted).map(|(_, target)| target);
-        let target = if name.contains('/') {
+        let alias = |wanted: &str| self.aliases.iter().find(|(alias, _)| alias == wanted).map(|(_, alias)| alias);
+        let one = if name.contains('/') {
             ModelRef::parse(name)
-        } else if let Some(target) = alias(name).filter(|_| !name.is_empty()) {
-            Some(target.clone())
+        } else if let Some(alias) = alias(name).filter(|_| !name.is_empty()) {
+            return alias.order(draw).into_iter().map(|target| self.target(name, target)).collect();
         } else if self.is_offline(name) {
             // Documentation says `"model": "demo"`: that works whatever else is configured.
             Some(ModelRef { provider: name.to_owned(), model: name.to_owned() })
-        } else if let Some(target) = alias("*").filter(|_| !name.is_empty()) {
-            Some(target.clone())
+        } else if let Some(alias) = alias("*").filter(|_| !name.is_empty()) {
+            return alias.order(draw).into_iter().map(|target| self.target(name, target)).collect();
         } else {
             ModelRef::parse(&format!("{}/{name}", self.default_provider))
         };
-        let target = target.ok_or_else(|| ModelError::Incomplete { model: name.to_owned() })?;
+        let one = one.ok_or_else(|| ModelError::Incomplete { model: name.to_owned() })?;
+        Ok(vec![self.target(name, &one)?])
+    }
+
+    fn target(&self, name: &str, target: &ModelRef) -> Result<(&ProviderConfig, String), ModelError> {
         match self.provider(&target.provider) {
-            Some(provider) => Ok((provider, target.model)),
+            Some(provider) => Ok((provider, target.model.clone())),
             None => Err(ModelError::UnknownProvider {
                 model: name.to_owned(),
-                provider: target.provider,
+                provider: target.provider.clone(),
                 configured: self.providers.iter().map(|provider| provider.name.clone()).collect(),
             }),
         }
@@ -87,7 +101,10 @@ impl Config {
     pub fn models(&self) -> Vec<ListedModel> {
         let aliases = self.aliases.iter().filter(|(alias, _)| alias != "*");
         let mut list: Vec<ListedModel> = aliases
-            .map(|(alias, target)| ListedModel { id: alias.clone(), owned_by: target.provider.clone() })
+            .filter_map(|(id, alias)| {
+                let owned_by = alias.targets.first()?.provider.clone();
+                Some(ListedModel { id: id.clone(), owned_by })
+            })
             .collect();
         for provider in &self.providers {
             for model in &provider.models {

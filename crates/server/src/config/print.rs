@@ -4,9 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use providers::INLINE;
-
-use super::{Backend, Config, ProviderConfig, session};
+use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
@@ -43,7 +41,7 @@ impl Config {
             out.line(2, "aliases:");
         }
         for (alias, target) in &self.aliases {
-            out.pair(4, &quote(alias), &quote(&target.to_string()));
+            out.pair(4, &quote(alias), &alias_text(target));
         }
     }
 
@@ -91,6 +89,13 @@ impl Config {
         }
         out.line(0, "output:");
         out.pair(2, "repair", &quote(self.output.repair.name()));
+        let resilience = &self.resilience;
+        out.line(0, "resilience:");
+        out.pair(2, "retries", &resilience.retries.to_string());
+        out.pair(2, "backoff_ms", &milliseconds(resilience.backoff));
+        out.pair(2, "max_retry_after", &resilience.max_wait.as_secs().to_string());
+        out.pair(2, "budget_percent", &resilience.budget_percent.to_string());
+        out.pair(2, "breaker_failures", &resilience.breaker_failures.to_string());
         out.line(0, "logging:");
         out.pair(2, "level", self.logging.level.name());
         out.pair(2, "format", self.logging.format.name());
@@ -108,18 +113,37 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     if !config.base_url.is_empty() {
         out.line(4, "endpoint:");
         out.pair(6, "base_url", &quote(&config.base_url));
+        if address::base_url(&config.base_url, false).is_err() {
+            out.pair(6, "allow_plain_http", "true");
+        }
+        out.pair(6, "path", &quote(&config.provider.path));
+        let query = config.provider.query.iter().map(|(name, value)| format!("{}: {}", quote(name), quote(value)));
+        out.pair(6, "query", &format!("{{{}}}", query.collect::<Vec<_>>().join(", ")));
     }
-    if let Some(key) = &config.api_key {
-        out.line(4, "credentials:");
-        out.pair(6, "api_key", &key.to_string());
+    match config.api_keys.as_slice() {
+        [] => {}
+        [key] => {
+            out.line(4, "credentials:");
+            out.pair(6, "api_key", &key.to_string());
+        }
+        keys => {
+            out.line(4, "credentials:");
+            out.pair(
+                6,
+                "api_keys",
+                &format!("[{}]", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+            );
+        }
     }
+    print_transport(out, &config.transport);
     let timeouts = &config.timeouts;
     out.line(4, "timeouts:");
     out.pair(6, "connect_ms", &milliseconds(timeouts.connect));
     out.pair(6, "first_byte_ms", &milliseconds(timeouts.first_byte));
+    out.pair(6, "whole_ms", &milliseconds(timeouts.whole));
     out.pair(6, "idle_ms", &milliseconds(timeouts.idle));
     out.pair(6, "total_ms", &milliseconds(timeouts.total));
-    out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
+    print_models_of(out, config);
     if !config.headers.is_empty() {
         out.line(4, "headers:");
     }
@@ -128,31 +152,56 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
     }
 }
 
-/// A built-in spec by its name, an inline one in full.
+fn print_transport(out: &mut Out, transport: &TransportConfig) {
+    if let Some(proxy) = &transport.proxy {
+        let user = if proxy.authorization.is_some() { "redacted@" } else { "" };
+        out.pair(4, "proxy", &quote(&format!("http://{user}{}", proxy.authority)));
+    }
+    if let Some(roots) = &transport.ca {
+        out.pair(4, "ca", &quote(&path_text(&roots.path)));
+    }
+    if transport.http2 {
+        out.pair(4, "http2", "true");
+    }
+}
+
+fn alias_text(alias: &Alias) -> String {
+    let names = || alias.targets.iter().map(|target| quote(&target.to_string()));
+    match &alias.weights {
+        Some(weights) => {
+            let target = |(name, weight): (String, &u32)| format!("{{model: {name}, weight: {weight}}}");
+            format!("{{targets: [{}]}}", names().zip(weights).map(target).collect::<Vec<_>>().join(", "))
+        }
+        None if alias.targets.len() == 1 => names().collect(),
+        None => format!("[{}]", names().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// A built-in spec by its name, the user's as it says it.
 fn print_spec(out: &mut Out, config: &ProviderConfig) {
-    let provider = &config.provider;
-    if provider.spec_name != INLINE {
-        return out.pair(4, "spec", &quote(&provider.spec_name));
-    }
+    let Some(lines) = config.provider.user_spec() else {
+        return out.pair(4, "spec", &quote(&config.provider.spec_name));
+    };
+    // An empty one extends the root, and must not read as none at all.
+    let nothing = lines.is_empty().then(|| "extends: openai-compatible".to_owned());
     out.line(4, "spec:");
-    out.pair(6, "wire", provider.wire.name());
-    out.pair(6, "auth", provider.auth.name());
-    if let Some(key_env) = &provider.key_env {
-        out.pair(6, "key_env", &quote(key_env));
-    }
-    if let Some(model) = &provider.default_model {
-        out.pair(6, "default_model", &quote(model));
-    }
-    out.pair(6, "limit_field", provider.dialect.limit_field.name());
-    out.pair(6, "developer_role", provider.dialect.developer_role.name());
-    out.pair(6, "stream_usage", provider.dialect.stream_usage.name());
-    out.pair(6, "json_schema", provider.dialect.json_schema.name());
-    out.pair(6, "drop", &list(provider.dialect.drop.iter().map(|parameter| parameter.name())));
-    if !provider.dialect.family.is_empty() {
-        out.pair(6, "family", &quote(&provider.dialect.family));
-    }
-    for line in provider.request_section().into_iter().chain(provider.answer_section()) {
+    for line in lines.into_iter().chain(nothing) {
         out.line(6, &line);
+    }
+}
+
+/// The names that are listed, and what the user says of single models.
+fn print_models_of(out: &mut Out, config: &ProviderConfig) {
+    let entries = config.provider.entry_models();
+    if entries.is_empty() {
+        return out.pair(4, "models", &list(config.models.iter().map(String::as_str)));
+    }
+    out.line(4, "models:");
+    for model in &config.models {
+        out.line(6, &format!("- {}", quote(model)));
+    }
+    for line in entries {
+        out.line(4, &line);
     }
 }
 

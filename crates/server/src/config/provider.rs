@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use providers::yaml::{Field, Reader, Section};
-use providers::{Auth, Library, Provider, Wire, resolve_inline, resolve_named};
+use providers::yaml::{Document, Field, Reader, Section};
+use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
-use super::{ProviderConfig, Secret, Sources, Timeouts};
+use super::{KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, transport};
 
 /// A day: no wait is longer.
 const MAX_MS: u64 = 86_400_000;
@@ -20,14 +20,14 @@ pub(super) struct Providers {
     pub(super) usable: Vec<ProviderConfig>,
 }
 
-pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, root: &mut Section<'_>) -> Providers {
+pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, origin: &Origin, root: &mut Section<'_>) -> Providers {
     let mut providers = Providers::default();
     for (name, field) in root.read("providers", Field::entries).unwrap_or_default() {
         if name.is_empty() || name.contains('/') || name.trim() != name {
             field.problem("a provider's name must not be empty or hold `/` or outer blanks", None);
         }
         let section = field.section();
-        let usable = section.and_then(|section| Entry { reader, sources, name: &name }.read(section));
+        let usable = section.and_then(|section| Entry { reader, sources, origin, name: &name }.read(section));
         providers.usable.extend(usable);
         providers.names.push(name);
     }
@@ -38,6 +38,8 @@ pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, root: &mut Sectio
 struct Entry<'a> {
     reader: &'a Reader<'a>,
     sources: &'a Sources<'a>,
+    /// The file that names of other files are seen from.
+    origin: &'a Origin,
     name: &'a str,
 }
 
@@ -45,23 +47,45 @@ impl Entry<'_> {
     fn read(&self, mut section: Section<'_>) -> Option<ProviderConfig> {
         let spec = section.field("spec");
         let provider = self.spec(&section, spec.as_ref());
-        let base_url = Given::read(&mut section, "endpoint", "base_url");
-        let key = Given::read(&mut section, "credentials", "api_key");
+        let (base_url, endpoint, plain_http) = endpoint(&mut section);
+        let mut credentials = section.section("credentials");
+        let key = Given::of(&mut credentials, "credentials", "api_key");
+        let more = credentials.field("api_keys");
+        let more_keys = more.as_ref().and_then(api_keys);
+        let more = more.map(|field| format!("{}:{}", field.file(), field.position().line));
+        credentials.finish();
         let timeouts = timeouts(&mut section);
-        let models = section.read("models", Field::texts);
+        let models = section.field("models");
         let headers = section.read("headers", headers).unwrap_or_default();
+        let transport = transport::read(&mut section, self.sources);
         let config = provider.map(|provider| {
-            // The environment's key is meant for the spec's own address and goes nowhere else.
-            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none());
-            let base_url = base_url_of(&section, &base_url, &provider);
-            let needed = provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
+            let has_address = provider.base_url.is_some();
+            let provider = provider.entered(section.as_field(), endpoint, models.as_ref());
+            // The environment's key is meant for the spec's own address, if it has one, and goes nowhere else.
+            let variable = provider.key_env.as_deref().filter(|_| base_url.text.is_none() || !has_address);
+            let base_url = base_url_of(&section, &base_url, &provider, plain_http);
+            let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
+            if transport.http2 && forwarded {
+                section.problem("`http2` cannot be had through a proxy that forwards plain http", None);
+            }
+            let listed_keys = more_keys.is_some();
+            let needed =
+                !listed_keys && provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
+            let variable = variable.filter(|_| !listed_keys);
+            let first = self.key(&section, &key, variable, needed);
+            let key_from = match &more {
+                Some(place) if first.is_none() => KeyFrom::File(place.clone()),
+                _ => key_from(&key, variable, first.is_some(), needed),
+            };
             ProviderConfig {
                 name: self.name.to_owned(),
-                api_key: self.key(&section, &key, variable, needed),
+                key_from,
+                api_keys: first.into_iter().chain(more_keys.unwrap_or_default()).collect(),
                 base_url: base_url.map(|base| base.url).unwrap_or_default(),
                 timeouts,
-                models: models.unwrap_or_else(|| listed(&provider)),
+                models: listed(&provider),
                 headers,
+                transport,
                 provider,
             }
         });
@@ -77,6 +101,9 @@ impl Entry<'_> {
             Some(field) => field.text()?,
             None => self.name.to_owned(),
         };
+        if let Some(field) = spec.filter(|_| is_file(&name)) {
+            return self.file(field, &name);
+        }
         if !library.contains(&name) {
             match spec {
                 Some(field) => field.problem(format!("there is no spec `{name}`"), known()),
@@ -89,6 +116,33 @@ impl Entry<'_> {
             .ok()
     }
 
+    /// A spec in a file of its own.
+    fn file(&self, field: &Field<'_>, name: &str) -> Option<Provider> {
+        let folder = match self.origin {
+            Origin::File(path) => path.parent(),
+            Origin::Defaults => None,
+        };
+        let path = locate::expand_from(name, folder.unwrap_or(self.sources.cwd), self.sources);
+        let document = match locate::read(&path, name) {
+            Ok(Some(text)) => Document::parse(name, &text),
+            Ok(None) => {
+                let help = format!("looked for {}", path.display());
+                field.problem("there is no such file", Some(help));
+                return None;
+            }
+            Err(problem) => Err(problem),
+        };
+        let document = document.map_err(|problem| self.reader.report(problem)).ok()?;
+        let reader = Reader::new(&document, self.sources.env);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), self.sources.env);
+        for problem in reader.finish() {
+            self.reader.report(problem);
+        }
+        let mut provider = provider?;
+        name.clone_into(&mut provider.spec_name);
+        Some(provider)
+    }
+
     fn key(&self, section: &Section<'_>, given: &Given<'_>, variable: Option<&str>, needed: bool) -> Option<Secret> {
         if given.is_broken() {
             return None;
@@ -98,7 +152,7 @@ impl Entry<'_> {
         if key.as_deref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
             given.problem(section, "holds a character that cannot be sent in a header", None);
         }
-        if needed && key.is_none() {
+        if needed && key.is_none() && !self.sources.overrides.without_keys {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
             given.problem(section, "is missing", help);
         }
@@ -106,8 +160,19 @@ impl Entry<'_> {
     }
 }
 
+fn key_from(given: &Given<'_>, variable: Option<&str>, is_there: bool, needed: bool) -> KeyFrom {
+    match (&given.field, variable) {
+        (Some(field), _) if is_there && given.text.is_some() => {
+            KeyFrom::File(format!("{}:{}", field.file(), field.position().line))
+        }
+        (_, Some(variable)) if is_there => KeyFrom::Variable(variable.to_owned()),
+        _ if needed => KeyFrom::Missing(variable.map(str::to_owned)),
+        _ => KeyFrom::Nowhere,
+    }
+}
+
 /// The checked base URL; None for the demo model, or when there is a problem with it.
-fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider) -> Option<BaseUrl> {
+fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider, plain_http: bool) -> Option<BaseUrl> {
     if given.is_broken() || provider.wire == Wire::Demo {
         return None;
     }
@@ -116,7 +181,22 @@ fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider) ->
         given.problem(section, "is missing", Some(help));
         return None;
     };
-    address::base_url(text).map_err(|message| given.problem(section, message, None)).ok()
+    address::base_url(text, plain_http).map_err(|message| given.problem(section, message, None)).ok()
+}
+
+/// Names of files have a slash or an ending; names of specs have neither.
+fn is_file(name: &str) -> bool {
+    name.contains(['/', '\\']) || [".yaml", ".yml"].iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
+}
+
+/// Where requests go: the base URL with its place, for it has to be checked, and what else the entry says.
+fn endpoint<'r>(section: &mut Section<'r>) -> (Given<'r>, Endpoint, bool) {
+    let mut inner = section.section("endpoint");
+    let base_url = Given::of(&mut inner, "endpoint", "base_url");
+    let endpoint = Endpoint { base_url: base_url.text.clone(), ..Endpoint::read(&mut inner) };
+    let plain_http = inner.read("allow_plain_http", Field::boolean).unwrap_or(false);
+    inner.finish();
+    (base_url, endpoint, plain_http)
 }
 
 /// What the list of models shows when the file does not say.
@@ -134,10 +214,9 @@ struct Given<'r> {
 }
 
 impl<'r> Given<'r> {
-    fn read(parent: &mut Section<'r>, section: &'static str, key: &'static str) -> Self {
-        let mut inner = parent.section(section);
+    /// A key of an open section, which has this name.
+    fn of(inner: &mut Section<'r>, section: &str, key: &'static str) -> Self {
         let field = inner.field(key);
-        inner.finish();
         let text = field.as_ref().map_or(Some(String::new()), Field::string);
         let read = text.is_some();
         let text = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -156,14 +235,33 @@ impl<'r> Given<'r> {
     }
 }
 
+/// Several keys, used in turn.
+fn api_keys(field: &Field<'_>) -> Option<Vec<Secret>> {
+    const MOST: usize = 64;
+    let fields = field.list()?;
+    if fields.is_empty() || fields.len() > MOST {
+        field.problem(format!("expected from 1 to {MOST} keys"), None);
+    }
+    let key = |field: &Field<'_>| {
+        let key = field.text()?;
+        if HeaderValue::from_str(&key).is_err() {
+            field.problem("holds a character that cannot be sent in a header", None);
+        }
+        Some(Secret::new(key))
+    };
+    Some(fields.iter().filter_map(key).collect())
+}
+
 fn timeouts(section: &mut Section<'_>) -> Timeouts {
     let milliseconds = |field: &Field<'_>| field.integer(1..=MAX_MS).map(Duration::from_millis);
     let older = section.read("timeout_ms", milliseconds);
     let mut own = section.section("timeouts");
     let default = Timeouts::default();
+    let first_byte = own.read("first_byte_ms", milliseconds).or(older);
     let timeouts = Timeouts {
         connect: own.read("connect_ms", milliseconds).unwrap_or(default.connect),
-        first_byte: own.read("first_byte_ms", milliseconds).or(older).unwrap_or(default.first_byte),
+        first_byte: first_byte.unwrap_or(default.first_byte),
+        whole: own.read("whole_ms", milliseconds).or(first_byte).unwrap_or(default.whole),
         idle: own.read("idle_ms", milliseconds).unwrap_or(default.idle),
         total: own.read("total_ms", milliseconds).unwrap_or(default.total),
     };
@@ -173,7 +271,7 @@ fn timeouts(section: &mut Section<'_>) -> Timeouts {
 
 /// Headers that belong to the connection or the body, not to the user.
 const RESERVED: &[&str] =
-    &["connection", "content-length", "content-type", "host", "te", "transfer-encoding", "upgrade"];
+    &["accept-encoding", "connection", "content-length", "content-type", "host", "te", "transfer-encoding", "upgrade"];
 
 fn headers(field: &Field<'_>) -> Option<Vec<(String, Secret)>> {
     let header = |(name, field): (String, Field<'_>)| {

@@ -8,8 +8,8 @@ use providers::yaml::{Document, Field, Reader, Section};
 use super::place::{Place, variable};
 use super::provider::Providers;
 use super::{
-    CompatConfig, Config, ModelRef, Origin, OutputConfig, Problems, ServerConfig, Sources, address, defaults, logging,
-    provider, session, size, unused,
+    CompatConfig, Config, Origin, OutputConfig, Problems, ServerConfig, Sources, address, alias, defaults, logging,
+    provider, resilience, session, size, unused,
 };
 
 const MAX_BODY: u64 = 32 << 20;
@@ -19,7 +19,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let mut root = reader.root();
     let mut unused_keys = Vec::new();
     let server = server(&reader, sources, root.section("server"));
-    let mut providers = provider::read(&reader, sources, &mut root);
+    let mut providers = provider::read(&reader, sources, &origin, &mut root);
     if origin == Origin::Defaults {
         providers.usable = defaults::from_environment(sources);
         providers.names = providers.usable.iter().map(|provider| provider.name.clone()).collect();
@@ -31,7 +31,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     }
     let default_provider = default_provider(&reader, sources, root.field("default_provider"), first, &providers);
     let mut models = root.section("models");
-    let aliases = models.field("aliases").map(|field| aliases(&field, &providers)).unwrap_or_default();
+    let aliases = models.field("aliases").map(|field| alias::read(&field, &providers)).unwrap_or_default();
     models.finish();
     let config = Config {
         origin,
@@ -42,6 +42,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         session: session::read(sources, root.section("session")),
         compat: compat(root.section("compat")),
         output: output(root.section("output")),
+        resilience: resilience::read(root.section("resilience")),
         logging: logging::read(&reader, sources, root.section("logging"), &mut unused_keys),
         unused: {
             unused::trace(root.section("trace"), &mut unused_keys);
@@ -119,27 +120,8 @@ fn default_provider(
     name
 }
 
-fn configured(providers: &Providers) -> String {
+pub(super) fn configured(providers: &Providers) -> String {
     format!("configured: {}", providers.names.join(", "))
-}
-
-fn aliases(field: &Field<'_>, providers: &Providers) -> Vec<(String, ModelRef)> {
-    let alias = |(name, field): (String, Field<'_>)| {
-        if name.is_empty() || name.contains('/') {
-            field.problem("an alias must not be empty or hold `/`", None);
-            return None;
-        }
-        let text = field.text()?;
-        let Some(target) = ModelRef::parse(&text) else {
-            field.problem("value must be provider/model", None);
-            return None;
-        };
-        if !providers.names.contains(&target.provider) {
-            field.problem(format!("there is no provider `{}`", target.provider), Some(configured(providers)));
-        }
-        Some((name, target))
-    };
-    field.entries().unwrap_or_default().into_iter().filter_map(alias).collect()
 }
 
 fn compat(mut section: Section<'_>) -> CompatConfig {

@@ -53,7 +53,11 @@ pub(super) fn read(sources: &Sources<'_>, mut section: Section<'_>) -> SessionCo
     };
     let status = section.read("unknown_previous_response_status", |field| field.choice(&[400, 404], status_name));
     let strict = section.read("strict", Field::boolean).unwrap_or(false);
-    let ttl = section.read("ttl", lifetime).unwrap_or(Some(Duration::from_secs(30 * DAY)));
+    let ttl = match section.read("ttl", lifetime) {
+        None => Some(Duration::from_secs(30 * DAY)),
+        Some(Life::Limited(ttl)) => Some(ttl),
+        Some(Life::Endless) => None,
+    };
     let seal_key = section.read("seal_key", seal_key);
     let chain = chain(section.section("chain"));
     section.finish();
@@ -84,17 +88,22 @@ fn chain(mut section: Section<'_>) -> ChainConfig {
     chain
 }
 
+enum Life {
+    Endless,
+    Limited(Duration),
+}
+
 /// `30d`, `12h`, `90m`, `45s`, a number of seconds, or `never`.
-fn lifetime(field: &Field<'_>) -> Option<Option<Duration>> {
+fn lifetime(field: &Field<'_>) -> Option<Life> {
     let text = field.text()?;
     if text == "never" {
-        return Some(None);
+        return Some(Life::Endless);
     }
     let seconds = parse(&text).filter(|seconds| (1..=LONGEST).contains(seconds));
     if seconds.is_none() {
         field.problem(format!("expected a time such as `30d`, `12h` or `never`, found `{text}`"), None);
     }
-    seconds.map(Duration::from_secs).map(Some)
+    seconds.map(Duration::from_secs).map(Life::Limited)
 }
 
 fn parse(text: &str) -> Option<u64> {

@@ -40,7 +40,7 @@ fn a_full_file_loads() {
     assert_eq!(config.default_provider, "zhipu");
     let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
     assert_eq!(names, ["zhipu", "deepseek", "mimo-eu", "local", "demo"]);
-    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_key.as_ref().map(Secret::expose)).collect();
+    let keys: Vec<_> = config.providers.iter().map(|provider| provider.api_keys.first().map(Secret::expose)).collect();
     assert_eq!(keys, [Some("zk"), Some("dk"), Some("literal"), None, None]);
     assert_eq!(config.providers[0].timeouts.first_byte, Duration::from_mins(1));
     assert_eq!(config.providers[0].base_url, "https://open.bigmodel.cn/api/coding/paas/v4");
@@ -78,7 +78,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:14:17: providers.zhipu.timeout_ms: expected a whole number from 1 to 86400000, found `soon`",
         "godex.yaml:15:3: providers.deepseek: credentials.api_key is missing; set it here, or set the environment variable DEEPSEEK_API_KEY",
         "godex.yaml:16:19: providers.deepseek.credentials: unknown key `api_kye`; did you mean `api_key`?",
-        "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, openai-compatible, responses-compatible, demo",
+        "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, together, fireworks, cerebras, azure, ollama, vllm, sglang, llamacpp, lmstudio, openai-compatible, responses-compatible, demo",
         "godex.yaml:21:26: providers.plain.endpoint.base_url: plain http to a public host would send keys and prompts in the clear; use https",
         "godex.yaml:24:3: providers.lost: endpoint.base_url is missing; the spec `openai-compatible` has no address of its own",
         "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`",
@@ -120,6 +120,21 @@ fn small_mistakes() {
             "godex.yaml:1:45: session.unknown_previous_response_status: expected one of `400`, `404`, found `500`",
         ),
         (
+            "session: {backend: postgres}",
+            &[],
+            "godex.yaml:1:20: session.backend: needs `session.postgres.url`; postgres://user:password@host/database",
+        ),
+        (
+            "session: {ttl: soon}",
+            &[],
+            "godex.yaml:1:16: session.ttl: expected a time such as `30d`, `12h` or `never`, found `soon`",
+        ),
+        (
+            "session: {max_bytes: 5}",
+            &[],
+            "godex.yaml:1:22: session.max_bytes: expected a whole number from 1048576 to 1099511627776, found `5`",
+        ),
+        (
             "session: {seal_key: short}",
             &[],
             "godex.yaml:1:21: session.seal_key: expected at least 32 characters; `openssl rand -base64 32` makes one",
@@ -149,7 +164,7 @@ fn a_key_from_the_environment_goes_only_where_it_belongs() {
     ];
     for (provider, expected) in cases {
         let config = load_text(&format!("providers:\n  {provider}"), &env, Overrides::default()).unwrap();
-        assert_eq!(config.providers[0].api_key.as_ref().map(Secret::expose), expected, "{provider}");
+        assert_eq!(config.providers[0].api_keys.first().map(Secret::expose), expected, "{provider}");
     }
 }
 
@@ -157,7 +172,12 @@ fn a_key_from_the_environment_goes_only_where_it_belongs() {
 fn flags_win_over_the_environment_over_the_file() {
     let text = "server: {host: localhost, port: 1}\nlogging: {level: warn}";
     let env = [("GODEX_HOST", "127.0.0.2"), ("GODEX_PORT", "2"), ("GODEX_LOG_LEVEL", "error")];
-    let flags = Overrides { host: Some("::1".to_owned()), port: Some(0), log_level: Some(LogLevel::Trace) };
+    let flags = Overrides {
+        host: Some("::1".to_owned()),
+        port: Some(0),
+        log_level: Some(LogLevel::Trace),
+        ..Overrides::default()
+    };
     let none = Overrides::default;
     let cases = [
         (load_text("", &[], none()), "127.0.0.1:5678", LogLevel::Info),
@@ -185,6 +205,31 @@ fn without_a_file_the_environment_decides() {
     assert_eq!(load(&[]), ("demo".to_owned(), "demo".to_owned(), sqlite.clone()));
     let keys = [("OPENAI_API_KEY", "a"), ("XAI_API_KEY", "  "), ("MIMO_API_KEY", "b"), ("DASHSCOPE_API_KEY", "c")];
     assert_eq!(load(&keys), ("openai".to_owned(), "openai xiaomi qwen demo".to_owned(), sqlite));
+}
+
+#[test]
+fn sessions_are_kept_as_the_file_says() {
+    let session = |text: &str| config(&format!("session: {{{text}}}")).session;
+    let default = session("");
+    assert_eq!((default.ttl, default.strict), (Some(Duration::from_hours(720)), false));
+    assert_eq!((default.chain.max_depth, default.chain.include_incomplete), (1000, true));
+    for (text, expected) in [
+        ("ttl: never", None),
+        ("ttl: 90", Some(90)),
+        ("ttl: 45s", Some(45)),
+        ("ttl: 90m", Some(5400)),
+        ("ttl: 12h", Some(43_200)),
+        ("ttl: 7d", Some(604_800)),
+    ] {
+        assert_eq!(session(text).ttl, expected.map(Duration::from_secs), "{text}");
+    }
+    assert_eq!(session("backend: memory, max_bytes: 2000000").backend, Backend::Memory { max_bytes: 2_000_000 });
+    let text = "backend: postgres, postgres: {url: 'postgres://u:hidden@h/d', connections: 3, retry_ms: 70}";
+    let Backend::Postgres(postgres) = session(text).backend else { panic!("no Postgres") };
+    assert_eq!(postgres.url.expose(), "postgres://u:hidden@h/d");
+    assert_eq!((postgres.options.connections, postgres.options.retry), (3, Duration::from_millis(70)));
+    let whole = config(&format!("session: {{{text}}}"));
+    assert!(!whole.print().contains("hidden") && !format!("{whole:?}").contains("hidden"));
 }
 
 #[test]
@@ -257,4 +302,102 @@ fn finds_its_file() {
     assert_eq!(load(Some(".")), ".: is a directory, not a file");
     std::fs::write(cwd.join("latin.yaml"), b"a: 1\nb: \xe9").unwrap();
     assert_eq!(load(Some("latin.yaml")), "latin.yaml: line 2 is not UTF-8; save the file as UTF-8");
+}
+
+#[test]
+fn the_way_to_a_provider_is_checked_and_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pem, empty) = (folder.path().join("ca.pem"), folder.path().join("empty.pem"));
+    std::fs::write(&pem, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    std::fs::write(&empty, "nothing").unwrap();
+    let text = |more: &str| format!("providers: {{groq: {{credentials: {{api_keys: [k-one, k-two]}}, {more}}}}}");
+    let full = format!("proxy: 'http://me:secret%21@proxy:3128/', ca: {}, http2: true", pem.display());
+    let loaded = config(&text(&full));
+    let groq = &loaded.providers[0];
+    let proxy = groq.transport.proxy.as_ref().unwrap();
+    assert_eq!(proxy.authority, "proxy:3128");
+    assert_eq!(proxy.authorization.as_ref().map(Secret::expose), Some("Basic bWU6c2VjcmV0IQ=="));
+    assert_eq!(groq.transport.ca.as_ref().map(|roots| roots.certificates.len()), Some(1));
+    assert!(groq.transport.http2);
+    assert_eq!(groq.api_keys.iter().map(Secret::expose).collect::<Vec<_>>(), ["k-one", "k-two"]);
+    let printed = loaded.print();
+    assert!(!["secret", "bWU6", "k-one", "k-two"].iter().any(|word| printed.contains(word)), "{printed}");
+    assert_eq!(
+        config(&printed).print().lines().skip(1).collect::<Vec<_>>(),
+        printed.lines().skip(1).collect::<Vec<_>>()
+    );
+    assert_eq!(config(&text("proxy: '${NO_SUCH:-}'")).providers[0].transport.proxy, None);
+    for (more, expected) in [
+        ("proxy: 'https://proxy'".to_owned(), "proxy: must be a URL such as http://proxy.example.com:3128"),
+        ("proxy: 'http://u:p@proxy/path'".to_owned(), "proxy: must be an address only, without a path"),
+        (format!("ca: {}", empty.display()), "ca: holds no certificate in PEM form"),
+        ("ca: /no/such/file".to_owned(), "ca: cannot be read: No such file"),
+        ("http2: maybe".to_owned(), "http2: expected true or false"),
+    ] {
+        let found = problems(&text(&more), &[]);
+        assert!(found.len() == 1 && found[0].contains(&format!("providers.groq.{expected}")), "{found:?}");
+    }
+    let plain = "providers: {local: {spec: openai-compatible, http2: true, proxy: 'http://p', endpoint: {base_url: 'http://localhost/v1'}}}";
+    assert!(problems(plain, &[])[0].contains("`http2` cannot be had through a proxy"), "{:?}", problems(plain, &[]));
+    let open = "providers: {far: {spec: {extends: openai-compatible, auth: none}, endpoint: {base_url: 'http://example.com/v1', allow_plain_http: true}}}";
+    assert!(config(open).print().contains("allow_plain_http: true"));
+    let none = "providers: {groq: {credentials: {api_keys: []}}}";
+    assert!(problems(none, &[])[0].ends_with("expected from 1 to 64 keys"), "{:?}", problems(none, &[]));
+}
+
+#[test]
+fn an_alias_may_stand_for_several() {
+    let text = |alias: &str| {
+        format!("providers: {{a: {{spec: demo}}, b: {{spec: demo}}}}\nmodels: {{aliases: {{x: {alias}}}}}")
+    };
+    for (alias, printed) in [
+        ("a/m", "x: a/m"),
+        ("[a/m, b/n]", "x: [a/m, b/n]"),
+        (
+            "{targets: [{model: a/m, weight: 3}, {model: b/n}]}",
+            "x: {targets: [{model: a/m, weight: 3}, {model: b/n, weight: 1}]}",
+        ),
+    ] {
+        let loaded = config(&text(alias));
+        assert!(loaded.print().contains(printed), "{}", loaded.print());
+        assert_eq!(config(&loaded.print()).aliases, loaded.aliases);
+        assert_eq!(loaded.resolve("x").map(|(provider, model)| format!("{}/{model}", provider.name)).unwrap(), "a/m");
+    }
+    let order = |draw| {
+        let loaded = config(&text("{targets: [{model: a/m, weight: 1}, {model: b/n, weight: 1}]}"));
+        loaded.targets("x", draw).unwrap().into_iter().map(|(_, model)| model).collect::<String>()
+    };
+    assert_eq!((order(0), order(u64::MAX)), ("mn".to_owned(), "nm".to_owned()));
+    for (alias, expected) in [
+        ("[]", "models.aliases.x: expected at least one provider/model"),
+        ("[a/m, c/n]", "models.aliases.x[1]: there is no provider `c`"),
+        ("[a/m, n]", "models.aliases.x[1]: value must be provider/model"),
+        ("{targets: [{model: a/m, weight: 0}]}", "models.aliases.x.targets: some target needs a weight above 0"),
+        ("{targets: [{wieght: 1}]}", "models.aliases.x.targets[0]: needs a `model`"),
+        ("{target: []}", "models.aliases.x: needs `targets`"),
+    ] {
+        let found = problems(&text(alias), &[]);
+        assert!(found.iter().any(|problem| problem.contains(expected)), "{alias}: {found:?}");
+    }
+}
+
+#[test]
+fn waits_and_retries_have_defaults_and_limits() {
+    let timeouts = |text: &str| {
+        let loaded = config(&format!("providers: {{groq: {{credentials: {{api_key: k}}, {text}}}}}"));
+        let timeouts = loaded.providers[0].timeouts;
+        (timeouts.first_byte.as_millis(), timeouts.whole.as_millis())
+    };
+    assert_eq!(timeouts("models: [m]"), (120_000, 600_000));
+    assert_eq!(timeouts("timeout_ms: 7"), (7, 7));
+    assert_eq!(timeouts("timeouts: {first_byte_ms: 5}"), (5, 5));
+    assert_eq!(timeouts("timeouts: {first_byte_ms: 5, whole_ms: 9}"), (5, 9));
+    let text = "resilience: {retries: 1, backoff_ms: 9, max_retry_after: 3, budget_percent: 50, breaker_failures: 0}";
+    let loaded = config(text);
+    assert_eq!(loaded.resilience.retries, 1);
+    assert_eq!(config(&loaded.print()).resilience, loaded.resilience);
+    assert_ne!(loaded.resilience, config("").resilience);
+    let found = problems("resilience: {retries: 11, bugdet_percent: 5}", &[]);
+    assert!(found[0].contains("resilience.retries: expected a whole number from 0 to 10"), "{found:?}");
+    assert!(found[1].contains("unknown key `bugdet_percent`; did you mean `budget_percent`?"), "{found:?}");
 }

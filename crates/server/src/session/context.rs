@@ -10,7 +10,7 @@ use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 
 use super::lease::{Held, LEASE};
 use super::record::Record;
-use super::{Session, client_item, object};
+use super::{Session, new_id, object, own_id};
 use crate::error::ApiError;
 
 /// Everything of the store that one request needs.
@@ -84,15 +84,27 @@ impl Session {
         Ok(if config.chain.replay_instructions { with_instructions(history) } else { history.items })
     }
 
-    /// A client's items as they are stored; what they refer to stands in its place.
+    /// A client's items as they are stored in that conversation, or in a new one; what they refer to stands in its
+    /// place.
     pub(crate) async fn own_items(
         &self,
         items: &[InputItem<'_>],
+        conversation: Option<&str>,
         body: &Bytes,
         ids: &mut Ids,
     ) -> Result<Vec<Item>, ApiError> {
         let referred = self.referred(items, &[]).await?;
-        Ok(own(items, &referred, body, ids))
+        let mut present = Vec::new();
+        if let Some(conversation) = conversation {
+            for id in items.iter().filter_map(|item| own_id(item.raw)) {
+                match self.all.heard(self.store.conversation_item(conversation, &id).await) {
+                    Ok(item) => present.push(item),
+                    Err(Error::NotFound) => {}
+                    Err(error) => return Err(ApiError::store(&error)),
+                }
+            }
+        }
+        Ok(own(items, &referred, &present, body, ids))
     }
 
     /// The stored items that an input refers to.
@@ -134,7 +146,7 @@ impl Context {
         let input = match &request.input {
             None => Vec::new(),
             Some(Input::Text(text)) => vec![text_item(*text, ids)],
-            Some(Input::Items(items)) => own(items, &self.referred, body, ids),
+            Some(Input::Items(items)) => own(items, &self.referred, &self.past, body, ids),
         };
         Some(Record::new(self.session.clone(), std::mem::take(&mut self.continues), input))
     }
@@ -157,14 +169,43 @@ impl Context {
     }
 }
 
-/// The client's items, untouched: they are slices of `body`.
-fn own(items: &[InputItem<'_>], referred: &[(usize, Option<Item>)], body: &Bytes, ids: &mut Ids) -> Vec<Item> {
-    let mut referred = referred.iter().peekable();
-    let stored = |(place, item): (usize, &InputItem<'_>)| match referred.next_if(|(at, _)| *at == place) {
-        Some((_, item)) => item.clone(),
-        None => Some(client_item(item.raw, body.slice_ref(item.raw.as_str().as_bytes()), ids)),
-    };
-    items.iter().enumerate().filter_map(stored).collect()
+/// The client's items as they are stored: their JSON untouched, slices of `body`, each under its own id or a new one.
+fn own(
+    items: &[InputItem<'_>],
+    referred: &[(usize, Option<Item>)],
+    past: &[Item],
+    body: &Bytes,
+    ids: &mut Ids,
+) -> Vec<Item> {
+    let (mut referred, mut named) = (referred.iter().peekable(), false);
+    let mut stored = Vec::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        if let Some((_, item)) = referred.next_if(|(at, _)| *at == place) {
+            named = true;
+            stored.extend(item.clone());
+            continue;
+        }
+        let id = own_id(item.raw);
+        named |= id.is_some();
+        let id = id.unwrap_or_else(|| new_id(item.raw, ids));
+        stored.push(Item { id, body: body.slice_ref(item.raw.as_str().as_bytes()) });
+    }
+    if named {
+        rename(&mut stored, past, ids);
+    }
+    stored
+}
+
+/// Lists are paged through by the ids of their items: one that is there already is given to no other item.
+fn rename(items: &mut [Item], past: &[Item], ids: &mut Ids) {
+    let mut taken: HashSet<&str> = past.iter().map(|item| item.id.as_str()).collect();
+    let again: Vec<usize> =
+        items.iter().enumerate().filter(|(_, item)| !taken.insert(&item.id)).map(|(place, _)| place).collect();
+    for place in again {
+        let item = &mut items[place];
+        let raw = str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok());
+        item.id = new_id(raw.unwrap_or(Raw::NULL), ids);
+    }
 }
 
 /// A stored item. It was valid when it came.

@@ -9,13 +9,13 @@ use super::{Sessions, lease};
 use crate::clock;
 
 /// A life is a few of these long at least, and a sweep of nothing costs next to nothing.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
 const SWEEP_OFTEN: Duration = Duration::from_secs(1);
 const BATCH: usize = 500;
 
 /// How far the wall clock may drift from the steady one between two sweeps. A clock that jumped must not expire what
 /// is young.
-const JUMP: Duration = Duration::from_secs(3600);
+const JUMP: Duration = Duration::from_hours(1);
 
 /// Runs for as long as the server does.
 pub(crate) async fn keep(sessions: Arc<Sessions>) {

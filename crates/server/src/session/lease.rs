@@ -76,6 +76,14 @@ impl Held {
     pub(super) fn settled(mut self) {
         self.settled = true;
     }
+
+    /// Gives the conversation back before anybody is told that the turn is over: the next one may come at once.
+    pub(super) async fn release(mut self) {
+        let held = self.leases.state().held.get(&self.key).cloned();
+        if let Some((store, lease)) = held {
+            self.settled = store.end_turn(&lease).await.is_ok();
+        }
+    }
 }
 
 impl Drop for Held {

@@ -35,6 +35,13 @@ impl Record {
         Self { session, continues, created_at: clock::unix_millis(), input }
     }
 
+    /// Nothing will be stored: the conversation is free again.
+    pub(crate) async fn release(self) {
+        if let Continues::Conversation(held) = self.continues {
+            held.release().await;
+        }
+    }
+
     /// Stores the turn as this object shows it. Durable, and visible to every instance, when it is ready.
     pub(crate) fn commit(self, id: String, status: wire::responses::Status, object: Bytes) -> Commit {
         Box::pin(self.store(id, status, object))
@@ -51,7 +58,10 @@ impl Record {
             Continues::Nothing => (Parent::None, None),
             Continues::Response(id) => (Parent::Response(id), None),
             // A conversation takes what succeeded; what failed is still found by its id.
-            Continues::Conversation(_) if status == Status::Failed => (Parent::None, None),
+            Continues::Conversation(held) if status == Status::Failed => {
+                held.release().await;
+                (Parent::None, None)
+            }
             Continues::Conversation(held) => (Parent::Conversation(held.lease.clone()), Some(held)),
         };
         let object::Parts { head, settings, output } = object::split(&object);
@@ -77,6 +87,9 @@ impl Record {
                 Ok(())
             }
             Err(error) => {
+                if let Some(held) = held {
+                    held.release().await;
+                }
                 session.all.not_kept(&id, &error);
                 Err(NotKept { error, fatal })
             }

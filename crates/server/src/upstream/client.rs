@@ -1,35 +1,111 @@
-//! The HTTP client of one target.
+//! The HTTP client of one provider: one exchange at a time, over its pool, with its keys in turn.
 
 use std::error::Error;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use providers::{Auth, Wire};
+use wire::json::{Raw, Text};
 
 use super::connect::Connector;
-use super::pool::{HttpBody, Pool};
+use super::keys::{Keys, Tried};
+use super::pool::{HttpBody, Pool, SendError};
+use super::refused::{Refused, Remedy};
+use super::shards::Shards;
 use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure, timeout};
 use crate::StartError;
-use crate::config::ProviderConfig;
+use crate::config::{ProviderConfig, Secret};
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 * 1024;
 
-/// A provider's endpoints, the headers that go to it, and the pool of connections.
+/// How long an accepted answer's first bytes are waited for before the client is told that it was accepted: they may
+/// be an error, and until then another target can take over.
+const PEEK: Duration = Duration::from_millis(500);
+
+/// A provider's endpoints, the headers that go to it, and the connections.
 #[derive(Debug)]
 pub(crate) struct HttpTarget {
-    pool: Arc<Pool>,
-    chat: Uri,
-    responses: Uri,
+    transport: Transport,
+    chat: Place,
+    responses: Place,
     headers: HeaderMap,
+    keys: Keys,
     redactor: Redactor,
-    /// How its answers read, errors among them.
-    dialect: AnswerDialect,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Http1(Arc<Pool>),
+    Http2(Box<Shards>),
+}
+
+type Fault = Box<dyn Error + Send + Sync>;
+
+/// What a request asks for: a path and a query, or the whole address.
+#[derive(Debug)]
+enum Place {
+    Fixed(Uri),
+    /// With the model's name in it.
+    ByModel(String),
+}
+
+impl Place {
+    fn new(template: &str) -> Result<Self, Fault> {
+        Ok(if template.contains(MODEL) { Self::ByModel(template.to_owned()) } else { Self::Fixed(template.parse()?) })
+    }
+
+    fn of(&self, body: &[u8]) -> Result<Uri, Failure> {
+        match self {
+            Self::Fixed(path) => Ok(path.clone()),
+            Self::ByModel(template) => {
+                let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
+                let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
+                template.replace(MODEL, &percent_encode(&model.unwrap_or_default())).parse().map_err(|_| {
+                    Failure::new(
+                        FailureClass::InvalidRequest,
+                        "The model's name does not fit into the provider's path.",
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// Where a spec's path wants the model's name.
+const MODEL: &str = "{model}";
+
+/// The path of a Responses API, where the chat API's would be.
+const NATIVE: &str = "/responses";
+
+/// The whole URL, as a template. A base URL that is the whole endpoint already is as good as its base.
+fn endpoint(config: &ProviderConfig, path: &str) -> String {
+    let base = config.base_url.trim_end_matches('/');
+    let base = base.trim_end_matches(config.provider.path.as_str()).trim_end_matches(NATIVE);
+    let query: Vec<String> = config.provider.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{base}{path}{mark}{}", query.join("&"))
+}
+
+/// One segment of a path.
+fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
 }
 
 impl HttpTarget {
@@ -38,53 +114,140 @@ impl HttpTarget {
             .map_err(|error| StartError::Provider { name: config.name.clone(), message: error.to_string() })
     }
 
-    fn build(config: &ProviderConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        // The whole endpoint is as good as its base.
-        let base = config.base_url.trim_end_matches('/');
-        let base = base.trim_end_matches("/chat/completions").trim_end_matches("/responses");
-        let url: Uri = format!("{base}/chat/completions").parse()?;
+    fn build(config: &ProviderConfig) -> Result<Self, Fault> {
+        let (endpoint, native) = (endpoint(config, &config.provider.path), endpoint(config, NATIVE));
+        // Checked now, with any model's name in it.
+        let url: Uri = endpoint.replace(MODEL, "model").parse()?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
-        let path = |url: &Uri| -> Result<Uri, Box<dyn Error + Send + Sync>> {
-            Ok(url.path_and_query().ok_or("base_url has no path")?.as_str().parse()?)
-        };
-        let (chat, responses) = (path(&url)?, path(&format!("{base}/responses").parse()?)?);
         let mut headers = headers(config)?;
-        headers.insert(header::HOST, HeaderValue::try_from(authority)?);
-        let connector = Connector::new(url, config.timeouts.connect)?;
-        let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
-        let redactor = Redactor::new(secrets);
-        let dialect = config.provider.dialect.answer.clone();
-        Ok(Self { pool: Pool::new(connector), chat, responses, headers, redactor, dialect })
+        let proxy = config.transport.proxy.as_ref().filter(|_| url.scheme_str() == Some("http"));
+        if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.as_ref()) {
+            headers.insert(header::PROXY_AUTHORIZATION, sensitive(authorization.expose())?);
+        }
+        // A proxy that forwards wants the whole address, and so does HTTP/2.
+        let whole = proxy.is_some() || config.transport.http2;
+        let place = |endpoint: &str| {
+            let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+            let path = rest.find('/').map_or("/", |at| &rest[at..]);
+            Place::new(if whole { endpoint } else { path })
+        };
+        let (chat, responses) = (place(&endpoint)?, place(&native)?);
+        let connector = Connector::new(url, config.timeouts.connect, &config.transport)?;
+        let transport = if config.transport.http2 {
+            Transport::Http2(Box::new(Shards::new(connector)))
+        } else {
+            headers.insert(header::HOST, HeaderValue::try_from(authority)?);
+            Transport::Http1(Pool::new(connector))
+        };
+        let proxy_secret = config.transport.proxy.iter().filter_map(|proxy| proxy.authorization.as_ref());
+        let in_headers = config.headers.iter().map(|(_, value)| value);
+        let redactor = Redactor::new(config.api_keys.iter().chain(in_headers).chain(proxy_secret));
+        Ok(Self { transport, chat, responses, headers, keys: Keys::new(keys(config)?), redactor })
     }
 
-    pub(super) async fn send(&self, wire: Wire, body: Vec<u8>, deadlines: Deadlines) -> Result<Accepted, Failure> {
-        let mut request = Request::new(Full::new(Bytes::from(body)));
+    /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
+    /// read.
+    pub(super) async fn send(
+        &self,
+        wire: Wire,
+        body: Bytes,
+        dialect: &AnswerDialect,
+        deadlines: Deadlines,
+    ) -> Result<Accepted, Refused> {
+        let mut tried = Tried::default();
+        let mut last = None;
+        while let Some(key) = self.keys.take(&mut tried) {
+            match self.send_with(key, wire, body.clone(), dialect, deadlines).await {
+                Err(refused) if self.keys.refused(key, &refused.failure) => {
+                    tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
+                    last = Some(refused);
+                }
+                done => return done,
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::new(FailureClass::Auth, "There is no key.").into()))
+    }
+
+    async fn send_with(
+        &self,
+        key: usize,
+        wire: Wire,
+        body: Bytes,
+        dialect: &AnswerDialect,
+        deadlines: Deadlines,
+    ) -> Result<Accepted, Refused> {
+        let place = if wire == Wire::Responses { &self.responses } else { &self.chat };
+        let uri = place.of(&body)?;
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = if wire == Wire::Responses { self.responses.clone() } else { self.chat.clone() };
+        *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
-        let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.pool.send(request))
+        self.keys.apply(key, request.headers_mut());
+        let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.exchange(request))
             .await
-            .map_err(|_| timeout("no answer began"))?
+            .map_err(|_| Refused::new(timeout("no answer began"), Remedy::Elsewhere))?
             .map_err(|error| failure::unsent(&error))?;
         if !response.status().is_success() {
-            return Err(self.refused(response, deadlines).await);
+            return Err(self.refused(response, dialect, deadlines).await);
         }
-        let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let format = match content_type.map(str::to_ascii_lowercase) {
-            Some(name) if name.contains("event-stream") => Format::Sse,
-            Some(name) if name.contains("json") => Format::Json,
-            Some(name) if name.contains("html") => {
-                let message = "The provider answered with an HTML page instead of an answer.";
-                return Err(Failure::new(FailureClass::Protocol, message));
-            }
-            _ => Format::Unknown,
-        };
-        let body = AnswerBody::Http(Box::new(response.into_body()));
+        let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
+        let mut body = response.into_body();
+        let first = self.peek(&mut body, dialect).await?;
+        let body = AnswerBody::Http { first, body: Box::new(body), target: None };
         Ok(Accepted { format, body, redactor: self.redactor.clone() })
     }
 
-    /// A status that is no success: what the body says, without our key in it.
-    async fn refused(&self, response: Response<HttpBody>, deadlines: Deadlines) -> Failure {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response<HttpBody>, SendError> {
+        match &self.transport {
+            Transport::Http1(pool) => pool.send(request).await,
+            Transport::Http2(shards) => shards.send(request).await,
+        }
+    }
+
+    /// What comes first of an accepted answer, if it comes soon: an error there is as good as a refusal.
+    async fn peek(&self, body: &mut HttpBody, dialect: &AnswerDialect) -> Result<Option<Bytes>, Refused> {
+        let first = match body.chunk().now_or_never() {
+            Some(first) => first,
+            None => match tokio::time::timeout(PEEK, body.chunk()).await {
+                Ok(first) => first,
+                Err(_) => return Ok(None),
+            },
+        };
+        let first = first.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))?;
+        match first.as_deref().and_then(|first| Failure::at_the_start(first, dialect)) {
+            Some(mut failure) => {
+                self.redactor.failure(&mut failure);
+                Err(failure.into())
+            }
+            None => Ok(first),
+        }
+    }
+
+    /// Any request to this provider, and its answer as it stands, refusals included: for the probe.
+    pub(crate) async fn raw(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
+        let chat = self.chat.of(&body)?.to_string();
+        let uri = chat.replacen("/chat/completions", endpoint, 1).parse();
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.map_err(|error: http::uri::InvalidUri| {
+            Failure::new(FailureClass::Protocol, format!("The address cannot be used: {error}."))
+        })?;
+        *request.headers_mut() = self.headers.clone();
+        if let Some(key) = self.keys.take(&mut Tried::default()) {
+            self.keys.apply(key, request.headers_mut());
+        }
+        let answer = self.exchange(request).await.map_err(|error| failure::unsent(&error).failure)?;
+        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), target: None });
+        Ok((answer, self.redactor.clone()))
+    }
+
+    /// A status that is no success: what the body says, without our keys in it.
+    async fn refused(&self, response: Response<HttpBody>, dialect: &AnswerDialect, deadlines: Deadlines) -> Refused {
         let status = response.status().as_u16();
         let retry_after = failure::retry_after(response.headers());
         let mut response = response.into_body();
@@ -99,36 +262,70 @@ impl HttpTarget {
         };
         // What arrived in time is enough.
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
-        let mut failure = Failure::from_answer_in(&self.dialect, status, &body);
-        failure.retry_after = retry_after;
+        let mut failure = Failure::from_answer_in(dialect, status, &body);
+        failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor.failure(&mut failure);
-        failure
+        failure.into()
+    }
+
+    /// Closes idle connections that nobody will want.
+    pub(super) fn tidy(&self) {
+        match &self.transport {
+            Transport::Http1(pool) => pool.tidy(),
+            Transport::Http2(shards) => shards.tidy(),
+        }
     }
 }
 
-fn headers(config: &ProviderConfig) -> Result<HeaderMap, Box<dyn Error + Send + Sync>> {
+/// What an accepted answer is, or why it is none.
+fn format(headers: &HeaderMap) -> Result<Format, &'static str> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_ascii_lowercase);
+    if text(header::CONTENT_ENCODING).is_some_and(|coding| !matches!(coding.trim(), "" | "identity")) {
+        return Err("The provider compressed its answer although it was asked not to.");
+    }
+    match text(header::CONTENT_TYPE) {
+        Some(name) if name.contains("event-stream") => Ok(Format::Sse),
+        Some(name) if name.contains("json") => Ok(Format::Json),
+        Some(name) if name.contains("html") => {
+            Err("The provider answered with an HTML page instead of a chat completion.")
+        }
+        _ => Ok(Format::Unknown),
+    }
+}
+
+/// What goes with every request; a key is added to it.
+fn headers(config: &ProviderConfig) -> Result<HeaderMap, Fault> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("godex/", env!("CARGO_PKG_VERSION"))));
-    if let Some(key) = &config.api_key {
-        let (name, text) = match config.provider.auth {
-            Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {}", key.expose())),
-            Auth::ApiKeyHeader => (HeaderName::from_static("api-key"), key.expose().to_owned()),
-            Auth::None => return Ok(with_extra(headers, config)?),
-        };
-        let mut value =
-            HeaderValue::try_from(text).map_err(|_| "the API key has characters that no header may carry")?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    Ok(with_extra(headers, config)?)
-}
-
-fn with_extra(mut headers: HeaderMap, config: &ProviderConfig) -> Result<HeaderMap, http::Error> {
+    // A compressed stream comes in lumps.
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     for (name, value) in &config.headers {
-        let mut value = HeaderValue::try_from(value.expose())?;
-        value.set_sensitive(true);
-        headers.insert(HeaderName::try_from(name.as_str())?, value);
+        headers.insert(HeaderName::try_from(name.as_str())?, sensitive(value.expose())?);
     }
     Ok(headers)
+}
+
+/// The header that carries each key. One that the configuration sets itself stays as it is.
+fn keys(config: &ProviderConfig) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
+    let (name, prefix) = match config.provider.auth {
+        Auth::Bearer => (header::AUTHORIZATION, "Bearer "),
+        Auth::ApiKeyHeader => (HeaderName::from_static("api-key"), ""),
+        Auth::None => return Ok(Vec::new()),
+    };
+    if config.headers.iter().any(|(set, _)| *set == name.as_str()) {
+        return Ok(Vec::new());
+    }
+    let header = |key: &Secret| {
+        let value = sensitive(&format!("{prefix}{}", key.expose()))
+            .map_err(|_| "the API key has characters that no header may carry")?;
+        Ok((name.clone(), value))
+    };
+    config.api_keys.iter().map(header).collect()
+}
+
+fn sensitive(text: &str) -> Result<HeaderValue, header::InvalidHeaderValue> {
+    let mut value = HeaderValue::try_from(text)?;
+    value.set_sensitive(true);
+    Ok(value)
 }

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use providers::demo::{self, Step};
 use tokio::time::Instant;
 
+use super::refused::{Refused, Remedy};
 use super::{Accepted, AnswerBody, Format, Redactor, failure};
 
 /// What is left of an answer.
@@ -18,7 +19,7 @@ pub(crate) struct Player {
     resume_at: Option<Instant>,
 }
 
-pub(super) async fn send(request: &[u8], stream: bool) -> Result<Accepted, Failure> {
+pub(super) async fn send(request: &[u8], stream: bool) -> Result<Accepted, Refused> {
     let answer = demo::answer(request);
     let steps: VecDeque<Step> = if stream {
         answer.steps.into()
@@ -29,7 +30,8 @@ pub(super) async fn send(request: &[u8], stream: bool) -> Result<Accepted, Failu
     if let Some(Step::Status { status, headers, body }) = steps.front().filter(|step| is_error(step)) {
         let mut failure = Failure::from_answer(*status, body);
         failure.retry_after = retry_after(headers);
-        return Err(failure);
+        // It would fail in the same way for ever.
+        return Err(Refused::new(failure, Remedy::Nothing));
     }
     let format = if stream { Format::Sse } else { Format::Json };
     Ok(Accepted { format, body: AnswerBody::Demo(Player { steps, resume_at: None }), redactor: Redactor::default() })

@@ -109,7 +109,7 @@ impl Link {
     }
 }
 
-fn poll_body(body: &mut Incoming, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, LinkError>> {
+pub(super) fn poll_body(body: &mut Incoming, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, LinkError>> {
     loop {
         match Pin::new(&mut *body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {

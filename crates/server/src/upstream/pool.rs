@@ -1,4 +1,4 @@
-//! Idle connections of one target, and the bodies that come over them.
+//! Idle connections of one target, and the bodies that come over connections of both kinds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::connect::{ConnectError, Connector};
-use super::link::{Link, LinkError};
+use super::link::{self, Link, LinkError};
+use super::shards::InFlight;
 
 /// Below the keep-alive of most servers and balancers.
 const IDLE: Duration = Duration::from_secs(55);
@@ -31,12 +32,21 @@ pub(super) enum SendError {
     Link(#[from] LinkError),
 }
 
-/// An answer's body. Its connection goes back to the pool at its end, and is closed when it is dropped before.
+/// An answer's body. What it came over is given back at its end, and closed when it is dropped before.
 #[derive(Debug)]
 pub(crate) struct HttpBody {
     incoming: Incoming,
-    link: Option<Link>,
-    pool: Arc<Pool>,
+    carrier: Carrier,
+}
+
+#[derive(Debug)]
+enum Carrier {
+    /// A connection of its own, driven by whoever reads the body.
+    Own(Link, Arc<Pool>),
+    /// A stream of a connection that others use as well.
+    Shared(#[expect(dead_code, reason = "its drop says that the stream has ended")] InFlight),
+    /// The body has ended.
+    Gone,
 }
 
 impl Pool {
@@ -60,7 +70,7 @@ impl Pool {
     }
 
     fn answer(self: &Arc<Self>, answer: Response<Incoming>, link: Link) -> Response<HttpBody> {
-        answer.map(|incoming| HttpBody { incoming, link: Some(link), pool: Arc::clone(self) })
+        answer.map(|incoming| HttpBody { incoming, carrier: Carrier::Own(link, Arc::clone(self)) })
     }
 
     fn take(&self) -> Option<Link> {
@@ -73,21 +83,36 @@ impl Pool {
     }
 
     fn put(&self, link: Link) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((link, Instant::now()));
+    }
+
+    /// Closes what nobody will want: connections that are too old, or that the other side has closed.
+    pub(super) fn tidy(&self) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let stale = idle.iter().take_while(|(_, since)| since.elapsed() >= IDLE).count();
-        idle.drain(..stale);
-        idle.push((link, Instant::now()));
+        idle.retain_mut(|(link, since)| since.elapsed() < IDLE && link.is_usable());
+        idle.shrink_to(64);
     }
 }
 
 impl HttpBody {
+    /// Over a connection that others use as well.
+    pub(super) fn shared(incoming: Incoming, stream: InFlight) -> Self {
+        Self { incoming, carrier: Carrier::Shared(stream) }
+    }
+
     /// The next data; `None` at the end. May be dropped and called again at any time.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, LinkError> {
-        let Some(link) = self.link.as_mut() else { return Ok(None) };
-        let incoming = &mut self.incoming;
-        let data = std::future::poll_fn(|context| link.poll_data(incoming, context)).await;
-        if let (Ok(None), Some(link)) = (&data, self.link.take_if(|_| matches!(data, Ok(None)))) {
-            self.pool.put(link);
+        let Self { incoming, carrier } = self;
+        let data = std::future::poll_fn(|context| match carrier {
+            Carrier::Own(link, _) => link.poll_data(incoming, context),
+            Carrier::Shared(_) => link::poll_body(incoming, context),
+            Carrier::Gone => std::task::Poll::Ready(Ok(None)),
+        })
+        .await;
+        if matches!(data, Ok(None))
+            && let Carrier::Own(link, pool) = std::mem::replace(carrier, Carrier::Gone)
+        {
+            pool.put(link);
         }
         data
     }

@@ -19,7 +19,8 @@ impl Redactor {
     pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
         let bare = |secret: &Secret| {
             let text = secret.expose();
-            Secret::new(text.strip_prefix("Bearer ").unwrap_or(text).to_owned())
+            let scheme = ["Bearer ", "Basic "].into_iter().find(|scheme| text.starts_with(scheme)).unwrap_or_default();
+            Secret::new(text[scheme.len()..].to_owned())
         };
         Self(secrets.into_iter().map(bare).filter(|secret| secret.expose().len() >= SHORTEST).collect())
     }

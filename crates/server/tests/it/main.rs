@@ -20,6 +20,10 @@ mod endless;
 #[cfg(test)]
 mod endpoints;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod flap;
+#[cfg(test)]
 mod format;
 #[cfg(test)]
 mod happy;
@@ -28,10 +32,16 @@ mod loris;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
+mod resilience;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod socket;
+#[cfg(test)]
+mod specs;
+#[cfg(test)]
+mod transport;
 #[cfg(test)]
 mod trouble;

@@ -25,14 +25,14 @@ fn message(text: &str) -> Value {
     json!({"type": "message", "id": "msg_up", "role": "assistant", "status": "completed", "content": content})
 }
 
-fn response(output: Value) -> Value {
+fn response(output: &Value) -> Value {
     let usage = json!({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7});
     json!({"id": "resp_up", "object": "response", "status": "completed", "output": output, "usage": usage})
 }
 
 /// One item, streamed without `[DONE]` and without numbers, or whole.
-fn answered(received: &Received, item: Value) -> Script {
-    let whole = response(json!([item]));
+fn answered(received: &Received, item: &Value) -> Script {
+    let whole = response(&json!([item]));
     if received.json()["stream"] != json!(true) {
         return Script::json(200, &whole);
     }
@@ -54,7 +54,7 @@ fn who(received: &Received) -> Script {
     let text = request["input"].to_string();
     let name = text.split("my name is ").nth(1).and_then(|rest| rest.split(['.', '"', '\\']).next());
     let count = request["input"].as_array().map_or(0, Vec::len);
-    answered(received, message(&format!("{} ({count})", name.unwrap_or("nobody"))))
+    answered(received, &message(&format!("{} ({count})", name.unwrap_or("nobody"))))
 }
 
 fn settings(spec: &'static str) -> Settings {
@@ -156,7 +156,7 @@ async fn encrypted_reasoning_goes_home_and_nowhere_else() {
         let reasoning = json!({"type": "reasoning", "id": "rs_up", "summary": [], "encrypted_content": "gAAAA-secret"});
         Script::json(
             200,
-            &response(json!([reasoning, message(&received.json()["input"].to_string().len().to_string())])),
+            &response(&json!([reasoning, message(&received.json()["input"].to_string().len().to_string())])),
         )
     });
     let spec = "{extends: responses-compatible, family: home, request: {native: {encrypted: true}}}";
@@ -189,7 +189,7 @@ async fn tool_calls_and_their_outputs() {
             "type": "function_call", "id": "fc_up", "call_id": "call_up", "name": "f", "arguments": "{\"a\":1}",
             "status": "completed",
         });
-        answered(received, if asked == 1 { call } else { message("done") })
+        answered(received, &if asked == 1 { call } else { message("done") })
     });
     let rig = Rig::before(upstream.await.unwrap(), settings(NATIVE)).await;
     let tool = json!({"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}});
@@ -232,7 +232,7 @@ async fn failures_are_told_as_on_the_other_road() {
             Some("server_error"),
         ),
         ("garbage", Script::sse_bytes("data: nonsense\n\n"), 502, "upstream_protocol", Some("server_error")),
-        ("empty", Script::json(200, &response(json!([]))), 502, "upstream_empty", Some("server_error")),
+        ("empty", Script::json(200, &response(&json!([]))), 502, "upstream_empty", Some("server_error")),
         ("429", Script::json(429, &slow), 429, "upstream_rate_limit", None),
         ("overflow", Script::json(400, &overflow), 400, "context_length_exceeded", Some("context_length_exceeded")),
     ] {
@@ -261,7 +261,7 @@ async fn an_answer_ends_with_its_terminal_event() {
     // No [DONE], and a provider that keeps the connection open.
     let script = Script::event_stream()
         .event(&delta("Hello"))
-        .event(&event("completed", json!({"response": response(json!([message("Hello")]))})))
+        .event(&event("completed", json!({"response": response(&json!([message("Hello")]))})))
         .stall();
     let rig = Rig::with(script, settings(NATIVE)).await;
     for streamed in [true, false] {
@@ -288,7 +288,7 @@ async fn silence_is_filled_and_a_gone_client_is_noticed() {
 async fn an_answer_that_does_not_fit_is_asked_for_again() {
     let upstream = Upstream::start_with(|received| {
         let asked = received.json()["input"].as_array().map_or(0, Vec::len);
-        answered(received, message(if asked == 1 { "Sure!" } else { "{\"a\":1}" }))
+        answered(received, &message(if asked == 1 { "Sure!" } else { "{\"a\":1}" }))
     });
     let tweak: fn(&mut Config) = |config| config.output.repair = bridge::Repair::Reask;
     let settings = Settings { spec: NATIVE, tweak: Some(tweak), ..Settings::default() };

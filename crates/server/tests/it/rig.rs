@@ -14,6 +14,9 @@ use tokio::task::JoinHandle;
 /// The provider's key: it must never come out again.
 pub(crate) const KEY: &str = "sk-upstream-0123456789";
 
+/// Retries as usual, without the waits between them.
+pub(crate) const QUICK: &str = "backoff_ms: 2, breaker_failures: 0";
+
 pub(crate) struct Rig {
     pub(crate) upstream: Upstream,
     pub(crate) client: Client,
@@ -31,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) timeouts: &'static str,
     /// The inside of the `session` section; in memory when empty.
     pub(crate) session: String,
+    /// The inside of the `resilience` section; short waits and no breaker when empty.
+    pub(crate) resilience: &'static str,
     /// The provider's spec, a name or a YAML flow mapping; `openai-compatible` when empty.
     pub(crate) spec: &'static str,
     /// The provider's address instead of the scripted one's.
@@ -53,7 +58,13 @@ impl Rig {
     }
 
     pub(crate) async fn try_before(upstream: Upstream, settings: Settings) -> Result<Self, server::StartError> {
-        let server = Server::bind(config(&upstream, &settings)).await?;
+        let config = config(&upstream, &settings);
+        Self::serving(upstream, config).await
+    }
+
+    /// With a configuration of its own; `upstream` is the one that tests look at.
+    pub(crate) async fn serving(upstream: Upstream, config: Config) -> Result<Self, server::StartError> {
+        let server = Server::bind(config).await?;
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = spawn(async move {
@@ -107,25 +118,31 @@ pub(crate) fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 's
 }
 
 fn config(upstream: &Upstream, settings: &Settings) -> Config {
-    let Settings { server, timeouts, session, spec, base_url, tweak } = settings;
+    let Settings { server, timeouts, session, resilience, spec, base_url, tweak } = settings;
     let spec = if spec.is_empty() { "openai-compatible" } else { spec };
+    let resilience = if resilience.is_empty() { QUICK } else { resilience };
     let session = if session.is_empty() { "backend: memory" } else { session };
     let base_url = base_url.clone().unwrap_or_else(|| format!("{}/v1", upstream.url()));
     let text = format!(
-        "server: {{{server}}}\nsession: {{{session}}}\nproviders:\n  up:\n    spec: {spec}\n    \
+        "server: {{{server}}}\nsession: {{{session}}}\nresilience: {{{resilience}}}\nproviders:\n  up:\n    spec: {spec}\n    \
          endpoint: {{base_url: '{base_url}'}}\n    credentials: {{api_key: {KEY}}}\n    timeouts: {{{timeouts}}}\n    \
          models: [m]\n"
     );
+    let mut config = parse(&text);
+    if let Some(tweak) = tweak {
+        tweak(&mut config);
+    }
+    config
+}
+
+/// A configuration from its text.
+pub(crate) fn parse(text: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("godex.yaml");
     std::fs::write(&path, text).unwrap();
     let overrides = Overrides { port: Some(0), ..Overrides::default() };
     let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
-    let mut config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
-    if let Some(tweak) = tweak {
-        tweak(&mut config);
-    }
-    config
+    load(&sources).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 // === what every answer must be ===

@@ -10,29 +10,14 @@ mod trouble;
 
 use http::Method;
 use serde_json::{Value, json};
-use testkit::{Answer, Received, Schemas, Script, Upstream};
+use testkit::{Answer, Schemas, Upstream, forgetful};
 
 use crate::chat;
 use crate::rig::{Rig, Settings, object, stream};
 
-/// Names the caller if the messages say who it is, and says how many messages there were.
-fn who(received: &Received) -> Script {
-    let request = received.json();
-    let text = request["messages"].to_string();
-    let name = text.split("my name is ").nth(1).and_then(|rest| rest.split(['.', '"', '\\']).next());
-    let count = request["messages"].as_array().map_or(0, Vec::len);
-    let said = format!("{} ({count})", name.unwrap_or("nobody"));
-    if request["stream"] == json!(true) {
-        return Script::sse(&[chat::text(&said), chat::stop()]);
-    }
-    let mut completion = chat::completion();
-    completion["choices"][0]["message"]["content"] = json!(said);
-    Script::json(200, &completion)
-}
-
 /// A server with these sessions before a provider that remembers nothing.
 async fn rig(session: &str) -> Rig {
-    let upstream = Upstream::start_with(who).await.unwrap();
+    let upstream = Upstream::start_with(forgetful).await.unwrap();
     Rig::before(upstream, Settings { session: session.to_owned(), ..Settings::default() }).await
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::Transaction;
 
-use super::{Database, Hold, column, failure, text, typed};
-use crate::erasure::{Owner, Segment, erasure};
+use super::{Database, Hold, column, failure, maybe_text, text, typed};
+use crate::erasure::{Candidate, Owner, Segment, erasure, owners};
 use crate::rows::gone;
 use crate::{Error, Tenant};
 
@@ -81,15 +81,16 @@ async fn erase(transaction: &Transaction<'_>, tenant: &[u8], victim: Owner) -> R
         tree.push(Segment { id, parent, start: column(row, 2)?, conversation: column(row, 3)? });
     }
     let segments: Vec<i64> = tree.iter().map(|segment| segment.id).collect();
-    let select = "SELECT segment, own, upto FROM godex.response \
-                  WHERE tenant = $1 AND segment = ANY($2) AND upto > $3 AND gone = 0";
-    let key = typed![tenant => BYTEA, segments => INT8_ARRAY, victim.own => INT8];
+    let select = "SELECT segment, own, upto, id, previous, gone FROM godex.response \
+                  WHERE tenant = $1 AND segment = ANY($2) AND upto > $3 AND gone <> $4";
+    let key = typed![tenant => BYTEA, segments => INT8_ARRAY, victim.own => INT8, gone::DELETED => INT8];
     let rows = transaction.query_typed(select, key).await.map_err(failure)?;
-    let mut owners = Vec::with_capacity(rows.len());
+    let mut candidates = Vec::with_capacity(rows.len());
     for row in &rows {
-        owners.push(Owner { segment: column(row, 0)?, own: column(row, 1)?, upto: column(row, 2)? });
+        let owner = Owner { segment: column(row, 0)?, own: column(row, 1)?, upto: column(row, 2)? };
+        candidates.push(Candidate { owner, id: text(row, 3)?, previous: maybe_text(row, 4)?, gone: column(row, 5)? });
     }
-    let erasure = erasure(tree, &owners, victim);
+    let erasure = erasure(tree, &owners(candidates), victim);
     for (segment, places) in erasure.erase {
         let update = "UPDATE godex.item SET body = NULL \
                       WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";

@@ -17,30 +17,36 @@ use crate::{Error, Lease, Parent, Tenant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Database {
-    /// A lost connection may have lost only the answer. The id is ours alone: if it is taken at a later try, then an
-    /// earlier one was stored.
+    /// A lost connection may have lost only the answer. The id is ours alone: if it is taken at a later try, or what it
+    /// continued is gone by then, it depends on what is there.
     pub(crate) async fn put(&self, tenant: &Tenant, turn: &Prepared) -> Result<(), Error> {
         let deadline = Instant::now() + self.options.retry;
         let (mut pause, mut unsure) = (PAUSE, false);
         loop {
-            match self.transaction(tenant, Hold::Shared, async |t| put(t, tenant.key(), turn).await).await {
+            let outcome = self.transaction(tenant, Hold::Shared, async |t| put(t, tenant.key(), turn).await).await;
+            let outcome = match outcome {
+                Err(error @ (Error::Conflict | Error::Locked | Error::NotFound)) if unsure => {
+                    self.is_stored(tenant, turn).await.and_then(|stored| if stored { Ok(()) } else { Err(error) })
+                }
+                outcome => outcome,
+            };
+            match outcome {
                 Err(Error::Unavailable(_)) if Instant::now() + pause < deadline => {
                     unsure = true;
                     sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }
-                Err(Error::Conflict | Error::Locked) if unsure => return self.stored(tenant, turn).await,
                 outcome => return outcome,
             }
         }
     }
 
-    /// After an unsure try: the response is there, or something else is in the way.
-    async fn stored(&self, tenant: &Tenant, turn: &Prepared) -> Result<(), Error> {
+    /// Whether an earlier try of which nobody knows was the one that worked.
+    async fn is_stored(&self, tenant: &Tenant, turn: &Prepared) -> Result<bool, Error> {
         self.read(async |client| {
             let select = "SELECT 1 FROM godex.response WHERE tenant = $1 AND id = $2";
             let key = typed![tenant.key() => BYTEA, turn.id.as_bytes() => BYTEA];
-            client.query_typed_opt(select, key).await.map_err(failure)?.map(drop).ok_or(Error::Locked)
+            Ok(client.query_typed_opt(select, key).await.map_err(failure)?.is_some())
         })
         .await
     }

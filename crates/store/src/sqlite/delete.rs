@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure;
 use crate::Error;
-use crate::erasure::{Owner, Segment, erasure};
+use crate::erasure::{Candidate, Owner, Segment, erasure, owners};
 use crate::rows::gone;
 
 /// How long a deleted id is remembered, so that a late writer cannot bring it back.
@@ -53,15 +53,20 @@ fn erase(connection: &Connection, tenant: &str, victim: Owner) -> Result<(), Err
     };
     let tree = select.query_map(params![tenant, victim.segment, victim.own], segment).map_err(failure)?;
     let tree: Vec<Segment> = tree.collect::<Result<_, _>>().map_err(failure)?;
-    let select = "SELECT own, upto FROM response WHERE tenant = ?1 AND segment = ?2 AND upto > ?3 AND gone = 0";
+    let select = "SELECT own, upto, id, previous, gone FROM response \
+                  WHERE tenant = ?1 AND segment = ?2 AND upto > ?3 AND gone <> ?4";
     let mut select = connection.prepare_cached(select).map_err(failure)?;
-    let mut owners = Vec::new();
+    let mut candidates = Vec::new();
     for segment in tree.iter().map(|segment| segment.id) {
-        let owner = |row: &rusqlite::Row<'_>| Ok(Owner { segment, own: row.get(0)?, upto: row.get(1)? });
-        let found = select.query_map(params![tenant, segment, victim.own], owner).map_err(failure)?;
-        owners.extend(found.collect::<Result<Vec<_>, _>>().map_err(failure)?);
+        let candidate = |row: &rusqlite::Row<'_>| {
+            let owner = Owner { segment, own: row.get(0)?, upto: row.get(1)? };
+            Ok(Candidate { owner, id: row.get(2)?, previous: row.get(3)?, gone: row.get(4)? })
+        };
+        let key = params![tenant, segment, victim.own, gone::DELETED];
+        let found = select.query_map(key, candidate).map_err(failure)?;
+        candidates.extend(found.collect::<Result<Vec<_>, _>>().map_err(failure)?);
     }
-    let erasure = erasure(tree, &owners, victim);
+    let erasure = erasure(tree, &owners(candidates), victim);
     for (segment, places) in erasure.erase {
         let update = "UPDATE item SET body = NULL WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
         let mut update = connection.prepare_cached(update).map_err(failure)?;

@@ -81,11 +81,14 @@ impl Place {
         // on disk per byte stored, and twice as fast a read of long histories. Only a new file takes it.
         connection.pragma_update(None, "page_size", 16_384)?;
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
+        write_ahead(&connection)?;
+        connection.pragma_update(None, "synchronous", synchronous("FULL"))?;
         connection.pragma_update(None, "secure_delete", "ON")?;
         // After a burst the log gives its room back.
         connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+        // The log's name, too, must be there after a power cut. SQLite syncs the folder, but not whether that worked.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        sync_folder(path.parent().unwrap_or(path)).map_err(|error| input_output(&error.to_string()))?;
         Ok(connection)
     }
 
@@ -101,6 +104,18 @@ impl Place {
     pub(super) fn forget(connection: &Connection) -> bool {
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).is_ok_and(|busy: bool| !busy)
     }
+}
+
+/// The mode's name comes before the commit that sets it, so only a statement that was run to its end has succeeded. The
+/// mode that a failure leaves loses more with the power.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let modes: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    if modes == ["wal"] { Ok(()) } else { Err(input_output("the write-ahead log cannot be set up")) }
+}
+
+fn input_output(what: &str) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), Some(what.to_owned()))
 }
 
 fn common(connection: &Connection) -> rusqlite::Result<()> {
@@ -142,12 +157,41 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 }
 
 /// Conversations are nobody else's business: the folder and the files are the owner's alone.
+///
+/// Each new folder is synced into the one above it, or taken back: it must not be lost with the power, and a start that
+/// finds it there takes that for granted.
 fn create_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    let missing: Vec<&Path> = folder.ancestors().take_while(|path| !here(path).exists()).collect();
+    for folder in missing.into_iter().rev() {
+        match builder.create(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        if let Err(error) = sync_folder(folder.parent().unwrap_or(folder)) {
+            let _ = std::fs::remove_dir(folder);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Makes the names in a folder survive a power cut. One that may not be read cannot be synced, and some file systems
+/// sync no folders: that is no reason not to start.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    use std::io::ErrorKind::{InvalidInput, Unsupported};
+    let Ok(folder) = File::open(here(folder)) else { return Ok(()) };
+    match folder.sync_all() {
+        Err(error) if matches!(error.kind(), InvalidInput | Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// The folder of a bare file name is this one.
+fn here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 fn private(path: &Path) -> std::io::Result<File> {
@@ -164,3 +208,12 @@ fn private(path: &Path) -> std::io::Result<File> {
     }
     Ok(file)
 }
+
+/// The product has no other setting; a test shows what a weaker one would lose.
+#[cfg(not(test))]
+fn synchronous(full: &'static str) -> &'static str {
+    full
+}
+
+#[cfg(test)]
+use super::tests::synchronous;

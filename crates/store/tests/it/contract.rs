@@ -193,6 +193,25 @@ pub(crate) async fn resending_everything_adds_only_what_is_new(store: Store) {
     assert_eq!((whole.turns.len(), whole.turns[0].input.clone()), (1, 0..60));
 }
 
+pub(crate) async fn an_item_spelled_anew_is_the_same_item(store: Store) {
+    let t = tenant(&store, "spelling");
+    let ours =
+        Bytes::from_static(br#"{"id":"msg_a1","type":"message","status":"completed","content":[],"x":"\u00fc"}"#);
+    let theirs = Bytes::from("{\"x\": \"ü\", \"type\": \"message\", \"id\": \"msg_a1\"}");
+    let answer = Item { id: "msg_a1".to_owned(), body: ours.clone() };
+    t.put(NewTurn { output: vec![answer.clone()], ..turn("r1", "u1", "") }).await.unwrap();
+    let echo = Item { body: theirs, ..answer.clone() };
+    let input = vec![item("u1"), echo, item("u2")];
+    t.put(NewTurn { input, ..turn("r2", "", "a2") }).await.unwrap();
+    let whole = t.history("r2", DEEP).await.unwrap();
+    assert_eq!((names(&whole.items), &whole.items[1]), ("u1 a1 u2 a2".to_owned(), &answer));
+    // Another id is another item, whatever else is the same.
+    let other = Bytes::from(String::from_utf8_lossy(&ours).replace("msg_a1", "msg_b1"));
+    let input = vec![item("u1"), Item { id: "msg_b1".to_owned(), body: other.clone() }];
+    t.put(NewTurn { input, ..turn("r3", "", "a3") }).await.unwrap();
+    assert_eq!(t.history("r3", DEEP).await.unwrap().items[1].body, other);
+}
+
 pub(crate) async fn settings_are_kept_once_and_given_back(store: Store) {
     let t = tenant(&store, "settings");
     let set =
@@ -297,6 +316,23 @@ pub(crate) async fn a_swept_ancestor_leaves_its_children_whole(store: Store) {
     assert_eq!(history(&t, "r4").await.unwrap(), "u1 a1 u2 a2 u4 a4");
     t.delete_response("r4").await.unwrap();
     for gone in ["u1", "a1", "u2", "a2", "u4", "a4"] {
+        assert!(matches!(t.item(&format!("msg_{gone}")).await, Err(Error::NotFound)), "{gone}");
+    }
+}
+
+pub(crate) async fn what_an_expired_ancestor_had_survives_the_deletion_of_one_that_resent_it(store: Store) {
+    let t = tenant(&store, "expired and resent");
+    t.put(NewTurn { expires_at: Some(1_000), ..turn("r1", "u1", "a1") }).await.unwrap();
+    t.put(after("r1", turn("r2", "u2", "a2"))).await.unwrap();
+    t.put(turn("resent", "u1 a1 u2 a2 u3", "a3")).await.unwrap();
+    while store.sweep(1_000, 100).await.unwrap() > 0 {}
+    t.delete_response("resent").await.unwrap();
+    assert_eq!(history(&t, "r2").await.unwrap(), "u1 a1 u2 a2");
+    // Nobody continues it any more: then its items go with the last one that was sent them.
+    t.put(turn("again", "u1 a1", "b")).await.unwrap();
+    t.delete_response("r2").await.unwrap();
+    t.delete_response("again").await.unwrap();
+    for gone in ["u1", "a1", "u2", "a2", "u3", "a3", "b"] {
         assert!(matches!(t.item(&format!("msg_{gone}")).await, Err(Error::NotFound)), "{gone}");
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use store::{Error, Store};
 use tokio::task::JoinSet;
 
+use crate::chance::Chance;
 use crate::make::{after, history, tenant, turn};
-use crate::model::Chance;
 use crate::sqlite::open;
 
 const CYCLES: u64 = 20;

@@ -1,15 +1,21 @@
 //! One contract for all backends, and what each of them must endure.
 #![cfg(test)]
 
+mod chance;
 mod contract;
 mod conversations;
 mod crash;
-mod figures;
 mod make;
 mod memory;
 mod model;
 #[cfg(unix)]
+mod outages;
+#[cfg(unix)]
+mod pooler;
+#[cfg(unix)]
 mod postgres;
+#[cfg(unix)]
+mod proxy;
 #[cfg(unix)]
 mod server;
 mod sqlite;
@@ -38,11 +44,13 @@ cases![
     contract::a_deleted_ancestor_breaks_the_chain,
     contract::what_another_response_was_sent_survives_a_deletion,
     contract::resending_everything_adds_only_what_is_new,
+    contract::an_item_spelled_anew_is_the_same_item,
     contract::settings_are_kept_once_and_given_back,
     contract::input_items_are_paged_both_ways,
     contract::items_are_found_by_their_id,
     contract::tenants_never_meet,
     contract::a_swept_ancestor_leaves_its_children_whole,
+    contract::what_an_expired_ancestor_had_survives_the_deletion_of_one_that_resent_it,
     conversations::conversations_live_and_die,
     conversations::conversation_items_come_and_go,
     conversations::one_turn_at_a_time_in_a_conversation,

@@ -56,7 +56,7 @@ async fn bytes_are_bounded_and_one_too_large_is_refused() {
     let store = Store::memory(MemoryLimits { bytes: limit, ..MemoryLimits::default() }).unwrap();
     let t = tenant(&store, "t");
     let noise = |seed: u64, length: usize| {
-        let mut chance = crate::model::Chance::new(seed);
+        let mut chance = crate::chance::Chance::new(seed);
         Bytes::from((0..length).map(|_| u8::try_from(chance.below(256)).unwrap()).collect::<Vec<u8>>())
     };
     for n in 0..400 {

@@ -14,12 +14,13 @@ use crate::server::{Opened, Postgres};
 /// The server, or a return where there is none.
 macro_rules! postgres {
     () => {
-        match Postgres::start() {
+        match crate::server::Postgres::start() {
             Some(server) => server,
             None => return,
         }
     };
 }
+pub(crate) use postgres;
 
 /// A connection of our own, beside the store's. It ends with the set of tasks.
 async fn client(server: &Postgres) -> (tokio_postgres::Client, JoinSet<Result<(), tokio_postgres::Error>>) {
@@ -29,7 +30,7 @@ async fn client(server: &Postgres) -> (tokio_postgres::Client, JoinSet<Result<()
     (client, running)
 }
 
-async fn sql(server: &Postgres, text: &str) {
+pub(crate) async fn sql(server: &Postgres, text: &str) {
     let (client, _running) = client(server).await;
     client.batch_execute(text).await.unwrap();
 }

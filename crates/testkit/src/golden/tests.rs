@@ -36,6 +36,27 @@ fn compares_and_blesses() {
 }
 
 #[test]
+fn a_page_is_a_case() {
+    let root = tempfile::tempdir().unwrap();
+    let page = root.path().join("acme/hello.golden");
+    fs::create_dir_all(page.parent().unwrap()).unwrap();
+    let given = "About.\nsource: made up\n=== request\n{}\n=== upstream 429 application/json\nup === down\n";
+    fs::write(&page, given).unwrap();
+    let [case] = cases(root.path()).unwrap().try_into().unwrap();
+    assert_eq!((case.name.as_str(), case.status, case.request.as_slice()), ("hello", 429, &b"{}\n"[..]));
+    let echo = |case: &Case| {
+        let Upstream::Json(bytes) = &case.upstream else { anyhow::bail!("not JSON") };
+        Ok(Output { sections: vec![("said".to_owned(), bytes.clone())], ..Output::default() })
+    };
+    assert!(run_in(root.path(), false, echo).is_err());
+    run_in(root.path(), true, echo).unwrap();
+    assert_eq!(fs::read_to_string(&page).unwrap(), format!("{given}=== said\nup === down\n"));
+    run_in(root.path(), false, echo).unwrap();
+    fs::write(&page, given.replace("source", "sauce")).unwrap();
+    assert!(cases(root.path()).unwrap_err().to_string().contains("source"));
+}
+
+#[test]
 fn refuses_what_is_no_case() {
     let root = tempfile::tempdir().unwrap();
     assert!(cases(&root.path().join("absent")).unwrap().is_empty());

@@ -12,15 +12,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bridge", &["wire"]),
     ("providers", &["bridge", "wire"]),
     ("store", &["wire"]),
-    ("server", &["bridge", "providers", "store", "wire"]),
-    ("godex", &["bridge", "providers", "server", "store", "wire"]),
+    ("probe", &["bridge", "providers", "wire"]),
+    ("server", &["bridge", "probe", "providers", "store", "wire"]),
+    ("godex", &["bridge", "probe", "providers", "server", "store", "wire"]),
     ("testkit", &["wire"]),
     ("xtask", &[]),
     ("benches", &[]),
 ];
 
 /// The crates without I/O, and what they must not reach through any chain of normal dependencies.
-const PURE: &[&str] = &["wire", "bridge", "providers"];
+const PURE: &[&str] = &["wire", "bridge", "probe", "providers"];
 const IMPURE: &[&str] =
     &["axum", "getrandom", "http", "hyper", "rand", "reqwest", "rusqlite", "rustls", "tokio", "tracing"];
 

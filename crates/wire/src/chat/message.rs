@@ -81,6 +81,8 @@ pub struct Style {
     pub text_as_parts: bool,
     /// The member that carries earlier reasoning.
     pub reasoning_field: Option<&'static str>,
+    /// It goes as a part of the content instead, before the text.
+    pub thinking_parts: bool,
 }
 
 /// How no content is written.
@@ -157,7 +159,11 @@ impl Message<'_> {
             }
             Self::Assistant { content, tool_calls, replay } => {
                 message.text("role", "assistant");
-                write_said(content, style, &mut message);
+                if style.thinking_parts && !replay.text.is_empty() {
+                    write_thinking(&replay.text, content, message.key("content"));
+                } else {
+                    write_said(content, style, &mut message);
+                }
                 replay.write(style, &mut message);
                 if !tool_calls.is_empty() {
                     list(message.key("tool_calls"), tool_calls, |out, call| call.write(out));
@@ -184,6 +190,18 @@ fn write_said(content: &[Str<'_>], style: Style, message: &mut ObjectWriter<'_>)
         }
         Absent::Omitted => {}
     }
+}
+
+fn write_thinking(thoughts: &[Str<'_>], content: &[Str<'_>], out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"[{"type":"thinking","thinking":[{"type":"text","text":"#);
+    write_joined(out, thoughts, "\\n");
+    out.extend_from_slice(b"}]}");
+    if !content.is_empty() {
+        out.extend_from_slice(br#",{"type":"text","text":"#);
+        write_joined(out, content, "");
+        out.push(b'}');
+    }
+    out.push(b']');
 }
 
 impl Replay<'_> {

@@ -1,5 +1,6 @@
 //! A Chat Completions server for what the built-in model cannot play: a provider that is silent for longer than
-//! godex waits with its sign of life, and one that shows what it was sent. The model's name says which.
+//! godex waits with its sign of life, one that shows what it was sent (`history`), and one that does so after it has
+//! called a tool (any other name). The model's name says which.
 //! It always streams: godex reads that also when it asked for a whole answer.
 
 use std::io::{BufRead, BufReader, Write};
@@ -12,11 +13,14 @@ use anyhow::{Context, Result};
 /// More than the 15 seconds after which godex shows its client that it is alive.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// The configuration that puts godex in front of it as the provider `scripted`.
+/// The configuration that puts godex in front of it as the provider `scripted`, and as `thinking`, which wants its
+/// thoughts back.
 pub(super) fn configuration() -> Result<String> {
     let address = start()?;
     let endpoint = format!("{{base_url: \"http://{address}/v1\"}}");
-    Ok(format!("providers: {{scripted: {{spec: openai-compatible, endpoint: {endpoint}}}}}\n"))
+    let thinking = "{extends: openai-compatible, request: {reasoning: {replay: always}}}";
+    let provider = |name, spec| format!("  {name}: {{spec: {spec}, endpoint: {endpoint}}}\n");
+    Ok(format!("providers:\n{}{}", provider("scripted", "openai-compatible"), provider("thinking", thinking)))
 }
 
 /// Serves until this process ends.
@@ -100,7 +104,7 @@ fn script(body: &str) -> Vec<Step> {
     } else if asked("quiet-call") {
         let (before, after) = (call(r#""id":"call_1","type":"function","#, r#"{"city": "#), call("", r#""Paris"}"#));
         vec![before, Step::Silence, after, Step::Stop("tool_calls")]
-    } else if body.contains(r#""role":"tool""#) {
+    } else if asked("history") || body.contains(r#""role":"tool""#) {
         vec![text(body), Step::Stop("stop")]
     } else {
         let call = call(r#""id":"call_1","type":"function","#, r#"{"city": "Paris"}"#);

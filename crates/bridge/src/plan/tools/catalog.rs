@@ -7,7 +7,7 @@ use wire::chat::{Declared, Function, Str};
 use wire::json::{Invalid, Text};
 use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
 
-use super::{declare, names};
+use super::{declare, names, template};
 use crate::dialect::{Hosted, Lacking, ToolRules};
 use crate::plan::notes::{Notes, code};
 use crate::plan::place::Items;
@@ -205,12 +205,12 @@ impl<'a> Collector<'a, '_> {
                     declare::tool_search(search, provider_name, rules)
                 });
             }
-            Tool::WebSearch(_) => self.hosted(Hosted::WebSearch, at),
-            Tool::FileSearch(_) => self.hosted(Hosted::FileSearch, at),
-            Tool::CodeInterpreter(_) => self.hosted(Hosted::CodeInterpreter, at),
-            Tool::ImageGeneration(_) => self.hosted(Hosted::ImageGeneration, at),
-            Tool::Computer(_) => self.hosted(Hosted::Computer, at),
-            Tool::Mcp(_) => self.hosted(Hosted::Mcp, at),
+            Tool::WebSearch(_) => self.hosted(Hosted::WebSearch, tool, at),
+            Tool::FileSearch(_) => self.hosted(Hosted::FileSearch, tool, at),
+            Tool::CodeInterpreter(_) => self.hosted(Hosted::CodeInterpreter, tool, at),
+            Tool::ImageGeneration(_) => self.hosted(Hosted::ImageGeneration, tool, at),
+            Tool::Computer(_) => self.hosted(Hosted::Computer, tool, at),
+            Tool::Mcp(_) => self.hosted(Hosted::Mcp, tool, at),
             Tool::Programmatic(_) => {
                 self.notes.skipped(code::TOOL_IGNORED, at, "tools are called directly here");
             }
@@ -254,7 +254,7 @@ impl<'a> Collector<'a, '_> {
         self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared });
     }
 
-    fn hosted(&mut self, kind: Hosted, at: At<'_>) {
+    fn hosted(&mut self, kind: Hosted, tool: &Tool<'_>, at: At<'_>) {
         let template = self.rules.native.iter().find(|(native, _)| *native == kind);
         let Some((_, template)) = template else {
             let message = format!("this provider has no {} of its own", kind.name());
@@ -268,7 +268,7 @@ impl<'a> Collector<'a, '_> {
         let what = What::Native(kind);
         if self.catalog.find(kind.name(), None, |other| other == what).is_none() {
             self.notes.lowered(code::TOOL_DEGRADED, at, "the provider's own, with its own settings");
-            let declared = Declared::Native(template.clone());
+            let declared = Declared::Native(template::fill(template, tool));
             let name = kind.name().to_owned();
             // The provider may call it by this name: no function must have it.
             let provider_name = name.clone();

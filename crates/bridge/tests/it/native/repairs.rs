@@ -31,16 +31,16 @@ fn a_text_is_whole_whatever_is_left_out() {
     let part_done = event("content_part.done", json!({"item_id": "m1", "content_index": 0, "part": part}));
     let done = event("output_item.done", json!({"item": message("Hello")}));
     let cases: Vec<Vec<Value>> = vec![
-        vec![added.clone(), delta("Hello"), text_done.clone(), part_done.clone(), done.clone(), completed(json!([]))],
+        vec![added.clone(), delta("Hello"), text_done.clone(), part_done.clone(), done.clone(), completed(&json!([]))],
         // Only deltas, and the end.
-        vec![delta("Hello"), completed(json!([]))],
+        vec![delta("Hello"), completed(&json!([]))],
         // No deltas at all (A11).
-        vec![added.clone(), done.clone(), completed(json!([message("Hello")]))],
-        vec![done.clone(), completed(json!([]))],
-        vec![added.clone(), text_done.clone(), completed(json!([]))],
-        vec![added.clone(), part_done.clone(), done.clone(), completed(json!([message("Hello")]))],
+        vec![added.clone(), done.clone(), completed(&json!([message("Hello")]))],
+        vec![done.clone(), completed(&json!([]))],
+        vec![added.clone(), text_done.clone(), completed(&json!([]))],
+        vec![added.clone(), part_done.clone(), done.clone(), completed(&json!([message("Hello")]))],
         // Nothing but the object.
-        vec![completed(json!([message("Hello")]))],
+        vec![completed(&json!([message("Hello")]))],
         // Said twice.
         vec![
             added.clone(),
@@ -49,14 +49,14 @@ fn a_text_is_whole_whatever_is_left_out() {
             done,
             text_done,
             part_done,
-            completed(json!([message("Hello")])),
+            completed(&json!([message("Hello")])),
         ],
         // Ids that change on the way, places that do not.
         vec![
             event("output_item.added", json!({"output_index": 0, "item": {"type": "message", "id": "x1"}})),
             event("output_text.delta", json!({"output_index": 0, "item_id": "x2", "delta": "Hello"})),
             event("output_item.done", json!({"output_index": 0, "item": message("Hello")})),
-            completed(json!([message("Hello")])),
+            completed(&json!([message("Hello")])),
         ],
     ];
     for events in cases {
@@ -69,9 +69,11 @@ fn a_text_is_whole_whatever_is_left_out() {
 
 #[test]
 fn the_rest_of_a_text_that_came_in_part_follows() {
-    let ran = read(&[delta("Hel"), event("output_item.done", json!({"item": message("Hello")})), completed(json!([]))]);
+    let ran =
+        read(&[delta("Hel"), event("output_item.done", json!({"item": message("Hello")})), completed(&json!([]))]);
     assert_eq!(ran.stream.text, "Hello");
-    let ran = read(&[delta("Hel"), event("output_item.done", json!({"item": message("Other")})), completed(json!([]))]);
+    let ran =
+        read(&[delta("Hel"), event("output_item.done", json!({"item": message("Other")})), completed(&json!([]))]);
     assert_eq!(ran.stream.text, "Hel");
     assert!(ran.notes.iter().any(|note| note.message.contains("differs")), "{:?}", ran.notes);
 }
@@ -92,7 +94,7 @@ fn items_that_overlap_come_one_after_the_other() {
         delta("and so on"),
         done("b", "{\"y\":2}"),
         done("a", "{\"x\":1}"),
-        completed(json!([call("a", "{\"x\":1}"), call("b", "{\"y\":2}"), message("and so on")])),
+        completed(&json!([call("a", "{\"x\":1}"), call("b", "{\"y\":2}"), message("and so on")])),
     ]);
     let output = ran.stream.response["output"].as_array().unwrap();
     let calls: Vec<&Value> = output.iter().map(|item| &item["call_id"]).collect();
@@ -123,7 +125,7 @@ fn calls_of_all_kinds() {
         event("function_call_arguments.delta", json!({"item_id": "f3", "delta": "{}"})),
         event("function_call_arguments.done", json!({"item_id": "f3", "name": "late", "arguments": "{}"})),
         event("output_item.done", json!({"item": {"type": "function_call", "id": "f4", "arguments": "{}"}})),
-        completed(json!([])),
+        completed(&json!([])),
     ]);
     let output = ran.stream.response["output"].as_array().unwrap();
     let field = |name: &str| output.iter().map(|item| item[name].clone()).collect::<Vec<_>>();
@@ -149,7 +151,7 @@ fn hosted_items_pass_under_our_ids() {
         event("output_item.done", json!({"item": search("completed"), "output_index": 0})),
         delta("Hello"),
         event("output_text.annotation.added", json!({"item_id": "m1", "annotation": annotation})),
-        completed(json!([])),
+        completed(&json!([])),
     ]);
     let output = &ran.stream.response["output"];
     assert!(output[0]["id"].as_str().unwrap().starts_with("item_"), "{output}");
@@ -182,7 +184,7 @@ fn reasoning_is_sealed_with_what_the_far_side_needs() {
         // Nothing at all.
         event("output_item.done", json!({"item": {"type": "reasoning", "id": "rs_3", "summary": []}})),
         delta("Hello"),
-        completed(json!([])),
+        completed(&json!([])),
     ]);
     let output = ran.stream.response["output"].as_array().unwrap();
     assert_eq!(output.len(), 3, "{output:?}");
@@ -198,11 +200,13 @@ fn ids_are_theirs_where_the_spec_says_so() {
     let mut run = native();
     run.reading.native = Some(NativeReading { item_ids: ItemIds::Theirs, silent_limit: None });
     let odd = json!({"type": "function_call", "id": "bad id", "call_id": "k2", "name": "f", "arguments": "{}"});
-    let events: Vec<String> =
-        [event("output_item.done", json!({"item": call("fc_up", "{}")})), completed(json!([call("fc_up", "{}"), odd]))]
-            .iter()
-            .map(Value::to_string)
-            .collect();
+    let events: Vec<String> = [
+        event("output_item.done", json!({"item": call("fc_up", "{}")})),
+        completed(&json!([call("fc_up", "{}"), odd])),
+    ]
+    .iter()
+    .map(Value::to_string)
+    .collect();
     let ran = check(&run, &events, End::Eof);
     let output = &ran.stream.response["output"];
     assert_eq!(output[0]["id"], "fc_up");
@@ -226,7 +230,7 @@ fn endings() {
         (vec![delta("Hello")], EofTolerance::Never, "failed", "server_error"),
         (vec![delta("Hello")], EofTolerance::Any, "completed", ""),
         (vec![], EofTolerance::Any, "failed", "server_error"),
-        (vec![completed(json!([]))], EofTolerance::Never, "failed", "server_error"),
+        (vec![completed(&json!([]))], EofTolerance::Never, "failed", "server_error"),
         (
             vec![delta("Hello"), event("incomplete", json!({"response": cut}))],
             EofTolerance::Never,
@@ -290,13 +294,13 @@ fn a_limit_that_is_reached_in_silence_is_noticed() {
     let mut run = native();
     for (limit, status) in [(Some(2), "incomplete"), (Some(3), "completed"), (None, "completed")] {
         run.reading.native = Some(NativeReading { item_ids: ItemIds::Ours, silent_limit: limit });
-        let lines = [completed(json!([message("Hello")])).to_string()];
+        let lines = [completed(&json!([message("Hello")])).to_string()];
         assert_eq!(check(&run, &lines, End::Eof).stream.response["status"], status, "{limit:?}");
     }
     // An item that says so itself is believed.
     let mut item = message("Hel");
     item["status"] = json!("incomplete");
-    assert_eq!(read(&[completed(json!([item]))]).stream.response["status"], "incomplete");
+    assert_eq!(read(&[completed(&json!([item]))]).stream.response["status"], "incomplete");
 }
 
 #[test]
@@ -304,7 +308,8 @@ fn what_was_promised_to_be_json_is_checked() {
     let mut run = native();
     run.reading.output = bridge::OutputContract::JsonObject;
     for (text, status) in [("{\"a\":1}", "completed"), ("Sure!", "failed")] {
-        for events in [vec![completed(json!([message(text)]))], vec![delta(text), completed(json!([message(text)]))]] {
+        for events in [vec![completed(&json!([message(text)]))], vec![delta(text), completed(&json!([message(text)]))]]
+        {
             let lines: Vec<String> = events.iter().map(Value::to_string).collect();
             assert_eq!(check(&run, &lines, End::Eof).stream.response["status"], status, "{text}");
         }

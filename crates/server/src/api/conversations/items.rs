@@ -34,17 +34,18 @@ pub(crate) async fn create_items(
     if given_items.is_empty() {
         return Err(Invalid::rule("empty_array", "expected at least one item.").at("items").into());
     }
-    let items = given(&session, &given_items, &bytes, &mut ids).await?;
+    let items = given(&session, &given_items, Some(id), &bytes, &mut ids).await?;
     let created = items.clone();
     let absent = || ApiError::conversation_not_found(id);
     session.heard(session.store().append_items(id, items).await, absent)?;
     Ok(list::items(&created, false))
 }
 
-/// The items of a request as they are stored.
+/// The items of a request as they are stored, in that conversation or in a new one.
 pub(super) async fn given(
     session: &Session,
     items: &[InputItem<'_>],
+    conversation: Option<&str>,
     body: &Bytes,
     ids: &mut Ids,
 ) -> Result<Vec<Item>, ApiError> {
@@ -52,7 +53,7 @@ pub(super) async fn given(
         let message = format!("array too long. Expected at most {MOST} items, but got {} items instead.", items.len());
         return Err(Invalid::rule("array_above_max_length", message).at("items").into());
     }
-    session.own_items(items, body, ids).await
+    session.own_items(items, conversation, body, ids).await
 }
 
 pub(crate) async fn list_items(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {

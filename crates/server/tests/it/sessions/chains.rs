@@ -146,7 +146,8 @@ async fn incomplete_turns_go_on_and_failed_ones_do_not() {
         let next = json!({"model": "m", "input": "Go on", "previous_response_id": incomplete["id"]});
         assert_eq!(rig.post(&next).await.status, continued);
 
-        rig.upstream.queue(Script::sse(&[json!({"error": {"message": "broken", "type": "server_error"}})]));
+        let broken = json!({"error": {"message": "broken", "type": "server_error"}});
+        rig.upstream.queue(Script::sse(&[chat::text("Once"), broken]));
         let answer = rig.post(&json!({"model": "m", "input": "Tell", "stream": true})).await;
         let (name, last) = stream(&answer).events.pop().unwrap();
         assert_eq!(name, "response.failed");

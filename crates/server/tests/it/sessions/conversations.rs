@@ -35,6 +35,10 @@ async fn conversations_are_made_changed_and_deleted() {
     let updated = rig.send(Method::POST, &path, &json!({"metadata": {"topic": "bears"}})).await.json();
     assert_eq!((&updated["id"], &updated["metadata"]), (&conversation["id"], &json!({"topic": "bears"})));
 
+    let cleared = rig.send(Method::POST, &path, &json!({"metadata": null})).await.json();
+    assert_eq!((&cleared["id"], &cleared["metadata"]), (&conversation["id"], &json!({})));
+    let updated = rig.send(Method::POST, &path, &json!({"metadata": {"topic": "bears"}})).await.json();
+
     let items = format!("{path}/items");
     let many: Vec<Value> = (0..20).map(|n| message(&n.to_string())).collect();
     let added = listed(&rig.send(Method::POST, &items, &json!({"items": many})).await);
@@ -118,7 +122,7 @@ async fn a_turn_reads_and_extends_its_conversation() {
     rig.upstream.queue(Script::json(400, &json!({"error": {"message": "broken"}})));
     let failing = json!({"model": "m", "input": "And now?", "conversation": conversation["id"]});
     assert_eq!(rig.post(&failing).await.status, 400);
-    rig.upstream.queue(Script::sse(&[json!({"error": {"message": "broken"}})]));
+    rig.upstream.queue(Script::sse(&[chat::text("Once"), json!({"error": {"message": "broken"}})]));
     let failing = json!({"model": "m", "input": "And now?", "conversation": conversation["id"], "stream": true});
     assert_eq!(rig.post(&failing).await.status, 200);
     assert_eq!(listed(&rig.get(&items).await), all);

@@ -28,7 +28,7 @@ async fn a_second_process_on_the_same_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let session = format!("sqlite: {{path: '{}'}}", folder.path().join("sessions.db").display());
     let first = rig(&session).await;
-    let upstream = Upstream::start_with(who).await.unwrap();
+    let upstream = Upstream::start_with(forgetful).await.unwrap();
     let settings = Settings { session, ..Settings::default() };
     let refused = Rig::try_before(upstream, settings).await.map(drop).unwrap_err();
     assert!(refused.to_string().contains("is used by another process"), "{refused}");

@@ -119,3 +119,51 @@ async fn input_items_come_in_pages() {
         assert_eq!((error.status, error.param.as_deref()), (400, Some(param)), "{query}");
     }
 }
+
+/// All ids of a list, by pages of one.
+async fn paged(rig: &Rig, path: &str) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    loop {
+        let after = seen.last().map(|last| format!("&after={last}")).unwrap_or_default();
+        let page = rig.get(&format!("{path}?order=asc&limit=1{after}")).await;
+        seen.extend(listed(&page));
+        if page.json()["has_more"] == json!(false) {
+            return seen;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_id_stands_once_in_a_list() {
+    let rig = rig("").await;
+    let mine = |text: &str| json!({"type": "message", "id": "msg_mine", "role": "user", "content": text});
+    let first = turn(&rig, json!({"input": [mine("one"), mine("two")]}), false).await;
+    let said = json!({"type": "item_reference", "id": first["output"][0]["id"]});
+    let input = json!([mine("three"), said, said]);
+    let second = turn(&rig, json!({"input": input, "previous_response_id": first["id"]}), false).await;
+    let fork = turn(&rig, json!({"input": [mine("three"), said, said]}), false).await;
+
+    let conversation = json!({"items": [mine("one"), mine("two")]});
+    let conversation = rig.send(Method::POST, "/v1/conversations", &conversation).await.json();
+    let items = format!("/v1/conversations/{}/items", id(&conversation));
+    let added = listed(&rig.send(Method::POST, &items, &json!({"items": [mine("three"), said]})).await);
+    turn(&rig, json!({"input": [mine("four")], "conversation": conversation["id"]}), false).await;
+
+    let lists = [
+        (format!("/v1/responses/{}/input_items", id(&second)), 4),
+        (format!("/v1/responses/{}/input_items", id(&fork)), 3),
+        (items.clone(), 6),
+    ];
+    for (path, count) in lists {
+        let all = rig.get(&format!("{path}?order=asc")).await;
+        let ids = listed(&all);
+        assert_eq!((ids.len(), ids[0].as_str()), (count, "msg_mine"), "{ids:?}");
+        assert_eq!(paged(&rig, &path).await, ids);
+    }
+    // Each is found, and goes, by itself.
+    assert_ne!(added[0], "msg_mine");
+    let third = rig.get(&format!("{items}/{}", added[0])).await.json();
+    assert_eq!((third["id"].as_str(), &third["content"][0]["text"]), (Some(added[0].as_str()), &json!("three")));
+    assert_eq!(delete(&rig, &format!("{items}/msg_mine")).await.status, 200);
+    assert_eq!(paged(&rig, &items).await.len(), 5);
+}

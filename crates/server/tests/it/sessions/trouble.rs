@@ -58,7 +58,7 @@ async fn the_strict_fail_what_they_cannot_keep() {
 #[tokio::test]
 async fn a_database_that_goes_and_comes_back() {
     let Some(mut postgres) = Postgres::start() else { return };
-    let options = "acquire_ms: 300, statement_ms: 1000, retry_ms: 600";
+    let options = "acquire_ms: 1500, statement_ms: 3000, retry_ms: 600";
     let rig = rig(&format!("backend: postgres, postgres: {{url: '{}', {options}}}", postgres.url())).await;
     let alice = say(&rig, "my name is Alice.", None).await;
     let conversation = rig.send(Method::POST, "/v1/conversations", &json!({})).await.json();

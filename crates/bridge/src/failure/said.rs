@@ -1,0 +1,170 @@
+//! What an error body says, in any of the shapes that servers use, and what that means.
+
+use wire::json::{Kind, Raw};
+
+use super::{Failure, FailureClass, wait};
+use crate::dialect::{AnswerDialect, ErrorMeaning};
+
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    message: Option<String>,
+    /// The same in lower case, for comparison.
+    lower: String,
+    code: Option<String>,
+    kind: Option<String>,
+    pub(super) param: Option<String>,
+}
+
+/// Codes and types that mean the same wherever they stand.
+const CODES: &[(&str, FailureClass)] = &[
+    ("context_length_exceeded", FailureClass::ContextOverflow),
+    ("exceed_context_size_error", FailureClass::ContextOverflow),
+    ("insufficient_quota", FailureClass::Quota),
+    ("exceeded_current_quota_error", FailureClass::Quota),
+    ("billing_hard_limit_reached", FailureClass::Quota),
+    ("rate_limit_exceeded", FailureClass::RateLimit),
+    ("rate_limit_error", FailureClass::RateLimit),
+    ("rate_limit_reached_error", FailureClass::RateLimit),
+    ("overloaded_error", FailureClass::Overloaded),
+    ("engine_overloaded_error", FailureClass::Overloaded),
+    ("server_is_overloaded", FailureClass::Overloaded),
+    ("content_filter", FailureClass::ContentPolicy),
+    ("content_policy_violation", FailureClass::ContentPolicy),
+    ("data_inspection_failed", FailureClass::ContentPolicy),
+    ("model_not_found", FailureClass::ModelNotFound),
+    ("invalid_api_key", FailureClass::Auth),
+    ("authentication_error", FailureClass::Auth),
+];
+
+/// Wordings that mean the same whatever the status; lower case.
+const WORDINGS: &[(&str, FailureClass)] = &[
+    ("maximum context length", FailureClass::ContextOverflow),
+    ("context length exceeded", FailureClass::ContextOverflow),
+    ("context window", FailureClass::ContextOverflow),
+    ("prompt is too long", FailureClass::ContextOverflow),
+    ("exceeds the available context size", FailureClass::ContextOverflow),
+    ("exceed context limit", FailureClass::ContextOverflow),
+    ("too many tokens in the prompt", FailureClass::ContextOverflow),
+    ("insufficient balance", FailureClass::Quota),
+    ("credit balance is too low", FailureClass::Quota),
+    ("exceeded your current quota", FailureClass::Quota),
+    ("content management policy", FailureClass::ContentPolicy),
+    ("content exists risk", FailureClass::ContentPolicy),
+    ("inappropriate content", FailureClass::ContentPolicy),
+    ("flagged by moderation", FailureClass::ContentPolicy),
+    ("requires moderation", FailureClass::ContentPolicy),
+    ("model not exist", FailureClass::ModelNotFound),
+    ("api key not valid", FailureClass::Auth),
+    ("invalid api key", FailureClass::Auth),
+    ("incorrect api key", FailureClass::Auth),
+];
+
+/// The numbers of `base_resp` as HTTP would say them; the rest stays.
+pub(super) const fn http_status(number: u16) -> u16 {
+    match number {
+        1002 | 1039 => 429,
+        1004 => 401,
+        1008 => 402,
+        1026 | 1027 | 2013 => 400,
+        _ => number,
+    }
+}
+
+impl Said {
+    pub(super) fn read(body: &[u8]) -> Self {
+        let Ok(text) = str::from_utf8(body) else { return Self::default() };
+        let Ok(document) = Raw::parse(text) else { return Self::default() };
+        let document = match document.kind() {
+            Kind::Array => document.elements().next().unwrap_or(document),
+            _ => document,
+        };
+        let nested = ["error", "base_resp"].into_iter().find_map(|name| document.get(name));
+        Self::of(nested.filter(|raw| !raw.is_null()).unwrap_or(document))
+    }
+
+    pub(super) fn of(error: Raw<'_>) -> Self {
+        // Some servers fail without a word: an empty message is none.
+        let string = |name: &str| {
+            let text = error.get(name).and_then(Raw::text)?.decode().into_owned();
+            (!text.trim().is_empty()).then_some(text)
+        };
+        let whole = || error.text().map(|text| text.decode().into_owned());
+        let message = whole()
+            .or_else(|| string("message"))
+            .or_else(|| string("status_msg"))
+            .or_else(|| string("detail"))
+            .or_else(|| error.get("detail").map(|detail| detail.as_str().to_owned()))
+            .or_else(|| {
+                error.get("message").filter(|said| said.kind() == Kind::Object).map(|said| said.as_str().to_owned())
+            });
+        let lower = message.as_deref().unwrap_or_default().to_lowercase();
+        Self { message, lower, code: string("code"), kind: string("type"), param: string("param") }
+    }
+
+    /// What a client can do about it. The far side's own words count first, then what all say alike, then the
+    /// status.
+    pub(super) fn class(&self, dialect: &AnswerDialect, status: Option<u16>) -> FailureClass {
+        if let Some(class) = self.known(dialect) {
+            return class;
+        }
+        match status.unwrap_or(500) {
+            401 | 403 | 407 => FailureClass::Auth,
+            402 => FailureClass::Quota,
+            404 if self.lower.contains("model") => FailureClass::ModelNotFound,
+            404 | 405 if self.message.is_none() => FailureClass::Protocol,
+            408 | 504 => FailureClass::Timeout,
+            429 => FailureClass::RateLimit,
+            300..=399 => FailureClass::Protocol,
+            400..=499 => FailureClass::InvalidRequest,
+            503 | 529 => FailureClass::Overloaded,
+            _ => FailureClass::Server,
+        }
+    }
+
+    fn known(&self, dialect: &AnswerDialect) -> Option<FailureClass> {
+        let own = dialect.errors.iter().find(|(words, _)| self.lower.contains(words)).map(|(_, means)| *means);
+        if let Some(class) = own.and_then(ErrorMeaning::class) {
+            return Some(class);
+        }
+        if dialect.overflow.iter().any(|words| self.lower.contains(words)) {
+            return Some(FailureClass::ContextOverflow);
+        }
+        let class_of = |(_, class): &(&str, FailureClass)| *class;
+        let by_code = CODES.iter().find(|(code, _)| self.code_is(code)).map(class_of);
+        let by_words = WORDINGS.iter().find(|(words, _)| self.lower.contains(words)).map(class_of);
+        // "rate_limit_error" is also the type of what can never fit, or must be paid for.
+        match (by_code, by_words) {
+            (Some(FailureClass::RateLimit), Some(words)) => Some(words),
+            (by_code, by_words) => by_code.or(by_words),
+        }
+    }
+
+    /// The words as they are shown: cut, with the time to wait read out of them.
+    pub(super) fn failure(self, class: FailureClass, silent: impl FnOnce() -> String) -> Failure {
+        let retry_after = match class {
+            FailureClass::RateLimit | FailureClass::Overloaded => wait::seconds(&self.lower),
+            _ => None,
+        };
+        let message = clip(self.message.unwrap_or_else(silent));
+        Failure { class, message, upstream_code: self.code, retry_after, unsupported: None }
+    }
+
+    pub(super) fn lower(&self) -> &str {
+        &self.lower
+    }
+
+    pub(super) fn code_is(&self, name: &str) -> bool {
+        self.code.as_deref() == Some(name) || self.kind.as_deref() == Some(name)
+    }
+}
+
+/// An upstream's words, cut to what a client should be shown.
+fn clip(mut message: String) -> String {
+    const LIMIT: usize = 2048;
+    if message.len() > LIMIT {
+        let end = (0..=LIMIT).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}

@@ -1,0 +1,207 @@
+//! What an upstream will not take although nobody knew: read out of its refusal, and done without from then on.
+
+use wire::json::Raw;
+
+use super::said::Said;
+use crate::dialect::{AnswerDialect, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, StreamUsage};
+
+/// A member of the chat request that the far side refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsupported {
+    Parameter(Parameter),
+    /// This name of the output limit; there is another.
+    Limit(LimitField),
+    StreamOptions,
+    ResponseFormat,
+}
+
+/// The members that can be done without.
+const MEMBERS: &[(&str, Unsupported)] = &[
+    ("temperature", Unsupported::Parameter(Parameter::Temperature)),
+    ("top_p", Unsupported::Parameter(Parameter::TopP)),
+    ("presence_penalty", Unsupported::Parameter(Parameter::PresencePenalty)),
+    ("frequency_penalty", Unsupported::Parameter(Parameter::FrequencyPenalty)),
+    ("top_logprobs", Unsupported::Parameter(Parameter::TopLogprobs)),
+    ("logprobs", Unsupported::Parameter(Parameter::TopLogprobs)),
+    ("max_tokens", Unsupported::Limit(LimitField::MaxTokens)),
+    ("max_completion_tokens", Unsupported::Limit(LimitField::MaxCompletionTokens)),
+    ("parallel_tool_calls", Unsupported::Parameter(Parameter::ParallelToolCalls)),
+    ("tool_choice", Unsupported::Parameter(Parameter::ToolChoice)),
+    ("reasoning_effort", Unsupported::Parameter(Parameter::ReasoningEffort)),
+    ("verbosity", Unsupported::Parameter(Parameter::Verbosity)),
+    ("service_tier", Unsupported::Parameter(Parameter::ServiceTier)),
+    ("metadata", Unsupported::Parameter(Parameter::Metadata)),
+    ("safety_identifier", Unsupported::Parameter(Parameter::SafetyIdentifier)),
+    ("prompt_cache_key", Unsupported::Parameter(Parameter::PromptCacheKey)),
+    ("user", Unsupported::Parameter(Parameter::User)),
+    ("stop", Unsupported::Parameter(Parameter::Stop)),
+    ("stream_options", Unsupported::StreamOptions),
+    ("response_format", Unsupported::ResponseFormat),
+];
+
+/// How servers say that they do not take something; lower case.
+const WORDINGS: &[&str] = &[
+    "unsupported parameter",
+    "unsupported value",
+    "unrecognized request argument",
+    "unrecognized parameter",
+    "unknown parameter",
+    "unknown field",
+    "unknown name",
+    "unexpected keyword argument",
+    "extra inputs are not permitted",
+    "additional properties are not allowed",
+    "is not supported",
+    "are not supported",
+    "not supported on this model",
+    "does not support",
+    "is unsupported",
+    "is unavailable now",
+    "is allowed for this model",
+];
+
+impl Unsupported {
+    /// Its name in the chat request.
+    pub fn member(self) -> &'static str {
+        MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether this chat request has it: only then is there something to do without.
+    pub fn is_in(self, body: &[u8]) -> bool {
+        let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
+        request.is_some_and(|request| request.get(self.member()).is_some_and(|value| !value.is_null()))
+    }
+}
+
+/// The dialect without what turned out to be unsupported, in the order in which that was learned.
+#[must_use]
+pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
+    let mut dialect = dialect.clone();
+    for (at, unsupported) in learned.iter().enumerate() {
+        match *unsupported {
+            Unsupported::Parameter(parameter) => dialect.drop.push(parameter),
+            Unsupported::Limit(name) => {
+                // Neither name will do: no limit.
+                if learned[..at].iter().any(|before| matches!(before, Unsupported::Limit(other) if *other != name)) {
+                    dialect.drop.push(Parameter::MaxOutputTokens);
+                }
+                dialect.limit_field = match name {
+                    LimitField::MaxTokens => LimitField::MaxCompletionTokens,
+                    LimitField::MaxCompletionTokens => LimitField::MaxTokens,
+                };
+            }
+            Unsupported::StreamOptions => dialect.stream_usage = StreamUsage::Omit,
+            Unsupported::ResponseFormat => {
+                dialect.json_schema = match dialect.json_schema {
+                    JsonSchema::Native => JsonSchema::JsonObject,
+                    JsonSchema::JsonObject | JsonSchema::Prompt => JsonSchema::Prompt,
+                };
+            }
+        }
+    }
+    dialect
+}
+
+impl Said {
+    /// What this refusal is about, if it says that something is not taken and names it.
+    pub(super) fn unsupported(&self, dialect: &AnswerDialect) -> Option<Unsupported> {
+        let message = self.lower();
+        let own =
+            || dialect.errors.iter().any(|(words, is)| *is == ErrorMeaning::Unsupported && message.contains(words));
+        let coded = ["unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"];
+        let refused =
+            coded.iter().any(|code| self.code_is(code)) || WORDINGS.iter().any(|words| message.contains(words));
+        if !refused && !own() {
+            return None;
+        }
+        match &self.param {
+            Some(param) => named(param.rsplit(['.', '/']).next().unwrap_or(param)),
+            None => mentioned(message),
+        }
+    }
+}
+
+fn named(name: &str) -> Option<Unsupported> {
+    MEMBERS.iter().find(|(member, _)| *member == name).map(|(_, unsupported)| *unsupported)
+}
+
+/// The first member that a message names. Words of everyday language count only in quotes.
+fn mentioned(message: &str) -> Option<Unsupported> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut at = 0;
+    for word in message.split(|c| !is_word(c)) {
+        let start = at;
+        at += word.len() + 1;
+        // One separator was one character, perhaps of several bytes.
+        while at < message.len() && !message.is_char_boundary(at) {
+            at += 1;
+        }
+        let quoted = message[..start].ends_with(['\'', '"', '`']);
+        let plain = matches!(word, "user" | "stop" | "metadata");
+        if let Some(unsupported) = named(word).or_else(|| run_together(word)).filter(|_| quoted || !plain) {
+            return Some(unsupported);
+        }
+    }
+    None
+}
+
+/// `presencepenalty`, of `presencePenalty`.
+fn run_together(word: &str) -> Option<Unsupported> {
+    let same = |member: &str| member.contains('_') && member.len() > word.len() && member.replace('_', "") == word;
+    MEMBERS.iter().find(|(member, _)| same(member)).map(|(_, unsupported)| *unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Failure;
+    use super::*;
+
+    fn refused(body: &str) -> Option<&'static str> {
+        Failure::from_answer(400, body.as_bytes()).unsupported.map(Unsupported::member)
+    }
+
+    #[test]
+    fn what_is_not_taken_is_read_out_of_the_refusal() {
+        let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
+        let openai = r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.
+            Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}"#;
+        let role = r#"{"error":{"message":"Unsupported value: 'messages[0].role' does not support 'user'",
+            "param":"messages[0].role","code":"unsupported_value"}}"#;
+        let fastapi = r#"{"detail":[{"type":"extra_forbidden","loc":["body","parallel_tool_calls"],
+            "msg":"Extra inputs are not permitted"}]}"#;
+        for (body, expected) in [
+            (openai.replace('\n', " "), Some("max_tokens")),
+            (role.replace('\n', " "), None),
+            (fastapi.replace('\n', " "), Some("parallel_tool_calls")),
+            (plain("Unrecognized request argument supplied: stream_options"), Some("stream_options")),
+            (plain("Argument not supported on this model: presencePenalty"), Some("presence_penalty")),
+            (plain("invalid temperature: only 1 is allowed for this model"), Some("temperature")),
+            (plain("This response_format type is unavailable now"), Some("response_format")),
+            (plain("Unknown name \"stop\": Cannot find field."), Some("stop")),
+            (plain("The user is not supported here, stop it"), None),
+            (plain("temperature must be between 0 and 2"), None),
+            (plain("é: `top_p` is not supported"), Some("top_p")),
+            (plain("messages is not supported"), None),
+        ] {
+            assert_eq!(refused(&body), expected, "{body}");
+        }
+        assert_eq!(Failure::from_answer(500, openai.replace('\n', " ").as_bytes()).unsupported, None);
+    }
+
+    #[test]
+    fn a_dialect_does_without_what_was_learned() {
+        let dialect = Dialect::default();
+        let limit = [Unsupported::Limit(LimitField::MaxTokens), Unsupported::Limit(LimitField::MaxCompletionTokens)];
+        assert_eq!(adapted(&dialect, &limit[..1]).limit_field, LimitField::MaxCompletionTokens);
+        assert!(!adapted(&dialect, &limit[..1]).drops(Parameter::MaxOutputTokens));
+        assert!(adapted(&dialect, &limit).drops(Parameter::MaxOutputTokens));
+        let format = [Unsupported::ResponseFormat; 2];
+        assert_eq!(adapted(&dialect, &format[..1]).json_schema, JsonSchema::JsonObject);
+        assert_eq!(adapted(&dialect, &format).json_schema, JsonSchema::Prompt);
+        assert_eq!(adapted(&dialect, &[Unsupported::StreamOptions]).stream_usage, StreamUsage::Omit);
+        let temperature = named("temperature").unwrap();
+        assert!(adapted(&dialect, &[temperature]).drops(Parameter::Temperature));
+        assert!(temperature.is_in(br#"{"model":"m","temperature":0.2}"#));
+        assert!(!temperature.is_in(br#"{"model":"m","messages":[{"temperature":1}]}"#));
+    }
+}

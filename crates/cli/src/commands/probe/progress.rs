@@ -1,0 +1,57 @@
+//! How far a probe is: a bar on a terminal, a line per request elsewhere. On stderr: stdout is the result.
+
+use std::io::{IsTerminal, Write};
+
+const WIDTH: usize = 30;
+
+pub(super) struct Progress {
+    total: usize,
+    done: usize,
+    terminal: bool,
+}
+
+impl Progress {
+    /// `total` is a guess: the bar is full when it is reached, and the count goes on.
+    pub(super) fn new(total: usize) -> Self {
+        Self { total: total.max(1), done: 0, terminal: std::io::stderr().is_terminal() }
+    }
+
+    pub(super) fn step(&mut self, about: &str) {
+        self.done += 1;
+        let line = if self.terminal {
+            format!("\r\x1b[K{} {about}", bar(self.done, self.total))
+        } else {
+            format!("{}: {about}\n", self.done)
+        };
+        show(&line);
+    }
+
+    pub(super) fn finish(&self) {
+        if self.terminal {
+            show("\r\x1b[K");
+        }
+    }
+}
+
+fn bar(done: usize, total: usize) -> String {
+    let full = (done.min(total) * WIDTH) / total;
+    format!("[{}{}] {done}/{}", "#".repeat(full), " ".repeat(WIDTH - full), total.max(done))
+}
+
+fn show(text: &str) {
+    let mut err = std::io::stderr().lock();
+    // With stderr gone there is nobody left to tell.
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_is_full_at_the_guess_and_stays_so() {
+        let dots = |done| bar(done, 10).matches('#').count();
+        assert_eq!([dots(0), dots(5), dots(10), dots(25)], [0, 15, 30, 30]);
+        assert!(bar(25, 10).ends_with("25/25"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Who is probed: a configured provider, a built-in spec, or a bare URL; and which of its models.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use probe::nearest;
+use providers::Library;
+use serde_json::Value;
+use server::config::{self, ProviderConfig, Secret};
+use server::probe::Client;
+
+use crate::args::{Flags, ProbeArgs, variable};
+
+/// How long the list of models may take.
+const LISTING: Duration = Duration::from_secs(20);
+/// What a bare URL is until more is known.
+const ROOT: &str = "openai-compatible";
+
+pub(super) struct Target {
+    pub(super) config: ProviderConfig,
+    pub(super) model: String,
+    /// The variable that held the key, if one was named.
+    pub(super) key_env: Option<String>,
+}
+
+impl Target {
+    pub(super) async fn find(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<Self> {
+        let key = args.api_key_env.as_deref().map(key).transpose()?;
+        let mut listed = None;
+        let config = match args.target.as_deref() {
+            Some(url) if url.contains("://") => {
+                let bare = unlisted(ROOT, Some(url), key.clone())?;
+                let models = models(&bare, args.timeout).await?;
+                let spec = nearest(Library::BUILTIN, url, &models);
+                listed = Some(models);
+                let mut config = unlisted(spec, Some(url), key)?;
+                url.trim_end_matches('/').clone_into(&mut config.name);
+                config
+            }
+            name => configured(flags, name, key)?,
+        };
+        let own = config.provider.default_model.clone().or_else(|| config.models.first().cloned());
+        let own = if listed.is_some() { None } else { own };
+        let model = match args.model.clone().or(own) {
+            Some(model) => model,
+            None => {
+                let models = match listed {
+                    Some(models) => models,
+                    None => models(&config, args.timeout).await?,
+                };
+                first(&models).context("the provider does not list its models: name one with --model")?
+            }
+        };
+        Ok(Self { config, model, key_env: args.api_key_env.clone() })
+    }
+
+    /// As the user called it.
+    pub(super) fn name(&self) -> &str {
+        &self.config.name
+    }
+}
+
+fn key(name: &str) -> anyhow::Result<Secret> {
+    let key = variable(name).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+    key.map(Secret::new).with_context(|| format!("the environment variable {name} is not set"))
+}
+
+/// A provider by name: that of the configuration first, then the built-in spec.
+fn configured(flags: &Flags, name: Option<&str>, key: Option<Secret>) -> anyhow::Result<ProviderConfig> {
+    let config = flags.load()?;
+    let name = name.unwrap_or(&config.default_provider);
+    if let Some(found) = config.provider(name) {
+        let mut found = found.clone();
+        if let Some(key) = key {
+            found.api_keys = vec![key];
+        }
+        return Ok(found);
+    }
+    if Library::BUILTIN.contains(name) {
+        return unlisted(name, None, key);
+    }
+    let configured: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
+    let specs: Vec<&str> = Library::BUILTIN.names().collect();
+    let (configured, specs) = (configured.join(", "), specs.join(", "));
+    Err(anyhow!("there is no provider `{name}` (configured: {configured}; specs: {specs}); a URL begins with http"))
+}
+
+fn unlisted(spec: &str, url: Option<&str>, key: Option<Secret>) -> anyhow::Result<ProviderConfig> {
+    config::unlisted(spec, url, key, &variable).map_err(|message| anyhow!(message))
+}
+
+async fn models(config: &ProviderConfig, seconds: u32) -> anyhow::Result<Vec<u8>> {
+    let most = LISTING.min(Duration::from_secs(seconds.into()));
+    let mut client = Client::new(config, most, most, |_| {})?;
+    client.models().await.map_err(|message| anyhow!(message))
+}
+
+fn first(models: &[u8]) -> Option<String> {
+    let models: Value = serde_json::from_slice(models).ok()?;
+    Some(models["data"][0]["id"].as_str()?.to_owned())
+}

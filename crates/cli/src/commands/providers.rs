@@ -1,0 +1,109 @@
+//! `godex providers` and `godex providers show NAME`.
+
+use std::io::Write;
+
+use providers::{Library, Wire, resolve_named};
+use serde_json::json;
+use server::config::{Config, KeyFrom, ProviderConfig};
+
+use crate::args::{Flags, ProvidersCommand};
+
+pub(crate) fn run(flags: &Flags, command: Option<&ProvidersCommand>, json: bool) -> anyhow::Result<()> {
+    let config = flags.look()?;
+    let out = match command {
+        Some(ProvidersCommand::Show { name, model }) => show(&config, name, model.as_deref())?,
+        None if json => list_json(&config),
+        None => list(&config),
+    };
+    std::io::stdout().lock().write_all(out.as_bytes())?;
+    Ok(())
+}
+
+/// The spec of a configured provider, or a built-in one.
+fn show(config: &Config, name: &str, model: Option<&str>) -> anyhow::Result<String> {
+    let of = model.map(|model| format!(", for the model {model}")).unwrap_or_default();
+    if let Some(entry) = config.provider(name) {
+        let spec = &entry.provider.spec_name;
+        return Ok(format!("# provider {name}, spec {spec}{of}\n{}", entry.provider.show(model)));
+    }
+    let configured: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
+    let none = |_: &str| None;
+    let provider = resolve_named(Library::BUILTIN, name, &none).map_err(|problems| {
+        let help = problems.0.first().and_then(|problem| problem.help.clone()).unwrap_or_default();
+        anyhow::anyhow!("there is no provider or spec `{name}`; configured: {}; {help}", configured.join(", "))
+    })?;
+    Ok(format!("# built-in spec {name}{of}, not configured\n{}", provider.show(model)))
+}
+
+/// Whether it can be used.
+fn status(provider: &ProviderConfig) -> &'static str {
+    match provider.key_from {
+        _ if provider.provider.wire == Wire::Demo => "offline",
+        KeyFrom::Missing(_) => "no key",
+        KeyFrom::Nowhere | KeyFrom::File(_) | KeyFrom::Variable(_) => "ready",
+    }
+}
+
+fn key(provider: &ProviderConfig) -> String {
+    match &provider.key_from {
+        KeyFrom::Nowhere => "not needed".to_owned(),
+        KeyFrom::File(place) => format!("from {place}"),
+        KeyFrom::Variable(name) => format!("from ${name}"),
+        KeyFrom::Missing(Some(name)) => format!("missing: set {name}"),
+        KeyFrom::Missing(None) => "missing: set credentials.api_key".to_owned(),
+    }
+}
+
+fn list(config: &Config) -> String {
+    let head = ["NAME", "SPEC", "STATUS", "KEY", "MODELS", "BASE URL"].map(str::to_owned);
+    let row = |provider: &ProviderConfig| {
+        let (name, spec) = (provider.name.clone(), provider.provider.spec_name.clone());
+        let models = provider.models.len().to_string();
+        [name, spec, status(provider).to_owned(), key(provider), models, provider.base_url.clone()]
+    };
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(config.providers.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}", width = *width)).collect();
+        out.push_str(cells.join("  ").trim_end());
+        out.push('\n');
+    }
+    let others = others(config);
+    if !others.is_empty() {
+        out.push_str("\nnot configured: ");
+        out.push_str(&others.join(", "));
+        out.push_str("\n(godex providers show NAME prints what is known of one)\n");
+    }
+    out
+}
+
+/// Built-in specs that no configured provider uses.
+fn others(config: &Config) -> Vec<&'static str> {
+    let used = |name: &str| config.providers.iter().any(|provider| provider.provider.spec_name == name);
+    Library::BUILTIN.names().filter(|name| !used(name)).collect()
+}
+
+fn list_json(config: &Config) -> String {
+    let entry = |provider: &ProviderConfig| {
+        let (place, variable) = match &provider.key_from {
+            KeyFrom::Nowhere => (None, None),
+            KeyFrom::File(place) => (Some(place), None),
+            KeyFrom::Variable(name) => (None, Some(name)),
+            KeyFrom::Missing(name) => (None, name.as_ref()),
+        };
+        json!({
+            "name": provider.name,
+            "spec": provider.provider.spec_name,
+            "status": status(provider),
+            "base_url": (!provider.base_url.is_empty()).then_some(&provider.base_url),
+            "auth": provider.provider.auth.name(),
+            "key": {"present": !provider.api_keys.is_empty(), "file": place, "variable": variable},
+            "models": provider.models,
+        })
+    };
+    let providers: Vec<_> = config.providers.iter().map(entry).collect();
+    format!("{:#}\n", json!({"providers": providers, "not_configured": others(config)}))
+}

@@ -1,0 +1,130 @@
+//! `godex probe` as a user runs it.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testkit::{Script, Upstream};
+
+use crate::cli::{command, godex, home};
+
+/// A configuration that names the written spec is good.
+fn check(folder: &Path) {
+    std::fs::write(folder.join("godex.yaml"), "providers: {mine: {spec: ./spec.yaml}}").unwrap();
+    let (code, out, err) = godex(folder, &["config", "check"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("providers: mine"), "{out}");
+}
+
+#[test]
+fn the_demo_model_is_probed_offline_and_is_what_its_spec_says() {
+    let home = home("");
+    let (code, out, err) = godex(home.path(), &["probe", "demo", "--write", "spec.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let row = |feature: &str| out.lines().find(|line| line.starts_with(feature)).unwrap_or_default().to_owned();
+    for (feature, seen) in [
+        ("feature", "observed"),
+        ("limit field", "max_completion_tokens"),
+        ("tools", "called"),
+        ("parallel calls", "yes"),
+        ("json_schema ", "native"),
+        ("reasoning in answers", "reasoning_content"),
+        ("native /responses", "no"),
+        ("context overflow", "skipped"),
+    ] {
+        assert!(row(feature).contains(seen), "{feature}: {out}");
+    }
+    // The estimate is a dry run on this very model.
+    let expected = err.split("about ").nth(1).and_then(|rest| rest.split(' ').next());
+    let needed = out.lines().last().and_then(|line| line.split(' ').next());
+    assert_eq!(expected, needed, "{err}{out}");
+    assert!(err.contains("1: limit\n"), "{err}");
+    let spec = std::fs::read_to_string(home.path().join("spec.yaml")).unwrap();
+    assert!(spec.contains("extends: demo") && spec.contains("# Nothing was observed to differ."), "{spec}");
+    check(home.path());
+}
+
+#[test]
+fn the_default_provider_is_probed_and_limits_hold() {
+    let home = home("");
+    let (code, out, err) = godex(home.path(), &["probe", "--json", "--max-requests", "5"]);
+    assert_eq!(code, Some(0), "{err}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&report["target"], &report["spent"]["requests"]), (&json!("demo"), &json!(5)));
+    let findings = report["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|finding| finding["evidence"] == "the limit of requests is reached"), "{out}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_sent() {
+    let home = home("");
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let closed = format!("http://{closed}/v1");
+    for (args, expected) in [
+        (&["nobody"][..], "error: there is no provider `nobody` (configured: demo; specs: deepseek,"),
+        (&["groq"], "error: there is no key for `groq`: set GROQ_API_KEY"),
+        (&["openai-compatible"], "error: the spec `openai-compatible` has no address of its own"),
+        (&["groq", "--api-key-env", "NOT_SET"], "error: the environment variable NOT_SET is not set"),
+        (&["http://example.com"], "error: the URL plain http to a public host"),
+        (&["demo", "--write", "no/such/folder/x.yaml"], "error: cannot write no/such/folder/x.yaml"),
+        (&[closed.as_str()], "error: The provider cannot be reached"),
+    ] {
+        let (code, out, err) = godex(home.path(), &[&["probe"], args].concat());
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}");
+        assert!(err.starts_with(expected), "{args:?}: {err}");
+    }
+    assert_eq!(godex(home.path(), &["probe", "demo", "--max-requests", "0"]).0, Some(2));
+}
+
+/// Runs the command beside a scripted provider.
+async fn against(script: Script, args: &[&str], folder: &Path) -> (Option<i32>, String, String) {
+    let upstream = Upstream::start(script).await.unwrap();
+    let url = format!("{}/v1", upstream.url());
+    let mut command = command(folder, &[&["probe", url.as_str()], args].concat());
+    let run = tokio::task::spawn_blocking(move || command.env("MY_KEY", "sk-very-secret").output().unwrap());
+    let output = run.await.unwrap();
+    let sent = upstream.requests().last().and_then(|request| request.header("authorization").map(str::to_owned));
+    assert!(sent.is_none_or(|sent| sent == "Bearer sk-very-secret"));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[tokio::test]
+async fn a_url_is_probed_and_its_spec_loads() {
+    let home = home("");
+    let choice = json!({"message": {"role": "assistant", "content": "Hello there."}, "finish_reason": "stop"});
+    let answer = json!({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 3}});
+    let args = ["--model", "m", "--json", "--api-key-env", "MY_KEY", "--write", "spec.yaml"];
+    let (code, out, err) = against(Script::json(200, &answer), &args, home.path()).await;
+    assert_eq!(code, Some(0), "{err}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let observed = |feature: &str| {
+        let findings = report["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["feature"] == feature).unwrap()["observed"].clone()
+    };
+    assert_eq!((observed("json_schema"), observed("tools")), (json!("prompt"), json!("unclear")), "{out}");
+    let spec = std::fs::read_to_string(home.path().join("spec.yaml")).unwrap();
+    assert!(spec.contains("json_schema: prompt\n") && spec.contains("key_env: \"MY_KEY\"\n"), "{spec}");
+    assert!(!format!("{out}{err}{spec}").contains("very-secret"));
+    check(home.path());
+    let (code, out, _) = godex(home.path(), &["config", "print"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("json_schema: prompt") && out.contains("key_env: MY_KEY"), "{out}");
+}
+
+#[tokio::test]
+async fn a_probe_that_cannot_go_on_fails() {
+    let home = home("");
+    let error = |status, message: &str| Script::json(status, &json!({"error": {"message": message}}));
+    for (script, args, expected) in [
+        (error(401, "bad key"), &["--model", "m"][..], "the provider refused the key (401: bad key)"),
+        (error(404, "no model m"), &["--model", "m"], "the provider does not know the model (404: no model m)"),
+        (error(500, "oops"), &["--model", "m"], "even a plain request was refused (500: oops)"),
+        (error(404, "nothing here"), &[], "the provider does not list its models: name one with --model"),
+        (Script::silent(), &["--model", "m", "--timeout", "1"], "the provider did not answer in time"),
+    ] {
+        let (code, out, err) = against(script, args, home.path()).await;
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert!(err.lines().last().unwrap_or_default().contains(expected), "{err}");
+    }
+}

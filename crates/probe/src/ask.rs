@@ -1,0 +1,62 @@
+//! What goes out and what comes back, and who carries it.
+
+use std::future::Future;
+
+/// Where a request goes, below the base URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `POST /chat/completions`.
+    Chat,
+    /// `POST /responses`: the provider's own.
+    Responses,
+    /// `GET /models`.
+    Models,
+}
+
+impl Endpoint {
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/chat/completions",
+            Self::Responses => "/responses",
+            Self::Models => "/models",
+        }
+    }
+}
+
+/// One request of the battery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What it is about, for progress.
+    pub about: &'static str,
+    pub endpoint: Endpoint,
+    pub body: Vec<u8>,
+    pub stream: bool,
+}
+
+/// An answer as it came, whatever its status.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    pub status: u16,
+    /// Empty when there was none.
+    pub content_type: String,
+    pub body: Vec<u8>,
+    /// Whether the body came to its end.
+    pub whole: bool,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Answered(Answer),
+    /// No connection, or it closed before an answer.
+    Unreachable(String),
+    /// This request took too long.
+    TimedOut,
+    /// The whole probe has used up its time; nothing was sent.
+    OutOfTime,
+}
+
+/// Who carries requests. The only way out of this crate.
+pub trait Upstream {
+    fn send(&mut self, request: Request) -> impl Future<Output = Outcome>;
+}

@@ -1,0 +1,244 @@
+//! Where a probe stands: what it may spend, what it has learnt, what it has found.
+
+use bridge::{Dialect, FailureClass, LimitField};
+use serde_json::{Map, Value, json};
+
+use crate::ask::{Endpoint, Outcome, Request, Upstream};
+use crate::finding::Finding;
+use crate::reply::{self, Reply};
+
+/// A row of failures after which the upstream is taken for dead.
+const PATIENCE: usize = 3;
+
+/// The room that a model which thinks gets for that.
+pub(crate) const THOUGHT: u64 = 600;
+
+/// What is probed.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub model: String,
+    /// What the spec declares.
+    pub dialect: Dialect,
+    /// A far too long input may be sent.
+    pub allow_overflow: bool,
+    pub limits: Limits,
+}
+
+/// What a probe may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub requests: usize,
+    pub tokens: u64,
+}
+
+/// What it has spent; tokens as the upstream counted them, or estimated where it did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    pub requests: usize,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+/// Why a probe ended before its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Abort {
+    #[error("the provider refused the key ({0})")]
+    Auth(String),
+    #[error("the account has no quota left ({0})")]
+    Quota(String),
+    #[error("the provider does not know the model ({0}); name one with --model")]
+    Model(String),
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("even a plain request was refused ({0}); is this the base URL of a chat server?")]
+    Refused(String),
+    #[error("a plain request got no answer that can be read: {0}")]
+    Unreadable(String),
+}
+
+/// What later requests must know of earlier answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// The member that limits the answer; None: none does.
+    pub(crate) limit: Option<LimitField>,
+    /// `temperature` is taken: 0 makes answers easier to judge.
+    pub(crate) temperature: bool,
+    /// The model reasons before it answers: small limits cut it off.
+    pub(crate) thinks: bool,
+    /// A `tool_choice` that made it call.
+    pub(crate) calling: Option<Value>,
+    pub(crate) tools: Tools,
+    /// An answer with calls, as it stood.
+    pub(crate) call: Option<Value>,
+    /// The `content` of an assistant message with calls that was accepted.
+    pub(crate) history: Option<crate::bodies::Absent>,
+}
+
+/// How it stands with tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tools {
+    #[default]
+    Taken,
+    /// It calls when it has seen an example of a call.
+    ByExample,
+    /// They are refused altogether.
+    Refused,
+}
+
+/// A probe under way.
+#[derive(Debug)]
+pub(crate) struct Bench<'a, U> {
+    upstream: &'a mut U,
+    pub(crate) settings: &'a Settings,
+    pub(crate) known: Known,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) spent: Spent,
+    /// Something was answered: address, key and model are good.
+    answered: bool,
+    failures: usize,
+    out_of_time: bool,
+}
+
+impl<'a, U: Upstream> Bench<'a, U> {
+    pub(crate) fn new(upstream: &'a mut U, settings: &'a Settings) -> Self {
+        let known = Known { limit: Some(settings.dialect.limit_field), ..Known::default() };
+        Self {
+            upstream,
+            settings,
+            known,
+            findings: Vec::new(),
+            spent: Spent::default(),
+            answered: false,
+            failures: 0,
+            out_of_time: false,
+        }
+    }
+
+    pub(crate) fn dialect(&self) -> &'a Dialect {
+        &self.settings.dialect
+    }
+
+    /// A chat request's body: these messages, and room for about so many tokens.
+    pub(crate) fn body(&self, messages: Value, room: u64) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".to_owned(), json!(self.settings.model));
+        let rules = &self.dialect().request;
+        body.extend(members(rules.options.members.as_deref()));
+        body.extend(members(rules.reasoning.always.as_deref()));
+        if let Some(field) = self.known.limit {
+            body.insert(field.name().to_owned(), json!(self.room(room)));
+        }
+        if self.known.temperature && !self.known.thinks {
+            body.insert("temperature".to_owned(), json!(0));
+        }
+        body.insert("messages".to_owned(), messages);
+        body
+    }
+
+    /// The members that switch thinking off, where the spec has any.
+    pub(crate) fn thinking_off(&self) -> Map<String, Value> {
+        members(self.dialect().request.reasoning.off.as_deref())
+    }
+
+    /// The members that switch it on.
+    pub(crate) fn thinking_on(&self) -> Map<String, Value> {
+        members(self.dialect().request.reasoning.on.as_deref())
+    }
+
+    /// A model that thinks needs room for that, too.
+    pub(crate) fn room(&self, room: u64) -> u64 {
+        if self.known.thinks { room + THOUGHT } else { room }
+    }
+
+    /// Sends a chat request.
+    pub(crate) async fn ask(&mut self, about: &'static str, body: Map<String, Value>) -> Result<Reply, Abort> {
+        let stream = body.get("stream") == Some(&Value::Bool(true));
+        let body = Value::Object(body).to_string().into_bytes();
+        self.send(Request { about, endpoint: Endpoint::Chat, body, stream }).await
+    }
+
+    /// Sends any request, within what may be spent.
+    pub(crate) async fn send(&mut self, request: Request) -> Result<Reply, Abort> {
+        if let Some(why) = self.exhausted() {
+            return Ok(Reply::Unsent(why));
+        }
+        let endpoint = request.endpoint;
+        let estimate = request.body.len() as u64 / 4;
+        self.spent.requests += 1;
+        let answer = match self.upstream.send(request).await {
+            Outcome::Answered(answer) => answer,
+            Outcome::TimedOut => return self.failed("the provider did not answer in time".to_owned()),
+            Outcome::Unreachable(message) => return self.failed(message),
+            Outcome::OutOfTime => {
+                self.spent.requests -= 1;
+                self.out_of_time = true;
+                return Ok(Reply::Unsent("the time is up"));
+            }
+        };
+        self.failures = 0;
+        let reply = match endpoint {
+            Endpoint::Chat => reply::read(&answer, &self.dialect().answer),
+            Endpoint::Responses | Endpoint::Models => reply::read_other(&answer),
+        };
+        self.count(&reply, estimate);
+        self.answered |= matches!(reply, Reply::Said(_));
+        match &reply {
+            // The key is good: this is about something else, such as a plan, and says nothing about the request.
+            Reply::Refused(refusal) if refusal.failure.class == FailureClass::Auth && self.answered => {
+                Ok(Reply::Lost(refusal.words()))
+            }
+            Reply::Refused(refusal) => self.must_stop(refusal).map_or(Ok(reply), Err),
+            _ => Ok(reply),
+        }
+    }
+
+    fn exhausted(&self) -> Option<&'static str> {
+        let Limits { requests, tokens } = self.settings.limits;
+        if self.out_of_time {
+            Some("the time is up")
+        } else if self.spent.requests >= requests {
+            Some("the limit of requests is reached")
+        } else if self.spent.input_tokens + self.spent.output_tokens >= tokens {
+            Some("the limit of tokens is reached")
+        } else {
+            None
+        }
+    }
+
+    /// No answer. Once is bad luck, and the first time or three times in a row is the end.
+    fn failed(&mut self, message: String) -> Result<Reply, Abort> {
+        self.failures += 1;
+        if !self.answered || self.failures >= PATIENCE {
+            return Err(Abort::Unreachable(message));
+        }
+        Ok(Reply::Lost(message))
+    }
+
+    fn count(&mut self, reply: &Reply, estimate: u64) {
+        let (input, output) = match reply {
+            Reply::Said(said) => said
+                .usage
+                .map_or_else(|| (estimate, said.text.len() as u64 / 4 + 1), |usage| (usage.input.max(1), usage.output)),
+            // What is refused is rarely paid for.
+            _ => (0, 0),
+        };
+        self.spent.input_tokens += input;
+        self.spent.output_tokens += output;
+    }
+
+    /// Refusals that all later requests would get, too.
+    fn must_stop(&self, refusal: &reply::Refusal) -> Option<Abort> {
+        let words = refusal.words();
+        match refusal.failure.class {
+            FailureClass::Auth if !self.answered => Some(Abort::Auth(words)),
+            FailureClass::Quota => Some(Abort::Quota(words)),
+            FailureClass::ModelNotFound if !self.answered => Some(Abort::Model(words)),
+            _ => None,
+        }
+    }
+}
+
+/// The members of an object that a spec carries as text.
+pub(crate) fn members(json: Option<&str>) -> Map<String, Value> {
+    json.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! Structured output: what is refused, what is ignored, what is kept.
+
+use bridge::{Exclusion, JsonSchema};
+use serde_json::{Map, Value, json};
+
+use super::{open, tools, words};
+use crate::ask::Upstream;
+use crate::bench::{Abort, Bench, Tools};
+use crate::bodies;
+use crate::finding::{Change, Finding};
+use crate::reply::{Reply, Said};
+
+/// What an answer is, measured by the format that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As asked.
+    Kept,
+    /// As asked, in a code fence.
+    Fenced,
+    /// JSON, but not in the schema.
+    OtherJson,
+    /// No JSON.
+    Text,
+    Refused,
+    Unclear,
+}
+
+impl Form {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "yes",
+            Self::Fenced => "in a code fence",
+            Self::OtherJson => "JSON of another shape",
+            Self::Text => "ignored",
+            Self::Refused => "refused",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    const fn is_good(self) -> bool {
+        matches!(self, Self::Kept | Self::Fenced)
+    }
+}
+
+pub(super) async fn run(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+    let declared = bench.dialect().json_schema;
+    let reply = bench.ask("json_object", body(bench, bodies::json_object())).await?;
+    let object = form(&reply, |_| true);
+    bench.findings.push(finding("json_object", "-", object, &reply));
+    let reply = bench.ask("json_schema", body(bench, bodies::json_schema())).await?;
+    let schema = form(&reply, fits);
+    bench.findings.push(ladder(declared, object, schema, &reply));
+    fences(bench, object, schema);
+    exclusions(bench, schema).await
+}
+
+fn body(bench: &Bench<'_, impl Upstream>, format: Value) -> Map<String, Value> {
+    let mut body = bench.body(bodies::user(bodies::JSON), 80);
+    body.insert("response_format".to_owned(), format);
+    body
+}
+
+fn fits(value: &Value) -> bool {
+    *value == json!({"fruit": bodies::SCHEMA_WORD})
+}
+
+fn form(reply: &Reply, fits: impl Fn(&Value) -> bool) -> Form {
+    match reply {
+        Reply::Said(said) => form_of(said, fits),
+        Reply::Refused(_) => Form::Refused,
+        Reply::Lost(_) | Reply::Unsent(_) => Form::Unclear,
+    }
+}
+
+fn form_of(said: &Said, fits: impl Fn(&Value) -> bool) -> Form {
+    let text = said.answer();
+    let object = |text: &str| serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
+    let fenced = text.strip_prefix("```").and_then(|rest| Some(rest.trim_start_matches("json").rsplit_once("```")?.0));
+    match (object(text), fenced.and_then(object)) {
+        (Some(value), _) if fits(&value) => Form::Kept,
+        (_, Some(value)) if fits(&value) => Form::Fenced,
+        (Some(_), _) | (_, Some(_)) => Form::OtherJson,
+        // Half a document, or a call instead of an answer, decides nothing.
+        _ if said.is_cut() || text.is_empty() => Form::Unclear,
+        _ => Form::Text,
+    }
+}
+
+fn finding(feature: &'static str, declared: &'static str, form: Form, reply: &Reply) -> Finding {
+    match form {
+        Form::Unclear => match reply {
+            Reply::Said(_) => Finding::unclear(feature, declared, words(reply)),
+            _ => open(feature, declared, reply),
+        },
+        form => Finding::seen(feature, declared, form.name(), words(reply)),
+    }
+}
+
+/// The best way to get an answer in a schema.
+fn ladder(declared: JsonSchema, object: Form, schema: Form, reply: &Reply) -> Finding {
+    const FEATURE: &str = "json_schema";
+    let rung = match (schema, object) {
+        (Form::Kept | Form::Fenced, _) => Some(JsonSchema::Native),
+        (Form::Unclear, _) => None,
+        (_, Form::Kept | Form::Fenced) => Some(JsonSchema::JsonObject),
+        (_, Form::Refused | Form::Text) => Some(JsonSchema::Prompt),
+        _ => None,
+    };
+    match rung {
+        None => finding(FEATURE, declared.name(), Form::Unclear, reply),
+        Some(rung) if rung == declared => Finding::seen(FEATURE, declared.name(), rung.name(), words(reply)),
+        Some(rung) => {
+            Finding::seen(FEATURE, declared.name(), rung.name(), format!("{}: {}", schema.name(), words(reply)))
+                .change(Change::new("json_schema", rung.name()))
+        }
+    }
+}
+
+fn fences(bench: &mut Bench<'_, impl Upstream>, object: Form, schema: Form) {
+    let declared = bench.dialect().answer.fenced_json;
+    let fenced = object == Form::Fenced || schema == Form::Fenced;
+    if !fenced && !object.is_good() && !schema.is_good() {
+        return;
+    }
+    let finding = Finding::seen("JSON in a code fence", declared.to_string(), fenced.to_string(), "");
+    let change = fenced && !declared;
+    bench.findings.push(if change { finding.change(Change::new("answer.fenced_json", "true")) } else { finding });
+}
+
+/// Whether a schema works beside tools and in a stream.
+async fn exclusions(bench: &mut Bench<'_, impl Upstream>, alone: Form) -> Result<(), Abort> {
+    let rules = &bench.dialect().request.tools.format_excludes;
+    let mut excluded = rules.clone();
+    let mut evidence = Vec::new();
+    for (exclusion, feature) in
+        [(Exclusion::Tools, "json_schema with tools"), (Exclusion::Stream, "json_schema with stream")]
+    {
+        let declared = if rules.contains(&exclusion) { "excluded" } else { "together" };
+        if !alone.is_good() {
+            bench.findings.push(Finding::skipped(feature, declared, "a schema does not work by itself"));
+            continue;
+        }
+        if exclusion == Exclusion::Tools && bench.known.tools == Tools::Refused {
+            bench.findings.push(Finding::skipped(feature, declared, "tools are refused"));
+            continue;
+        }
+        let mut body = body(bench, bodies::json_schema());
+        match exclusion {
+            Exclusion::Tools => body = tools::with_tools(body, None),
+            Exclusion::Stream => _ = body.insert("stream".to_owned(), json!(true)),
+        }
+        let reply = bench.ask(feature, body).await?;
+        let seen = form(&reply, fits);
+        let finding = finding(feature, declared, seen, &reply);
+        match seen {
+            Form::Refused | Form::Text | Form::OtherJson if !excluded.contains(&exclusion) => {
+                excluded.push(exclusion);
+                evidence.push(format!("{}: {}", exclusion.name(), words(&reply)));
+            }
+            Form::Kept | Form::Fenced => excluded.retain(|known| *known != exclusion),
+            _ => {}
+        }
+        bench.findings.push(finding);
+    }
+    if excluded != *rules {
+        let names =
+            |list: &[Exclusion]| format!("[{}]", list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "));
+        let finding = Finding::seen("schema exclusions", names(rules), names(&excluded), evidence.join("; "));
+        bench.findings.push(finding.change(Change::new("request.tools.format_excludes", names(&excluded))));
+    }
+    Ok(())
+}

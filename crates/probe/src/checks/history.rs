@@ -1,0 +1,213 @@
+//! Histories with calls: how a call without text is written, which ids are taken, what reasoning must come back.
+
+use bridge::{AbsentContent, CallIds, Replay, ReplayField};
+use serde_json::{Map, Value, json};
+
+use super::{open, roles, taken, tools, words};
+use crate::ask::Upstream;
+use crate::bench::{Abort, Bench};
+use crate::bodies::{self, Absent, PLAIN_ID};
+use crate::finding::{Change, Finding};
+
+/// Ids with other characters, and long ones.
+const ODD_ID: &str = "functions.get_weather:0/0123456789012345678901234567890123456789012345678901234567890123";
+const LONG_ID: &str = "call_0123456789abcdef0123456789";
+
+fn after(bench: &Bench<'_, impl Upstream>, call: Value, id: &str, then: Option<Value>) -> Map<String, Value> {
+    let mut messages = bodies::history(call, id);
+    messages.extend(then);
+    tools::with_tools(bench.body(Value::Array(messages), 40), None)
+}
+
+/// A call as the spec has it: with a blank for its reasoning where it would send one.
+fn call(bench: &Bench<'_, impl Upstream>, absent: Absent, id: &str) -> Value {
+    let rules = &bench.dialect().request.reasoning;
+    let mut message = bodies::called(absent, id);
+    if rules.replay != Replay::Never && rules.placeholder && rules.field != ReplayField::Bag {
+        message[rules.field.name()] = json!(" ");
+    }
+    message
+}
+
+/// The three ways to write no content, the declared one first.
+fn ways(declared: AbsentContent) -> [(AbsentContent, Absent); 3] {
+    let null = (AbsentContent::Null, Absent::Null);
+    let empty = (AbsentContent::Empty, Absent::Empty);
+    let omit = (AbsentContent::Omit, Absent::Omitted);
+    match declared {
+        AbsentContent::Null => [null, empty, omit],
+        AbsentContent::Empty => [empty, null, omit],
+        AbsentContent::Omit => [omit, null, empty],
+    }
+}
+
+/// A call, its result, and what may follow it.
+pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+    const FEATURE: &str = "content beside calls";
+    let declared = bench.dialect().request.messages.absent_content;
+    let mut evidence = Vec::new();
+    let mut found = None;
+    let mut last = None;
+    for (way, absent) in ways(declared) {
+        let reply = bench.ask(FEATURE, after(bench, call(bench, absent, PLAIN_ID), PLAIN_ID, None)).await?;
+        evidence.push(format!("{}: {}", way.name(), words(&reply)));
+        match taken(&reply) {
+            Some(true) => {
+                bench.known.history = Some(absent);
+                found = Some(way);
+            }
+            Some(false) => {
+                last = Some(reply);
+                continue;
+            }
+            None => last = Some(reply),
+        }
+        break;
+    }
+    let evidence = evidence.join("; ");
+    bench.findings.push(match (found, last) {
+        (Some(way), _) if way == declared => Finding::seen(FEATURE, declared.name(), way.name(), evidence),
+        (Some(way), _) => Finding::seen(FEATURE, declared.name(), way.name(), evidence)
+            .change(Change::new("request.messages.absent_content", way.name())),
+        (None, Some(reply)) if taken(&reply).is_none() => open(FEATURE, declared.name(), &reply),
+        // Refused in every form: it may want reasoning beside the call, which is tried later.
+        _ => Finding::unclear(FEATURE, declared.name(), evidence),
+    });
+    let declared = bench.dialect().request.messages.after_tool;
+    let Some(absent) = bench.known.history else {
+        bench.findings.push(Finding::unclear("user after tool", declared.name(), "no history with calls is taken"));
+        return Ok(());
+    };
+    let question = json!({"role": "user", "content": "Thank you. Say goodbye."});
+    let body = after(bench, call(bench, absent, PLAIN_ID), PLAIN_ID, Some(question));
+    let reply = bench.ask("user after tool", body).await?;
+    bench.findings.push(roles::after_tool(declared, &reply));
+    Ok(())
+}
+
+/// Which call ids are taken.
+pub(super) async fn ids(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+    const FEATURE: &str = "call ids";
+    let declared = bench.dialect().request.messages.call_ids;
+    let Some(absent) = bench.known.history else {
+        bench.findings.push(Finding::unclear(FEATURE, declared.name(), "no history with calls is taken"));
+        return Ok(());
+    };
+    let mut evidence = String::new();
+    let mut found = CallIds::Alnum9;
+    for (kind, id) in [(CallIds::Any, ODD_ID), (CallIds::Safe, LONG_ID)] {
+        let reply = bench.ask(FEATURE, after(bench, call(bench, absent, id), id, None)).await?;
+        match taken(&reply) {
+            None => {
+                bench.findings.push(open(FEATURE, declared.name(), &reply));
+                return Ok(());
+            }
+            Some(true) => {
+                found = kind;
+                break;
+            }
+            Some(false) => evidence = words(&reply),
+        }
+    }
+    let rank = |ids: CallIds| CallIds::ALL.iter().position(|known| *known == ids);
+    let finding = Finding::seen(FEATURE, declared.name(), found.name(), evidence);
+    // A stricter rule than needed does no harm.
+    let holds = rank(declared) >= rank(found);
+    bench.findings.push(if holds {
+        finding
+    } else {
+        finding.change(Change::new("request.messages.call_ids", found.name()))
+    });
+    Ok(())
+}
+
+/// Whether a turn with calls must bring its reasoning back.
+pub(super) async fn replay(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+    const FEATURE: &str = "reasoning replay";
+    let rules = &bench.dialect().request.reasoning;
+    let declared = rules.replay.name();
+    let absent = bench.known.history.unwrap_or(Absent::Null);
+    let call = bench.known.call.clone().filter(|call| reasoning_field(call).is_some());
+    let (bare, field) = match &call {
+        Some(call) => (without_reasoning(call, absent), reasoning_field(call)),
+        None if bench.known.history.is_none() => (bodies::called(absent, PLAIN_ID), Some("reasoning_content")),
+        None => {
+            let finding = if bench.known.thinks {
+                Finding::unclear(FEATURE, declared, "no answer had both reasoning and a call")
+            } else {
+                Finding::skipped(FEATURE, declared, "the model showed no reasoning")
+            };
+            bench.findings.push(finding);
+            return Ok(());
+        }
+    };
+    let id = bare["tool_calls"][0]["id"].as_str().unwrap_or(PLAIN_ID).to_owned();
+    let field = field.unwrap_or("reasoning_content");
+    let without = bench.ask("history without reasoning", after(bench, bare.clone(), &id, None)).await?;
+    let with = |reasoning: &Value| {
+        let mut message = bare.clone();
+        message[field] = reasoning.clone();
+        message
+    };
+    let blank = bench.ask("history with blank reasoning", after(bench, with(&json!(" ")), &id, None)).await?;
+    let full = match call {
+        Some(call) => Some(bench.ask("history with reasoning", after(bench, with(&call[field]), &id, None)).await?),
+        None => None,
+    };
+    let evidence = format!("without: {}; blank: {}", words(&without), words(&blank));
+    let finding = match (taken(&without), taken(&blank), full.as_ref().and_then(taken)) {
+        (Some(true), _, Some(false)) => {
+            let finding = Finding::seen(FEATURE, declared, "never", "reasoning that comes back is refused");
+            if rules.replay == Replay::Never {
+                finding
+            } else {
+                finding.change(Change::new("request.reasoning.replay", "never"))
+            }
+        }
+        (Some(true), ..) => Finding::seen(FEATURE, declared, "optional", evidence),
+        (Some(false), blank, full) if blank == Some(true) || full == Some(true) => {
+            Finding::seen(FEATURE, declared, "needed on calls", evidence).changes(needed(
+                bench,
+                field,
+                blank == Some(true),
+            ))
+        }
+        _ => Finding::unclear(FEATURE, declared, evidence),
+    };
+    bench.findings.push(finding);
+    Ok(())
+}
+
+/// The changes for an upstream that wants reasoning back.
+fn needed(bench: &Bench<'_, impl Upstream>, field: &str, blank: bool) -> Vec<Change> {
+    let rules = &bench.dialect().request.reasoning;
+    let mut changes = Vec::new();
+    if rules.replay == Replay::Never {
+        changes.push(Change::new("request.reasoning.replay", Replay::Tools.name()));
+    }
+    let wanted = if field == "reasoning" { ReplayField::Reasoning } else { ReplayField::ReasoningContent };
+    if rules.field != wanted && rules.field != ReplayField::Bag {
+        changes.push(Change::new("request.reasoning.field", wanted.name()));
+    }
+    if blank && !rules.placeholder {
+        changes.push(Change::new("request.reasoning.placeholder", "true"));
+    }
+    changes
+}
+
+fn reasoning_field(message: &Value) -> Option<&'static str> {
+    ["reasoning_content", "reasoning"]
+        .into_iter()
+        .find(|field| message[*field].as_str().is_some_and(|text| !text.is_empty()))
+}
+
+/// An answer as a message of the history, with its first call and nothing else.
+fn without_reasoning(call: &Value, absent: Absent) -> Value {
+    let mut message = json!({"role": "assistant", "tool_calls": [call["tool_calls"][0]]});
+    match absent {
+        Absent::Null => message["content"] = Value::Null,
+        Absent::Empty => message["content"] = json!(""),
+        Absent::Omitted => {}
+    }
+    message
+}

@@ -1,0 +1,83 @@
+//! What a probe will cost, before it starts: the battery is run against the demo model, which costs nothing.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use bridge::Replay;
+use providers::demo::{self, Step};
+use serde_json::Value;
+
+use crate::ask::{Answer, Endpoint, Outcome, Request, Upstream};
+use crate::bench::{Limits, Settings, THOUGHT};
+use crate::checks;
+
+/// Only one request is longer than this.
+const OVERFLOW: u64 = 100_000;
+
+/// About how much; an upstream that refuses much is asked more often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    pub requests: usize,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Whether thoughts are among the output: the spec says that its models think.
+    pub thoughts: bool,
+    /// The input that is meant to be refused, where it is allowed.
+    pub overflow_tokens: u64,
+}
+
+pub fn estimate(settings: &Settings) -> Estimate {
+    let limits = Limits { requests: usize::MAX, tokens: u64::MAX };
+    let unlimited = Settings { limits, ..settings.clone() };
+    let mut counting = Counting { estimate: Estimate::default(), thought: thought(settings) };
+    {
+        let mut run = pin!(checks::run(&mut counting, &unlimited));
+        // The demo model never waits, so this ends at the first poll.
+        while matches!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending) {}
+    }
+    let estimate = counting.estimate;
+    let requests = estimate.requests.min(settings.limits.requests);
+    Estimate { requests, thoughts: counting.thought > 0, ..estimate }
+}
+
+fn thought(settings: &Settings) -> u64 {
+    let rules = &settings.dialect.request.reasoning;
+    if rules.on.is_some() || rules.replay != Replay::Never { THOUGHT } else { 0 }
+}
+
+struct Counting {
+    estimate: Estimate,
+    thought: u64,
+}
+
+impl Upstream for Counting {
+    async fn send(&mut self, request: Request) -> Outcome {
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let limit =
+            ["max_tokens", "max_completion_tokens", "max_output_tokens"].iter().find_map(|key| body[*key].as_u64());
+        self.estimate.requests += 1;
+        let input = request.body.len() as u64 / 4;
+        if input > OVERFLOW {
+            self.estimate.overflow_tokens += input;
+        } else {
+            self.estimate.input_tokens += input;
+        }
+        // The demo model thinks when it is asked to; whether this one does, its spec tells best.
+        let limit = limit.map_or(0, |limit| if limit > THOUGHT { limit - THOUGHT } else { limit });
+        self.estimate.output_tokens += limit + self.thought;
+        Outcome::Answered(answer(&request))
+    }
+}
+
+/// The demo model's answer, without its pauses.
+fn answer(request: &Request) -> Answer {
+    if request.endpoint != Endpoint::Chat {
+        return Answer { status: 404, whole: true, ..Answer::default() };
+    }
+    match demo::answer(&request.body).fold() {
+        Step::Status { status, body, .. } => {
+            Answer { status, content_type: "application/json".to_owned(), body, whole: true }
+        }
+        _ => Answer::default(),
+    }
+}

@@ -1,0 +1,79 @@
+//! A probe of a scripted provider.
+
+use std::time::Duration;
+
+use probe::{Abort, Difference, Finding, Limits, Origin, Settings, Spent};
+use server::config::{ProviderConfig, Secret, unlisted};
+use server::probe::Client;
+use testkit::{Script, Upstream};
+
+use crate::model::{self, Quirk, Twist};
+
+pub(crate) struct Probed {
+    pub(crate) result: Result<(Vec<Finding>, Spent), Abort>,
+    pub(crate) upstream: Upstream,
+    pub(crate) config: ProviderConfig,
+}
+
+pub(crate) fn limits() -> Limits {
+    Limits { requests: 200, tokens: 1_000_000 }
+}
+
+/// Probes a model with this quirk, against a spec at its address.
+pub(crate) async fn probe(spec: &str, quirk: Quirk, twist: Twist) -> Probed {
+    probe_with(spec, limits(), move |received| model::answer(received, quirk, twist)).await
+}
+
+pub(crate) async fn probe_script(script: Script) -> Probed {
+    probe_with("openai-compatible", limits(), move |_| script.clone()).await
+}
+
+pub(crate) async fn probe_with(
+    spec: &str,
+    limits: Limits,
+    answer: impl Fn(&testkit::Received) -> Script + Send + Sync + 'static,
+) -> Probed {
+    let upstream = Upstream::start_with(answer).await.unwrap();
+    let url = format!("{}/v1", upstream.url());
+    let key = Secret::new("sk-very-secret-key".to_owned());
+    let config = unlisted(spec, Some(&url), Some(key), &|_| None).unwrap();
+    let settings = Settings {
+        model: "m".to_owned(),
+        dialect: config.provider.for_model("m").dialect,
+        allow_overflow: true,
+        limits,
+    };
+    let each = Duration::from_secs(20);
+    let mut client = Client::new(&config, 3 * each, each, |_| {}).unwrap();
+    let result = probe::run(&mut client, &settings).await;
+    drop(client);
+    Probed { result, upstream, config }
+}
+
+impl Probed {
+    pub(crate) fn findings(&self) -> &[Finding] {
+        &self.result.as_ref().unwrap().0
+    }
+
+    /// What was observed of one feature.
+    pub(crate) fn observed(&self, feature: &str) -> &str {
+        let finding = self.findings().iter().find(|finding| finding.feature == feature);
+        finding.unwrap_or_else(|| panic!("nothing about {feature}")).observed.text()
+    }
+
+    /// Every change that the report proposes, as `path: value`.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for finding in self.findings() {
+            if let Difference::Spec(changes) = &finding.difference {
+                all.extend(changes.iter().map(|change| format!("{}: {}", change.path, change.yaml)));
+            }
+        }
+        all
+    }
+
+    pub(crate) fn written(&self) -> String {
+        let origin = Origin::of(&self.config.provider, &self.config.base_url, None, "m");
+        probe::spec(&origin, self.findings())
+    }
+}

@@ -1,0 +1,208 @@
+//! A provider as YAML: what it comes to, with the place where each value was said; or only what the user said.
+
+use crate::spec::{Endpoint, Entry, Layer, Matches, Provider, Setting, Spec, Voice, Yaml};
+
+/// A line to print: the way to the value, the value, and a comment.
+type Line = (String, String, Option<String>);
+
+impl Provider {
+    /// The whole spec, each value with its origin behind it; for one model, or with the entries for its models.
+    /// Reads as a spec that comes to the same.
+    pub fn show(&self, model: Option<&str>) -> String {
+        let matches = model.map(|model| self.matches(model)).unwrap_or_default();
+        let origin = |path: &str| Some(self.origin(path, &matches).unwrap_or_else(|| "default".to_owned()));
+        let settings = self.whole(&matches).into_iter();
+        let mut lines = nest(settings.map(|(path, value)| (path.clone(), value, origin(&path))), 0);
+        if model.is_none() {
+            lines.extend(self.show_models());
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// What the user's own spec says, as its lines; None where a built-in one is used as it is.
+    pub fn user_spec(&self) -> Option<Vec<String>> {
+        let layer = self.layers.iter().find(|layer| layer.voice == Voice::User)?;
+        let said = layer.spec.said().into_iter().map(|(path, value)| (path, value, None));
+        let mut lines = nest(said, 0);
+        lines.extend(models_of(layer));
+        Some(lines)
+    }
+
+    /// What the user's entry for the provider says of models beyond their names, as the elements of a list.
+    pub fn entry_models(&self) -> Vec<String> {
+        let layer = self.layers.iter().find(|layer| layer.voice == Voice::Entry);
+        let entries = layer.into_iter().flat_map(|layer| &layer.spec.models.entries);
+        entries.flat_map(|entry| element(entry, |_| false, false)).collect()
+    }
+
+    fn whole(&self, matches: &Matches) -> Vec<Setting> {
+        let endpoint = Endpoint {
+            base_url: self.base_url.clone(),
+            path: Some(self.path.clone()),
+            query: Some(self.query.clone()),
+        };
+        Spec::whole(self, endpoint, &self.with(matches)).said()
+    }
+
+    /// Where a value was said last.
+    fn origin(&self, path: &str, matches: &Matches) -> Option<String> {
+        let mut entries = self.entries().collect::<Vec<_>>();
+        self.layers.iter().rev().find_map(|layer| {
+            let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
+            let fitting = own.iter().rev().filter(|(index, _)| matches.contains(*index));
+            let of_entry =
+                fitting.filter(|(_, entry)| says(&entry.said(), path)).find_map(|(_, e)| e.places.find(path));
+            of_entry.or_else(|| layer.places.find(path).filter(|_| says(&layer.spec.said(), path)))
+        })
+    }
+
+    fn show_models(&self) -> Vec<String> {
+        let entries: Vec<(usize, &Entry)> = self
+            .layers
+            .iter()
+            .enumerate()
+            .flat_map(|(depth, layer)| layer.spec.models.entries.iter().map(move |entry| (depth, entry)))
+            .collect();
+        let plain = self.models.iter().filter(|name| !entries.iter().any(|(_, entry)| entry.names(name)));
+        let origin = |name: &str| {
+            let layer =
+                self.layers.iter().rev().find(|layer| layer.spec.models.names.iter().any(|known| known == name));
+            layer.and_then(|layer| layer.places.find("models")).unwrap_or_default()
+        };
+        let mut lines: Vec<String> = plain.map(|name| format!("  - {}  # {}", name.yaml(), origin(name))).collect();
+        for (depth, entry) in entries {
+            // What a later layer says of all models is the last word.
+            let over: Vec<Setting> = self.layers.iter().skip(depth + 1).flat_map(|layer| layer.spec.said()).collect();
+            lines.extend(element(entry, |path| says(&over, path), true));
+        }
+        if !lines.is_empty() {
+            lines.insert(0, "models:".to_owned());
+        }
+        lines
+    }
+}
+
+fn says(said: &[Setting], path: &str) -> bool {
+    said.iter().any(|(known, _)| known == path)
+}
+
+/// The `models` of one layer, without comments.
+fn models_of(layer: &Layer) -> Vec<String> {
+    let models = &layer.spec.models;
+    let mut lines: Vec<String> = models.names.iter().map(|name| format!("  - {}", name.yaml())).collect();
+    lines.extend(models.entries.iter().flat_map(|entry| element(entry, |_| false, false)));
+    if !lines.is_empty() {
+        lines.insert(0, "models:".to_owned());
+    }
+    lines
+}
+
+/// An entry for models as an element of the list.
+fn element(entry: &Entry, is_hidden: impl Fn(&str) -> bool, with_origin: bool) -> Vec<String> {
+    let patterns = match entry.patterns.as_slice() {
+        [one] => one.yaml(),
+        several => several.to_vec().yaml(),
+    };
+    let settings = entry.said().into_iter().filter(|(path, _)| !is_hidden(path));
+    let head = ("match".to_owned(), patterns, with_origin.then(|| entry.places.start()));
+    let rest = settings.map(|(path, value)| {
+        let origin = entry.places.find(&path).filter(|_| with_origin);
+        (path, value, origin)
+    });
+    let mut lines = nest(std::iter::once(head).chain(rest), 4);
+    if let Some(first) = lines.first_mut() {
+        first.replace_range(2..3, "-");
+    }
+    lines
+}
+
+/// Lines of nested mappings: values whose ways begin alike stand under the same keys.
+fn nest(lines: impl Iterator<Item = Line>, indent: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut above: Vec<String> = Vec::new();
+    for (path, value, comment) in lines {
+        let mut keys: Vec<String> = path.split('.').map(str::to_owned).collect();
+        let last = keys.pop().unwrap_or_default();
+        let shared = above.iter().zip(&keys).take_while(|(old, new)| old == new).count();
+        for (depth, key) in keys.iter().enumerate().skip(shared) {
+            out.push(format!("{:1$}{key}:", "", indent + 2 * depth));
+        }
+        let comment = comment.map(|comment| format!("  # {comment}")).unwrap_or_default();
+        out.push(format!("{:1$}{last}: {value}{comment}", "", indent + 2 * keys.len()));
+        above = keys;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::yaml::{Document, Problems, Reader};
+    use crate::{Library, Provider, resolve_inline, resolve_named};
+
+    fn none(_: &str) -> Option<String> {
+        None
+    }
+
+    fn inline(file: &str, text: &str) -> Provider {
+        let document = Document::parse(file, text).unwrap_or_else(|problem| panic!("{problem}\n{text}"));
+        let reader = Reader::new(&document, &none);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &none);
+        assert_eq!(Problems(reader.finish()).to_string(), "", "{text}");
+        provider.unwrap()
+    }
+
+    #[test]
+    fn what_is_shown_reads_as_the_same() {
+        for name in Library::BUILTIN.names() {
+            let provider = resolve_named(Library::BUILTIN, name, &none).unwrap();
+            let shown = provider.show(None);
+            let again = inline("shown.yaml", &shown);
+            assert_eq!(
+                (&again.dialect, &again.base_url, again.auth),
+                (&provider.dialect, &provider.base_url, provider.auth)
+            );
+            for model in provider.models.iter().map(String::as_str).chain(["gpt-5", "glm-4.6v", "x"]) {
+                assert_eq!(again.for_model(model), provider.for_model(model), "{name} {model}\n{shown}");
+                let one = inline("one.yaml", &provider.show(Some(model)));
+                assert_eq!(one.dialect, provider.for_model(model).dialect, "{name} {model}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_value_has_its_origin() {
+        let text = "extends: deepseek\nlimit_field: max_completion_tokens\nrequest:\n  tools: {max: 64}\nmodels:\n\
+                    - mine\n- match: mine-*\n  request:\n    tools:\n      max: 8\n";
+        let provider = inline("./mine.yaml", text);
+        let shown = provider.show(None);
+        for line in [
+            "limit_field: max_completion_tokens  # ./mine.yaml:2\n",
+            "    max: 64  # ./mine.yaml:4\n",
+            "stream_usage: request  # specs/openai-compatible.yaml:",
+            "key_env: DEEPSEEK_API_KEY  # specs/deepseek.yaml:",
+            "    call_ids: any  # default\n",
+            "  - mine  # ./mine.yaml:5\n",
+            "  - match: 'mine-*'  # ./mine.yaml:7\n    request:\n      tools:\n        max: 8  # ./mine.yaml:10\n",
+        ] {
+            assert!(shown.contains(line), "{line}\n{shown}");
+        }
+        let one = provider.show(Some("Mine-8b"));
+        assert!(one.contains("    max: 8  # ./mine.yaml:10\n") && !one.contains("match"), "{one}");
+        assert_eq!(
+            provider.user_spec().unwrap().join("\n"),
+            "extends: deepseek\nlimit_field: max_completion_tokens\nrequest:\n  tools:\n    max: 64\nmodels:\n  - mine\n  \
+             - match: 'mine-*'\n    request:\n      tools:\n        max: 8"
+        );
+        assert_eq!(resolve_named(Library::BUILTIN, "xai", &none).unwrap().user_spec(), None);
+    }
+
+    #[test]
+    fn the_users_word_is_the_last() {
+        let text = "extends: moonshot\nlimit_field: max_tokens\n";
+        let provider = inline("mine.yaml", text);
+        assert_eq!(provider.for_model("kimi-k3").dialect.limit_field, bridge::LimitField::MaxTokens);
+        let builtin = resolve_named(Library::BUILTIN, "moonshot", &none).unwrap();
+        assert_eq!(builtin.for_model("kimi-k3").dialect.limit_field, bridge::LimitField::MaxCompletionTokens);
+        assert_eq!(inline("again.yaml", &provider.show(None)).for_model("kimi-k3"), provider.for_model("kimi-k3"));
+    }
+}

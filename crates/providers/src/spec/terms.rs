@@ -1,0 +1,79 @@
+//! What can be said of a provider as a whole and of single models of it.
+
+use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
+
+use super::answer::Answer;
+use super::layer::{Setting, layer, word};
+use super::request::Request;
+use super::values::Yaml;
+use super::{ModelSpec, Wire};
+use crate::yaml::{Field, Section};
+
+layer!(Basics over Dialect {
+    family: String = Field::string,
+    limit_field: LimitField = word!(LimitField),
+    developer_role: DeveloperRole = word!(DeveloperRole),
+    stream_usage: StreamUsage = word!(StreamUsage),
+    json_schema: JsonSchema = word!(JsonSchema),
+    max_output: Option<u64> = |field| tokens(field).map(Some),
+    drop: Vec<Parameter> = word!([Parameter]),
+});
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Terms {
+    wire: Option<Wire>,
+    context_window: Option<u64>,
+    basics: Basics,
+    request: Request,
+    answer: Answer,
+}
+
+impl Terms {
+    pub(super) fn pick(section: &mut Section<'_>) -> Self {
+        Self {
+            wire: section.read("wire", word!(Wire)),
+            context_window: section.read("context_window", tokens),
+            basics: Basics::pick(section),
+            request: Request::read(section.section("request")),
+            answer: {
+                let mut section = section.section("answer");
+                let answer = Answer::pick(&mut section);
+                section.finish();
+                answer
+            },
+        }
+    }
+
+    pub(super) fn apply(&self, to: &mut ModelSpec) {
+        let Self { wire, context_window, basics, request, answer } = self;
+        to.wire = wire.unwrap_or(to.wire);
+        to.context_window = context_window.or(to.context_window);
+        basics.apply(&mut to.dialect);
+        request.apply(&mut to.dialect.request);
+        answer.apply(&mut to.dialect.answer);
+    }
+
+    pub(super) fn whole(of: &ModelSpec) -> Self {
+        let ModelSpec { wire, context_window, dialect } = of;
+        Self {
+            wire: Some(*wire),
+            context_window: *context_window,
+            basics: Basics::whole(dialect),
+            request: Request::whole(&dialect.request),
+            answer: Answer::whole(&dialect.answer),
+        }
+    }
+
+    pub(super) fn said(&self, out: &mut Vec<Setting>) {
+        let Self { wire, context_window, basics, request, answer } = self;
+        out.extend(wire.map(|wire| ("wire".to_owned(), wire.yaml())));
+        out.extend(context_window.map(|tokens| ("context_window".to_owned(), tokens.yaml())));
+        basics.said("", out);
+        request.said(out);
+        answer.said("answer.", out);
+    }
+}
+
+fn tokens(field: &Field<'_>) -> Option<u64> {
+    field.integer(1..=1_000_000_000)
+}

@@ -1,0 +1,126 @@
+//! Values of a spec as YAML that reads back as the same.
+
+use bridge::{
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField,
+    EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds,
+    JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord,
+    SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
+};
+
+use super::{Auth, Wire};
+
+pub(crate) trait Yaml {
+    fn yaml(&self) -> String;
+}
+
+macro_rules! words {
+    ($($type:ident),+ $(,)?) => {
+        $(impl Yaml for $type {
+            fn yaml(&self) -> String {
+                // Bare, it would be no value at all.
+                if self.name() == "null" { "'null'".to_owned() } else { self.name().to_owned() }
+            }
+        })+
+    };
+}
+
+words!(
+    AbsentContent,
+    AfterTool,
+    Auth,
+    CacheKeyField,
+    CallIds,
+    ChoiceKind,
+    DeveloperRole,
+    Effort,
+    EffortField,
+    EmptyText,
+    EofTolerance,
+    ErrorMeaning,
+    Exclusion,
+    FinishMeaning,
+    ForcedWhileThinking,
+    Hosted,
+    ImageInput,
+    ItemIds,
+    JsonSchema,
+    Lacking,
+    LateSystem,
+    LimitField,
+    Parallel,
+    Parameter,
+    RefusalForm,
+    Replay,
+    ReplayField,
+    RequiredWord,
+    SchemaRule,
+    StreamUsage,
+    ThinkTags,
+    Thinking,
+    ToolImages,
+    Turns,
+    UserField,
+    Wire,
+);
+
+impl Yaml for bool {
+    fn yaml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Yaml for usize {
+    fn yaml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Yaml for u64 {
+    fn yaml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Yaml for String {
+    /// Bare when nothing in it could mean something else; else in single quotes, in which only they need care,
+    /// or as a JSON string, which is YAML, too. `${` must not be taken for a variable.
+    fn yaml(&self) -> String {
+        let starts_well = self.starts_with(|c: char| c.is_ascii_alphabetic());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        let word = matches!(&*self.to_ascii_lowercase(), "true" | "false" | "null" | "yes" | "no" | "on" | "off");
+        if starts_well && self.chars().all(plain) && !word {
+            return self.clone();
+        }
+        let text = self.replace("${", "$${");
+        if text.contains(char::is_control) {
+            return serde_json::Value::from(text).to_string();
+        }
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+impl Yaml for Bounds {
+    fn yaml(&self) -> String {
+        format!("{{min: {}, max: {}}}", self.min, self.max)
+    }
+}
+
+impl<T: Yaml> Yaml for Option<T> {
+    fn yaml(&self) -> String {
+        self.as_ref().map_or_else(|| "null".to_owned(), Yaml::yaml)
+    }
+}
+
+impl<T: Yaml> Yaml for Vec<T> {
+    fn yaml(&self) -> String {
+        format!("[{}]", self.iter().map(Yaml::yaml).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A mapping.
+impl<K: Yaml, V: Yaml> Yaml for Vec<(K, V)> {
+    fn yaml(&self) -> String {
+        let pair = |(key, value): &(K, V)| format!("{}: {}", key.yaml(), value.yaml());
+        format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
+    }
+}

@@ -1,0 +1,77 @@
+//! Providers that stand in no file: a built-in spec with its own address, or a bare URL.
+
+use http::HeaderValue;
+use providers::yaml::Env;
+use providers::{Auth, Library, Wire, resolve_named};
+
+use super::defaults::entry;
+use super::{ProviderConfig, Secret, address};
+
+/// A provider for this spec, at its own address or at another one. Without a key, the one in the spec's own
+/// variable is used, and only for the spec's own address.
+///
+/// # Errors
+/// What is missing or wrong, in a sentence.
+pub fn unlisted(
+    spec: &str,
+    base_url: Option<&str>,
+    api_key: Option<Secret>,
+    env: Env<'_>,
+) -> Result<ProviderConfig, String> {
+    let mut provider = resolve_named(Library::BUILTIN, spec, env).map_err(|problems| problems.to_string())?;
+    if let Some(url) = base_url {
+        provider.base_url = Some(url.to_owned());
+        provider.key_env = None;
+    }
+    let variable = provider.key_env.clone();
+    let from_env = || env(variable.as_deref()?).map(|key| Secret::new(key.trim().to_owned()));
+    let key = api_key.or_else(from_env).filter(|key| !key.expose().is_empty());
+    if key.as_ref().is_some_and(|key| HeaderValue::from_str(key.expose()).is_err()) {
+        return Err("the key holds a character that cannot be sent in a header".to_owned());
+    }
+    if provider.wire == Wire::Demo {
+        return Ok(entry(spec, provider, None));
+    }
+    let Some(url) = &provider.base_url else {
+        return Err(format!("the spec `{spec}` has no address of its own: name a URL"));
+    };
+    let address::BaseUrl { url, private } =
+        address::base_url(url, false).map_err(|message| format!("the URL {message}"))?;
+    if let (None, false, None, Some(variable)) = (&key, provider.auth == Auth::None || private, base_url, &variable) {
+        return Err(format!("there is no key for `{spec}`: set {variable}, or name another variable"));
+    }
+    let mut config = entry(spec, provider, key);
+    config.base_url = url;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let env = |name: &str| (name == "GROQ_API_KEY").then(|| "gk".to_owned());
+        let key = || Some(Secret::new("k".to_owned()));
+        let cases = [
+            ("demo", None, None, "demo"),
+            ("groq", None, None, "https://api.groq.com/openai/v1 gk"),
+            ("groq", None, key(), "https://api.groq.com/openai/v1 k"),
+            ("groq", Some("https://example.com/v1/"), None, "https://example.com/v1 "),
+            ("openai-compatible", Some("http://127.0.0.1:1/v1"), None, "http://127.0.0.1:1/v1 "),
+            ("xai", None, None, "there is no key for `xai`: set XAI_API_KEY"),
+            ("openai-compatible", None, None, "the spec `openai-compatible` has no address of its own"),
+            ("nothing", None, None, "specs/nothing.yaml: there is no spec `nothing`"),
+            ("groq", Some("http://example.com"), None, "the URL plain http to a public host"),
+            ("groq", None, Some(Secret::new("a\nb".to_owned())), "the key holds a character"),
+        ];
+        for (spec, url, key, expected) in cases {
+            let found = match unlisted(spec, url, key, &env) {
+                Ok(config) if config.base_url.is_empty() => config.name,
+                Ok(config) => format!("{} {}", config.base_url, config.api_keys.first().map_or("", Secret::expose)),
+                Err(message) => message,
+            };
+            assert!(found.starts_with(expected), "{spec} {url:?}: {found}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Carries a probe's requests: raw answers, refusals included, within a deadline. No retries beyond a busy
+//! upstream, no translation: what comes back is what the provider said.
+
+use std::time::Duration;
+
+use bridge::{Failure, FailureClass};
+use http::{Method, header};
+use probe::{Answer, Endpoint, Outcome, Request};
+use providers::Wire;
+use providers::demo::{self, Step};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::StartError;
+use crate::config::ProviderConfig;
+use crate::upstream::HttpTarget;
+
+/// The most of an answer that is read.
+const LARGEST: usize = 8 << 20;
+/// How often a busy upstream is asked again, and how long it may make us wait.
+const PATIENCE: usize = 2;
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+const USUAL_WAIT: Duration = Duration::from_secs(2);
+
+/// A client for one provider.
+pub struct Client<'a> {
+    target: Target,
+    /// When the whole probe must be over.
+    until: Instant,
+    each: Duration,
+    progress: Box<dyn FnMut(&Request) + Send + 'a>,
+}
+
+#[derive(Debug)]
+enum Target {
+    Http(Box<HttpTarget>),
+    Demo,
+}
+
+impl std::fmt::Debug for Client<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Client<'a> {
+    /// Everything together may take `total`, one request `each`. `progress` hears of every request.
+    pub fn new(
+        config: &ProviderConfig,
+        total: Duration,
+        each: Duration,
+        progress: impl FnMut(&Request) + Send + 'a,
+    ) -> Result<Self, StartError> {
+        let target = match config.provider.wire {
+            Wire::Chat | Wire::Responses => Target::Http(Box::new(HttpTarget::new(config)?)),
+            Wire::Demo => Target::Demo,
+        };
+        Ok(Self { target, until: Instant::now() + total, each, progress: Box::new(progress) })
+    }
+
+    /// The answer to `GET /models`; nothing when there is none.
+    pub async fn models(&mut self) -> Result<Vec<u8>, String> {
+        let request = Request { about: "models", endpoint: Endpoint::Models, body: Vec::new(), stream: false };
+        match probe::Upstream::send(self, request).await {
+            Outcome::Answered(answer) if answer.status == 200 => Ok(answer.body),
+            Outcome::Answered(_) => Ok(Vec::new()),
+            Outcome::Unreachable(message) => Err(message),
+            Outcome::TimedOut | Outcome::OutOfTime => Err("the provider did not answer in time".to_owned()),
+        }
+    }
+}
+
+impl probe::Upstream for Client<'_> {
+    async fn send(&mut self, request: Request) -> Outcome {
+        (self.progress)(&request);
+        let mut asked = 0;
+        loop {
+            let now = Instant::now();
+            if now >= self.until {
+                return Outcome::OutOfTime;
+            }
+            let until = self.until.min(now + self.each);
+            let Ok((outcome, wait)) = timeout_at(until, self.target.ask(&request)).await else {
+                return Outcome::TimedOut;
+            };
+            let busy = matches!(&outcome, Outcome::Answered(answer) if matches!(answer.status, 429 | 503 | 529));
+            if !busy || asked == PATIENCE || wait > LONGEST_WAIT || Instant::now() + wait >= self.until {
+                return outcome;
+            }
+            asked += 1;
+            sleep(wait).await;
+        }
+    }
+}
+
+impl Target {
+    /// One try, and how long to wait before another.
+    async fn ask(&self, request: &Request) -> (Outcome, Duration) {
+        match self {
+            Self::Demo => (Outcome::Answered(demo_answer(request)), USUAL_WAIT),
+            Self::Http(target) => match http_answer(target, request).await {
+                Ok((answer, wait)) => (Outcome::Answered(answer), wait),
+                Err(failure) if failure.class == FailureClass::Timeout => (Outcome::TimedOut, USUAL_WAIT),
+                Err(failure) => (Outcome::Unreachable(failure.message), USUAL_WAIT),
+            },
+        }
+    }
+}
+
+async fn http_answer(target: &HttpTarget, request: &Request) -> Result<(Answer, Duration), Failure> {
+    let method = if request.endpoint == Endpoint::Models { Method::GET } else { Method::POST };
+    let (response, redactor) = target.raw(method, request.endpoint.path(), request.body.clone()).await?;
+    let (head, mut body) = response.into_parts();
+    let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let mut answer = Answer {
+        status: head.status.as_u16(),
+        content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase(),
+        body: Vec::new(),
+        whole: false,
+    };
+    let seconds = text(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+    while answer.body.len() < LARGEST {
+        match body.chunk().await {
+            Ok(Some(chunk)) => answer.body.extend_from_slice(&chunk),
+            Ok(None) => {
+                answer.whole = true;
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    // Some servers repeat the key in their errors; the report must not.
+    redactor.bytes(&mut answer.body, 0);
+    Ok((answer, seconds.map_or(USUAL_WAIT, Duration::from_secs)))
+}
+
+/// The offline model, without its pauses.
+fn demo_answer(request: &Request) -> Answer {
+    if request.endpoint != Endpoint::Chat {
+        let body = br#"{"error":{"message":"The demo model only chats.","type":"invalid_request_error"}}"#.to_vec();
+        return Answer { status: 404, content_type: "application/json".to_owned(), body, whole: true };
+    }
+    let demo = demo::answer(&request.body);
+    let first = demo.steps.first();
+    if !request.stream || matches!(first, Some(Step::Status { .. })) {
+        return match demo.fold() {
+            Step::Status { status, body, .. } => {
+                Answer { status, content_type: "application/json".to_owned(), body, whole: true }
+            }
+            _ => Answer::default(),
+        };
+    }
+    let mut body = Vec::new();
+    for step in &demo.steps {
+        match step {
+            Step::Chunk(json) => body.extend_from_slice(&[b"data: ".as_slice(), json, b"\n\n"].concat()),
+            Step::Done => body.extend_from_slice(wire::sse::DONE),
+            _ => {}
+        }
+    }
+    Answer { status: 200, content_type: "text/event-stream".to_owned(), body, whole: true }
+}

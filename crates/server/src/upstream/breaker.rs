@@ -1,0 +1,164 @@
+//! The breaker of one target: after many failures it lets one request per second through, until one goes well.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bridge::Failure;
+use tokio::time::Instant;
+
+/// How long an open breaker waits between two probes.
+pub(super) const PROBE: Duration = Duration::from_secs(1);
+
+/// The share of failures is judged over this time, and only if there were so many calls.
+const WINDOW: Duration = Duration::from_secs(10);
+const ENOUGH: u32 = 20;
+
+#[derive(Debug)]
+pub(super) struct Breaker {
+    /// Failures in a row that open it; 0: it stays closed.
+    limit: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    in_a_row: u32,
+    window_began: Instant,
+    calls: u32,
+    failures: u32,
+    /// Open: when the next probe may go, and what went wrong last.
+    open: Option<(Instant, Failure)>,
+}
+
+impl Breaker {
+    pub(super) fn new(limit: u32) -> Self {
+        let state = State { in_a_row: 0, window_began: Instant::now(), calls: 0, failures: 0, open: None };
+        Self { limit, state: Mutex::new(state) }
+    }
+
+    /// May this request go? If not: what went wrong last. Of those who ask while it is open, one per second may.
+    pub(super) fn enter(&self) -> Result<(), Failure> {
+        let mut state = self.state();
+        let Some((next_probe, failure)) = &mut state.open else { return Ok(()) };
+        let now = Instant::now();
+        if now < *next_probe {
+            return Err(failure.clone());
+        }
+        *next_probe = now + PROBE;
+        Ok(())
+    }
+
+    /// The target answered, if only to refuse: it is alive. Says whether that closed the breaker.
+    pub(super) fn good(&self) -> bool {
+        let mut state = self.state();
+        state.count(false);
+        state.in_a_row = 0;
+        let closed = state.open.take().is_some();
+        if closed {
+            // What was before is another time.
+            (state.calls, state.failures) = (0, 0);
+        }
+        closed
+    }
+
+    /// The target failed. Says whether that opened the breaker.
+    pub(super) fn bad(&self, failure: &Failure) -> bool {
+        if self.limit == 0 {
+            return false;
+        }
+        let mut state = self.state();
+        state.count(true);
+        state.in_a_row = state.in_a_row.saturating_add(1);
+        let mostly = state.calls >= ENOUGH && state.failures * 2 >= state.calls;
+        let enough = state.in_a_row >= self.limit || mostly;
+        match &mut state.open {
+            Some((_, last)) => {
+                last.clone_from(failure);
+                false
+            }
+            None if enough => {
+                state.open = Some((Instant::now() + PROBE, failure.clone()));
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn count(&mut self, failed: bool) {
+        if self.window_began.elapsed() >= WINDOW {
+            (self.window_began, self.calls, self.failures) = (Instant::now(), 0, 0);
+        }
+        self.calls = self.calls.saturating_add(1);
+        self.failures = self.failures.saturating_add(u32::from(failed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bridge::FailureClass;
+
+    use super::*;
+
+    fn down() -> Failure {
+        Failure::new(FailureClass::Server, "down")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_after_failures_in_a_row_and_probes_once_per_second() {
+        let breaker = Breaker::new(3);
+        for opened in [false, false, true] {
+            assert_eq!(breaker.enter(), Ok(()));
+            assert_eq!(breaker.bad(&down()), opened);
+        }
+        for _ in 0..3 {
+            assert_eq!(breaker.enter(), Err(down()));
+            tokio::time::advance(PROBE).await;
+            assert_eq!(breaker.enter(), Ok(()), "a probe");
+            assert_eq!(breaker.enter(), Err(down()), "one only");
+            assert!(!breaker.bad(&down()));
+        }
+        tokio::time::advance(PROBE).await;
+        assert_eq!(breaker.enter(), Ok(()));
+        assert!(breaker.good());
+        assert_eq!((breaker.enter(), breaker.enter(), breaker.good()), (Ok(()), Ok(()), false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_that_never_reports_does_not_block_the_next() {
+        let breaker = Breaker::new(1);
+        breaker.bad(&down());
+        for _ in 0..3 {
+            tokio::time::advance(PROBE).await;
+            assert_eq!(breaker.enter(), Ok(()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_when_most_calls_fail() {
+        let breaker = Breaker::new(100);
+        let mut opened = 0;
+        for _ in 0..ENOUGH {
+            breaker.good();
+            opened += u32::from(breaker.bad(&down()));
+        }
+        assert_eq!(opened, 1);
+        let patient = Breaker::new(100);
+        for _ in 0..ENOUGH {
+            patient.good();
+            assert!(!patient.bad(&down()));
+            tokio::time::advance(WINDOW).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_can_be_switched_off() {
+        let breaker = Breaker::new(0);
+        assert!((0..100).all(|_| !breaker.bad(&down()) && breaker.enter().is_ok()));
+    }
+}

@@ -1,0 +1,68 @@
+//! A refusal, and what may be tried after it. Nothing of an answer has reached the client yet.
+
+use bridge::{Failure, FailureClass};
+
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) failure: Failure,
+    pub(super) remedy: Remedy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// The request itself is refused: nobody else would take it.
+    Nothing,
+    /// This target will not do, now or in a while; another may.
+    Elsewhere,
+    /// Another target, or the same in a while.
+    Again,
+}
+
+impl Refused {
+    pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
+        Self { failure, remedy }
+    }
+
+    /// Whether the target itself is in trouble; None when this says nothing about it.
+    pub(super) const fn is_trouble(&self) -> Option<bool> {
+        match self.failure.class {
+            FailureClass::Server
+            | FailureClass::Overloaded
+            | FailureClass::Unreachable
+            | FailureClass::Timeout
+            | FailureClass::Truncated
+            | FailureClass::Protocol
+            | FailureClass::Empty => Some(true),
+            FailureClass::InvalidRequest
+            | FailureClass::ContentPolicy
+            | FailureClass::ContextOverflow
+            | FailureClass::ModelNotFound
+            | FailureClass::RateLimit => Some(false),
+            FailureClass::Auth | FailureClass::Quota | FailureClass::InvalidOutput => None,
+        }
+    }
+}
+
+impl From<Failure> for Refused {
+    /// What an upstream said of itself.
+    fn from(failure: Failure) -> Self {
+        let remedy = match failure.class {
+            FailureClass::Server
+            | FailureClass::Overloaded
+            | FailureClass::RateLimit
+            | FailureClass::Timeout
+            | FailureClass::Truncated => Remedy::Again,
+            FailureClass::Auth
+            | FailureClass::Quota
+            | FailureClass::ModelNotFound
+            | FailureClass::Unreachable
+            | FailureClass::Protocol
+            | FailureClass::Empty => Remedy::Elsewhere,
+            FailureClass::InvalidRequest
+            | FailureClass::ContentPolicy
+            | FailureClass::ContextOverflow
+            | FailureClass::InvalidOutput => Remedy::Nothing,
+        };
+        Self { failure, remedy }
+    }
+}

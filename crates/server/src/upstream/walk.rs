@@ -1,0 +1,326 @@
+//! The walk of one request over the targets that may serve it, until one accepts.
+//!
+//! Every target gets its turn before any gets a second one; second turns come after a wait, within the target's
+//! budget. All of this ends before the client has heard anything: what has begun to answer is never replaced.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, Needs, Note, Unsupported};
+use bytes::Bytes;
+use providers::Wire;
+use tokio::time::Instant;
+
+use super::budget::{Budget, Counted};
+use super::refused::{Refused, Remedy};
+use super::target::Target;
+use super::{Accepted, breaker};
+use crate::app::{Manner, Provider};
+use crate::clock;
+use crate::config::ResilienceConfig;
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    candidates: Vec<Candidate<'a>>,
+    policy: ResilienceConfig,
+    /// Whose turn it is.
+    at: usize,
+    sent: usize,
+    retries: u32,
+    repaired: Option<Unsupported>,
+    began: Instant,
+    /// What is reported if nothing helps, and whether waiting might help the client.
+    failure: Option<(Failure, Remedy)>,
+    live: Option<Counted>,
+    retrying: Option<Counted>,
+}
+
+/// A target that may serve the request.
+#[derive(Debug)]
+struct Candidate<'a> {
+    provider: &'a Provider,
+    model: String,
+    manner: Arc<Manner>,
+    target: Arc<Target>,
+    /// It will not do for this request.
+    out: bool,
+    /// When it wants to be asked again.
+    not_before: Option<Instant>,
+}
+
+/// What came of sending.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Accepted(Box<Accepted>),
+    /// It is another target's turn, or the same one's in another way: plan anew.
+    Again,
+    Failed(Failure),
+}
+
+impl<'a> Walk<'a> {
+    /// In the order in which they should be tried; at least one.
+    pub(crate) fn new(targets: Vec<(&'a Provider, String)>, policy: ResilienceConfig) -> Self {
+        let candidate = |(provider, model): (&'a Provider, String)| {
+            let (target, manner) = (provider.targets.of(&model), provider.manner(&model));
+            Candidate { provider, model, manner, target, out: false, not_before: None }
+        };
+        Self {
+            candidates: targets.into_iter().map(candidate).collect(),
+            policy,
+            at: 0,
+            sent: 0,
+            retries: 0,
+            repaired: None,
+            began: Instant::now(),
+            failure: None,
+            live: None,
+            retrying: None,
+        }
+    }
+
+    /// Leaves out targets that lack what the request cannot do without, unless all do. Asked only if there is a
+    /// choice.
+    pub(crate) fn require(&mut self, needs: impl FnOnce() -> Needs) {
+        if self.candidates.len() < 2 {
+            return;
+        }
+        let needs = needs();
+        let meets = |candidate: &Candidate<'_>| needs.are_met_by(&candidate.manner.dialect);
+        if !self.candidates.iter().any(meets) {
+            return;
+        }
+        for candidate in &mut self.candidates {
+            candidate.out = !needs.are_met_by(&candidate.manner.dialect);
+        }
+        self.at = self.candidates.iter().position(|candidate| !candidate.out).unwrap_or(0);
+    }
+
+    pub(crate) fn provider(&self) -> &'a Provider {
+        self.candidates[self.at].provider
+    }
+
+    /// The model's name at the provider.
+    pub(crate) fn model(&self) -> &str {
+        &self.candidates[self.at].model
+    }
+
+    /// The target's dialect, as far as we have come to know it.
+    pub(crate) fn dialect(&self) -> Cow<'_, Dialect> {
+        let Candidate { manner, target, .. } = &self.candidates[self.at];
+        target.adapted(&manner.dialect).map_or(Cow::Borrowed(&manner.dialect), Cow::Owned)
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        self.candidates[self.at].manner.wire
+    }
+
+    /// How its answers read.
+    pub(crate) fn answer(&self) -> Arc<AnswerDialect> {
+        Arc::clone(&self.candidates[self.at].manner.answer)
+    }
+
+    /// What this way of getting an answer has cost the client.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if let Some(unsupported @ (Unsupported::Limit(_) | Unsupported::StreamOptions)) = self.repaired {
+            notes.push(Note::new(Action::Repaired, unsupported.member(), "the provider does not take it"));
+        }
+        if let Some((failure, _)) = &self.failure.as_ref().filter(|_| self.at > 0) {
+            let message = format!("answered by {}, after another failed ({})", self.name(), failure.class.code());
+            notes.push(Note::new(Action::Degraded, "model", message));
+        }
+        notes
+    }
+
+    /// The request cannot be planned for this target. Gives what went wrong before, if nobody else is left; None if
+    /// nothing was sent at all.
+    pub(crate) fn unfit(&mut self) -> Result<(), Option<Failure>> {
+        self.candidates[self.at].out = true;
+        match self.first_turn() {
+            Some(at) => {
+                self.at = at;
+                Ok(())
+            }
+            None => Err(self.failure.take().map(|(failure, _)| failure)),
+        }
+    }
+
+    /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
+    pub(crate) async fn send(&mut self, body: &Bytes, stream: bool) -> Step {
+        let Candidate { provider, target, .. } = &self.candidates[self.at];
+        let (provider, target) = (*provider, Arc::clone(target));
+        if let Err(failure) = target.breaker.enter() {
+            count(&target.counts.kept_away);
+            return self.refused(kept_away(failure)).await;
+        }
+        if self.live.is_none() {
+            self.live = Some(Budget::live(&target));
+        }
+        self.sent += 1;
+        count(&target.counts.sent);
+        let mut deadlines = provider.deadlines(stream);
+        deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
+        let (wire, dialect) = (self.wire(), self.answer());
+        let refused = match provider.upstream.send(wire, body.clone(), stream, &dialect, deadlines).await {
+            Ok(mut accepted) => {
+                count(&target.counts.accepted);
+                self.alive(&target);
+                if self.sent > 1 {
+                    tracing::info!(target = self.name(), attempts = self.sent, "accepted in the end");
+                }
+                accepted.body.report_to(target);
+                return Step::Accepted(Box::new(accepted));
+            }
+            Err(refused) => refused,
+        };
+        match refused.is_trouble() {
+            Some(true) if target.breaker.bad(&refused.failure) => {
+                tracing::warn!(target = self.name(), "failing; from now on one request per second goes there");
+            }
+            Some(false) => self.alive(&target),
+            _ => {}
+        }
+        if self.repair(&refused, body) {
+            return Step::Again;
+        }
+        self.refused(refused).await
+    }
+}
+
+// === what is next ===
+
+impl Walk<'_> {
+    /// A refusal that names what it will not take: once more without it, and never again with it.
+    fn repair(&mut self, refused: &Refused, body: &[u8]) -> bool {
+        let Some(unsupported) = refused.failure.unsupported else { return false };
+        if self.repaired.is_some() || !unsupported.is_in(body) {
+            return false;
+        }
+        let target = &self.candidates[self.at].target;
+        target.learn(unsupported);
+        count(&target.counts.repaired);
+        tracing::warn!(target = self.name(), member = unsupported.member(), "not taken there; left out from now on");
+        self.repaired = Some(unsupported);
+        true
+    }
+
+    async fn refused(&mut self, refused: Refused) -> Step {
+        let Refused { failure, mut remedy } = refused;
+        // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
+        // the way there is.
+        let ours = matches!(
+            failure.class,
+            FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
+        );
+        tracing::info!(
+            target = self.name(),
+            attempt = self.sent,
+            class = failure.class.code(),
+            ?remedy,
+            detail = ours.then_some(&*failure.message),
+            "refused"
+        );
+        let wait = failure.retry_after.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        if remedy == Remedy::Again && wait.is_some_and(|wait| wait > self.policy.max_wait) {
+            remedy = Remedy::Elsewhere;
+        }
+        let candidate = &mut self.candidates[self.at];
+        candidate.out = remedy != Remedy::Again;
+        candidate.not_before = wait.map(|wait| Instant::now() + wait);
+        // Of several failures the one counts that will pass.
+        let passing = |remedy: Remedy| remedy == Remedy::Again;
+        if !self.failure.as_ref().is_some_and(|(_, before)| passing(*before) && !passing(remedy)) {
+            self.failure = Some((failure, remedy));
+        }
+        if remedy != Remedy::Nothing && self.next().await {
+            return Step::Again;
+        }
+        let failure = self.failure.take().map(|(failure, _)| failure);
+        Step::Failed(failure.unwrap_or_else(|| Failure::new(FailureClass::Server, "The provider failed.")))
+    }
+
+    /// Makes it somebody's turn, after a wait if need be. False: nobody is left, or it would take too long.
+    async fn next(&mut self) -> bool {
+        (self.live, self.retrying) = (None, None);
+        if let Some(at) = self.first_turn() {
+            count(&self.candidates[self.at].target.counts.left);
+            self.at = at;
+            return true;
+        }
+        let Some(at) = self.candidates.iter().position(|candidate| !candidate.out) else { return false };
+        // With several targets, those were the retries.
+        if self.sent > self.policy.retries as usize {
+            return false;
+        }
+        let Candidate { provider, target, not_before, .. } = &self.candidates[at];
+        let Some(retrying) = Budget::retry(target) else {
+            tracing::info!(target = self.name(), "too many retries are under way");
+            return false;
+        };
+        let now = Instant::now();
+        let asked = not_before.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
+        let wait = asked + jitter(self.policy.backoff, self.retries, clock::random());
+        if now + wait >= self.began + provider.deadlines(true).total {
+            return false;
+        }
+        count(&target.counts.retried);
+        (self.live, self.retrying) = (Some(Budget::live(target)), Some(retrying));
+        (self.at, self.retries) = (at, self.retries + 1);
+        tokio::time::sleep(wait).await;
+        true
+    }
+
+    /// The next target that has not had a turn.
+    fn first_turn(&self) -> Option<usize> {
+        let untried = self.at + 1..self.candidates.len();
+        (self.retries == 0).then_some(untried)?.find(|at| !self.candidates[*at].out)
+    }
+
+    fn alive(&self, target: &Target) {
+        if target.breaker.good() {
+            tracing::info!(target = self.name(), "it works again");
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.provider().name, self.model())
+    }
+}
+
+/// The failure that the breaker remembers, as one that will pass soon.
+fn kept_away(failure: Failure) -> Refused {
+    let message = format!("The provider has been failing and is left alone for a moment. {}", failure.message);
+    let retry_after = Some(u32::try_from(breaker::PROBE.as_secs()).unwrap_or(1));
+    Refused::new(Failure { message, retry_after, ..failure }, Remedy::Elsewhere)
+}
+
+/// A random part of a bound that doubles with each retry: clients that failed together do not come back together.
+fn jitter(backoff: Duration, retries: u32, draw: u64) -> Duration {
+    let bound = backoff.saturating_mul(1 << retries.min(6));
+    let most = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(if most == 0 { 0 } else { draw % (most + 1) })
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_random_and_their_bound_doubles() {
+        let backoff = Duration::from_millis(100);
+        for (retries, bound) in [(0, 100), (1, 200), (2, 400), (60, 6400)] {
+            let waits: Vec<Duration> = (0..1000).map(|draw| jitter(backoff, retries, draw * 7919 * 7919)).collect();
+            let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+            assert!(*most <= Duration::from_millis(bound) && *most > Duration::from_millis(bound * 9 / 10), "{most:?}");
+            assert!(*least < Duration::from_millis(bound / 10), "{least:?}");
+        }
+        assert_eq!(jitter(Duration::ZERO, 3, u64::MAX), Duration::ZERO);
+    }
+}

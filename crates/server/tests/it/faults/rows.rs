@@ -1,0 +1,306 @@
+//! The rows of the fault table.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::Script;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use super::Outcome::{self, Answered, Failed, Refused};
+use crate::chat;
+
+/// One fault.
+pub(super) struct Row {
+    /// In the fault list.
+    pub(super) number: &'static str,
+    pub(super) name: String,
+    pub(super) fault: Fault,
+    pub(super) timeouts: &'static str,
+    pub(super) whole: Found,
+    pub(super) streamed: Found,
+}
+
+pub(super) enum Fault {
+    /// What the provider does with each request.
+    Script(Script),
+    /// Where nobody answers.
+    Address(String),
+}
+
+/// What a client gets for it.
+#[derive(Clone)]
+pub(super) struct Found {
+    /// If it happens every time.
+    pub(super) outcome: Outcome,
+    /// How many requests the provider gets then.
+    pub(super) sent: usize,
+    /// If it happens once, the client does not notice.
+    pub(super) heals: bool,
+    /// Another target takes over.
+    pub(super) moves: bool,
+}
+
+const SERVER: &str = "server_error";
+const UNREACHABLE: Outcome = Refused(502, "upstream_unreachable", None);
+const LATE: Outcome = Refused(504, "upstream_timeout", None);
+const PROTOCOL: Outcome = Refused(502, "upstream_protocol", None);
+const TRUNCATED: Outcome = Refused(502, "upstream_truncated", None);
+const EMPTY: Outcome = Refused(502, "upstream_empty", None);
+const HELLO: Outcome = Answered("Hello");
+
+/// The request is refused, or was begun and is over: nobody is asked again.
+fn fixed(outcome: Outcome) -> Found {
+    Found { outcome, sent: 1, heals: false, moves: false }
+}
+
+/// Not again there, but elsewhere.
+fn moves(outcome: Outcome) -> Found {
+    Found { moves: true, ..fixed(outcome) }
+}
+
+/// It may pass.
+fn heals(outcome: Outcome) -> Found {
+    Found { sent: 3, heals: true, moves: true, ..fixed(outcome) }
+}
+
+struct Table(Vec<Row>);
+
+impl Table {
+    fn row(&mut self, number: &'static str, name: &str, script: Script, whole: Found, streamed: Found) -> &mut Row {
+        let fault = Fault::Script(script);
+        self.0.push(Row { number, name: name.to_owned(), fault, timeouts: "", whole, streamed });
+        self.0.last_mut().unwrap()
+    }
+
+    /// The same for both.
+    fn both(&mut self, number: &'static str, name: &str, script: Script, found: Found) -> &mut Row {
+        self.row(number, name, script, found.clone(), found)
+    }
+}
+
+pub(super) async fn rows() -> Vec<Row> {
+    let mut table = Table(Vec::new());
+    connecting(&mut table).await;
+    silence(&mut table);
+    limits(&mut table);
+    statuses(&mut table);
+    cuts(&mut table);
+    nonsense(&mut table);
+    endings(&mut table);
+    errors_within(&mut table);
+    table.0
+}
+
+async fn connecting(table: &mut Table) {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // No label of a name is that long: it is refused without a question to anybody.
+    let unknown = format!("http://{}.internal", "x".repeat(64));
+    for (name, address) in [("connection refused", format!("http://{closed}")), ("no such name", unknown)] {
+        let row = table.both("F1", name, Script::hang_up(), Found { sent: 0, ..moves(UNREACHABLE) });
+        row.fault = Fault::Address(address);
+    }
+    let row = table.both("F2", "connecting takes too long", Script::hang_up(), Found { sent: 0, ..moves(LATE) });
+    (row.fault, row.timeouts) = (Fault::Address(unanswered().await), "connect_ms: 200");
+}
+
+/// An address whose queue of connections is full: further ones are not answered, neither yes nor no.
+async fn unanswered() -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut held = Vec::new();
+    while let Ok(Ok(stream)) = tokio::time::timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+        held.push(stream);
+    }
+    // For as long as the test runs.
+    std::mem::forget((listener, held));
+    format!("http://{address}")
+}
+
+fn begun() -> Script {
+    Script::event_stream().event(&chat::text("Hel"))
+}
+
+fn silence(table: &mut Table) {
+    let row = table.both("F3", "no answer begins", Script::silent(), moves(LATE));
+    row.timeouts = "first_byte_ms: 200";
+    let row = table.both("F3", "half a head", Script::raw().send("HTTP/1.1 200 OK\r\n").stall(), moves(LATE));
+    row.timeouts = "first_byte_ms: 200";
+    let row = table.row("F3", "no answer within the whole time", Script::silent(), moves(LATE), moves(LATE));
+    row.timeouts = "total_ms: 200";
+    let late = |table: &mut Table, number, name: &str, script, timeouts| {
+        table.row(number, name, script, fixed(LATE), fixed(Failed(SERVER))).timeouts = timeouts;
+    };
+    late(table, "F4", "a head, no event", Script::event_stream().stall(), "first_byte_ms: 900");
+    let no_json = Script::body(200, "application/json", "").stall().send("{}");
+    late(table, "F4", "a head, no body", no_json, "first_byte_ms: 900");
+    late(table, "F5", "silence between chunks", begun().stall(), "idle_ms: 200");
+    late(table, "F5", "silence within a chunk", begun().send("data: {\"cho").stall(), "idle_ms: 200");
+    let comments = (0..60).fold(begun(), |script, _| script.delay(Duration::from_millis(50)).send(": wait\n\n"));
+    late(table, "F6", "comments for ever", comments.stall(), "total_ms: 1500, idle_ms: 10000");
+    let drip = (0..200).fold(begun(), |script, _| script.delay(Duration::from_millis(20)).event(&chat::text(".")));
+    late(table, "F6", "a drip", drip, "total_ms: 1500, idle_ms: 10000");
+}
+
+fn said(status: u16, message: &str) -> Script {
+    Script::json(status, &json!({"error": {"message": message, "type": "x", "code": null}}))
+}
+
+fn limits(table: &mut Table) {
+    let limited = |wait| Refused(429, "upstream_rate_limit", Some(wait));
+    table.both("F7", "429", said(429, "slow down"), heals(limited("1")));
+    for (header, value, found) in [
+        ("retry-after", "1", heals(limited("1"))),
+        ("retry-after", "0", heals(limited("1"))),
+        ("retry-after", "0.2", heals(limited("1"))),
+        ("retry-after-ms", "250", heals(limited("1"))),
+        ("retry-after", "Thu, 01 Jan 1970 00:00:00 GMT", heals(limited("1"))),
+        ("retry-after", "soon", heals(limited("1"))),
+        ("retry-after", "-5", heals(limited("1"))),
+        ("retry-after", "11", moves(limited("11"))),
+        ("retry-after", "1000000000", moves(limited("120"))),
+        ("retry-after", "1e30", moves(limited("120"))),
+        ("retry-after-ms", "60000", moves(limited("60"))),
+        ("retry-after", "Thu, 31 Dec 2099 23:59:59 GMT", moves(limited("120"))),
+    ] {
+        let script = said(429, "slow down").header(header, value);
+        table.both("F7", &format!("429, {header}: {value}"), script, found);
+    }
+    table.both("F7", "429, in words", said(429, "Please try again in 20s."), moves(limited("20")));
+    table.both(
+        "F7",
+        "429, words and a header",
+        said(429, "Try again in 20s.").header("retry-after", "1"),
+        heals(limited("1")),
+    );
+    let quota = json!({"error": {"message": "pay", "code": "insufficient_quota"}});
+    table.both("F7", "429, no money", Script::json(429, &quota), moves(Refused(429, "provider_quota", None)));
+}
+
+fn statuses(table: &mut Table) {
+    for (status, outcome) in [
+        (500, Refused(502, "upstream_error", None)),
+        (502, Refused(502, "upstream_error", None)),
+        (503, Refused(503, "upstream_overloaded", None)),
+        (504, LATE),
+        (529, Refused(503, "upstream_overloaded", None)),
+    ] {
+        table.both("F8", &status.to_string(), said(status, "no"), heals(outcome));
+    }
+    let busy = said(503, "no").header("retry-after", "1");
+    table.both("F8", "503 that says when", busy, heals(Refused(503, "upstream_overloaded", Some("1"))));
+    let busy = said(503, "no").header("retry-after", "30");
+    table.both("F8", "503 that says when, too late", busy, moves(Refused(503, "upstream_overloaded", Some("30"))));
+    let page = Script::body(502, "text/html", "<html>");
+    table.both("F8", "502, a balancer's page", page, heals(Refused(502, "upstream_error", None)));
+    for (name, script) in [("hangs up", Script::hang_up()), ("resets", Script::raw().reset())] {
+        table.both("F8", name, script, heals(UNREACHABLE));
+    }
+    let invalid = Refused(400, "upstream_invalid_request", None);
+    for (status, message, found) in [
+        (400, "no", fixed(invalid.clone())),
+        (413, "too large", fixed(invalid.clone())),
+        (422, "no", fixed(invalid)),
+        (401, "no", moves(Refused(502, "provider_auth", None))),
+        (403, "no", moves(Refused(502, "provider_auth", None))),
+        (402, "no", moves(Refused(429, "provider_quota", None))),
+        (404, "There is no model m", moves(Refused(404, "model_not_found", None))),
+        (400, "Content Exists Risk", fixed(Refused(400, "upstream_content_policy", None))),
+    ] {
+        table.both("F9", &format!("{status} {message}"), said(status, message), found);
+    }
+    let overflow = said(400, "This model's maximum context length is 10 tokens");
+    let (whole, streamed) = (Refused(400, "context_length_exceeded", None), Failed("context_length_exceeded"));
+    table.row("F9", "400, the prompt does not fit", overflow, fixed(whole), fixed(streamed));
+    for status in [301, 302, 307, 308] {
+        let script = said(status, "moved").header("location", "/elsewhere");
+        table.both("F9", &format!("{status}, which is not followed"), script, moves(PROTOCOL));
+    }
+}
+
+fn cuts(table: &mut Table) {
+    let pause = Duration::from_millis(50);
+    let half = || Script::body(200, "application/json", "{\"choi").delay(pause);
+    for (number, name, script) in [
+        ("F10", "FIN in mid-stream", begun().cut()),
+        ("F10", "the end in mid-stream", begun()),
+        ("F10", "FIN within a chunk", begun().send("data: {\"cho").cut()),
+        ("F10", "FIN in a JSON body", half().cut().send("ces\": []}")),
+        ("F11", "RST in mid-stream", begun().delay(pause).reset()),
+        ("F11", "RST in a JSON body", half().reset().send("ces\": []}")),
+    ] {
+        table.row(number, name, script, fixed(TRUNCATED), fixed(Failed(SERVER)));
+    }
+    table.both("F11", "RST before the body", Script::event_stream().delay(pause).reset(), heals(TRUNCATED));
+}
+
+fn nonsense(table: &mut Table) {
+    for (name, script) in [
+        ("a broken chunk", begun().send("data: {oops\n\n").done()),
+        ("a chunk of another type", begun().send("data: 17\n\n").done()),
+        ("half a JSON", Script::body(200, "application/json", "{\"choices\": [")),
+        ("JSON of something else", Script::body(200, "application/json", "[1, 2]")),
+        ("a page that says it is JSON", Script::body(200, "application/json", "<html>")),
+        ("an empty body", Script::body(200, "application/json", "")),
+    ] {
+        table.row("F12", name, script, fixed(PROTOCOL), fixed(Failed(SERVER)));
+    }
+    table.row("F12", "an empty stream", Script::event_stream(), fixed(TRUNCATED), fixed(Failed(SERVER)));
+    for (name, script) in [
+        ("a page", Script::body(200, "text/html", "<html>login</html>")),
+        ("another protocol", Script::garbage("SSH-2.0-OpenSSH_9.6\r\n\r\n")),
+        ("an absurd status", Script::garbage("HTTP/1.1 9999 What\r\n\r\n")),
+        ("a compressed stream", begun().header("content-encoding", "gzip").done()),
+    ] {
+        table.both("F12", name, script, moves(PROTOCOL));
+    }
+}
+
+fn endings(table: &mut Table) {
+    let hello = || Script::event_stream().event(&chat::text("Hello"));
+    let last = json!({"choices": [], "usage": chat::usage()});
+    table.both("F13", "no [DONE]", hello().event(&chat::stop()), fixed(HELLO));
+    table.both("F13", "no [DONE], and cut", hello().event(&chat::stop()).cut(), fixed(HELLO));
+    table.both("F13", "no [DONE], and no end", hello().event(&chat::stop()).stall(), fixed(HELLO));
+    table.both("F14", "no finish reason", hello().done(), fixed(HELLO));
+    table.row("F14", "[DONE] alone", Script::event_stream().done(), fixed(EMPTY), fixed(Failed(SERVER)));
+    let both = |text: &str| chat::chunk(&json!({"content": text}), Some("stop"));
+    table.both(
+        "F15",
+        "text behind the finish reason",
+        begun().event(&chat::stop()).event(&chat::text("lo")).done(),
+        fixed(HELLO),
+    );
+    table.both("F15", "a finish reason with every chunk", Script::sse(&[both("Hel"), both("lo")]), fixed(HELLO));
+    table.both("F17", "one JSON", Script::json(200, &chat::completion()), fixed(HELLO));
+    table.both("F17", "a stream", Script::sse(&chat::chunks()), fixed(HELLO));
+    let without = |mut chunk: Value| {
+        chunk.as_object_mut().unwrap().remove("usage");
+        chunk
+    };
+    table.both("F18", "no usage", Script::json(200, &without(chat::completion())), fixed(HELLO));
+    table.both("F18", "no usage in the stream", hello().event(&chat::stop()).done(), fixed(HELLO));
+    let twice = hello().event(&chat::stop()).event(&last).event(&last).done();
+    table.both("F18", "usage twice", twice, fixed(HELLO));
+    let mut wrong = chat::completion();
+    wrong["usage"] = json!({"prompt_tokens": "many", "completion_tokens": -1});
+    table.both("F18", "wrong usage", Script::json(200, &wrong), fixed(HELLO));
+}
+
+fn errors_within(table: &mut Table) {
+    let busy = json!({"error": {"message": "busy", "code": 503}});
+    let slow = json!({"error": {"message": "slow down", "code": 429}});
+    let wrong = json!({"error": {"message": "no", "code": 400}});
+    let overloaded = Refused(503, "upstream_overloaded", None);
+    let limited = Refused(429, "upstream_rate_limit", Some("1"));
+    table.both("F16", "an error as the body", Script::json(200, &busy), heals(overloaded.clone()));
+    table.both("F16", "an error as the stream", Script::event_stream().event(&busy), heals(overloaded.clone()));
+    table.both("F16", "a limit as the stream", Script::event_stream().event(&slow), heals(limited));
+    let later = Script::event_stream().delay(Duration::from_millis(50)).event(&busy);
+    table.both("F16", "an error as the stream, a bit later", later, heals(overloaded.clone()));
+    let refused = Refused(400, "upstream_invalid_request", None);
+    table.both("F16", "a refusal as the stream", Script::event_stream().event(&wrong), fixed(refused));
+    let streamed = fixed(Failed("server_is_overloaded"));
+    table.row("F16", "an error in mid-stream", begun().event(&busy), fixed(overloaded), streamed);
+}

@@ -1,0 +1,167 @@
+//! Postgres across a wire that breaks: commits of which nobody knows, migrations cut off, a pooler in between.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::{Error, NewConversation, NewTurn, OpenError, Parent, PostgresOptions, Store};
+use tokio::task::JoinSet;
+
+use crate::make::{after, history, items, names, tenant, turn};
+use crate::pooler::Pooler;
+use crate::postgres::{postgres, sql};
+use crate::proxy::{Cut, Proxy};
+use crate::server::{Opened, Postgres};
+
+/// Tries again soon, and not for long.
+fn options() -> PostgresOptions {
+    PostgresOptions { retry: Duration::from_secs(5), ..PostgresOptions::default() }
+}
+
+fn address(server: &Postgres) -> SocketAddr {
+    let config: tokio_postgres::Config = server.url().parse().unwrap();
+    SocketAddr::from(([127, 0, 0, 1], config.get_ports()[0]))
+}
+
+async fn through(proxy: &Proxy) -> Store {
+    Store::postgres(&proxy.url("postgres"), &options()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_of_which_nobody_knows_is_found_out() {
+    let server = postgres!();
+    let proxy = Proxy::before(address(&server)).await;
+    let store = through(&proxy).await;
+    let t = tenant(&store, "t");
+    let new = NewConversation { id: "c".into(), created_at: 1, metadata: Bytes::from_static(b"{}"), items: items("s") };
+    t.create_conversation(new).await.unwrap();
+    t.put(turn("r0", "u0", "a0")).await.unwrap();
+    let mut said = "s".to_owned();
+    for (n, cuts) in [
+        &[Cut::AfterCommit][..],
+        &[Cut::BeforeCommit],
+        &[Cut::AfterCommit, Cut::AfterCommit],
+        &[Cut::BeforeCommit, Cut::AfterCommit],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        proxy.plan(cuts);
+        t.put(after("r0", turn(&format!("r{n}x"), &format!("u{n}"), &format!("a{n}")))).await.unwrap();
+        assert_eq!(history(&t, &format!("r{n}x")).await.unwrap(), format!("u0 a0 u{n} a{n}"), "{cuts:?}");
+        let lease = t.begin_turn("c", Duration::from_secs(30)).await.unwrap();
+        proxy.plan(cuts);
+        let put = turn(&format!("s{n}"), &format!("v{n}"), &format!("b{n}"));
+        t.put(NewTurn { parent: Parent::Conversation(lease), ..put }).await.unwrap();
+        said = format!("{said} v{n} b{n}");
+        assert_eq!(names(&t.conversation_history("c").await.unwrap()), said, "{cuts:?}");
+        assert_eq!(history(&t, &format!("s{n}")).await.unwrap(), said, "{cuts:?}");
+    }
+    // A deletion says that it does not know; asked again, it was done.
+    proxy.plan(&[Cut::AfterCommit]);
+    assert!(matches!(t.delete_response("r0").await, Err(Error::Unavailable(_))));
+    assert!(matches!(t.delete_response("r0").await, Err(Error::NotFound)));
+    // Somebody else's id is still a conflict.
+    proxy.plan(&[Cut::BeforeCommit]);
+    assert!(matches!(t.put(turn("s0", "other", "x")).await, Err(Error::Conflict)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_stored_is_stored_though_its_parent_went_before_that_was_known() {
+    let server = postgres!();
+    let proxy = Proxy::before(address(&server)).await;
+    let (store, beside) = (through(&proxy).await, server.store().await);
+    let t = tenant(&store, "t");
+    t.put(turn("parent", "u", "a")).await.unwrap();
+    proxy.set_open(false);
+    proxy.plan(&[Cut::AfterCommit]);
+    let put = async { t.put(after("parent", turn("child", "v", "b"))).await };
+    let meanwhile = async {
+        while proxy.left() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tenant(&beside, "t").delete_response("parent").await.unwrap();
+        proxy.set_open(true);
+    };
+    tokio::join!(put, meanwhile).0.unwrap();
+    assert_eq!(names(&t.response("child").await.unwrap().output), "b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_may_be_cut_off_at_any_message() {
+    let server = postgres!();
+    drop(server.store().await);
+    let proxy = Proxy::before(address(&server)).await;
+    sql(&server, "CREATE DATABASE again").await;
+    for count in 1.. {
+        let fresh = format!("fresh{count}");
+        sql(&server, &format!("CREATE DATABASE {fresh}")).await;
+        let mut opened = false;
+        for database in [fresh.as_str(), "again"] {
+            proxy.plan(&[Cut::AfterMessages(count)]);
+            let cut = Store::postgres(&proxy.url(database), &options()).await;
+            opened = cut.is_ok();
+            assert!(matches!(cut, Ok(_) | Err(OpenError::Postgres { .. })), "{cut:?}");
+        }
+        proxy.plan(&[]);
+        let store = Store::postgres(&proxy.url(&fresh), &options()).await.unwrap();
+        let t = tenant(&store, "t");
+        t.put(turn("r", "u", "a")).await.unwrap();
+        assert_eq!(history(&t, "r").await.unwrap(), "u a");
+        if opened {
+            assert!(count > 8, "only {count} messages");
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_start_at_once_on_an_empty_database_all_come_up() {
+    let server = postgres!();
+    let mut tasks = JoinSet::new();
+    for n in 0..8 {
+        let url = server.url();
+        tasks.spawn(async move {
+            // The server itself may still be starting.
+            loop {
+                match Store::postgres(&url, &PostgresOptions::default()).await {
+                    Err(OpenError::Postgres { reason }) if reason.contains("starting up") => {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                    opened => break (n, opened),
+                }
+            }
+        });
+    }
+    for (n, opened) in tasks.join_all().await {
+        tenant(&opened.unwrap(), "t").put(turn(&format!("r{n}"), "same", &format!("a{n}"))).await.unwrap();
+    }
+}
+
+/// A transaction pooler gives each transaction another connection: nothing may be left on one for later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_on_a_connection() {
+    let server = postgres!();
+    drop(server.store().await);
+    let proxy = Proxy::before(address(&server)).await;
+    let store = through(&proxy).await;
+    crate::run_all(&store).await;
+    let (statements, prepared) = proxy.statements();
+    assert!(prepared.len() > 100 && prepared.iter().all(String::is_empty), "statements are prepared under names");
+    let sticky = ["SET ", "LISTEN", "PREPARE", "DECLARE", "CREATE TEMP"];
+    for statement in &statements {
+        assert!(!sticky.iter().any(|sticky| statement.trim_start().starts_with(sticky)), "{statement}");
+        // Locks and settings only until the end of the transaction.
+        assert!(!statement.contains("pg_advisory_lock"), "{statement}");
+        assert!(!statement.contains("set_config(") || statement.contains(", true)"), "{statement}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_pooler_may_stand_in_between() {
+    let server = postgres!();
+    drop(server.store().await);
+    let Some(pooler) = Pooler::start(address(&server).port()) else { return };
+    let store = Store::postgres(&pooler.url(), &options()).await.unwrap();
+    crate::run_all(&store).await;
+}
