@@ -1,6 +1,5 @@
 //! Far sides that speak the Responses API themselves: whatever they leave out, turn around or make up, what comes
 //! out keeps the grammar, and is the same streamed and not.
-#![expect(clippy::needless_pass_by_value, reason = "`json!` literals are handed over")]
 
 mod laws;
 mod recordings;
