@@ -10,7 +10,7 @@ mod other;
 mod queue;
 mod text;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use wire::id::{Id, IdKind};
 use wire::json::{Kind, Raw, Text};
@@ -49,7 +49,7 @@ struct Tally {
     /// An item was closed as incomplete.
     cut: bool,
     /// The ids that were taken over from the far side.
-    ids: HashSet<String>,
+    ids: BTreeSet<String>,
 }
 
 /// Where items go, and what they must know on the way.

@@ -1,6 +1,6 @@
 //! The items in their order: the one that is open, and those that wait for it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use wire::json::{Raw, Text};
 use wire::responses::{Incoming, Status};
@@ -19,7 +19,7 @@ pub(super) struct Queue {
     live: Option<Open>,
     waiting: VecDeque<Waiting>,
     /// The far side's ids of closed items.
-    ended: HashSet<String>,
+    ended: BTreeSet<String>,
     /// How many items were closed, those that came to nothing among them.
     count: usize,
 }
