@@ -105,6 +105,30 @@ async fn requests_go_to_responses_and_leave_no_state_there() {
     }
 }
 
+/// One provider may serve some models by its Responses API and the others by chat; a chain may change between them.
+#[tokio::test]
+async fn a_single_model_may_be_native() {
+    let upstream = Upstream::start_with(|received| match received.path.as_str() {
+        "/v1/responses" => who(received),
+        _ => testkit::forgetful(received),
+    });
+    let spec = "{extends: openai-compatible, models: [{match: 'native-*', wire: responses}]}";
+    let rig = Rig::before(upstream.await.unwrap(), settings(spec)).await;
+    let mut last = json!(null);
+    for (round, (model, path)) in
+        [("up/m", "/v1/chat/completions"), ("up/native-1", "/v1/responses"), ("up/m", "/v1/chat/completions")]
+            .into_iter()
+            .enumerate()
+    {
+        let input = if round == 0 { "my name is Alice." } else { "And now?" };
+        let body = json!({"model": model, "input": input, "previous_response_id": last});
+        let answer = object(&rig.post(&body).await);
+        assert_eq!(text(&answer), format!("Alice ({})", 2 * round + 1));
+        assert_eq!(rig.upstream.requests().pop().unwrap().path, path);
+        last = answer["id"].clone();
+    }
+}
+
 #[tokio::test]
 async fn streamed_and_not_streamed_are_the_same() {
     let rig = rig().await;
