@@ -158,7 +158,11 @@ impl ApiError {
             Error::Corrupt(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage_damaged", "The session store is damaged.")
             }
-            Error::NotFound | Error::DeletedAncestor | Error::TooDeep { .. } | Error::Conflict => Self::new(
+            Error::NotFound | Error::DeletedAncestor => {
+                let message = "What this turn continues was deleted while it ran.";
+                Self::new(StatusCode::NOT_FOUND, "session.deleted_meanwhile", message)
+            }
+            Error::TooDeep { .. } | Error::Conflict => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "storage_error",
                 "The session store gave no usable answer.",

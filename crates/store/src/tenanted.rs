@@ -141,12 +141,22 @@ impl Tenanted {
 
     /// Takes the conversation for one turn. [`Error::Locked`] while somebody else's lease lasts.
     pub async fn begin_turn(&self, conversation_id: &str, lease_for: Duration) -> Result<Lease, Error> {
+        let lease = Self::new_lease(conversation_id)?;
+        self.take(&lease, lease_for).await?;
+        Ok(lease)
+    }
+
+    /// A lease that holds nothing yet. Whoever may be interrupted in [`Self::take`] knows by it what to give back.
+    pub fn new_lease(conversation_id: &str) -> Result<Lease, Error> {
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(|_| Error::unavailable("no randomness from the operating system"))?;
-        let lease = Lease { conversation: conversation_id.to_owned(), token };
-        let (taken, millis) = (lease.clone(), millis(lease_for));
-        call!(self, write, begin_turn(&taken, millis))?;
-        Ok(lease)
+        Ok(Lease { conversation: conversation_id.to_owned(), token })
+    }
+
+    /// Takes the conversation with this lease. [`Error::Locked`] while somebody else's lasts.
+    pub async fn take(&self, lease: &Lease, lease_for: Duration) -> Result<(), Error> {
+        let (lease, millis) = (lease.clone(), millis(lease_for));
+        call!(self, write, begin_turn(&lease, millis))
     }
 
     /// Makes the lease last that long from now. [`Error::Locked`] if it was lost.

@@ -111,7 +111,8 @@ impl Said {
             401 | 403 | 407 => FailureClass::Auth,
             402 => FailureClass::Quota,
             404 if self.lower.contains("model") => FailureClass::ModelNotFound,
-            404 | 405 if self.message.is_none() => FailureClass::Protocol,
+            // A wrong address, most likely.
+            404 | 405 => FailureClass::Protocol,
             408 | 504 => FailureClass::Timeout,
             429 => FailureClass::RateLimit,
             300..=399 => FailureClass::Protocol,

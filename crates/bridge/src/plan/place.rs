@@ -6,6 +6,8 @@ use std::fmt;
 use wire::json::Invalid;
 use wire::responses::{CreateResponse, Input, InputItem, Item};
 
+const PAST: &str = "history";
+
 /// The place of an item: `history[3]`, `input[0]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -17,6 +19,11 @@ impl Place {
     /// An error inside this item.
     pub(super) fn locate(self, invalid: Invalid) -> Invalid {
         invalid.at_index(self.index).at(self.list)
+    }
+
+    /// Whether it is of the past: this request cannot put it right.
+    pub(super) fn is_past(self) -> bool {
+        self.list == PAST
     }
 
     /// A member of this item.
@@ -68,7 +75,7 @@ impl<'r, 'a> Items<'r, 'a> {
                 (item, Place { list, index })
             }
         };
-        let past = past.iter().enumerate().map(placed("history"));
+        let past = past.iter().enumerate().map(placed(PAST));
         Self(past.chain(input.iter().enumerate().map(placed("input"))).collect())
     }
 }

@@ -190,9 +190,14 @@ impl<'a> Builder<'_, 'a, '_> {
         Renderer { rules: &self.dialect.request.content, notes: self.notes }
     }
 
+    /// Whether what is wrong there is put right: always in the past, which nobody can change by sending it again.
+    fn mends(&self, place: Place) -> bool {
+        self.policy.repair_history || place.is_past()
+    }
+
     /// What OpenAI refuses is refused, unless broken histories are to be mended.
     fn demand(&mut self, name: &'static str, place: Place) -> Result<(), Invalid> {
-        if self.policy.repair_history {
+        if self.mends(place) {
             self.notes.repaired(place.member(name), "it is missing");
             return Ok(());
         }

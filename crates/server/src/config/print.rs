@@ -117,7 +117,11 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
             out.pair(6, "allow_plain_http", "true");
         }
         out.pair(6, "path", &quote(&config.provider.path));
-        let query = config.provider.query.iter().map(|(name, value)| format!("{}: {}", quote(name), quote(value)));
+        // Some providers want their key there; a version is the usual thing.
+        let shown =
+            |name: &str, value: &str| if name.ends_with("version") { quote(value) } else { "<redacted>".to_owned() };
+        let query =
+            config.provider.query.iter().map(|(name, value)| format!("{}: {}", quote(name), shown(name, value)));
         out.pair(6, "query", &format!("{{{}}}", query.collect::<Vec<_>>().join(", ")));
     }
     match config.api_keys.as_slice() {

@@ -93,7 +93,7 @@ enum Life {
     Limited(Duration),
 }
 
-/// `30d`, `12h`, `90m`, `45s`, a number of seconds, or `never`.
+/// `30d`, `12h`, `90m`, `45s`, or `never`. A bare number could mean days as well as seconds.
 fn lifetime(field: &Field<'_>) -> Option<Life> {
     let text = field.text()?;
     if text == "never" {
@@ -108,8 +108,7 @@ fn lifetime(field: &Field<'_>) -> Option<Life> {
 
 fn parse(text: &str) -> Option<u64> {
     let units = [("d", DAY), ("h", 3600), ("m", 60), ("s", 1)];
-    let (number, unit) =
-        units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));
+    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))?;
     number.trim().parse::<u64>().ok()?.checked_mul(unit)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use store::{ChainLimits, Error, History, Item, Status};
+use store::{ChainLimits, Error, History, Item, Status, Tenanted};
 use wire::id::Ids;
 use wire::json::{FromRaw, Kept, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
@@ -49,8 +49,17 @@ impl Session {
             let id = conversation.id.decode();
             if stored {
                 let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
-                let lease = self.heard(self.store.begin_turn(&id, LEASE).await, absent)?;
-                context.continues = Continues::Conversation(self.all.leases.hold(self.store.clone(), lease));
+                let lease = self.heard(Tenanted::new_lease(&id), absent)?;
+                // Held before it is taken: a client that leaves in between gives it back all the same.
+                let held = self.all.leases.hold(self.store.clone(), lease.clone());
+                let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
+                let taken = self.store.take(&lease, LEASE).await;
+                if matches!(taken, Err(Error::Locked | Error::NotFound)) {
+                    held.settled();
+                    return self.heard(taken.map(|()| context), absent);
+                }
+                self.heard(taken, absent)?;
+                context.continues = Continues::Conversation(held);
             }
             let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
             context.past = self.heard(self.store.conversation_history(&id).await, absent)?;

@@ -13,6 +13,9 @@ const SWEEP_EVERY: Duration = Duration::from_mins(1);
 const SWEEP_OFTEN: Duration = Duration::from_secs(1);
 const BATCH: usize = 500;
 
+/// What expires is kept for this much longer: a turn that continues it may be under way.
+const LONGEST_TURN: Duration = Duration::from_hours(1);
+
 /// How far the wall clock may drift from the steady one between two sweeps. A clock that jumped must not expire what
 /// is young.
 const JUMP: Duration = Duration::from_hours(1);
@@ -25,6 +28,8 @@ pub(crate) async fn keep(sessions: Arc<Sessions>) {
     let mut sweep = interval_at(now + every, every);
     extend.set_missed_tick_behavior(MissedTickBehavior::Delay);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let grace = sessions.config.ttl.map_or(LONGEST_TURN, |ttl| ttl.min(LONGEST_TURN));
+    let grace = i64::try_from(grace.as_millis()).unwrap_or(0);
     let mut clock = Steady::new(clock::unix_millis(), now);
     loop {
         tokio::select! {
@@ -32,7 +37,7 @@ pub(crate) async fn keep(sessions: Arc<Sessions>) {
             _ = extend.tick() => sessions.leases.extend().await,
             at = sweep.tick() => {
                 if let Some(now) = clock.check(clock::unix_millis(), at) {
-                    sessions.sweep(now).await;
+                    sessions.sweep(now.saturating_sub(grace)).await;
                 }
             }
         }

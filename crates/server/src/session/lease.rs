@@ -22,6 +22,8 @@ struct State {
     next: u64,
     held: BTreeMap<u64, (Tenanted, Lease)>,
     returned: Vec<(Tenanted, Lease)>,
+    /// Given back a short while ago.
+    lately: Vec<(Tenanted, Lease)>,
 }
 
 /// A conversation that one turn holds.
@@ -54,15 +56,21 @@ impl Leases {
 
     pub(super) async fn give_back(&self) {
         let returned = std::mem::take(&mut self.state().returned);
-        for (store, lease) in returned {
-            if let Err(error) = store.end_turn(&lease).await {
+        for (store, lease) in &returned {
+            if let Err(error) = store.end_turn(lease).await {
                 // It runs out by itself.
                 tracing::debug!(%error, conversation_id = lease.conversation(), "a conversation was not given back");
             }
         }
+        self.state().lately.extend(returned);
     }
 
     pub(super) async fn extend(&self) {
+        // On a database with many connections, what took a conversation may have come after what gave it back.
+        let lately = std::mem::take(&mut self.state().lately);
+        for (store, lease) in lately {
+            let _ = store.end_turn(&lease).await;
+        }
         let held: Vec<_> = self.state().held.values().cloned().collect();
         for (store, lease) in held {
             if let Err(error) = store.extend_turn(&lease, LEASE).await {

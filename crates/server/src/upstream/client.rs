@@ -24,7 +24,7 @@ use crate::StartError;
 use crate::config::{ProviderConfig, Secret};
 
 /// How much of an error's body is read.
-const ERROR_BODY: usize = 64 * 1024;
+const ERROR_BODY: usize = 256 * 1024;
 
 /// How long an accepted answer's first bytes are waited for before the client is told that it was accepted: they may
 /// be an error, and until then another target can take over.

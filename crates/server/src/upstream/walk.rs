@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
                 count(&target.counts.accepted);
                 self.alive(&target);
                 if self.sent > 1 {
-                    tracing::info!(target = self.name(), attempts = self.sent, "accepted in the end");
+                    tracing::info!(upstream = self.name(), attempts = self.sent, "accepted in the end");
                 }
                 accepted.body.report_to(target);
                 return Step::Accepted(Box::new(accepted));
@@ -178,7 +178,7 @@ impl<'a> Walk<'a> {
         };
         match refused.is_trouble() {
             Some(true) if target.breaker.bad(&refused.failure) => {
-                tracing::warn!(target = self.name(), "failing; from now on one request per second goes there");
+                tracing::warn!(upstream = self.name(), "failing; from now on one request per second goes there");
             }
             Some(false) => self.alive(&target),
             _ => {}
@@ -202,7 +202,7 @@ impl Walk<'_> {
         let target = &self.candidates[self.at].target;
         target.learn(unsupported);
         count(&target.counts.repaired);
-        tracing::warn!(target = self.name(), member = unsupported.member(), "not taken there; left out from now on");
+        tracing::warn!(upstream = self.name(), member = unsupported.member(), "not taken there; left out from now on");
         self.repaired = Some(unsupported);
         true
     }
@@ -216,7 +216,7 @@ impl Walk<'_> {
             FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
         );
         tracing::info!(
-            target = self.name(),
+            upstream = self.name(),
             attempt = self.sent,
             class = failure.class.code(),
             ?remedy,
@@ -257,7 +257,7 @@ impl Walk<'_> {
         }
         let Candidate { provider, target, not_before, .. } = &self.candidates[at];
         let Some(retrying) = Budget::retry(target) else {
-            tracing::info!(target = self.name(), "too many retries are under way");
+            tracing::info!(upstream = self.name(), "too many retries are under way");
             return false;
         };
         let now = Instant::now();
@@ -281,7 +281,7 @@ impl Walk<'_> {
 
     fn alive(&self, target: &Target) {
         if target.breaker.good() {
-            tracing::info!(target = self.name(), "it works again");
+            tracing::info!(upstream = self.name(), "it works again");
         }
     }
 

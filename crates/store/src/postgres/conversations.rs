@@ -113,7 +113,7 @@ impl Database {
         self.read(async |client| {
             let (segment, _) = place(client, tenant, id).await?;
             let select = "SELECT body FROM godex.item WHERE tenant = $1 AND segment = $2 AND id = $3 \
-                          AND length(body) > 0 ORDER BY pos DESC LIMIT 1";
+                          AND hidden IS NULL AND length(body) > 0 ORDER BY pos DESC LIMIT 1";
             let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
             let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             Ok(Item { id: item.to_owned(), body: unpack(column(&row, 0)?)? })
@@ -121,24 +121,30 @@ impl Database {
         .await
     }
 
-    /// Takes an item out of the list. Its place stays, empty, so that later places keep their numbers.
+    /// Takes an item out of the list. Its place stays, so that later places keep their numbers; responses from before
+    /// have it still.
     pub(crate) async fn delete_conversation_item(
         &self,
         tenant: &Tenant,
         id: &str,
         item: &str,
     ) -> Result<StoredConversation, Error> {
-        self.read(async |client| {
-            let (segment, _) = place(client, tenant, id).await?;
-            let update = "UPDATE godex.item SET body = '' \
-                          WHERE tenant = $1 AND segment = $2 AND id = $3 AND length(body) > 0";
-            let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
-            match client.execute_typed(update, key).await.map_err(failure)? {
-                0 => Err(Error::NotFound),
-                _ => conversation(client, tenant, id).await,
+        let key = tenant.key();
+        self.transaction(tenant, Hold::Alone, async |transaction| {
+            let select = "SELECT segment, upto FROM godex.conversation WHERE tenant = $1 AND id = $2";
+            let row = transaction.query_typed_opt(select, typed![key => BYTEA, id.as_bytes() => BYTEA]).await;
+            let row = row.map_err(failure)?.ok_or(Error::NotFound)?;
+            let (segment, upto): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
+            let update = "UPDATE godex.item SET hidden = $4 WHERE tenant = $1 AND segment = $2 AND id = $3 \
+                          AND hidden IS NULL AND length(body) > 0";
+            let row = typed![key => BYTEA, segment => INT8, item.as_bytes() => BYTEA, upto => INT8];
+            if transaction.execute_typed(update, row).await.map_err(failure)? == 0 {
+                return Err(Error::NotFound);
             }
+            forget_hidden(transaction, key, segment).await
         })
-        .await
+        .await?;
+        self.conversation(tenant, id).await
     }
 
     pub(crate) async fn begin_turn(&self, tenant: &Tenant, lease: &Lease, millis: i64) -> Result<(), Error> {
@@ -213,6 +219,18 @@ async fn place(client: &Object, tenant: &Tenant, id: &str) -> Result<(i64, i64),
     Ok((column(&row, 0)?, column(&row, 1)?))
 }
 
+/// Empties what was taken out of a conversation and no living history has any more.
+pub(super) async fn forget_hidden(transaction: &Transaction<'_>, tenant: &[u8], segment: i64) -> Result<(), Error> {
+    let update = "UPDATE godex.item i SET body = '' WHERE i.tenant = $1 AND i.segment = $2 AND i.hidden IS NOT NULL \
+                  AND length(i.body) > 0 \
+                  AND NOT EXISTS (SELECT 1 FROM godex.response r WHERE r.tenant = $1 AND r.segment = $2 \
+                                  AND r.gone = 0 AND r.upto > i.pos AND r.upto <= i.hidden) \
+                  AND NOT EXISTS (SELECT 1 FROM godex.segment s WHERE s.tenant = $1 AND s.parent = $2 \
+                                  AND s.start > i.pos AND s.start <= i.hidden)";
+    let key = typed![tenant => BYTEA, segment => INT8];
+    transaction.execute_typed(update, key).await.map(drop).map_err(failure)
+}
+
 /// The end of a conversation that nobody has a lease of, held for this transaction.
 async fn free(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<(i64, i64), Error> {
     let select = "SELECT segment, upto, lease IS NOT NULL AND leased_until > clock_timestamp() \
@@ -223,7 +241,8 @@ async fn free(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<
 }
 
 async fn range(client: &Object, tenant: &Tenant, segment: i64, from: i64, to: i64) -> Result<Vec<ItemRow>, Error> {
-    let select = "SELECT pos, id, body FROM godex.item WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";
+    let select = "SELECT pos, id, CASE WHEN hidden IS NULL THEN body ELSE ''::bytea END FROM godex.item \
+                  WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";
     let key = typed![tenant.key() => BYTEA, segment => INT8, from => INT8, to => INT8];
     let rows = client.query_typed(select, key).await.map_err(failure)?;
     rows.iter().map(item_row).collect()

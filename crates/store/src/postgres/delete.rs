@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::Transaction;
 
+use super::conversations::forget_hidden;
 use super::{Database, Hold, column, failure, maybe_text, text, typed};
 use crate::erasure::{Candidate, Owner, Segment, erasure, owners};
 use crate::rows::gone;
@@ -123,7 +124,7 @@ pub(super) async fn trim(transaction: &Transaction<'_>, tenant: &[u8], segment: 
         let Some(row) = transaction.query_typed_opt(select, key).await.map_err(failure)? else { return Ok(()) };
         let (parent, conversation, reached) = (column(&row, 0)?, column::<bool>(&row, 1)?, column(&row, 2)?);
         if conversation {
-            return Ok(());
+            return forget_hidden(transaction, tenant, segment).await;
         }
         cut(transaction, tenant, segment, reached).await?;
         if reached.is_some() {

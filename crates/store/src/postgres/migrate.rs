@@ -9,7 +9,7 @@ use super::typed;
 use crate::OpenError;
 
 /// Step n brings the schema to version n. They are never changed once released.
-const STEPS: &[&str] = &[include_str!("sql/0001_init.sql")];
+const STEPS: &[&str] = &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql")];
 
 /// "godex" and a one: the advisory lock of everybody who migrates.
 const LOCK: i64 = 0x676f_6465_7801;

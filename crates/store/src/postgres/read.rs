@@ -36,7 +36,7 @@ const TURNS: &str = path!(
        WHERE r.tenant = $1 AND r.segment = p.segment AND r.upto <= p.upto OFFSET 0) r"
 );
 const ITEMS: &str = path!(
-    "SELECT i.pos, i.id, i.body FROM path p
+    "SELECT i.pos, i.id, CASE WHEN i.hidden < p.upto THEN ''::bytea ELSE i.body END FROM path p
      CROSS JOIN LATERAL (SELECT * FROM godex.item i WHERE i.tenant = $1 AND i.segment = p.segment
        AND i.pos >= $3 AND i.pos < least(p.upto, $4) OFFSET 0) i"
 );

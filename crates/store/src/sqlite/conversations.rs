@@ -103,27 +103,45 @@ pub(crate) fn conversation_history(connection: &Connection, tenant: &str, id: &s
 
 pub(crate) fn conversation_item(connection: &Connection, tenant: &str, id: &str, item: &str) -> Result<Item, Error> {
     let (segment, _) = place(connection, tenant, id)?;
-    let select = "SELECT body FROM item WHERE tenant = ?1 AND segment = ?2 AND id = ?3 AND length(body) > 0 \
-                  ORDER BY pos DESC LIMIT 1";
+    let select = "SELECT body FROM item WHERE tenant = ?1 AND segment = ?2 AND id = ?3 AND hidden IS NULL \
+                  AND length(body) > 0 ORDER BY pos DESC LIMIT 1";
     let mut select = connection.prepare_cached(select).map_err(failure)?;
     let body = select.query_row(params![tenant, segment, item], |row| row.get(0)).optional().map_err(failure)?;
     Ok(Item { id: item.to_owned(), body: unpack(body.ok_or(Error::NotFound)?)? })
 }
 
-/// Takes an item out of the list. Its place stays, empty, so that later places keep their numbers.
+/// Takes an item out of the list. Its place stays, so that later places keep their numbers; responses from before have
+/// it still.
 pub(crate) fn delete_conversation_item(
     connection: &Connection,
     tenant: &str,
     id: &str,
     item: &str,
 ) -> Result<StoredConversation, Error> {
-    let (segment, _) = place(connection, tenant, id)?;
-    let update = "UPDATE item SET body = x'' WHERE tenant = ?1 AND segment = ?2 AND id = ?3 AND length(body) > 0";
+    let (segment, upto) = place(connection, tenant, id)?;
+    let update = "UPDATE item SET hidden = ?4 WHERE tenant = ?1 AND segment = ?2 AND id = ?3 \
+                  AND hidden IS NULL AND length(body) > 0";
     let mut update = connection.prepare_cached(update).map_err(failure)?;
-    match update.execute(params![tenant, segment, item]).map_err(failure)? {
-        0 => Err(Error::NotFound),
-        _ => conversation(connection, tenant, id),
+    if update.execute(params![tenant, segment, item, upto]).map_err(failure)? == 0 {
+        return Err(Error::NotFound);
     }
+    forget_hidden(connection, tenant, segment)?;
+    conversation(connection, tenant, id)
+}
+
+/// Empties what was taken out of a conversation and no living history has any more.
+pub(super) fn forget_hidden(connection: &Connection, tenant: &str, segment: i64) -> Result<(), Error> {
+    let update = "UPDATE item SET body = x'' WHERE tenant = ?1 AND segment = ?2 AND hidden IS NOT NULL \
+                  AND length(body) > 0 \
+                  AND NOT EXISTS (SELECT 1 FROM response r WHERE r.tenant = ?1 AND r.segment = ?2 AND r.gone = 0 \
+                                  AND r.upto > item.pos AND r.upto <= item.hidden) \
+                  AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.tenant = ?1 AND s.parent = ?2 \
+                                  AND s.start > item.pos AND s.start <= item.hidden)";
+    connection
+        .prepare_cached(update)
+        .and_then(|mut sql| sql.execute(params![tenant, segment]))
+        .map(drop)
+        .map_err(failure)
 }
 
 pub(crate) fn begin_turn(connection: &Connection, tenant: &str, lease: &Lease, millis: i64) -> Result<(), Error> {
@@ -172,7 +190,8 @@ fn place(connection: &Connection, tenant: &str, id: &str) -> Result<(i64, i64), 
 }
 
 fn range(connection: &Connection, tenant: &str, segment: i64, from: i64, to: i64) -> Result<Vec<ItemRow>, Error> {
-    let select = "SELECT pos, id, body FROM item WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
+    let select = "SELECT pos, id, CASE WHEN hidden IS NULL THEN body ELSE x'' END FROM item \
+                  WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
     let mut select = connection.prepare_cached(select).map_err(failure)?;
     let rows = select.query_map(params![tenant, segment, from, to], item_row).map_err(failure)?;
     rows.collect::<Result<_, _>>().map_err(failure)

@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::conversations::forget_hidden;
 use super::failure;
 use crate::Error;
 use crate::erasure::{Candidate, Owner, Segment, erasure, owners};
@@ -98,7 +99,10 @@ pub(super) fn trim(connection: &Connection, tenant: &str, segment: i64) -> Resul
         let mut select = connection.prepare_cached(select).map_err(failure)?;
         let reach = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
         let found: Option<Reach> = select.query_row(params![tenant, segment], reach).optional().map_err(failure)?;
-        let Some((parent, false, responses, branches)) = found else { return Ok(()) };
+        if let Some((_, true, ..)) = found {
+            return forget_hidden(connection, tenant, segment);
+        }
+        let Some((parent, _, responses, branches)) = found else { return Ok(()) };
         let reached = responses.max(branches);
         cut(connection, tenant, segment, reached)?;
         if reached.is_some() {

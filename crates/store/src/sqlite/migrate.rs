@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::OpenError;
 
 /// Step n brings the schema to version n. They are never changed once released.
-const STEPS: &[&str] = &[include_str!("sql/0001_init.sql")];
+const STEPS: &[&str] = &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql")];
 
 #[derive(Debug)]
 pub(super) enum MigrateError {

@@ -32,7 +32,7 @@ const TURNS: &str = path!(
      FROM path p CROSS JOIN response r ON r.tenant = ?1 AND r.segment = p.segment AND r.upto <= p.upto"
 );
 const ITEMS: &str = path!(
-    "SELECT i.pos, i.id, i.body FROM path p
+    "SELECT i.pos, i.id, CASE WHEN i.hidden < p.upto THEN x'' ELSE i.body END FROM path p
      CROSS JOIN item i ON i.tenant = ?1 AND i.segment = p.segment AND i.pos >= ?3 AND i.pos < min(p.upto, ?4)"
 );
 const CURSOR: &str = path!(
@@ -182,6 +182,7 @@ mod tests {
     fn no_read_looks_through_a_whole_tenant() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("sql/0001_init.sql")).unwrap();
+        connection.execute_batch(include_str!("sql/0002_hidden.sql")).unwrap();
         for sql in [TURNS, ITEMS, CURSOR] {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let parameters = vec![1; plan.parameter_count()];

@@ -59,8 +59,12 @@ pub(crate) async fn conversation_items_come_and_go(store: Store) {
         assert_eq!(t.delete_conversation_item("c", gone).await.unwrap().id, "c");
         assert!(matches!(t.delete_conversation_item("c", gone).await, Err(Error::NotFound)));
         assert!(matches!(t.conversation_item("c", gone).await, Err(Error::NotFound)));
-        assert!(matches!(t.item(gone).await, Err(Error::NotFound)));
+        assert_eq!(t.item(gone).await.unwrap().id, gone, "the response has it still");
     }
+    // The response from before keeps what it was given and what it said; who comes later does not see it.
+    assert_eq!(history(&t, "r").await.unwrap(), "i0 i1 i2 i3 i4 i5 i6");
+    t.put(after("r", turn("side", "s1", "s2"))).await.unwrap();
+    assert_eq!(history(&t, "side").await.unwrap(), "i0 i1 i2 i3 i4 i5 i6 s1 s2");
     assert_eq!(names(&t.conversation_history("c").await.unwrap()), "i0 i4 i5 i6");
     for (order, expected) in
         [(Order::OldestFirst, ["i0", "i4", "i5", "i6"]), (Order::NewestFirst, ["i6", "i5", "i4", "i0"])]
@@ -74,10 +78,25 @@ pub(crate) async fn conversation_items_come_and_go(store: Store) {
     }
     let refused = t.conversation_items("c", page(1, Order::OldestFirst, Some("nothing"))).await;
     assert!(matches!(refused, Err(Error::NoSuchCursor)));
-    // What the user took out of the conversation is out of its responses' histories, and they know their places.
-    let whole = t.history("r", DEEP).await.unwrap();
-    assert_eq!((names(&whole.items).as_str(), whole.turns[0].output.clone()), ("i0 i4 i5 i6", 3..4));
-    assert_eq!(names(&t.input_items("r", page(20, Order::OldestFirst, None)).await.unwrap().items), "i0 i4 i5");
+    // Later turns do not see it, nor does what continues them; they know their places.
+    let lease = t.begin_turn("c", LEASE).await.unwrap();
+    t.put(NewTurn { parent: Parent::Conversation(lease), ..turn("r2", "i7", "i8") }).await.unwrap();
+    t.put(after("r2", turn("late", "l1", "l2"))).await.unwrap();
+    assert_eq!(history(&t, "late").await.unwrap(), "i0 i4 i5 i6 i7 i8 l1 l2");
+    let whole = t.history("r2", DEEP).await.unwrap();
+    assert_eq!((names(&whole.items).as_str(), whole.turns[0].output.clone()), ("i0 i4 i5 i6 i7 i8", 5..6));
+    assert_eq!(names(&t.input_items("r2", page(20, Order::OldestFirst, None)).await.unwrap().items), "i0 i4 i5 i6 i7");
+    assert_eq!(names(&t.response("r2").await.unwrap().output), "i8");
+    // A response keeps what it said, also when that is taken out; with the last that has it, it is gone.
+    t.delete_conversation_item("c", "msg_i6").await.unwrap();
+    assert_eq!(names(&t.response("r").await.unwrap().output), "i6");
+    t.delete_response("r").await.unwrap();
+    assert_eq!(t.item("msg_i1").await.unwrap().id, "msg_i1", "what continues it has it");
+    t.delete_response("side").await.unwrap();
+    for gone in ["msg_i1", "msg_i2", "msg_i3"] {
+        assert!(matches!(t.item(gone).await, Err(Error::NotFound)), "{gone}");
+    }
+    assert_eq!(names(&t.conversation_history("c").await.unwrap()), "i0 i4 i5 i7 i8");
 }
 
 pub(crate) async fn one_turn_at_a_time_in_a_conversation(store: Store) {

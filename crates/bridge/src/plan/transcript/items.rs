@@ -75,7 +75,7 @@ impl<'a> Builder<'_, 'a, '_> {
             "user" => self.plain("user", content),
             "system" => self.plain("system", content),
             "developer" => self.instruct(content),
-            _ if self.policy.repair_history => {
+            _ if self.mends(place) => {
                 self.notes.repaired(place.member("role"), "no such role: user");
                 self.plain("user", content);
             }
@@ -116,7 +116,7 @@ impl<'a> Builder<'_, 'a, '_> {
             self.labelled(format!("[Event from {}]", name.decode()), index);
             return Ok(());
         }
-        if !self.policy.repair_history {
+        if !self.mends(place) {
             if id.is_empty() {
                 return Err(place.locate(Invalid::missing().at("call_id")));
             }

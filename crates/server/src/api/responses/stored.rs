@@ -6,6 +6,7 @@ use crate::api::query::Query;
 use crate::api::{deleted, json, list};
 use crate::app::App;
 use crate::body::Body;
+use crate::clock;
 use crate::error::ApiError;
 use crate::session;
 
@@ -14,6 +15,10 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
     let stored = session.heard(session.store().response(id).await, absent)?;
+    let now = i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX);
+    if stored.expires_at.is_some_and(|expires_at| expires_at <= now) {
+        return Err(absent());
+    }
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
         return Err(ApiError::bad_request("invalid_value", message).with_param("stream"));

@@ -172,3 +172,101 @@ async fn one_turn_at_a_time() {
     }
     assert_eq!(listed(&rig.get(&items).await).len(), 2);
 }
+
+/// Closed at any moment, also before anybody knows that the conversation was taken.
+#[tokio::test]
+async fn a_client_that_leaves_at_once_locks_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let rig = rig(&format!("sqlite: {{path: '{}'}}", folder.path().join("s.db").display())).await;
+    let conversation = make(&rig, json!({})).await;
+    let body = json!({"model": "m", "input": "Hi", "conversation": conversation["id"]}).to_string();
+    let head = "POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ";
+    let request = format!("{head}{}\r\n\r\n{body}", body.len());
+    for microseconds in [0, 100, 300, 600, 1000, 2000, 4000] {
+        for _ in 0..5 {
+            let mut socket = tokio::net::TcpStream::connect(rig.address).await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut socket, request.as_bytes()).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_micros(microseconds)).await;
+            drop(socket);
+            // Free long before any lease would run out.
+            let mut tries = 0;
+            while rig.send(Method::POST, "/v1/responses", &serde_json::from_str(&body).unwrap()).await.status != 200 {
+                tries += 1;
+                assert!(tries < 100, "{microseconds} µs");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_item_stays_with_the_responses_that_have_it() {
+    let rig = rig("").await;
+    let conversation = make(&rig, json!({"items": [message("my name is Alice.")]})).await;
+    let items = format!("/v1/conversations/{}/items", id(&conversation));
+    let body = json!({"input": "Who am I?", "conversation": conversation["id"]});
+    let first = turn(&rig, body.clone(), false).await;
+    let all = listed(&rig.get(&format!("{items}?order=asc")).await);
+    for item in [&all[0], &all[2]] {
+        assert_eq!(delete(&rig, &format!("{items}/{item}")).await.status, 200);
+    }
+    assert_eq!(rig.get(&format!("/v1/responses/{}", id(&first))).await.json(), first);
+    assert_eq!(text(&say(&rig, "And now?", Some(&first)).await), "Alice (4)");
+    // Later turns of the conversation know nothing of it, nor does what continues them.
+    let second = turn(&rig, body, false).await;
+    assert_eq!(text(&second), "nobody (2)");
+    assert_eq!(text(&say(&rig, "And now?", Some(&second)).await), "nobody (4)");
+}
+
+#[tokio::test]
+async fn a_conversation_deleted_in_mid_turn_is_nobodys_server_error() {
+    let rig = rig("").await;
+    for streamed in [false, true] {
+        let conversation = make(&rig, json!({})).await;
+        let path = format!("/v1/conversations/{}", id(&conversation));
+        let slow = if streamed {
+            Script::event_stream()
+        } else {
+            Script::respond(200).header("content-type", "application/json")
+        };
+        let slow = slow.delay(std::time::Duration::from_millis(700));
+        rig.upstream.queue(if streamed {
+            slow.event(&chat::text("Hi")).event(&chat::stop()).done()
+        } else {
+            slow.send(chat::completion().to_string())
+        });
+        let before = rig.upstream.requests().len();
+        let body = json!({"model": "m", "input": "Hi", "conversation": conversation["id"], "stream": streamed});
+        let gone = async {
+            rig.upstream.arrived(before + 1).await;
+            delete(&rig, &path).await
+        };
+        let (answer, deleted) = tokio::join!(rig.post(&body), gone);
+        assert_eq!(deleted.status, 200);
+        if streamed {
+            assert_eq!(stream(&answer).events.pop().unwrap().0, "response.failed");
+        } else {
+            assert_eq!((error(&answer).status, error(&answer).code.as_str()), (404, "session.deleted_meanwhile"));
+        }
+    }
+}
+
+/// What the conversation took once must not stop it for ever.
+#[tokio::test]
+async fn odd_items_stop_no_conversation() {
+    let rig = rig("").await;
+    for item in [
+        json!({"type": "message", "role": "tool", "content": "t"}),
+        json!({"type": "message", "role": "critic", "content": "t"}),
+        json!({"role": "user", "content": null}),
+        json!({"type": "function_call", "name": "f"}),
+        json!({"type": "function_call_output", "call_id": "call_x", "output": "1"}),
+        json!({"type": "shell_call"}),
+        json!({"type": "no_such_kind", "x": 1}),
+    ] {
+        let conversation = make(&rig, json!({"items": [item]})).await;
+        let body = json!({"model": "m", "input": "my name is Alice.", "conversation": conversation["id"]});
+        let answer = rig.post(&body).await;
+        assert_eq!(answer.status, 200, "{item}: {}", String::from_utf8_lossy(&answer.body));
+    }
+}
