@@ -128,7 +128,6 @@ async fn histories() {
     let limits = ChainLimits { max_depth: 10_000, settings: false };
     for depth in [200, DEEPEST] {
         let last = response(depth - 1);
-        forget(ours.path());
         let (store, tenant) = open(ours.path());
         forget(ours.path());
         let mut took = Vec::new();
@@ -139,8 +138,8 @@ async fn histories() {
         }
         print_reads(&format!("history_{depth}"), took);
         store.close().await;
-        forget(theirs.path());
         let seed = Seed::open(theirs.path());
+        forget(theirs.path());
         let mut took = Vec::new();
         for _ in 0..21 {
             let began = Instant::now();
