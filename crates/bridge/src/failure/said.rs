@@ -111,11 +111,10 @@ impl Said {
             401 | 403 | 407 => FailureClass::Auth,
             402 => FailureClass::Quota,
             404 if self.lower.contains("model") => FailureClass::ModelNotFound,
-            // A wrong address, most likely.
-            404 | 405 => FailureClass::Protocol,
             408 | 504 => FailureClass::Timeout,
             429 => FailureClass::RateLimit,
-            300..=399 => FailureClass::Protocol,
+            // A wrong address, most likely.
+            300..=399 | 404 | 405 => FailureClass::Protocol,
             400..=499 => FailureClass::InvalidRequest,
             503 | 529 => FailureClass::Overloaded,
             _ => FailureClass::Server,
