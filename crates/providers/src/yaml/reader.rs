@@ -72,6 +72,9 @@ pub struct Field<'r> {
     key: Position,
 }
 
+/// Keys whose values, or what is below them, must not be repeated in a message.
+const SECRET: &[&str] = &["credentials", "api_key", "headers", "postgres", "proxy", "seal_key", "query"];
+
 impl<'r> Field<'r> {
     /// Reports a mistake in this value.
     pub fn problem(&self, message: impl Into<String>, help: Option<String>) {
@@ -213,8 +216,10 @@ impl<'r> Field<'r> {
         None
     }
 
+    /// What stands there, unless it may be a secret that stands in the wrong place.
     fn found(&self) -> String {
         match &self.node.value {
+            Value::Scalar(_) if SECRET.iter().any(|word| self.path.contains(word)) => "a value".to_owned(),
             Value::Scalar(scalar) if scalar.text.len() <= 80 && !self.node.is_null() => format!("`{}`", scalar.text),
             _ => self.node.kind().to_owned(),
         }

@@ -125,6 +125,16 @@ fn small_mistakes() {
             "godex.yaml:1:20: session.backend: needs `session.postgres.url`; postgres://user:password@host/database",
         ),
         (
+            "providers: {groq: {credentials: sk-secret}}",
+            &[("GROQ_API_KEY", "k")],
+            "godex.yaml:1:33: providers.groq.credentials: expected a mapping, found a value",
+        ),
+        (
+            "session: {backend: memory, postgres: 'postgres://u:secret@h/d'}",
+            &[],
+            "godex.yaml:1:38: session.postgres: expected a mapping, found a value",
+        ),
+        (
             "session: {ttl: 30}",
             &[],
             "godex.yaml:1:16: session.ttl: expected a time such as `30d`, `12h` or `never`, found `30`",
