@@ -1,7 +1,7 @@
 //! What a running server knows: resolved at start, never changed afterwards.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -11,9 +11,11 @@ use providers::{Matches, ModelSpec, Wire};
 use store::{MemoryLimits, SqliteOptions, Store, Tenant};
 
 use crate::StartError;
+use crate::body::{self, Budget};
 use crate::config::{Backend, Config, ModelError, ProviderConfig, ResilienceConfig};
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
+use crate::stop::{Phase, Stop};
 use crate::upstream::{Deadlines, HttpTarget, Targets, Upstream, Walk};
 
 /// The application.
@@ -23,7 +25,8 @@ pub(crate) struct App {
     pub(crate) sessions: Arc<Sessions>,
     providers: BTreeMap<String, Provider>,
     seal_key: SealKey,
-    draining: AtomicBool,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) bodies: body::Limits,
     /// How many came so far: decides among targets by weight.
     requests: AtomicU64,
     /// For `created` of models: they exist since we do.
@@ -68,13 +71,16 @@ impl App {
         };
         let seal_key = SealKey::of(&config.session, &store)?;
         let sessions = Sessions::new(store, config.session.clone());
+        let budget = Budget::new(config.limits.body_bytes_in_flight);
+        let bodies = body::Limits { body: config.server.max_body_bytes, budget };
         let started_at = crate::clock::unix_seconds();
         Ok(Self {
             config,
             sessions,
             providers,
             seal_key,
-            draining: AtomicBool::new(false),
+            stop: Arc::new(Stop::new()),
+            bodies,
             requests: AtomicU64::new(0),
             started_at,
         })
@@ -120,11 +126,7 @@ impl App {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.stop.phase() != Phase::Serving
     }
 }
 

@@ -1,14 +1,17 @@
 //! Bodies: reading requests with caps, and the two kinds of answers.
 
+mod budget;
+
 use std::convert::Infallible;
 use std::io::Read;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -16,7 +19,10 @@ use tokio::time::Instant;
 
 use wire::json::{FromRaw, Raw};
 
+use crate::delivery::{Pace, Running};
 use crate::error::{ApiError, clip};
+pub(crate) use budget::Budget;
+use budget::Share;
 
 /// A body may take this long, and a second more for each of its KiB: who is slower holds a connection for nothing.
 const BODY_GRACE: Duration = Duration::from_secs(10);
@@ -25,15 +31,35 @@ const BODY_RATE: usize = 1024;
 /// The largest zstd window: 8 MiB. A larger one is a way to make us allocate.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// The whole body of a request that says it is JSON, or says nothing about it.
-pub(crate) async fn read_json(headers: &HeaderMap, incoming: Incoming, limit: usize) -> Result<Bytes, ApiError> {
-    if let Some(value) = headers.get(header::CONTENT_TYPE) {
-        let name = value.to_str().unwrap_or("?").split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        if name != "application/json" && !name.ends_with("+json") {
-            return Err(ApiError::unsupported_content_type(&clip(&name)));
-        }
+/// How much of a body is inflated before the budget is asked for more.
+const STEP: usize = 64 * 1024;
+
+/// Frames of a whole answer are of this size: how fast a client takes them can be seen.
+const FRAME: usize = 64 * 1024;
+
+/// How large a body may be, and all of them together.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) body: usize,
+    pub(crate) budget: Arc<Budget>,
+}
+
+/// The whole body of a request that says it is JSON. One that says nothing may be empty: every web page can have a
+/// browser send a body without a type, and none can have it send one as JSON unasked.
+pub(crate) async fn read_json(headers: &HeaderMap, incoming: Incoming, limits: &Limits) -> Result<Bytes, ApiError> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        let nothing = Limits { body: 0, budget: Arc::clone(&limits.budget) };
+        let unsaid = |error: ApiError| match error.status {
+            StatusCode::PAYLOAD_TOO_LARGE => ApiError::unsupported_content_type(""),
+            _ => error,
+        };
+        return read(headers, incoming, &nothing).await.map_err(unsaid);
+    };
+    let name = value.to_str().unwrap_or("?").split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if name != "application/json" && !name.ends_with("+json") {
+        return Err(ApiError::unsupported_content_type(&clip(&name)));
     }
-    read(headers, incoming, limit).await
+    read(headers, incoming, limits).await
 }
 
 /// The request that the body is.
@@ -55,13 +81,15 @@ pub(crate) fn parse<'a, T: FromRaw<'a>>(bytes: &'a Bytes) -> Result<T, ApiError>
 }
 
 /// The whole request body, decoded, or why not.
-async fn read(headers: &HeaderMap, mut incoming: Incoming, limit: usize) -> Result<Bytes, ApiError> {
+async fn read(headers: &HeaderMap, mut incoming: Incoming, limits: &Limits) -> Result<Bytes, ApiError> {
+    let limit = limits.body;
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large(limit));
     }
     // A length that is not kept to costs address space, not memory.
     let mut body = Vec::with_capacity(declared.unwrap_or(8 * 1024));
+    let mut share = Share::new(&limits.budget);
     let began = Instant::now();
     loop {
         let earned = Duration::from_secs((body.len() / BODY_RATE) as u64);
@@ -73,33 +101,43 @@ async fn read(headers: &HeaderMap, mut incoming: Incoming, limit: usize) -> Resu
         if body.len() + data.len() > limit {
             return Err(ApiError::too_large(limit));
         }
+        share.grow_to(body.len() + data.len())?;
         body.extend_from_slice(&data);
     }
-    decode(headers, body, limit)
+    decode(headers, body, share, limits)
 }
 
-fn decode(headers: &HeaderMap, body: Vec<u8>, limit: usize) -> Result<Bytes, ApiError> {
+fn decode(headers: &HeaderMap, body: Vec<u8>, share: Share, limits: &Limits) -> Result<Bytes, ApiError> {
     let encoding = headers.get(header::CONTENT_ENCODING).map_or("identity", |value| value.to_str().unwrap_or("?"));
     match encoding.trim().to_ascii_lowercase().as_str() {
-        "" | "identity" => Ok(body.into()),
-        "gzip" | "x-gzip" => inflate(flate2::read::MultiGzDecoder::new(body.as_slice()), "gzip", limit),
+        "" | "identity" => Ok(share.hold(body)),
+        "gzip" | "x-gzip" => inflate(flate2::read::MultiGzDecoder::new(body.as_slice()), "gzip", limits),
         "zstd" => {
             let mut decoder = zstd::Decoder::new(body.as_slice()).map_err(|_| broken("zstd"))?;
             decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(|_| broken("zstd"))?;
-            inflate(decoder, "zstd", limit)
+            inflate(decoder, "zstd", limits)
         }
         other => {
-            let message = format!("Unsupported content encoding '{other}'. Supported: gzip, zstd.");
+            let message = format!("Unsupported content encoding '{}'. Supported: gzip, zstd.", clip(other));
             Err(ApiError::bad_request("unsupported_content_encoding", message))
         }
     }
 }
 
-fn inflate(decoder: impl Read, name: &str, limit: usize) -> Result<Bytes, ApiError> {
+fn inflate(mut decoder: impl Read, name: &str, limits: &Limits) -> Result<Bytes, ApiError> {
+    let mut share = Share::new(&limits.budget);
     let mut body = Vec::new();
-    let cap = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    decoder.take(cap).read_to_end(&mut body).map_err(|_| broken(name))?;
-    if body.len() > limit { Err(ApiError::too_large(limit)) } else { Ok(body.into()) }
+    loop {
+        share.grow_to(body.len() + STEP)?;
+        let read = decoder.by_ref().take(STEP as u64).read_to_end(&mut body).map_err(|_| broken(name))?;
+        if body.len() > limits.body {
+            return Err(ApiError::too_large(limits.body));
+        }
+        if read < STEP {
+            body.shrink_to_fit();
+            return Ok(share.hold(body));
+        }
+    }
 }
 
 fn broken(encoding: &str) -> ApiError {
@@ -109,7 +147,11 @@ fn broken(encoding: &str) -> ApiError {
 type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// An answer's body: whole, or pulled by hyper frame by frame.
-pub(crate) struct Body(Kind);
+pub(crate) struct Body {
+    kind: Kind,
+    /// Its request is under way until the body is gone.
+    running: Option<Running>,
+}
 
 enum Kind {
     Full(Option<Bytes>),
@@ -118,17 +160,21 @@ enum Kind {
 
 impl Body {
     pub(crate) fn full(bytes: Bytes) -> Self {
-        Self(Kind::Full((!bytes.is_empty()).then_some(bytes)))
+        Self { kind: Kind::Full((!bytes.is_empty()).then_some(bytes)), running: None }
     }
 
     pub(crate) fn stream(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Stream(Box::pin(frames)))
+        Self { kind: Kind::Stream(Box::pin(frames)), running: None }
+    }
+
+    pub(crate) fn hold(&mut self, running: Running) {
+        self.running = Some(running);
     }
 }
 
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.kind {
             Kind::Full(_) => "Body::Full",
             Kind::Stream(_) => "Body::Stream",
         })
@@ -140,18 +186,29 @@ impl http_body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Stream(frames) => frames.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
+        Pace::asked();
+        let next = match &mut self.kind {
+            Kind::Full(bytes) => {
+                let next = bytes.as_mut().map(|bytes| bytes.split_to(bytes.len().min(FRAME)));
+                if bytes.as_ref().is_some_and(Bytes::is_empty) {
+                    *bytes = None;
+                }
+                next
+            }
+            Kind::Stream(frames) => std::task::ready!(frames.as_mut().poll_next(cx)),
+        };
+        if next.is_some() {
+            Pace::handed();
         }
+        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Full(None))
+        matches!(self.kind, Kind::Full(None))
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Full(bytes) => http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Kind::Stream(_) => http_body::SizeHint::default(),
         }

@@ -6,6 +6,7 @@
 mod address;
 mod alias;
 mod defaults;
+mod limits;
 mod locate;
 mod logging;
 mod model;
@@ -17,8 +18,10 @@ mod resilience;
 mod secret;
 mod session;
 mod transport;
+mod units;
 mod unlisted;
 mod unused;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,12 +32,14 @@ use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
 pub use alias::Alias;
+pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};
 pub use resilience::ResilienceConfig;
 pub use secret::Secret;
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use unlisted::unlisted;
+pub use web::{AllowedHosts, CorsConfig};
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {
@@ -88,6 +93,7 @@ pub struct Config {
     pub compat: CompatConfig,
     pub output: OutputConfig,
     pub resilience: ResilienceConfig,
+    pub limits: LimitsConfig,
     pub logging: LoggingConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
@@ -121,8 +127,10 @@ pub struct ServerConfig {
     /// An address or a host name, without brackets.
     pub host: String,
     pub port: u16,
-    /// How long a connection may be idle; None: for ever.
+    /// How long a connection may be without a request; None: for ever.
     pub idle_timeout: Option<Duration>,
+    pub allowed_hosts: AllowedHosts,
+    pub cors: CorsConfig,
     /// Listen beyond this machine although anybody may call.
     pub allow_unauthenticated: bool,
     pub max_body_bytes: usize,
@@ -131,6 +139,8 @@ pub struct ServerConfig {
     pub header_timeout: Duration,
     /// Silence after which a client gets a sign of life.
     pub heartbeat: Duration,
+    /// How long running requests may take to end after the signal to stop.
+    pub drain_timeout: Duration,
 }
 
 impl ServerConfig {

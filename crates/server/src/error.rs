@@ -53,6 +53,10 @@ impl ApiError {
         Self { param, ..Self::new(StatusCode::BAD_REQUEST, invalid.code(), invalid.to_string()) }
     }
 
+    pub(crate) fn forbidden(domain: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, domain, message)
+    }
+
     pub(crate) fn not_found(method: &http::Method, path: &str) -> Self {
         let path: String = path.chars().take(256).collect();
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("Invalid URL ({method} {path})"))
@@ -74,8 +78,12 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
     }
 
+    /// Empty: the request does not say.
     pub(crate) fn unsupported_content_type(found: &str) -> Self {
-        let message = format!("Unsupported content type: '{found}'. This API takes 'application/json'.");
+        let message = match found {
+            "" => "The request has a body but no Content-Type header. This API takes 'application/json'.".to_owned(),
+            _ => format!("Unsupported content type: '{found}'. This API takes 'application/json'."),
+        };
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_type", message)
     }
 

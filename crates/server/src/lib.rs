@@ -6,13 +6,16 @@ mod app;
 mod body;
 mod clock;
 pub mod config;
+mod delivery;
 mod error;
+mod guard;
 mod listen;
 mod output;
 pub mod probe;
 mod route;
 mod seal;
 mod session;
+mod stop;
 mod turn;
 mod upstream;
 
@@ -61,11 +64,16 @@ impl Server {
         self.address
     }
 
-    /// Answers until `shutdown` is ready, then lets running requests end.
-    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), StartError> {
+    /// Answers until `drain` is ready, then lets running requests end: for `server.drain_timeout` at most, or until
+    /// `now` is ready too.
+    pub async fn run(
+        self,
+        drain: impl Future<Output = ()> + Send,
+        now: impl Future<Output = ()> + Send,
+    ) -> Result<(), StartError> {
         let sessions = Arc::clone(&self.app.sessions);
         tokio::select! {
-            () = listen::serve(self.app, self.listener, shutdown) => {}
+            () = listen::serve(self.app, self.listener, drain, now) => {}
             () = session::keep(Arc::clone(&sessions)) => {}
         }
         sessions.close().await;

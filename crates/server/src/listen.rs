@@ -1,25 +1,42 @@
-//! The accept loop: nodelay, a deadline for request heads, a cap on connections, a graceful end.
+//! The accept loop: nodelay, deadlines for request heads, idling and clients that do not read, a cap on connections,
+//! a graceful end.
+
+mod connection;
+mod socket;
+mod streams;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use http::Response;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::app::App;
+use crate::body::Body;
+use crate::delivery::{Activity, Running};
 use crate::route;
+use crate::stop::Phase;
+use connection::Patience;
+use socket::Socket;
+use streams::Streams;
 
-/// How long running requests may take to end after the signal.
-const GRACE: Duration = Duration::from_secs(30);
+/// How long what is cut off at the end may take to say so.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What may wait for a client that does not read, in hyper and in the kernel, which doubles it.
+const UNSENT: usize = 64 * 1024;
+const KERNEL_UNSENT: u32 = 128 * 1024;
+
+/// How often an HTTP/2 client is asked whether it is still there, and how long its answer may take.
+const PING: Duration = Duration::from_secs(20);
 
 /// How often idle connections to providers are looked at.
 const TIDY: Duration = Duration::from_secs(15);
@@ -46,75 +63,78 @@ pub(crate) async fn bind(address: &str) -> io::Result<TcpListener> {
 fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
+    // Accepted sockets inherit it. Without a cap the kernel takes megabytes for a client that does not read.
+    socket.set_send_buffer_size(KERNEL_UNSENT)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+/// Answers until `drain` is ready, then lets running requests end, but no longer than `server.drain_timeout` or until
+/// `now` is ready.
+pub(crate) async fn serve(
+    app: Arc<App>,
+    listener: TcpListener,
+    drain: impl Future<Output = ()>,
+    now: impl Future<Output = ()>,
+) {
     let builder = builder(&app);
-    let slots = Arc::new(Semaphore::new(app.config.server.max_connections.min(Semaphore::MAX_PERMITS)));
-    let graceful = GracefulShutdown::new();
-    let mut shutdown = std::pin::pin!(shutdown);
+    let limit = u32::try_from(app.config.server.max_connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+    let slots = Arc::new(Semaphore::new(limit as usize));
+    let mut drain = std::pin::pin!(drain);
     let mut tidying = tokio::time::interval(TIDY);
     loop {
         let accepted = tokio::select! {
             // A connection beyond the cap waits in the kernel's queue until another ends.
             accepted = accept(&listener, &slots) => accepted,
-            () = shutdown.as_mut() => break,
+            () = drain.as_mut() => break,
             _ = tidying.tick() => {
                 app.tidy();
                 continue;
             }
         };
-        let Some((stream, slot)) = accepted else { continue };
-        let app = Arc::clone(&app);
-        let limit = app.config.server.header_timeout;
-        let asked = Arc::new(AtomicBool::new(false));
-        let was_asked = Arc::clone(&asked);
-        let service = service_fn(move |request| {
-            was_asked.store(true, Ordering::Relaxed);
-            let app = Arc::clone(&app);
-            async move { Ok::<_, Infallible>(route::answer(app, request).await) }
-        });
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let connection = graceful.watch(connection);
-        spawn(async move {
-            if let Err(error) = watched(connection, &asked, limit).await {
-                tracing::debug!(error, "connection ended");
-            }
-            drop(slot);
-        });
+        if let Some((stream, slot)) = accepted {
+            spawn(answer(Arc::clone(&app), builder.clone(), stream, slot));
+        }
     }
-    app.drain();
+    app.stop.begin(Phase::Draining);
     drop(listener);
     tracing::info!("draining");
-    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
-        tracing::warn!("requests were still running when the grace period ended");
-    }
-}
-
-/// Drives a connection to its end, unless the first request does not come in time: hyper's own deadline begins
-/// only when it knows which protocol the client speaks, and a client that says nothing would hold its slot.
-async fn watched<E: std::fmt::Display>(
-    connection: impl Future<Output = Result<(), E>>,
-    asked: &AtomicBool,
-    limit: Duration,
-) -> Result<(), String> {
-    let mut connection = std::pin::pin!(connection);
+    let all_ended = slots.acquire_many(limit);
+    let mut all_ended = std::pin::pin!(all_ended);
     tokio::select! {
-        ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
-        () = tokio::time::sleep(limit) => {}
+        _ = all_ended.as_mut() => return,
+        () = tokio::time::sleep(app.config.server.drain_timeout) => {}
+        () = now => {}
     }
-    if asked.load(Ordering::Relaxed) {
-        return connection.await.map_err(|error| error.to_string());
-    }
-    Err("no request came in time".to_owned())
+    tracing::warn!("requests that still run are cut off");
+    app.stop.begin(Phase::Now);
+    let _ = tokio::time::timeout(FAREWELL, all_ended).await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+/// All requests of one connection.
+async fn answer(app: Arc<App>, builder: auto::Builder<Streams>, stream: TcpStream, slot: OwnedSemaphorePermit) {
+    let server = &app.config.server;
+    let patience = Patience { first: server.header_timeout, idle: server.idle_timeout };
+    let (stopping, stall) = (app.stop.subscribe(), app.config.limits.write_stall);
+    let activity = Arc::new(Activity::default());
+    let requests = Arc::clone(&activity);
+    let service = service_fn(move |request| {
+        let running = Running::new(&requests);
+        let app = Arc::clone(&app);
+        async move {
+            let mut response: Response<Body> = route::answer(app, request).await;
+            response.body_mut().hold(running);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = builder.serve_connection(TokioIo::new(Socket::new(stream, stall)), service);
+    if let Err(error) = connection::drive(connection, &activity, patience, stopping).await {
+        tracing::debug!(error, "connection ended");
+    }
+    drop(slot);
+}
+
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
@@ -130,15 +150,19 @@ async fn accept(
     }
 }
 
-fn builder(app: &App) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(app.config.server.header_timeout);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100).max_send_buf_size(64 * 1024);
+fn builder(app: &App) -> auto::Builder<Streams> {
+    let stall = app.config.limits.write_stall;
+    let mut builder = auto::Builder::new(Streams { stop: Arc::clone(&app.stop), stall });
+    let mut http1 = builder.http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(app.config.server.header_timeout).max_buf_size(UNSENT);
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).max_concurrent_streams(100).max_send_buf_size(UNSENT);
+    http2.keep_alive_interval(PING).keep_alive_timeout(PING);
     builder
 }
 
-/// The one place that starts a task: a connection, which the graceful shutdown watches.
-#[expect(clippy::disallowed_methods, reason = "GracefulShutdown waits for it")]
-fn spawn(connection: impl Future<Output = ()> + Send + 'static) {
-    tokio::spawn(connection);
+/// The one place that starts tasks: connections, which hold a slot until they end, and their HTTP/2 streams.
+#[expect(clippy::disallowed_methods, reason = "the end of the server waits for the connections' slots")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(task);
 }

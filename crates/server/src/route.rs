@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::body::Body;
 use crate::clock;
 use crate::error::ApiError;
+use crate::guard;
 
 /// One method of one path. `{id}` is one segment, `{*id}` the rest of the path.
 #[derive(Debug, Clone, Copy)]
@@ -65,9 +66,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/models", Endpoint::ListModels),
     route("GET", "/v1/models/{*id}", Endpoint::RetrieveModel),
     route("GET", "/health", Endpoint::Health),
-    route("HEAD", "/health", Endpoint::Health),
     route("GET", "/ready", Endpoint::Ready),
-    route("HEAD", "/ready", Endpoint::Ready),
 ];
 
 /// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`.
@@ -75,27 +74,68 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     let mut ids = clock::ids();
     let request_id = ids.make(IdKind::Request);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match dispatch(app, request, &path, ids).await {
-        Ok(response) => response,
-        Err(error) => {
-            let status = error.status.as_u16();
-            let code = error.domain;
-            // Not the message: it may repeat what the client or the model said, and that is not for the log.
-            tracing::info!(%request_id, %method, %path, status, code, param = error.param.as_deref(), "refused");
-            error.response()
-        }
+    let admitted = guard::admit(&app.config.server, &request, is_public(&path));
+    let (admitted, answer) = match admitted {
+        Ok(admitted) => match admitted.preflight(&request, &methods(&path)) {
+            Some(response) => (Some(admitted), Ok(response)),
+            None => (Some(admitted), dispatch_until_stopped(app, request, &path, ids).await),
+        },
+        Err(error) => (None, Err(error)),
     };
+    let mut response = answer.unwrap_or_else(|error| {
+        let status = error.status.as_u16();
+        let code = error.domain;
+        // Not the message: it may repeat what the client or the model said, and that is not for the log.
+        tracing::info!(%request_id, %method, %path, status, code, param = error.param.as_deref(), "refused");
+        error.response()
+    });
+    if method == Method::HEAD {
+        without_body(&mut response);
+    }
+    if let Some(admitted) = admitted {
+        admitted.share(response.headers_mut());
+    }
     if let Ok(id) = HeaderValue::try_from(request_id.as_str()) {
         response.headers_mut().insert("x-request-id", id);
     }
     response
 }
 
+/// Everybody may ask whether the server is there: balancers, and pages that show it.
+fn is_public(path: &str) -> bool {
+    matches!(path, "/health" | "/ready")
+}
+
+/// The head of the answer to a GET, with its length.
+fn without_body(response: &mut Response<Body>) {
+    let length = http_body::Body::size_hint(response.body()).exact();
+    if let Some(length) = length {
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = Body::full(bytes::Bytes::new());
+}
+
+/// What is not answered when the server stops at once is answered with that.
+async fn dispatch_until_stopped(
+    app: Arc<App>,
+    request: Request<Incoming>,
+    path: &str,
+    ids: Ids,
+) -> Result<Response<Body>, ApiError> {
+    let stop = Arc::clone(&app.stop);
+    tokio::select! {
+        biased;
+        () = stop.now() => Err(ApiError::unavailable("shutting_down", "The server is shutting down.")),
+        answer = dispatch(app, request, path, ids) => answer,
+    }
+}
+
 async fn dispatch(app: Arc<App>, request: Request<Incoming>, path: &str, ids: Ids) -> Result<Response<Body>, ApiError> {
     let (endpoint, [id, item_id]) =
         find(request.method(), path, request.headers().contains_key(http::header::UPGRADE))?;
     match endpoint {
-        Endpoint::CreateResponse => responses::create(app, request, ids).await,
+        // Boxed: it is large, and hyper keeps the room for it as long as the connection lives, through every stream.
+        Endpoint::CreateResponse => Box::pin(responses::create(app, request, ids)).await,
         Endpoint::ResponsesSocket => Err(ApiError::upgrade_required()),
         Endpoint::RetrieveResponse => responses::retrieve(&app, id, request.uri()).await,
         Endpoint::DeleteResponse => responses::delete(&app, id).await,
@@ -116,23 +156,34 @@ async fn dispatch(app: Arc<App>, request: Request<Incoming>, path: &str, ids: Id
     }
 }
 
-/// The endpoint, and what stands for `{…}` in its path.
+/// The endpoint, and the parts of the path that its pattern leaves open. A HEAD is a GET without the body.
 fn find<'p>(method: &Method, path: &'p str, upgrade: bool) -> Result<(Endpoint, [&'p str; 2]), ApiError> {
-    let mut allowed: Vec<&str> = Vec::new();
-    for route in ROUTES {
-        let Some(parameters) = matched(route.path, path) else { continue };
-        let socket = route.endpoint == Endpoint::ResponsesSocket;
-        if route.method == method.as_str() && (upgrade || !socket) {
+    let name = if *method == Method::HEAD { "GET" } else { method.as_str() };
+    for (route, parameters) in candidates(path) {
+        if route.method == name && (upgrade || route.endpoint != Endpoint::ResponsesSocket) {
             return Ok((route.endpoint, parameters));
         }
-        if !socket {
-            allowed.push(route.method);
+    }
+    match methods(path) {
+        none if none.is_empty() => Err(ApiError::not_found(method, path)),
+        allowed => Err(ApiError::method_not_allowed(method, &allowed)),
+    }
+}
+
+fn candidates(path: &str) -> impl Iterator<Item = (&'static Route, [&str; 2])> {
+    ROUTES.iter().filter_map(move |route| Some((route, matched(route.path, path)?)))
+}
+
+/// What a path allows, as the `Allow` header has it; empty if there is no such path.
+fn methods(path: &str) -> String {
+    let mut allowed: Vec<&str> = Vec::new();
+    for (route, _) in candidates(path).filter(|(route, _)| route.endpoint != Endpoint::ResponsesSocket) {
+        allowed.push(route.method);
+        if route.method == "GET" {
+            allowed.push("HEAD");
         }
     }
-    if allowed.is_empty() {
-        return Err(ApiError::not_found(method, path));
-    }
-    Err(ApiError::method_not_allowed(method, &allowed.join(", ")))
+    allowed.join(", ")
 }
 
 fn matched<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
@@ -178,6 +229,6 @@ mod tests {
             assert_eq!(find(&method, path, false).ok(), expected, "{method} {path}");
         }
         let refused = find(&Method::PUT, "/v1/conversations/c", false).unwrap_err();
-        assert_eq!((refused.status.as_u16(), refused.allow.as_deref()), (405, Some("GET, POST, DELETE")));
+        assert_eq!((refused.status.as_u16(), refused.allow.as_deref()), (405, Some("GET, HEAD, POST, DELETE")));
     }
 }

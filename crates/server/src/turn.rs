@@ -5,6 +5,7 @@
 
 mod watch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{End, Failure, FailureClass, Flow, Machine, Note};
@@ -15,6 +16,7 @@ use wire::sse::Decoder;
 
 use crate::clock;
 use crate::session::{Commit, NotKept, Record};
+use crate::stop::Stop;
 use crate::upstream::{Accepted, AnswerBody, Deadlines, Format, Redactor, timeout};
 use watch::{Alarm, Watch};
 
@@ -46,6 +48,7 @@ pub(crate) struct Turn {
     record: Option<Record>,
     commit: Option<Storing>,
     not_kept: Option<store::Error>,
+    stop: Arc<Stop>,
 }
 
 /// The store has the answer, and the client waits for its last event.
@@ -104,6 +107,7 @@ impl Turn {
         deadlines: Deadlines,
         heartbeat: Duration,
         record: Option<Record>,
+        stop: Arc<Stop>,
     ) -> Self {
         Self {
             machine,
@@ -121,6 +125,7 @@ impl Turn {
             record,
             commit: None,
             not_kept: None,
+            stop,
         }
     }
 
@@ -185,6 +190,10 @@ impl Turn {
             chunk = body.chunk() => {
                 self.watch.heard();
                 chunk.into()
+            }
+            () = self.stop.now() => {
+                let message = "The server is shutting down.";
+                Pulled::End(End::Failed(Failure::new(FailureClass::Server, message)))
             }
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => Pulled::Silence,

@@ -20,7 +20,7 @@ pub(crate) use items::{create_items, delete_item, list_items, retrieve_item};
 
 pub(crate) async fn create(app: &App, request: Request<Incoming>, mut ids: Ids) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
-    let mut bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    let mut bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
     if bytes.trim_ascii().is_empty() {
         bytes = Bytes::from_static(b"{}");
     }
@@ -50,7 +50,7 @@ pub(crate) async fn retrieve(app: &App, id: &str) -> Result<Response<Body>, ApiE
 /// Replaces the metadata; `null` is none at all.
 pub(crate) async fn update(app: &App, id: &str, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
-    let bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    let bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
     let Kept { raw, value: request }: Kept<'_, UpdateConversation<'_>> = body::parse(&bytes)?;
     if raw.get("metadata").is_none() {
         return Err(Invalid::missing().at("metadata").into());

@@ -5,7 +5,6 @@ mod stored;
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bridge::{
     Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
@@ -31,7 +30,7 @@ pub(crate) use stored::{cancel, delete, input_items, retrieve};
 
 pub(crate) async fn create(app: Arc<App>, request: Request<Incoming>, ids: Ids) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
-    let bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    let bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
     let policy = app.policy(&parts.headers);
     match begin(&app, &bytes, policy, ids).await? {
         Begun::Accepted(running) => {
@@ -161,7 +160,7 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
     };
     let machine = Machine::new(plan.reading, setup, ids.clone(), clock::unix_seconds(), framing);
     tracing::debug!(response_id = %machine.id(), model, stream, notes = plan.notes.len(), "planned");
-    Ok(Planned { chat_request: plan.body.into(), machine, notes: plan.notes })
+    Ok(Planned { chat_request: app.bodies.budget.hold(plan.body)?, machine, notes: plan.notes })
 }
 
 /// What no model and no session is needed to refuse.
@@ -181,7 +180,8 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
     let Running { provider, wire, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
-    let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record);
+    let stop = Arc::clone(&app.stop);
+    let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record, stop);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
@@ -189,7 +189,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
     if let Some(again) = again {
         let (machine, chat_request) = *again;
         // Boxed: it is rare, and would make room for itself in every request.
-        finished = Box::pin(ask_again((provider, wire), machine, &chat_request, finished, heartbeat)).await;
+        finished = Box::pin(ask_again(app, (provider, wire), machine, &chat_request, finished)).await;
     }
     if let Some(record) = finished.record.take() {
         record.release().await;
@@ -207,11 +207,11 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
 
 /// `output.repair: reask`: one more try for an answer that is not in the format that was asked for.
 async fn ask_again(
+    app: &App,
     (provider, wire): (&Provider, Wire),
     mut machine: Machine,
     chat_request: &[u8],
     mut first: Finished,
-    heartbeat: Duration,
 ) -> Finished {
     let failure = first.failure.as_ref().filter(|failure| failure.class == FailureClass::InvalidOutput);
     let Some(failure) = failure else { return first };
@@ -223,7 +223,8 @@ async fn ask_again(
     let Ok(accepted) = sent else { return first };
     machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();
-    let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record).run().await;
+    let (heartbeat, stop) = (app.config.server.heartbeat, Arc::clone(&app.stop));
+    let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record, stop).run().await;
     second.notes.push(Note::new(Action::Repaired, "text.format", "the answer was asked for twice"));
     second
 }

@@ -59,7 +59,7 @@ fn is_shared(address: Ipv4Addr) -> bool {
     a == 100 && (64..128).contains(&b)
 }
 
-fn is_localhost(host: &str) -> bool {
+pub(super) fn is_localhost(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     host == "localhost" || host.ends_with(".localhost")
 }
@@ -68,6 +68,10 @@ fn is_localhost(host: &str) -> bool {
 fn is_internal(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     !host.contains('.') || [".local", ".internal", ".lan", ".home.arpa"].iter().any(|end| host.ends_with(end))
+}
+
+pub(super) fn is_ip(host: &str) -> bool {
+    ip(host).is_some()
 }
 
 fn ip(host: &str) -> Option<IpAddr> {

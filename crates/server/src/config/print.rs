@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session};
+use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session, units};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
@@ -33,6 +33,14 @@ impl Config {
         out.pair(2, "max_body_bytes", &server.max_body_bytes.to_string());
         out.pair(2, "max_connections", &server.max_connections.to_string());
         out.pair(2, "heartbeat", &server.heartbeat.as_secs().to_string());
+        out.pair(2, "drain_timeout", &units::print_duration(server.drain_timeout));
+        out.pair(2, "allowed_hosts", &list(server.allowed_hosts.names()));
+        out.line(2, "cors:");
+        out.pair(4, "origins", &list(server.cors.origins.iter().map(String::as_str)));
+        let limits = &self.limits;
+        out.line(0, "limits:");
+        out.pair(2, "body_bytes_in_flight", &units::print_size(limits.body_bytes_in_flight as u64));
+        out.pair(2, "write_stall", &units::print_duration(limits.write_stall));
     }
 
     fn print_models(&self, out: &mut Out) {

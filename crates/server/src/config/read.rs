@@ -8,11 +8,14 @@ use providers::yaml::{Document, Field, Reader, Section};
 use super::place::{Place, variable};
 use super::provider::Providers;
 use super::{
-    CompatConfig, Config, Origin, OutputConfig, Problems, ServerConfig, Sources, address, alias, defaults, logging,
-    provider, resilience, session, size, unused,
+    CompatConfig, Config, Origin, OutputConfig, Problems, ServerConfig, Sources, address, alias, defaults, limits,
+    logging, provider, resilience, session, size, units, unused, web,
 };
 
 const MAX_BODY: u64 = 32 << 20;
+
+/// Seconds; clients keep connections in their pools for less.
+const IDLE: u64 = 300;
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
     let reader = Reader::new(document, sources.env);
@@ -33,6 +36,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let mut models = root.section("models");
     let aliases = models.field("aliases").map(|field| alias::read(&field, &providers)).unwrap_or_default();
     models.finish();
+    let limits = limits::read(root.section("limits"), server.max_body_bytes);
     let config = Config {
         origin,
         server,
@@ -43,6 +47,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         compat: compat(root.section("compat")),
         output: output(root.section("output")),
         resilience: resilience::read(root.section("resilience")),
+        limits,
         logging: logging::read(&reader, sources, root.section("logging"), &mut unused_keys),
         unused: {
             unused::trace(root.section("trace"), &mut unused_keys);
@@ -60,11 +65,15 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, mut section: Section<'_>) 
     let file_port = file_port.and_then(|port| u16::try_from(port).ok());
     let environment = variable(reader, sources, "GODEX_PORT", "a port from 0 to 65535", |text| text.parse().ok());
     let port = sources.overrides.port.or(environment).or(file_port);
-    let idle = section.read("idle_timeout", |field| field.integer(0..=86_400)).unwrap_or(0);
+    let idle = section.read("idle_timeout", |field| field.integer(0..=86_400)).unwrap_or(IDLE);
     let allow_unauthenticated = section.read("allow_unauthenticated", Field::boolean).unwrap_or(false);
     let host = host(reader, sources, section.field("host"), allow_unauthenticated);
+    let hosts = section.read("allowed_hosts", web::allowed_hosts).unwrap_or_default();
     let count = |field: &Field<'_>| field.integer(1..=u64::from(u32::MAX));
+    let drain = |field: &Field<'_>| units::duration(field, Duration::ZERO..=Duration::from_hours(24));
     let config = ServerConfig {
+        allowed_hosts: hosts.with(&host),
+        cors: web::cors(section.section("cors")),
         host,
         port: port.unwrap_or(5678),
         idle_timeout: (idle > 0).then(|| Duration::from_secs(idle)),
@@ -73,6 +82,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, mut section: Section<'_>) 
         max_connections: size(section.read("max_connections", count).unwrap_or(10_000)),
         header_timeout: Duration::from_secs(10),
         heartbeat: Duration::from_secs(section.read("heartbeat", |field| field.integer(1..=3600)).unwrap_or(15)),
+        drain_timeout: section.read("drain_timeout", drain).unwrap_or(Duration::from_secs(30)),
     };
     section.finish();
     config

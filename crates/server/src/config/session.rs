@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use providers::yaml::{Field, Section};
 
-use super::{Backend, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size};
+use super::{Backend, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, units};
 
-const DAY: u64 = 86_400;
-
-/// The longest life that can be asked for: a century.
-const LONGEST: u64 = 36_525 * DAY;
+/// The lives that can be asked for: up to a century.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_hours(36_525 * 24);
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -54,7 +53,7 @@ pub(super) fn read(sources: &Sources<'_>, mut section: Section<'_>) -> SessionCo
     let status = section.read("unknown_previous_response_status", |field| field.choice(&[400, 404], status_name));
     let strict = section.read("strict", Field::boolean).unwrap_or(false);
     let ttl = match section.read("ttl", lifetime) {
-        None => Some(Duration::from_secs(30 * DAY)),
+        None => Some(Duration::from_hours(30 * 24)),
         Some(Life::Limited(ttl)) => Some(ttl),
         Some(Life::Endless) => None,
     };
@@ -99,23 +98,16 @@ fn lifetime(field: &Field<'_>) -> Option<Life> {
     if text == "never" {
         return Some(Life::Endless);
     }
-    let seconds = parse(&text).filter(|seconds| (1..=LONGEST).contains(seconds));
-    if seconds.is_none() {
+    let life = units::parse_duration(&text).filter(|life| (SHORTEST..=LONGEST).contains(life));
+    if life.is_none() {
         field.problem(format!("expected a time such as `30d`, `12h` or `never`, found `{text}`"), None);
     }
-    seconds.map(Duration::from_secs).map(Life::Limited)
-}
-
-fn parse(text: &str) -> Option<u64> {
-    let units = [("d", DAY), ("h", 3600), ("m", 60), ("s", 1)];
-    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))?;
-    number.trim().parse::<u64>().ok()?.checked_mul(unit)
+    life.map(Life::Limited)
 }
 
 /// As `lifetime` reads it.
 pub(super) fn print_lifetime(ttl: Option<Duration>) -> String {
-    let Some(seconds) = ttl.map(|ttl| ttl.as_secs()) else { return "never".to_owned() };
-    if seconds % DAY == 0 { format!("{}d", seconds / DAY) } else { format!("{seconds}s") }
+    ttl.map_or_else(|| "never".to_owned(), units::print_duration)
 }
 
 /// Long enough that nobody guesses it.

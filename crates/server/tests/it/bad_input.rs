@@ -242,8 +242,8 @@ async fn methods_and_paths() {
     for (method, path, headers, status, code, allow) in [
         (Method::GET, "/v1/responses", &[] as Headers, 405, "method_not_supported", Some("POST")),
         (Method::PUT, "/v1/responses", &[], 405, "method_not_supported", Some("POST")),
-        (Method::DELETE, "/v1/models", &[], 405, "method_not_supported", Some("GET")),
-        (Method::POST, "/v1/models/m", &[], 405, "method_not_supported", Some("GET")),
+        (Method::DELETE, "/v1/models", &[], 405, "method_not_supported", Some("GET, HEAD")),
+        (Method::POST, "/v1/models/m", &[], 405, "method_not_supported", Some("GET, HEAD")),
         (Method::POST, "/health", &[], 405, "method_not_supported", Some("GET, HEAD")),
         (Method::POST, "/ready", &[], 405, "method_not_supported", Some("GET, HEAD")),
         (Method::GET, "/v1/responses", UPGRADE, 426, "websocket_not_supported", None),

@@ -20,7 +20,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
         ("nothing", ""),
         ("one letter", "P"),
         ("half a line", "POST /v1/resp"),
-        ("half a head", "POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-"),
+        ("half a head", "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-"),
         ("half of another protocol's greeting", "PRI * HT"),
         ("another protocol's greeting and no more", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     ] {

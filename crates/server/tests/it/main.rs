@@ -32,6 +32,8 @@ mod loris;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod resilience;
 #[cfg(test)]
 mod rig;
@@ -41,6 +43,10 @@ mod sessions;
 mod socket;
 #[cfg(test)]
 mod specs;
+#[cfg(test)]
+mod stalls;
+#[cfg(test)]
+mod stops;
 #[cfg(test)]
 mod transport;
 #[cfg(test)]

@@ -21,7 +21,8 @@ pub(crate) struct Rig {
     pub(crate) upstream: Upstream,
     pub(crate) client: Client,
     pub(crate) address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
+    /// To drain, and to end at once.
+    stop: [Option<oneshot::Sender<()>>; 2],
     running: JoinHandle<()>,
 }
 
@@ -67,11 +68,12 @@ impl Rig {
         let server = Server::bind(config).await?;
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
+        let (stop_now, stopped_now) = oneshot::channel::<()>();
         let running = spawn(async move {
-            let shutdown = async { drop(stopped.await) };
-            server.run(shutdown).await.unwrap();
+            let (drain, now) = (async { drop(stopped.await) }, async { drop(stopped_now.await) });
+            server.run(drain, now).await.unwrap();
         });
-        Ok(Self { upstream, client: Client::new().unwrap(), address, stop: Some(stop), running })
+        Ok(Self { upstream, client: Client::new().unwrap(), address, stop: [Some(stop), Some(stop_now)], running })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -101,7 +103,13 @@ impl Rig {
 
     /// Asks it to stop, and waits until it has.
     pub(crate) async fn stop(mut self) {
-        drop(self.stop.take());
+        drop(self.stop[0].take());
+        (&mut self.running).await.unwrap();
+    }
+
+    /// Does not wait for what still runs.
+    pub(crate) async fn stop_at_once(mut self) {
+        self.stop = [None, None];
         (&mut self.running).await.unwrap();
     }
 }

@@ -34,7 +34,7 @@ impl Socket {
     /// A request to the endpoint, sent whole.
     pub(crate) async fn send_post(&mut self, body: &Value) {
         let body = body.to_string();
-        let head = "POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+        let head = "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
         self.send(&format!("{head}content-length: {}\r\n\r\n{body}", body.len())).await;
     }
 

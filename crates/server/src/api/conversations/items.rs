@@ -27,7 +27,7 @@ pub(crate) async fn create_items(
 ) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
     Query::of(&parts.uri)?;
-    let bytes = body::read_json(&parts.headers, incoming, app.config.server.max_body_bytes).await?;
+    let bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
     let request: CreateConversationItems<'_> = body::parse(&bytes)?;
     let session = app.session();
     let Some(given_items) = request.items else { return Err(Invalid::missing().at("items").into()) };

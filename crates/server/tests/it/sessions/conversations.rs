@@ -180,7 +180,7 @@ async fn a_client_that_leaves_at_once_locks_nothing() {
     let rig = rig(&format!("sqlite: {{path: '{}'}}", folder.path().join("s.db").display())).await;
     let conversation = make(&rig, json!({})).await;
     let body = json!({"model": "m", "input": "Hi", "conversation": conversation["id"]}).to_string();
-    let head = "POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ";
+    let head = "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ";
     let request = format!("{head}{}\r\n\r\n{body}", body.len());
     for microseconds in [0, 100, 300, 600, 1000, 2000, 4000] {
         for _ in 0..5 {

@@ -1,0 +1,109 @@
+//! A budget of bytes for the bodies of all requests together. What a client sends in a kilobyte may become
+//! megabytes here, and stays as long as a provider takes to answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+use crate::error::ApiError;
+
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0) })
+    }
+
+    /// Bytes that are made here, counted from now until the last reference to them is gone.
+    pub(crate) fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
+        let mut share = Share::new(self);
+        share.grow_to(bytes.len())?;
+        Ok(share.hold(bytes))
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), ApiError> {
+        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map(drop).map_err(|_| {
+            let message = "The server holds as many bytes of requests as it may. Please retry in a moment.";
+            ApiError::unavailable("too_many_bytes_in_flight", message)
+        })
+    }
+}
+
+/// One request's part of the budget.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Share {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Takes what is missing up to `bytes`.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let missing = bytes.saturating_sub(self.bytes);
+        if missing > 0 {
+            self.budget.take(missing)?;
+            self.bytes += missing;
+        }
+        Ok(())
+    }
+
+    /// Bytes that give the share back when the last reference to them is gone.
+    pub(crate) fn hold(mut self, bytes: Vec<u8>) -> Bytes {
+        if bytes.is_empty() {
+            return Bytes::new();
+        }
+        let spare = self.bytes.saturating_sub(bytes.len());
+        self.budget.used.fetch_sub(spare, Ordering::Relaxed);
+        self.bytes -= spare;
+        Bytes::from_owner(Held { bytes, _share: self })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+struct Held {
+    bytes: Vec<u8>,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_comes_back_with_the_last_reference() {
+        let budget = Budget::new(100);
+        let mut share = Share::new(&budget);
+        share.grow_to(90).unwrap();
+        let body = share.hold(vec![0; 60]);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 60, "what was taken too much is given back");
+        let slice = body.slice(..1);
+        drop(body);
+        let refused = budget.hold(vec![0; 41]).unwrap_err();
+        assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(1)));
+        assert_eq!(budget.hold(vec![0; 40]).unwrap().len(), 40);
+        drop(slice);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+}
