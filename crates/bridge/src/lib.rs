@@ -10,6 +10,7 @@ mod note;
 mod plan;
 mod reading;
 mod seal;
+mod shown;
 
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, DeveloperRole,
@@ -24,3 +25,4 @@ pub use note::{Action, Note, Severity};
 pub use plan::{Needs, Plan, Policy, Target, check_metadata, forward, plan};
 pub use reading::{NativeReading, OfferedTool, OutputContract, Reading, ToolKind};
 pub use seal::{Encrypted, Seal, Thought, Unsealed};
+pub use shown::{shown_item, shown_tool, shown_tools};

@@ -3,6 +3,8 @@
 use wire::json::{Invalid, Kept, ObjectWriter, Text};
 use wire::responses::{CreateResponse, Echo, FunctionTool, TextFormat, Tool, ToolChoice};
 
+use crate::shown::shown_tool;
+
 pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Vec<u8>, Invalid> {
     let model = request.model.ok_or_else(|| Invalid::missing().at("model"))?;
     let reasoning = request.reasoning.as_ref();
@@ -13,12 +15,7 @@ pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Vec<u8>, Invalid> {
         conversation: request.conversation.map(|conversation| conversation.id),
         background: request.background.unwrap_or(false),
         tools: &tools(request.tools.as_deref().unwrap_or_default()),
-        tool_choice: match &request.tool_choice {
-            None | Some(ToolChoice::Auto) => b"\"auto\"",
-            Some(ToolChoice::None) => b"\"none\"",
-            Some(ToolChoice::Required) => b"\"required\"",
-            Some(ToolChoice::Object { raw, .. }) => raw.as_str().as_bytes(),
-        },
+        tool_choice: &tool_choice(request.tool_choice.as_ref()),
         parallel_tool_calls: request.parallel_tool_calls.unwrap_or(true),
         max_tool_calls: request.max_tool_calls,
         max_output_tokens: request.max_output_tokens,
@@ -40,7 +37,18 @@ pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Vec<u8>, Invalid> {
     Ok(echo.tail())
 }
 
-/// Functions with all their members present; other tools as they were sent.
+fn tool_choice(choice: Option<&ToolChoice<'_>>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match choice {
+        None | Some(ToolChoice::Auto) => out.extend_from_slice(b"\"auto\""),
+        Some(ToolChoice::None) => out.extend_from_slice(b"\"none\""),
+        Some(ToolChoice::Required) => out.extend_from_slice(b"\"required\""),
+        Some(ToolChoice::Object { raw, .. }) => shown_tool(*raw, &mut out),
+    }
+    out
+}
+
+/// Functions with all their members present; other tools as they were sent, without the keys in them.
 fn tools(tools: &[Kept<'_, Tool<'_>>]) -> Vec<u8> {
     let mut out = vec![b'['];
     for (i, tool) in tools.iter().enumerate() {
@@ -49,7 +57,7 @@ fn tools(tools: &[Kept<'_, Tool<'_>>]) -> Vec<u8> {
         }
         match &tool.value {
             Tool::Function(tool) => function(tool, &mut out),
-            _ => out.extend_from_slice(tool.raw.as_str().as_bytes()),
+            _ => shown_tool(tool.raw, &mut out),
         }
     }
     out.push(b']');

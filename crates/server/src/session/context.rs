@@ -178,7 +178,8 @@ impl Context {
     }
 }
 
-/// The client's items as they are stored: their JSON untouched, slices of `body`, each under its own id or a new one.
+/// The client's items as they are stored: their JSON untouched but for the keys in tools, slices of `body`, each under
+/// its own id or a new one.
 fn own(
     items: &[InputItem<'_>],
     referred: &[(usize, Option<Item>)],
@@ -197,7 +198,8 @@ fn own(
         let id = own_id(item.raw);
         named |= id.is_some();
         let id = id.unwrap_or_else(|| new_id(item.raw, ids));
-        stored.push(Item { id, body: body.slice_ref(item.raw.as_str().as_bytes()) });
+        let kept = || body.slice_ref(item.raw.as_str().as_bytes());
+        stored.push(Item { id, body: bridge::shown_item(item.raw).map_or_else(kept, Bytes::from) });
     }
     if named {
         rename(&mut stored, past, ids);

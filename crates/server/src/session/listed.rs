@@ -8,7 +8,9 @@ const WITH_STATUS: [&str; 4] = ["message", "function_call", "function_call_outpu
 
 /// Writes the item. One of ours is whole already; a client's is completed.
 pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
-    let raw = str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok()).unwrap_or(Raw::NULL);
+    let parsed = |body| str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok()).unwrap_or(Raw::NULL);
+    let shown = bridge::shown_item(parsed(&item.body));
+    let raw = parsed(shown.as_deref().unwrap_or(&item.body));
     let text = |name| raw.get(name).and_then(Raw::text);
     let kind = text("type").map_or("message".into(), Text::decode);
     let plain = if kind == "message" { text("content") } else { None };
@@ -69,6 +71,16 @@ mod tests {
                 "fco_1",
                 r#"{"type":"function_call_output","call_id":"c","output":"1"}"#,
                 r#"{"id":"fco_1","type":"function_call_output","call_id":"c","output":"1","status":"completed"}"#,
+            ),
+            (
+                "at_1",
+                r#"{"type":"additional_tools","tools":[{"type":"mcp","authorization":"KEY"}]}"#,
+                r#"{"id":"at_1","type":"additional_tools","tools":[{"type":"mcp"}]}"#,
+            ),
+            (
+                "at_2",
+                r#"{"type":"additional_tools","id":"at_2","tools":[{"type":"mcp","headers":{}}]}"#,
+                r#"{"type":"additional_tools","id":"at_2","tools":[{"type":"mcp"}]}"#,
             ),
             (
                 "rs_1",

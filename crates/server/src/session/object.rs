@@ -61,24 +61,31 @@ pub(crate) fn join(stored: &StoredResponse) -> Option<Vec<u8>> {
     let mut object = ObjectWriter::new(&mut out);
     for (key, value) in head.fields() {
         let name = key.decode();
-        if name == "output" {
-            array(stored.output.iter().map(|item| &item.body[..]), object.key(&name));
-        } else {
-            let setting = settings.and_then(|settings| settings.get(&name));
-            object.raw(&name, setting.unwrap_or(value));
+        let value = settings.and_then(|settings| settings.get(&name)).unwrap_or(value);
+        match &*name {
+            "output" => array(&stored.output, object.key(&name)),
+            // Earlier versions kept the keys in them.
+            "tools" => bridge::shown_tools(value, object.key(&name)),
+            "tool_choice" => bridge::shown_tool(value, object.key(&name)),
+            _ => drop(object.raw(&name, value)),
         }
     }
     object.end();
     Some(out)
 }
 
-fn array<'i>(elements: impl Iterator<Item = &'i [u8]>, out: &mut Vec<u8>) {
+fn array(items: &[Item], out: &mut Vec<u8>) {
     out.push(b'[');
-    for (index, element) in elements.enumerate() {
+    for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(element);
+        // Only what may have tools is worth reading.
+        let text = str::from_utf8(&item.body).ok().filter(|text| text.contains("\"tools\""));
+        match text.and_then(|text| Raw::parse(text).ok()).and_then(bridge::shown_item) {
+            Some(shown) => out.extend_from_slice(&shown),
+            None => out.extend_from_slice(&item.body),
+        }
     }
     out.push(b']');
 }
@@ -103,18 +110,33 @@ mod tests {
             r#"{"id":"r","output":[{"id":"msg_1","type":"message"},{"id":"fc_1","arguments":"{\"a\":1}"}],"usage":null,"instructions":"Be brief\n.","previous_response_id":null,"tools":[{"type":"function","name":"f"}],"metadata":{"instructions":"x"}}"#,
         ] {
             let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
-            let stored = StoredResponse {
-                id: String::new(),
-                previous_response_id: None,
-                conversation_id: None,
-                status: Status::Completed,
-                created_at: 0,
-                expires_at: None,
-                head,
-                settings,
-                output,
-            };
-            assert_eq!(String::from_utf8(join(&stored).unwrap()).unwrap(), object);
+            assert_eq!(String::from_utf8(join(&stored(head, settings, output)).unwrap()).unwrap(), object);
+        }
+    }
+
+    /// Databases of earlier versions have them.
+    #[test]
+    fn what_was_stored_with_keys_comes_back_without() {
+        let object = r#"{"id":"r","output":[{"type":"tool_search_output","tools":[{"type":"mcp","headers":{"a":"KEY"}}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp","authorization":"KEY"}]},"tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"s","authorization":"KEY"}]}"#;
+        let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
+        let stored = String::from_utf8(join(&stored(head, settings, output)).unwrap()).unwrap();
+        assert_eq!(
+            stored,
+            r#"{"id":"r","output":[{"type":"tool_search_output","tools":[{"type":"mcp"}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp"}]},"tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"s"}]}"#
+        );
+    }
+
+    fn stored(head: Bytes, settings: Option<Bytes>, output: Vec<Item>) -> StoredResponse {
+        StoredResponse {
+            id: String::new(),
+            previous_response_id: None,
+            conversation_id: None,
+            status: Status::Completed,
+            created_at: 0,
+            expires_at: None,
+            head,
+            settings,
+            output,
         }
     }
 

@@ -38,6 +38,8 @@ mod resilience;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod socket;

@@ -8,6 +8,7 @@ use super::super::restore::compact;
 use super::event::{Op, own_of};
 use super::{Way, fits, string};
 use crate::note::Action;
+use crate::shown::shown_item;
 
 #[derive(Debug, Clone)]
 pub(super) struct OtherItem {
@@ -89,6 +90,9 @@ impl OtherItem {
 }
 
 fn write(item: Raw<'_>, id: &Id, status: Status, call_id: Option<Raw<'_>>, out: &mut Vec<u8>) {
+    let shown = shown_item(item);
+    let shown = shown.as_deref().and_then(|shown| Raw::parse(str::from_utf8(shown).ok()?).ok());
+    let item = shown.unwrap_or(item);
     let mut object = ObjectWriter::new(out);
     object.text("id", id.as_str());
     compact(item.get("type").unwrap_or(Raw::NULL).as_str(), object.key("type"));
