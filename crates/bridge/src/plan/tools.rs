@@ -43,11 +43,7 @@ impl<'a> Tools<'a> {
         if catalog.entries.is_empty() && request.tools.iter().flatten().next().is_none() {
             demand_tools(asked)?;
         }
-        let chosen = if catalog.entries.is_empty() {
-            choice::Chosen::default()
-        } else {
-            choice::choose(asked, &catalog, rules, notes)?
-        };
+        let chosen = choice::choose(asked, &catalog, rules, notes)?;
         let mut tools =
             Self { catalog, sent: chosen.only, choice: chosen.choice, forced: chosen.forced, parallel: None };
         tools.check_limit(rules.max)?;

@@ -374,6 +374,53 @@ fn choices() {
             with(json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "custom", "name": "c"}]})),
         ),
         ("required without tools", json!({"tool_choice": "required"})),
+        (
+            "required, nothing left",
+            json!({"tools": [{"type": "file_search"}, {"type": "new"}], "tool_choice": "required"}),
+        ),
+        ("hosted, nothing left", json!({"tools": [{"type": "file_search"}], "tool_choice": {"type": "file_search"}})),
+        (
+            "hosted, functions left",
+            json!({"tools": [{"type": "web_search"}, {"type": "function", "name": "f"}], "tool_choice": {"type": "web_search_preview"}}),
+        ),
+        (
+            "mcp, functions left",
+            json!({"tools": [{"type": "mcp", "server_label": "s"}, {"type": "function", "name": "f"}], "tool_choice": {"type": "mcp", "server_label": "s"}}),
+        ),
+        (
+            "mcp of another server",
+            json!({"tools": [{"type": "mcp", "server_label": "s"}, {"type": "function", "name": "f"}], "tool_choice": {"type": "mcp", "server_label": "t"}}),
+        ),
+        (
+            "a function, nothing left",
+            json!({"tools": [{"type": "file_search"}], "tool_choice": {"type": "function", "name": "f"}}),
+        ),
+        ("none, nothing left", json!({"tools": [{"type": "file_search"}], "tool_choice": "none"})),
+        (
+            "allowed_tools, one not declared",
+            with(
+                json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "nope"}]}),
+            ),
+        ),
+        (
+            "allowed_tools, hosted and not declared",
+            with(json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "image_generation"}]})),
+        ),
+        (
+            "allowed_tools, nothing left",
+            json!({"tools": [{"type": "file_search"}, {"type": "function", "name": "f"}], "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "file_search"}]}}),
+        ),
+        (
+            "allowed_tools, nothing left, auto",
+            json!({"tools": [{"type": "file_search"}, {"type": "function", "name": "f"}], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "file_search"}]}}),
+        ),
+        (
+            "allowed_tools, a namespace",
+            json!({"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "g"}]}, {"type": "function", "name": "f"}], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "namespace", "name": "n"}]}}),
+        ),
+        ("allowed_tools, a mode of its own", with(json!({"type": "allowed_tools", "mode": "any", "tools": []}))),
+        ("allowed_tools without tools", with(json!({"type": "allowed_tools", "mode": "auto"}))),
+        ("allowed_tools, no name", with(json!({"type": "allowed_tools", "tools": [{"type": "function"}]}))),
         ("not in parallel", json!({"tools": [{"type": "function", "name": "f"}], "parallel_tool_calls": false})),
         (
             "forced while thinking",

@@ -21,6 +21,8 @@ pub(in crate::plan) struct Catalog<'a> {
     pub(super) entries: Vec<Entry<'a>>,
     /// Entries by the namespace and name that the client knows.
     by_name: BTreeMap<String, Vec<usize>>,
+    /// Declared, and not offered: the kind, and the label where that has one.
+    left_out: BTreeSet<(String, Option<String>)>,
     provider_names: BTreeSet<String>,
     name_length: usize,
 }
@@ -64,6 +66,7 @@ impl<'a> Catalog<'a> {
         let catalog = Self {
             entries: Vec::new(),
             by_name: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             provider_names: BTreeSet::new(),
             name_length: rules.name_length,
         };
@@ -118,6 +121,13 @@ impl<'a> Catalog<'a> {
         }
         let candidates = self.by_name.get(&key(namespace, name))?;
         candidates.iter().copied().find(|index| self.entries.get(*index).is_some_and(|entry| is(entry.what)))
+    }
+
+    /// Whether a tool of that kind was declared, offered or not.
+    pub(super) fn declares(&self, kind: &str, label: Option<&str>) -> bool {
+        let offered = self.entries.iter().any(|entry| matches!(entry.what, What::Native(_)) && entry.name == kind);
+        let same = |theirs: Option<&str>| label.is_none() || theirs.is_none() || theirs == label;
+        offered || self.left_out.iter().any(|(left_out, label)| left_out == kind && same(label.as_deref()))
     }
 
     fn same_or(name: Text<'a>, decoded: &str, provider_name: &str) -> Str<'a> {
@@ -197,6 +207,7 @@ impl<'a> Collector<'a, '_> {
             Tool::LocalShell(_) => self.client(ToolKind::LocalShell, "local_shell", space, at, declare::local_shell),
             Tool::ApplyPatch(_) => self.client(ToolKind::ApplyPatch, "apply_patch", space, at, declare::apply_patch),
             Tool::ToolSearch(search) if search.execution.is_some_and(|who| who.is("server")) => {
+                self.leave_out("tool_search", None);
                 self.notes.skipped(code::TOOL_IGNORED, at, "all tools are loaded: there is nothing to search");
             }
             Tool::ToolSearch(search) => {
@@ -212,9 +223,13 @@ impl<'a> Collector<'a, '_> {
             Tool::Computer(_) => self.hosted(Hosted::Computer, tool, at),
             Tool::Mcp(_) => self.hosted(Hosted::Mcp, tool, at),
             Tool::Programmatic(_) => {
+                self.leave_out("programmatic_tool_calling", None);
                 self.notes.skipped(code::TOOL_IGNORED, at, "tools are called directly here");
             }
-            Tool::Other { .. } => self.notes.ignored(code::TOOL_IGNORED, at, "this kind of tool is not known"),
+            Tool::Other { kind, .. } => {
+                self.leave_out(&kind.map(Text::decode).unwrap_or_default(), None);
+                self.notes.ignored(code::TOOL_IGNORED, at, "this kind of tool is not known");
+            }
         }
         Ok(())
     }
@@ -257,6 +272,8 @@ impl<'a> Collector<'a, '_> {
     fn hosted(&mut self, kind: Hosted, tool: &Tool<'_>, at: At<'_>) {
         let template = self.rules.native.iter().find(|(native, _)| *native == kind);
         let Some((_, template)) = template else {
+            let label = if let Tool::Mcp(mcp) = tool { mcp.server_label } else { None };
+            self.leave_out(kind.name(), label);
             let message = format!("this provider has no {} of its own", kind.name());
             if self.rules.lacking_hosted == Lacking::Reject {
                 let mut invalid = Invalid::sentence("unsupported_value", format!("Unsupported tool: {message}."));
@@ -274,6 +291,10 @@ impl<'a> Collector<'a, '_> {
             let provider_name = name.clone();
             self.add(Entry { what, name, namespace: None, provider_name, declared });
         }
+    }
+
+    fn leave_out(&mut self, kind: &str, label: Option<Text<'_>>) {
+        self.catalog.left_out.insert((kind.to_owned(), label.map(|label| label.decode().into_owned())));
     }
 
     fn add(&mut self, entry: Entry<'a>) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use wire::chat;
-use wire::json::{Invalid, Text};
-use wire::responses::{NamedChoice, Tool, ToolChoice, ToolChoiceObject};
+use wire::json::{Invalid, Raw, Text};
+use wire::responses::{AllowedTools, NamedChoice, Tool, ToolChoice, ToolChoiceObject};
 
 use super::catalog::{Catalog, Entry, What};
 use crate::dialect::{ChoiceKind, Hosted, Lacking, ToolRules};
@@ -28,10 +28,12 @@ enum Wanted {
     Required,
     /// This function of ours.
     Named(usize),
-    /// A tool that cannot be named to the far side.
-    Unnameable,
+    /// A tool that was declared and cannot be named to the far side.
+    Unnameable(String),
 }
 
+/// A choice that names what was not declared is refused, and so is one that demands a call where nothing is left to
+/// be called.
 pub(super) fn choose(
     asked: Option<&ToolChoice<'_>>,
     catalog: &Catalog<'_>,
@@ -42,16 +44,19 @@ pub(super) fn choose(
         None | Some(ToolChoice::Auto) => (Wanted::Auto, None),
         Some(ToolChoice::None) => (Wanted::None, None),
         Some(ToolChoice::Required) => (Wanted::Required, None),
-        Some(ToolChoice::Object { choice: ToolChoiceObject::Allowed(allowed), .. }) => {
-            let required = allowed.mode.is_some_and(|mode| mode.is("required"));
-            let named = allowed.tools.iter().flatten().filter_map(|tool| allowed_tool(tool, catalog));
-            let only = named.collect::<BTreeSet<_>>().into_iter().collect();
-            (if required { Wanted::Required } else { Wanted::Auto }, Some(only))
-        }
-        Some(ToolChoice::Object { choice, .. }) => (object(choice, catalog)?, None),
+        Some(ToolChoice::Object { choice: ToolChoiceObject::Allowed(choice), .. }) => allowed(choice, catalog)?,
+        Some(ToolChoice::Object { choice, raw }) => (object(choice, *raw, catalog)?, None),
     };
     let mut chosen = Chosen { only, ..Chosen::default() };
-    settle(&wanted, catalog, rules, &mut chosen, notes);
+    let nothing_left = chosen.only.as_ref().map_or(catalog.entries.is_empty(), Vec::is_empty);
+    match wanted {
+        Wanted::Auto | Wanted::None if nothing_left => {}
+        Wanted::Required | Wanted::Named(_) | Wanted::Unnameable(_) if nothing_left => {
+            let message = "Unsupported value: 'tool_choice': none of the tools that it allows can be called here.";
+            return Err(Invalid::sentence("unsupported_value", message).at("tool_choice"));
+        }
+        wanted => settle(&wanted, catalog, rules, &mut chosen, notes),
+    }
     Ok(chosen)
 }
 
@@ -80,19 +85,21 @@ fn settle(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mu
             chosen.only = Some(vec![*index]);
             notes.lowered(code::PARAM_DEGRADED, "tool_choice", "only this tool is offered, and a call is required");
         }
-        Wanted::Required | Wanted::Named(_) | Wanted::Unnameable => lacking(rules, notes),
+        Wanted::Required | Wanted::Named(_) => lacking("a tool", rules, notes),
+        Wanted::Unnameable(name) => lacking(name, rules, notes),
     }
 }
 
-fn lacking(rules: &ToolRules, notes: &mut Notes) {
+fn lacking(name: &str, rules: &ToolRules, notes: &mut Notes) {
     if rules.lacking_choice == Lacking::Reject {
-        let message = "Unsupported value: 'tool_choice': this provider cannot be made to call a tool.";
+        let message = format!("Unsupported value: 'tool_choice': this provider cannot be made to call {name}.");
         return notes.refuse(Invalid::sentence("unsupported_value", message).at("tool_choice"));
     }
-    notes.degraded(code::PARAM_DEGRADED, "tool_choice", "this provider cannot be made to call a tool: auto");
+    let message = format!("this provider cannot be made to call {name}: auto");
+    notes.degraded(code::PARAM_DEGRADED, "tool_choice", message);
 }
 
-fn object(choice: &ToolChoiceObject<'_>, catalog: &Catalog<'_>) -> Result<Wanted, Invalid> {
+fn object(choice: &ToolChoiceObject<'_>, raw: Raw<'_>, catalog: &Catalog<'_>) -> Result<Wanted, Invalid> {
     let client = |kind: ToolKind, name: &'static str| {
         catalog.position(name, None, |what| what == What::Client(kind)).ok_or_else(|| unknown(name))
     };
@@ -102,14 +109,36 @@ fn object(choice: &ToolChoiceObject<'_>, catalog: &Catalog<'_>) -> Result<Wanted
         ToolChoiceObject::Shell(_) => client(ToolKind::Shell, "shell").map(Wanted::Named),
         ToolChoiceObject::LocalShell(_) => client(ToolKind::LocalShell, "local_shell").map(Wanted::Named),
         ToolChoiceObject::ApplyPatch(_) => client(ToolKind::ApplyPatch, "apply_patch").map(Wanted::Named),
-        ToolChoiceObject::Other { kind, .. } if kind.is_some_and(|kind| kind.is("tool_search")) => {
+        ToolChoiceObject::Other { kind, .. }
+            if kind.is_some_and(|kind| kind.is("tool_search")) && !catalog.declares("tool_search", None) =>
+        {
             client(ToolKind::ToolSearch, "tool_search").map(Wanted::Named)
         }
-        ToolChoiceObject::Mcp(_)
-        | ToolChoiceObject::Programmatic(_)
+        ToolChoiceObject::Mcp(named) => unnameable("mcp", named.server_label, catalog),
+        ToolChoiceObject::Programmatic(_)
         | ToolChoiceObject::Hosted(_)
         | ToolChoiceObject::Allowed(_)
-        | ToolChoiceObject::Other { .. } => Ok(Wanted::Unnameable),
+        | ToolChoiceObject::Other { .. } => {
+            let kind = raw.get("type").and_then(Raw::text).map(Text::decode).unwrap_or_default();
+            unnameable(plain(&kind), None, catalog)
+        }
+    }
+}
+
+fn unnameable(kind: &str, label: Option<Text<'_>>, catalog: &Catalog<'_>) -> Result<Wanted, Invalid> {
+    let label = label.map(Text::decode);
+    if catalog.declares(kind, label.as_deref()) {
+        return Ok(Wanted::Unnameable(kind.chars().take(64).collect()));
+    }
+    Err(unknown(label.as_deref().unwrap_or(kind)))
+}
+
+/// The kind of tool that a word means: some have a version in theirs.
+fn plain(word: &str) -> &str {
+    match word {
+        word if word.starts_with("web_search") => Hosted::WebSearch.name(),
+        word if word.starts_with("computer_use") => Hosted::Computer.name(),
+        word => word,
     }
 }
 
@@ -133,26 +162,72 @@ fn unknown(name: &str) -> Invalid {
     Invalid::sentence("invalid_value", message).at("tool_choice")
 }
 
-/// The entry that an element of `allowed_tools` means; one that is not declared allows nothing.
-fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Option<usize> {
-    let client = |kind: ToolKind, name: &'static str| catalog.position(name, None, |what| what == What::Client(kind));
-    let native = |kind: Hosted| catalog.position(kind.name(), None, |what| what == What::Native(kind));
+/// What `allowed_tools` comes to: the mode, and those of the tools that can be called.
+fn allowed(choice: &AllowedTools<'_>, catalog: &Catalog<'_>) -> Result<(Wanted, Option<Vec<usize>>), Invalid> {
+    let wanted = match choice.mode.map(Text::decode).as_deref() {
+        None | Some("auto") => Wanted::Auto,
+        Some("required") => Wanted::Required,
+        Some(mode) => return Err(Invalid::value(mode, &["auto", "required"]).at("mode").at("tool_choice")),
+    };
+    let tools = choice.tools.as_ref().ok_or_else(|| Invalid::missing().at("tools").at("tool_choice"))?;
+    let mut only = BTreeSet::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let at = |invalid: Invalid| invalid.at_index(index).at("tools").at("tool_choice");
+        only.extend(allowed_tool(tool, catalog).map_err(|undeclared| match undeclared {
+            Undeclared::Nameless => at(Invalid::missing().at("name")),
+            Undeclared::Unknown(name) => unknown(&name),
+        })?);
+    }
+    Ok((wanted, Some(only.into_iter().collect())))
+}
+
+/// Why an element of `allowed_tools` allows nothing.
+enum Undeclared {
+    Nameless,
+    Unknown(String),
+}
+
+/// The entries that an element of `allowed_tools` means: none for a tool that was declared and left out.
+fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Result<Vec<usize>, Undeclared> {
+    let position = |name: &str, what: What| catalog.position(name, None, |other| other == what);
+    let found = |name: &str, position: Option<usize>, label: Option<Text<'_>>| {
+        let label = label.map(Text::decode);
+        match position {
+            Some(index) => Ok(vec![index]),
+            None if catalog.declares(name, label.as_deref()) => Ok(Vec::new()),
+            None => Err(Undeclared::Unknown(label.as_deref().unwrap_or(name).to_owned())),
+        }
+    };
+    let client = |kind: ToolKind, name: &str| found(name, position(name, What::Client(kind)), None);
+    let hosted = |kind: Hosted| found(kind.name(), position(kind.name(), What::Native(kind)), None);
+    let named = |name: Option<Text<'_>>, space: Option<Text<'_>>, kind: ToolKind| {
+        let name = name.ok_or(Undeclared::Nameless)?;
+        let index = find(name, space, kind, catalog);
+        index.map(|index| vec![index]).ok_or_else(|| Undeclared::Unknown(name.decode().into_owned()))
+    };
     match tool {
         Tool::Function(function) => {
             let space = function.extra.iter().find(|(key, _)| key.is("namespace")).and_then(|(_, raw)| raw.text());
-            find(function.name?, space, ToolKind::Function, catalog)
+            named(function.name, space, ToolKind::Function)
         }
-        Tool::Custom(custom) => find(custom.name?, None, ToolKind::Custom, catalog),
+        Tool::Custom(custom) => named(custom.name, None, ToolKind::Custom),
         Tool::Shell(_) => client(ToolKind::Shell, "shell"),
         Tool::LocalShell(_) => client(ToolKind::LocalShell, "local_shell"),
         Tool::ApplyPatch(_) => client(ToolKind::ApplyPatch, "apply_patch"),
         Tool::ToolSearch(_) => client(ToolKind::ToolSearch, "tool_search"),
-        Tool::WebSearch(_) => native(Hosted::WebSearch),
-        Tool::FileSearch(_) => native(Hosted::FileSearch),
-        Tool::CodeInterpreter(_) => native(Hosted::CodeInterpreter),
-        Tool::ImageGeneration(_) => native(Hosted::ImageGeneration),
-        Tool::Computer(_) => native(Hosted::Computer),
-        Tool::Mcp(_) => native(Hosted::Mcp),
-        Tool::Namespace(_) | Tool::Programmatic(_) | Tool::Other { .. } => None,
+        Tool::WebSearch(_) => hosted(Hosted::WebSearch),
+        Tool::FileSearch(_) => hosted(Hosted::FileSearch),
+        Tool::CodeInterpreter(_) => hosted(Hosted::CodeInterpreter),
+        Tool::ImageGeneration(_) => hosted(Hosted::ImageGeneration),
+        Tool::Computer(_) => hosted(Hosted::Computer),
+        Tool::Mcp(mcp) => found("mcp", position("mcp", What::Native(Hosted::Mcp)), mcp.server_label),
+        Tool::Programmatic(_) => found("programmatic_tool_calling", None, None),
+        Tool::Other { kind, .. } => found(&kind.map(Text::decode).unwrap_or_default(), None, None),
+        Tool::Namespace(space) => {
+            let name = space.name.ok_or(Undeclared::Nameless)?.decode();
+            let inside = |(_, entry): &(usize, &Entry<'_>)| entry.namespace.as_deref() == Some(&*name);
+            let all: Vec<usize> = catalog.entries.iter().enumerate().filter(inside).map(|(index, _)| index).collect();
+            if all.is_empty() { Err(Undeclared::Unknown(name.into_owned())) } else { Ok(all) }
+        }
     }
 }
