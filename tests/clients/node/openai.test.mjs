@@ -199,7 +199,7 @@ test("structured output with zod", async () => {
 });
 
 test("unknown model", async () => {
-  await assert.rejects(client.responses.create({ model: "nosuch/model", input: "Hi" }), (error) => {
+  await assert.rejects(client.responses.create({ model: "demo/", input: "Hi" }), (error) => {
     assert.ok([400, 404].includes(error.status));
     assert.equal(error.code, "model_not_found");
     return true;

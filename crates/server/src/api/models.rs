@@ -57,7 +57,9 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        let escaped = tail.get(..2).filter(|_| *first == b'%').and_then(|hex| str::from_utf8(hex).ok());
+        // `from_str_radix` would also take a sign.
+        let digits = |hex: &&[u8]| *first == b'%' && hex.iter().all(u8::is_ascii_hexdigit);
+        let escaped = tail.get(..2).filter(digits).and_then(|hex| str::from_utf8(hex).ok());
         match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);

@@ -38,8 +38,8 @@ impl Alias {
 
 pub(super) fn read(field: &Field<'_>, providers: &Providers) -> Vec<(String, Alias)> {
     let alias = |(name, field): (String, Field<'_>)| {
-        if name.is_empty() || name.contains('/') {
-            field.problem("an alias must not be empty or hold `/`", None);
+        if name.trim_matches('/').is_empty() {
+            field.problem("an alias must not be empty", None);
             return None;
         }
         let alias = if field.is_mapping() {

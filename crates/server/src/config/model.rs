@@ -2,7 +2,7 @@
 
 use providers::Wire;
 
-use super::{Config, ProviderConfig};
+use super::{Alias, Config, ProviderConfig};
 
 /// A model of a provider, written `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,34 +51,46 @@ impl Config {
     /// The provider for a request's `model`, and the name of the model there: the first of several.
     ///
     /// # Errors
-    /// The name is empty or half a `provider/model`, or names a provider that is not configured.
+    /// The name is empty or half a `provider/model`.
     pub fn resolve(&self, model: &str) -> Result<(&ProviderConfig, String), ModelError> {
         let mut targets = self.targets(model, 0)?;
         Ok(targets.swap_remove(0))
     }
 
     /// All that may serve a request's `model`, in the order in which they should be tried; there is at least one.
+    /// An alias of exactly that name comes first, then the provider before the first slash; what names neither goes
+    /// to the alias `*`, or to the default provider.
     /// `draw` decides among those with weights, and should be spread evenly over all numbers.
     ///
     /// # Errors
     /// As [`Config::resolve`].
     pub fn targets(&self, model: &str, draw: u64) -> Result<Vec<(&ProviderConfig, String)>, ModelError> {
         let name = model.trim();
+        // `provider/` and slashes alone name no model.
+        if name.trim_matches('/').is_empty() || name.strip_suffix('/').is_some_and(|name| self.has_provider(name)) {
+            return Err(ModelError::Incomplete { model: name.to_owned() });
+        }
         let alias = |wanted: &str| self.aliases.iter().find(|(alias, _)| alias == wanted).map(|(_, alias)| alias);
-        let one = if name.contains('/') {
-            ModelRef::parse(name)
-        } else if let Some(alias) = alias(name).filter(|_| !name.is_empty()) {
-            return alias.order(draw).into_iter().map(|target| self.target(name, target)).collect();
+        let all = |alias: &Alias| alias.order(draw).into_iter().map(|target| self.target(name, target)).collect();
+        if let Some(alias) = alias(name) {
+            return all(alias);
+        }
+        let one = if let Some(target) = ModelRef::parse(name).filter(|target| self.has_provider(&target.provider)) {
+            target
         } else if self.is_offline(name) {
             // Documentation says `"model": "demo"`: that works whatever else is configured.
-            Some(ModelRef { provider: name.to_owned(), model: name.to_owned() })
-        } else if let Some(alias) = alias("*").filter(|_| !name.is_empty()) {
-            return alias.order(draw).into_iter().map(|target| self.target(name, target)).collect();
+            ModelRef { provider: name.to_owned(), model: name.to_owned() }
+        } else if let Some(alias) = alias("*") {
+            return all(alias);
         } else {
-            ModelRef::parse(&format!("{}/{name}", self.default_provider))
+            // Whole: many models have a slash in their own name.
+            ModelRef { provider: self.default_provider.clone(), model: name.to_owned() }
         };
-        let one = one.ok_or_else(|| ModelError::Incomplete { model: name.to_owned() })?;
         Ok(vec![self.target(name, &one)?])
+    }
+
+    fn has_provider(&self, name: &str) -> bool {
+        self.provider(name.trim()).is_some()
     }
 
     fn target(&self, name: &str, target: &ModelRef) -> Result<(&ProviderConfig, String), ModelError> {

@@ -73,7 +73,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:5:19: default_provider: there is no provider `zhipo`; configured: zhipu, deepseek, nameless, plain, lost, odd, demo",
         "godex.yaml:8:16: models.aliases.fast: value must be provider/model",
         "godex.yaml:9:16: models.aliases.gone: there is no provider `gone`; configured: zhipu, deepseek, nameless, plain, lost, odd, demo",
-        "godex.yaml:10:10: models.aliases.a/b: an alias must not be empty or hold `/`",
+        "godex.yaml:10:10: models.aliases.a/b: value must be provider/model",
         "godex.yaml:13:28: providers.zhipu.credentials.api_key: the environment variable NOT_SET is not set; set it, or give a default: `${NOT_SET:-...}`",
         "godex.yaml:14:17: providers.zhipu.timeout_ms: expected a whole number from 1 to 86400000, found `soon`",
         "godex.yaml:15:3: providers.deepseek: credentials.api_key is missing; set it here, or set the environment variable DEEPSEEK_API_KEY",
@@ -269,16 +269,28 @@ models:
 ";
     let plain = config(text);
     let starred = config(&format!("{text}    \n").replace("{fast:", "{'*': groq/big/llama, fast:"));
+    let slashed = config(&text.replace("{fast:", "{org/fast: demo/a, groq/llama: demo/b, fast:"));
     let cases = [
         (&plain, "fast", "groq llama"),
         (&plain, " toy ", "demo anything"),
         (&plain, "unheard-of", "groq unheard-of"),
         (&plain, "demo/x", "demo x"),
         (&plain, "groq/big/llama", "groq big/llama"),
-        (&plain, "gone/x", "The model `gone/x` does not exist: there is no provider `gone` (configured: groq, demo)."),
+        (&plain, " demo / x ", "demo x"),
+        (&plain, "Qwen/Qwen3-8B", "groq Qwen/Qwen3-8B"),
+        (&plain, "big/llama", "groq big/llama"),
+        (&plain, "/models/qwen.gguf", "groq /models/qwen.gguf"),
+        (&plain, "Groq/llama", "groq Groq/llama"),
         (&plain, "groq/", "The model `groq/` does not exist: the name is incomplete."),
+        (&plain, "/", "The model `/` does not exist: the name is incomplete."),
         (&plain, "", "The model `` does not exist: the name is incomplete."),
+        (&slashed, "org/fast", "demo a"),
+        (&slashed, "groq/llama", "demo b"),
+        (&slashed, "groq/other", "groq other"),
+        (&slashed, "org/other", "groq org/other"),
         (&starred, "unheard-of", "groq big/llama"),
+        (&starred, "Qwen/Qwen3-8B", "groq big/llama"),
+        (&starred, "groq/other", "groq other"),
         (&starred, "", "The model `` does not exist: the name is incomplete."),
         (&starred, "fast", "groq llama"),
     ];
@@ -288,8 +300,10 @@ models:
         assert_eq!(found, expected, "{model}");
     }
     let ids = |config: &Config| config.models().into_iter().map(|model| model.id).collect::<Vec<_>>().join(" ");
-    assert_eq!(ids(&plain), "fast toy llama groq/big/llama demo");
-    assert_eq!(ids(&starred), "fast toy groq/llama groq/big/llama demo");
+    assert_eq!(ids(&plain), "fast toy llama big/llama demo");
+    assert_eq!(ids(&starred), "fast toy groq/llama big/llama demo");
+    assert_eq!(ids(&slashed), "org/fast groq/llama fast toy llama big/llama demo");
+    assert_eq!(config(&slashed.print()).aliases, slashed.aliases);
     assert_eq!(config("").sample_model().as_deref(), Some("demo"));
 }
 

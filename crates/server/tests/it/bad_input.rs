@@ -138,13 +138,6 @@ async fn things_that_are_not_there() {
     both["conversation"] = json!("conv_x");
     for (body, status, code, param, message) in [
         (
-            with("model", json!("nosuch/x")),
-            404,
-            "model_not_found",
-            Some("model"),
-            "The requested model 'nosuch/x' does not exist.",
-        ),
-        (
             with("model", json!("up/")),
             404,
             "model_not_found",
