@@ -1,16 +1,16 @@
 //! `POST /v1/responses`: JSON, or server-sent events with `stream: true`. What is done with stored responses is in
 //! `stored`.
 
+mod compat;
 mod stored;
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use bridge::{
     Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use providers::Wire;
 use wire::id::Ids;
@@ -181,6 +181,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
     let Running { provider, wire, machine, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
     let stop = Arc::clone(&app.stop);
+    compat::log(&notes);
     let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record, stop);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
@@ -201,7 +202,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
         return Err(ApiError::upstream(failure));
     }
     let mut response = json(finished.object);
-    compat(response.headers_mut(), notes.iter().chain(&finished.notes));
+    compat::insert(response.headers_mut(), notes.iter().chain(&finished.notes));
     Ok(response)
 }
 
@@ -225,7 +226,9 @@ async fn ask_again(
     let record = first.record.take();
     let (heartbeat, stop) = (app.config.server.heartbeat, Arc::clone(&app.stop));
     let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record, stop).run().await;
-    second.notes.push(Note::new(Action::Repaired, "text.format", "the answer was asked for twice"));
+    let twice = Note::new(Action::Repaired, "text.format", "the answer was asked for twice");
+    compat::log(std::slice::from_ref(&twice));
+    second.notes.push(twice);
     second
 }
 
@@ -248,6 +251,7 @@ async fn failed_stream(
         None => false,
     };
     machine.terminal(now, stored, &mut out);
+    compat::log(notes);
     events(Body::full(out.into()), notes)
 }
 
@@ -257,27 +261,8 @@ fn events(body: Body, notes: &[Note]) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    compat(headers, notes.iter());
+    compat::insert(headers, notes.iter());
     response
-}
-
-/// `x-godex-compat`: what was not done as asked, in short.
-fn compat<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
-    const LIMIT: usize = 1024;
-    let mut text = String::new();
-    for note in notes {
-        let (code, severity, action) = (note.code, note.severity.name(), note.action.name());
-        tracing::info!(code, severity, action, path = %note.path, detail = %note.message, "compat");
-        if text.len() < LIMIT {
-            let comma = if text.is_empty() { "" } else { ", " };
-            let _ = write!(text, "{comma}{note}");
-        }
-    }
-    let printable = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
-    let text: String = text.chars().map(printable).take(LIMIT).collect();
-    if let Some(value) = HeaderValue::try_from(text).ok().filter(|value| !value.is_empty()) {
-        headers.insert("x-godex-compat", value);
-    }
 }
 
 fn hint(error: &crate::config::ModelError) -> String {

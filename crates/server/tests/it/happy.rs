@@ -125,10 +125,33 @@ async fn many_at_once_do_not_disturb_each_other() {
 #[tokio::test]
 async fn what_is_not_done_as_asked_is_said_in_a_header() {
     let rig = Rig::start(chat::answer(false)).await;
-    let body = json!({"model": "m", "input": "Hello", "foo": 1, "truncation": "auto"});
-    let answer = rig.post(&body).await;
-    assert_eq!(answer.header("x-godex-compat"), Some("truncation=ignored, foo=ignored"));
-    object(&answer);
+    let tools = json!([{"type": "shell"}, {"type": "web_search"}]);
+    let body = json!({
+        "model": "m", "input": "Hello", "tools": tools, "foo": 1, "truncation": "auto", "b=ignored, c\r\nx: y": 1,
+    });
+    let (whole, streamed) = rig.both(&body).await;
+    let expected = "tools[1]=ignored, truncation=ignored, b?ignored??c??x??y=ignored, foo=ignored, tools[0]=degraded";
+    for answer in [&whole, &streamed] {
+        let mut entries: Vec<&str> = answer.header("x-godex-compat").unwrap().split(", ").collect();
+        // Unknown parameters come in the client's order, which is not ours to choose here.
+        entries[2..4].sort_unstable();
+        assert_eq!(entries.join(", "), expected);
+    }
+    object(&whole);
+    stream(&streamed);
+}
+
+/// Warnings are not lost behind many small things.
+#[tokio::test]
+async fn a_header_of_many_notes_is_short() {
+    let rig = Rig::start(chat::answer(false)).await;
+    let tools: Vec<Value> = (0..99).map(|n| json!({"type": "custom", "name": format!("tool{n}")})).collect();
+    let (whole, streamed) = rig.both(&json!({"model": "m", "input": "Hello", "tools": tools, "foo": 1})).await;
+    for answer in [&whole, &streamed] {
+        let header = answer.header("x-godex-compat").unwrap();
+        assert!(header.starts_with("foo=ignored, tools[0]=degraded, tools[1]=degraded, "), "{header}");
+        assert!(header.len() <= 1024 && header.ends_with(" more"), "{header}");
+    }
 }
 
 #[tokio::test]
