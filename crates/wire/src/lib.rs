@@ -10,5 +10,6 @@ pub mod json;
 mod open;
 pub mod responses;
 pub mod sse;
+pub mod visible;
 
 pub use open::Extra;

@@ -1,0 +1,98 @@
+//! Text that others wrote, as people may be shown it: nothing in it moves a cursor, begins a line of its own, or turns
+//! the order in which the rest is read. For terminals, logs and messages; never for what goes over the network.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// Whether a character does something instead of being seen: control characters, line separators, and marks that
+/// change the direction of writing.
+pub const fn acts(c: char) -> bool {
+    matches!(c,
+        '\0'..='\x1f'
+        | '\x7f'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}')
+}
+
+/// The text with such characters as escapes: `\n`, `\u{1b}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    // Writing to a String cannot fail.
+    let _ = Visible(&mut out).write_str(text);
+    Cow::Owned(out)
+}
+
+/// The same for a text of several lines that are ours.
+pub fn visible_lines(text: &str) -> String {
+    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
+}
+
+/// A string in double quotes that JSON and YAML read as the same text, with such characters as escapes.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if acts(c) => {
+                // Writing to a String cannot fail, and all of them fit into four digits.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A writer that escapes such characters in what goes through it.
+#[derive(Debug)]
+pub struct Visible<W>(pub W);
+
+impl<W: Write> Write for Visible<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(acts) {
+            self.0.write_str(&rest[..at])?;
+            let mut after = rest[at..].chars();
+            if let Some(c) = after.next() {
+                write!(self.0, "{}", c.escape_default())?;
+            }
+            rest = after.as_str();
+        }
+        self.0.write_str(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_is_escaped_and_the_rest_stays() {
+        for (text, expected) in [
+            ("plain, é, 漢字, 👩‍💻", "plain, é, 漢字, 👩‍💻"),
+            ("a\nb\r\tc\0", r"a\nb\r\tc\u{0}"),
+            ("\x1b[31mred\x07\x7f", r"\u{1b}[31mred\u{7}\u{7f}"),
+            ("\u{9b}2J\u{85}", r"\u{9b}2J\u{85}"),
+            ("a\u{202e}b\u{2066}c\u{200f}\u{61c}", r"a\u{202e}b\u{2066}c\u{200f}\u{61c}"),
+            ("a\u{2028}b\u{2029}\u{feff}", r"a\u{2028}b\u{2029}\u{feff}"),
+            (r"\n stays", r"\n stays"),
+            ("", ""),
+        ] {
+            assert_eq!(visible(text), expected);
+            assert_eq!(serde_json::from_str::<String>(&quoted(text)).unwrap(), text);
+            assert!(!quoted(text).contains(acts), "{expected}");
+        }
+        assert_eq!(visible_lines("a\x1b\nb\r"), "a\\u{1b}\nb\\r");
+        assert_eq!(quoted("a\"\\\u{202e}\n"), r#""a\"\\\u202e\u000a""#);
+    }
+}
