@@ -183,7 +183,7 @@ impl<'a> FromRaw<'a> for bool {
 
 impl<'a> FromRaw<'a> for i64 {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid> {
-        raw.as_str().parse().map_err(|_| Invalid::expected("an integer", raw))
+        raw.as_str().parse().map_err(|_| Invalid::integer(raw))
     }
 }
 
@@ -251,6 +251,11 @@ impl<'a, T: FromRaw<'a>> FromRaw<'a> for Kept<'a, T> {
         let value = T::from_cursor(cursor)?;
         Ok(Self { raw: cursor.since(start), value })
     }
+}
+
+/// JSON without the byte order mark that some servers put before it.
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 fn strip_position(message: &str) -> &str {

@@ -63,6 +63,10 @@ impl Query {
 
 fn limit(text: &str) -> Result<u32, Invalid> {
     let Ok(number) = text.parse::<i64>() else {
+        let digits = text.trim_start_matches(['-', '+']);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Invalid::beyond(text));
+        }
         let text: String = text.chars().take(64).collect();
         return Err(Invalid::rule("invalid_type", format!("expected an integer, but got '{text}' instead.")));
     };

@@ -37,9 +37,24 @@ impl Invalid {
         Self { path: String::new(), problem }
     }
 
+    /// No integer, or one that no machine counts to.
+    pub fn integer(found: Raw<'_>) -> Self {
+        if is_integer(found.as_str()) { Self::beyond(found.as_str()) } else { Self::expected("an integer", found) }
+    }
+
+    /// An integer that does not fit into 64 bits.
+    pub fn beyond(digits: &str) -> Self {
+        let (code, bound, limit) = if digits.starts_with('-') {
+            ("integer_below_min_value", "below minimum value. Expected a value >=", i64::MIN)
+        } else {
+            ("integer_above_max_value", "above maximum value. Expected a value <=", i64::MAX)
+        };
+        Self::rule(code, format!("integer {bound} {limit}, but got {} instead.", clip(digits)))
+    }
+
     pub fn expected(expected: &'static str, found: Raw<'_>) -> Self {
         let found = match found.kind() {
-            Kind::Number if found.as_str().bytes().all(|b| b.is_ascii_digit() || b == b'-') => "an integer",
+            Kind::Number if is_integer(found.as_str()) => "an integer",
             Kind::Number => "a decimal",
             kind => kind.article(),
         };
@@ -107,6 +122,12 @@ impl std::fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+/// Whether a number is written without a point or an exponent.
+pub(super) fn is_integer(number: &str) -> bool {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 fn and_list(names: &[&str]) -> String {
     match names {

@@ -106,6 +106,31 @@ fn document() -> impl proptest::strategy::Strategy<Value = serde_json::Value> {
     })
 }
 
+#[test]
+fn what_is_expected_is_not_what_was_got() {
+    let long = "9".repeat(200);
+    for (text, expected) in [
+        ("5", "5"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("\"5\"", "Invalid type for '': expected an integer, but got a string instead."),
+        ("5.0", "Invalid type for '': expected an integer, but got a decimal instead."),
+        ("1e3", "Invalid type for '': expected an integer, but got a decimal instead."),
+        (
+            "9223372036854775808",
+            "Invalid '': integer above maximum value. Expected a value <= 9223372036854775807, but got 9223372036854775808 instead.",
+        ),
+        (
+            "-9223372036854775809",
+            "Invalid '': integer below minimum value. Expected a value >= -9223372036854775808, but got ",
+        ),
+        (&long, "Invalid '': integer above maximum value. Expected a value <= 9223372036854775807, but got 9999"),
+    ] {
+        let read = i64::from_raw(Raw::parse(text).unwrap());
+        let said = read.map_or_else(|invalid| invalid.to_string(), |number| number.to_string());
+        assert!(said.starts_with(expected) && said.len() < 200, "{text}: {said}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn the_scanner_walks_any_document(value in document(), pretty in proptest::bool::ANY) {
