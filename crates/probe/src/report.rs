@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use wire::visible::visible;
 
 use crate::bench::Spent;
 use crate::finding::{Difference, Finding, Observed};
@@ -52,7 +53,7 @@ impl Report {
             let rows =
                 self.findings.iter().filter(|row| if wanted { differs(row) } else { undecided(row) && !differs(row) });
             let lines: Vec<String> =
-                rows.map(|row| format!("  {}: {}\n", row.feature, clip(&row.evidence, 240))).collect();
+                rows.map(|row| format!("  {}: {}\n", row.feature, visible(&clip(&row.evidence, 240)))).collect();
             if !lines.is_empty() {
                 let _ = write!(out, "\n{title}:\n{}", lines.concat());
             }
@@ -73,7 +74,7 @@ impl Report {
 }
 
 fn row(finding: &Finding) -> [String; 4] {
-    let cell = |text: &str| clip(text, CELL);
+    let cell = |text: &str| visible(&clip(text, CELL)).into_owned();
     let difference = match &finding.difference {
         Difference::None => "-".to_owned(),
         Difference::Spec(changes) => {
@@ -81,6 +82,7 @@ fn row(finding: &Finding) -> [String; 4] {
         }
         Difference::Note(note) => note.clone(),
     };
+    let difference = visible(&difference).into_owned();
     [finding.feature.to_owned(), cell(&finding.declared), cell(finding.observed.text()), difference]
 }
 
@@ -107,4 +109,28 @@ fn finding(finding: &Finding) -> Value {
         "note": note,
         "evidence": finding.evidence,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_said_cannot_act_on_the_terminal() {
+        let theirs = "a\u{1b}[31m\r\nb\u{9b}\u{202e}";
+        let open = Finding::unclear("x", theirs, theirs);
+        let differs = Finding::seen("y", "-", theirs, theirs).note(theirs);
+        let report = Report {
+            target: "t".to_owned(),
+            model: "m".to_owned(),
+            spec: "s".to_owned(),
+            findings: vec![open, differs],
+            spent: Spent::default(),
+        };
+        let table = report.table();
+        assert!(!table.contains(|c: char| c != '\n' && wire::visible::acts(c)), "{table:?}");
+        assert!(table.contains(r"a\u{1b}[31m b\u{9b}\u{202e}"), "{table}");
+        let json: Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["findings"][0]["evidence"], theirs);
+    }
 }

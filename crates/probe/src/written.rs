@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use providers::{Library, Provider, resolve_named};
+use wire::visible::visible;
 
 use crate::finding::{Change, Difference, Finding};
 use crate::reply::clip;
@@ -28,7 +29,7 @@ impl Origin {
     /// For a provider at this address; empty for one without.
     pub fn of(provider: &Provider, base_url: &str, key_env: Option<String>, model: &str) -> Self {
         let built_in = resolve_named(Library::BUILTIN, &provider.spec_name, &|_| None).ok();
-        let users = provider.user_spec().filter(|_| built_in.is_none());
+        let users = provider.user_spec_as_written().filter(|_| built_in.is_none());
         let own = built_in.as_ref().is_some_and(|spec| spec.base_url.as_deref() == Some(base_url));
         let extends = match &users {
             None => provider.spec_name.clone(),
@@ -91,7 +92,7 @@ fn head(origin: &Origin) -> String {
         "# What `godex probe` observed with the model {}.\n# It says only what differs from `{}`; each value stands \
          below its evidence.\nextends: {}\n",
         comment(&origin.model),
-        origin.extends,
+        comment(&origin.extends),
         origin.extends,
     );
     if let Some(key_env) = &origin.key_env {
@@ -180,12 +181,12 @@ fn print(out: &mut String, indent: usize, key: &str, line: &Line) {
 
 /// One line that YAML reads over.
 fn comment(text: &str) -> String {
-    clip(text, 300).chars().filter(|c| !c.is_control() && *c != '\u{feff}').collect()
+    visible(&clip(text, 300)).into_owned()
 }
 
 /// A JSON string is a YAML string; `${` would be a variable.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text.replace("${", "$${")).to_string()
+    wire::visible::quoted(&text.replace("${", "$${"))
 }
 
 #[cfg(test)]

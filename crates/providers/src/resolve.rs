@@ -33,8 +33,10 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
         }
         Err(Problems(problems)) => {
             let place = extends.as_ref().unwrap_or(field);
+            // The spec's name as it is written: what a variable holds is not repeated.
+            let written = extends.as_ref().map_or_else(|| format!("`{parent}`"), Field::found);
             for problem in problems {
-                place.problem(problem.message, problem.help);
+                place.problem(problem.message.replace(&format!("`{parent}`"), &written), problem.help);
             }
             None
         }

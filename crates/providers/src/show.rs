@@ -1,6 +1,8 @@
 //! A provider as YAML: what it comes to, with the place where each value was said; or only what the user said.
 
-use crate::spec::{Endpoint, Entry, Layer, Matches, Provider, Setting, Spec, Voice, Yaml};
+use wire::visible::visible;
+
+use crate::spec::{Endpoint, Entry, Layer, Matches, Places, Provider, Setting, Source, Spec, Variables, Voice, Yaml};
 
 /// A line to print: the way to the value, the value, and a comment.
 type Line = (String, String, Option<String>);
@@ -19,20 +21,47 @@ impl Provider {
         lines.join("\n") + "\n"
     }
 
-    /// What the user's own spec says, as its lines; None where a built-in one is used as it is.
+    /// What the user's own spec says, as its lines, without what came from variables; None where a built-in one is
+    /// used as it is.
     pub fn user_spec(&self) -> Option<Vec<String>> {
+        self.user_lines(Variables::Hidden)
+    }
+
+    /// The same for another file: with the variables themselves.
+    pub fn user_spec_as_written(&self) -> Option<Vec<String>> {
+        self.user_lines(Variables::AsWritten)
+    }
+
+    fn user_lines(&self, variables: Variables) -> Option<Vec<String>> {
         let layer = self.layers.iter().find(|layer| layer.voice == Voice::User)?;
-        let said = layer.spec.said().into_iter().map(|(path, value)| (path, value, None));
-        let mut lines = nest(said, 0);
-        lines.extend(models_of(layer));
+        let said = layer.spec.said(&|_| Source { places: Some(&layer.places), variables });
+        let mut lines = nest(said.into_iter().map(|(path, value)| (path, value, None)), 0);
+        lines.extend(models_of(layer, variables));
         Some(lines)
+    }
+
+    /// The query of every request as YAML, without secrets.
+    pub fn shown_query(&self) -> String {
+        let said = self.whole(&Matches::default()).into_iter();
+        said.filter(|(path, _)| path == "endpoint.query").map(|(_, value)| value).collect()
+    }
+
+    /// What the spec and the entry put into requests in confidence: values of the query, and of variables.
+    pub fn secrets(&self) -> Vec<String> {
+        let shown = |name: &str| name.ends_with("version");
+        let query = self.query.iter().filter(|(name, _)| !shown(name)).map(|(_, value)| value.clone());
+        let places = self.layers.iter().flat_map(|layer| {
+            let entries = layer.spec.models.entries.iter().map(|entry| &entry.places);
+            entries.chain(std::iter::once(&layer.places))
+        });
+        query.chain(places.flat_map(|places| places.secrets().map(str::to_owned))).collect()
     }
 
     /// What the user's entry for the provider says of models beyond their names, as the elements of a list.
     pub fn entry_models(&self) -> Vec<String> {
         let layer = self.layers.iter().find(|layer| layer.voice == Voice::Entry);
         let entries = layer.into_iter().flat_map(|layer| &layer.spec.models.entries);
-        entries.flat_map(|entry| element(entry, |_| false, false)).collect()
+        entries.flat_map(|entry| element(entry, |_| false, false, Variables::Hidden)).collect()
     }
 
     fn whole(&self, matches: &Matches) -> Vec<Setting> {
@@ -41,18 +70,25 @@ impl Provider {
             path: Some(self.path.clone()),
             query: Some(self.query.clone()),
         };
-        Spec::whole(self, endpoint, &self.with(matches)).said()
+        let from = |path: &str| self.places(path, matches).map_or(Source::UNKNOWN, Source::hiding);
+        Spec::whole(self, endpoint, &self.with(matches)).said(&from)
+    }
+
+    fn origin(&self, path: &str, matches: &Matches) -> Option<String> {
+        self.places(path, matches)?.find(path)
     }
 
     /// Where a value was said last.
-    fn origin(&self, path: &str, matches: &Matches) -> Option<String> {
+    fn places(&self, path: &str, matches: &Matches) -> Option<&Places> {
         let mut entries = self.entries().collect::<Vec<_>>();
         self.layers.iter().rev().find_map(|layer| {
             let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
             let fitting = own.iter().rev().filter(|(index, _)| matches.contains(*index));
-            let of_entry =
-                fitting.filter(|(_, entry)| says(&entry.said(), path)).find_map(|(_, e)| e.places.find(path));
-            of_entry.or_else(|| layer.places.find(path).filter(|_| says(&layer.spec.said(), path)))
+            let has = |places: &Places| places.find(path).is_some();
+            let says_it = |entry: &Entry| says(&entry.said(Variables::Hidden), path) && has(&entry.places);
+            let of_entry = fitting.map(|(_, entry)| *entry).find(|entry| says_it(entry)).map(|entry| &entry.places);
+            let of_layer = || has(&layer.places) && says(&layer.spec.said(&|_| Source::UNKNOWN), path);
+            of_entry.or_else(|| of_layer().then_some(&layer.places))
         })
     }
 
@@ -69,11 +105,13 @@ impl Provider {
                 self.layers.iter().rev().find(|layer| layer.spec.models.names.iter().any(|known| known == name));
             layer.and_then(|layer| layer.places.find("models")).unwrap_or_default()
         };
-        let mut lines: Vec<String> = plain.map(|name| format!("  - {}  # {}", name.yaml(), origin(name))).collect();
+        let mut lines: Vec<String> =
+            plain.map(|name| format!("  - {}  # {}", name.yaml(), visible(&origin(name)))).collect();
         for (depth, entry) in entries {
             // What a later layer says of all models is the last word.
-            let over: Vec<Setting> = self.layers.iter().skip(depth + 1).flat_map(|layer| layer.spec.said()).collect();
-            lines.extend(element(entry, |path| says(&over, path), true));
+            let later = self.layers.iter().skip(depth + 1);
+            let over: Vec<Setting> = later.flat_map(|layer| layer.spec.said(&|_| Source::UNKNOWN)).collect();
+            lines.extend(element(entry, |path| says(&over, path), true, Variables::Hidden));
         }
         if !lines.is_empty() {
             lines.insert(0, "models:".to_owned());
@@ -87,10 +125,10 @@ fn says(said: &[Setting], path: &str) -> bool {
 }
 
 /// The `models` of one layer, without comments.
-fn models_of(layer: &Layer) -> Vec<String> {
+fn models_of(layer: &Layer, variables: Variables) -> Vec<String> {
     let models = &layer.spec.models;
     let mut lines: Vec<String> = models.names.iter().map(|name| format!("  - {}", name.yaml())).collect();
-    lines.extend(models.entries.iter().flat_map(|entry| element(entry, |_| false, false)));
+    lines.extend(models.entries.iter().flat_map(|entry| element(entry, |_| false, false, variables)));
     if !lines.is_empty() {
         lines.insert(0, "models:".to_owned());
     }
@@ -98,12 +136,12 @@ fn models_of(layer: &Layer) -> Vec<String> {
 }
 
 /// An entry for models as an element of the list.
-fn element(entry: &Entry, is_hidden: impl Fn(&str) -> bool, with_origin: bool) -> Vec<String> {
+fn element(entry: &Entry, is_hidden: impl Fn(&str) -> bool, with_origin: bool, variables: Variables) -> Vec<String> {
     let patterns = match entry.patterns.as_slice() {
         [one] => one.yaml(),
         several => several.to_vec().yaml(),
     };
-    let settings = entry.said().into_iter().filter(|(path, _)| !is_hidden(path));
+    let settings = entry.said(variables).into_iter().filter(|(path, _)| !is_hidden(path));
     let head = ("match".to_owned(), patterns, with_origin.then(|| entry.places.start()));
     let rest = settings.map(|(path, value)| {
         let origin = entry.places.find(&path).filter(|_| with_origin);
@@ -127,7 +165,7 @@ fn nest(lines: impl Iterator<Item = Line>, indent: usize) -> Vec<String> {
         for (depth, key) in keys.iter().enumerate().skip(shared) {
             out.push(format!("{:1$}{key}:", "", indent + 2 * depth));
         }
-        let comment = comment.map(|comment| format!("  # {comment}")).unwrap_or_default();
+        let comment = comment.map(|comment| format!("  # {}", visible(&comment))).unwrap_or_default();
         out.push(format!("{:1$}{last}: {value}{comment}", "", indent + 2 * keys.len()));
         above = keys;
     }

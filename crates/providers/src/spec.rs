@@ -14,7 +14,7 @@ mod values;
 use bridge::Dialect;
 
 use crate::yaml::{Field, Section};
-pub(crate) use layer::{Layer, Places, Setting, Voice};
+pub(crate) use layer::{Layer, Places, Setting, Source, Sources, Variables, Voice};
 pub(crate) use models::{Entry, Models};
 use terms::Terms;
 pub(crate) use values::Yaml;
@@ -167,20 +167,20 @@ impl Spec {
         }
     }
 
-    /// What is said, key by key; the models come apart.
-    pub(crate) fn said(&self) -> Vec<Setting> {
+    /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
+    pub(crate) fn said(&self, from: Sources<'_>) -> Vec<Setting> {
         let Self { extends, endpoint, auth, key_env, default_model, models: _, terms } = self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
         let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
         say("extends", extends.as_ref().map(Yaml::yaml));
-        say("endpoint.base_url", base_url.as_ref().map(Yaml::yaml));
+        say("endpoint.base_url", base_url.as_ref().map(|url| without_secrets(url).yaml()));
         say("endpoint.path", path.as_ref().map(Yaml::yaml));
-        say("endpoint.query", query.as_ref().map(Yaml::yaml));
+        say("endpoint.query", query.as_ref().map(|query| shown_query(query, from("endpoint.query"))));
         say("auth", auth.as_ref().map(Yaml::yaml));
-        say("key_env", key_env.as_ref().map(Yaml::yaml));
+        say("key_env", key_env.as_ref().map(|name| name.said("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
-        terms.said(&mut out);
+        terms.said(from, &mut out);
         out
     }
 
@@ -279,6 +279,31 @@ impl Default for ModelSpec {
     fn default() -> Self {
         Self { wire: Wire::Chat, context_window: None, dialect: Dialect::default() }
     }
+}
+
+/// The query of a provider. Some want their key there; a version that stands in the file is the usual thing.
+fn shown_query(query: &[(String, String)], from: Source<'_>) -> String {
+    let pair = |(name, value): &(String, String)| {
+        let is_shown = name.ends_with("version") || from.variables == Variables::AsWritten;
+        let shown = if is_shown { value.clone() } else { REDACTED.to_owned() };
+        format!("{}: {}", name.yaml(), shown.said(&format!("endpoint.query.{name}"), from))
+    };
+    format!("{{{}}}", query.iter().map(pair).collect::<Vec<_>>().join(", "))
+}
+
+/// What stands for a secret; a query can hold it, too.
+const REDACTED: &str = "redacted";
+
+/// An address without the user, the password and the query that it must not have: not all are checked before they
+/// are shown.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (rest, query) = rest.split_once(['?', '#']).map_or((rest, ""), |(rest, _)| (rest, "?redacted"));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host =
+        authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("{REDACTED}@{host}"));
+    let mark = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{mark}{host}{path}{query}")
 }
 
 fn path(field: &Field<'_>) -> Option<String> {

@@ -9,6 +9,7 @@ mod problem;
 mod reader;
 mod tree;
 
+pub use interpolate::Filled;
 pub use problem::{Position, Problem, Problems};
 pub(crate) use reader::nearest;
 pub use reader::{Env, Field, Reader, Section};

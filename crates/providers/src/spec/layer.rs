@@ -1,7 +1,8 @@
 //! One layer of a provider: what a file says, and where in it.
 
 use super::Spec;
-use crate::yaml::Field;
+use super::values::Yaml;
+use crate::yaml::{Field, Filled};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +32,59 @@ pub(crate) struct Places {
     /// Where the mapping itself stands.
     pub(crate) line: usize,
     keys: Vec<(String, usize)>,
+    /// What came from variables.
+    filled: Vec<Filled>,
 }
+
+/// How values with variables in them are written: with the file's own words, or without what the variables hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variables {
+    Hidden,
+    AsWritten,
+}
+
+/// Where a value was said, if that is known: it may be from a variable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) places: Option<&'a Places>,
+    pub(crate) variables: Variables,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) const UNKNOWN: Self = Self { places: None, variables: Variables::Hidden };
+
+    pub(crate) const fn hiding(places: &'a Places) -> Self {
+        Self { places: Some(places), variables: Variables::Hidden }
+    }
+
+    /// The text at this place in YAML, if a variable is in it.
+    pub(super) fn filled(self, path: &str) -> Option<String> {
+        let filled = self.places?.filled.iter().find(|filled| filled.path == path)?;
+        Some(match self.variables {
+            Variables::Hidden => filled.shown.yaml(),
+            Variables::AsWritten => wire::visible::quoted(&filled.written),
+        })
+    }
+}
+
+/// The source of each value, by the way to it.
+pub(crate) type Sources<'a> = &'a dyn Fn(&str) -> Source<'a>;
 
 impl Places {
     pub(crate) fn of(field: &Field<'_>) -> Self {
         let keys = field.keys().into_iter().map(|(path, position)| (path, position.line)).collect();
-        Self { file: field.file().to_owned(), line: field.position().line, keys }
+        Self { file: field.file().to_owned(), line: field.position().line, keys, filled: field.filled() }
     }
 
     /// `file:line` of a key, if it stands here.
     pub(crate) fn find(&self, path: &str) -> Option<String> {
         let (_, line) = self.keys.iter().find(|(known, _)| known == path)?;
         Some(format!("{}:{line}", self.file))
+    }
+
+    /// What variables put into JSON objects here: it is sent to the provider.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.filled.iter().flat_map(|filled| &filled.secrets).map(String::as_str)
     }
 
     /// `file:line` of the mapping.
@@ -74,10 +116,17 @@ macro_rules! layer {
                 Self { $($field: Some(of.$field.clone())),+ }
             }
 
-            pub(super) fn said(&self, path: &str, out: &mut Vec<$crate::spec::layer::Setting>) {
+            pub(super) fn said(
+                &self,
+                path: &str,
+                from: $crate::spec::layer::Sources<'_>,
+                out: &mut Vec<$crate::spec::layer::Setting>,
+            ) {
                 use $crate::spec::values::Yaml as _;
                 $(if let Some(value) = &self.$field {
-                    out.push((format!("{path}{}", stringify!($field)), value.yaml()));
+                    let path = format!("{path}{}", stringify!($field));
+                    let value = value.said(&path, from(&path));
+                    out.push((path, value));
                 })+
             }
         }

@@ -1,7 +1,7 @@
 //! The `models` list of a spec: names, and entries `{match: PATTERN, …}` with what differs for those models.
 
 use super::glob;
-use super::layer::{Places, Setting};
+use super::layer::{Places, Setting, Source, Variables};
 use super::terms::Terms;
 use crate::yaml::Field;
 
@@ -32,9 +32,9 @@ impl Entry {
         self.patterns.iter().any(|pattern| pattern == model)
     }
 
-    pub(crate) fn said(&self) -> Vec<Setting> {
+    pub(crate) fn said(&self, variables: Variables) -> Vec<Setting> {
         let mut out = Vec::new();
-        self.terms.said(&mut out);
+        self.terms.said(&|_| Source { places: Some(&self.places), variables }, &mut out);
         out
     }
 }

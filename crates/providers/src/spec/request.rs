@@ -8,7 +8,7 @@ use bridge::{
     ToolImages, ToolRules, Turns, UserField,
 };
 
-use super::layer::{Setting, layer, word};
+use super::layer::{Setting, Sources, layer, word};
 use crate::yaml::{Field, Section};
 
 layer!(Messages over MessageRules {
@@ -118,13 +118,13 @@ impl Request {
         }
     }
 
-    pub(super) fn said(&self, out: &mut Vec<Setting>) {
-        self.messages.said("request.messages.", out);
-        self.content.said("request.content.", out);
-        self.tools.said("request.tools.", out);
-        self.reasoning.said("request.reasoning.", out);
-        self.options.said("request.options.", out);
-        self.native.said("request.native.", out);
+    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
+        self.messages.said("request.messages.", from, out);
+        self.content.said("request.content.", from, out);
+        self.tools.said("request.tools.", from, out);
+        self.reasoning.said("request.reasoning.", from, out);
+        self.options.said("request.options.", from, out);
+        self.native.said("request.native.", from, out);
     }
 }
 
@@ -168,8 +168,10 @@ fn json(field: &Field<'_>) -> Option<String> {
     let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&text);
     match object {
         Ok(_) => Some(text),
+        // Not in the parser's own words: they may repeat what a variable holds.
         Err(error) => {
-            field.problem(format!("expected a JSON object in quotes: {error}"), None);
+            let place = format!("line {}, column {}", error.line(), error.column());
+            field.problem(format!("expected a JSON object in quotes: it is none at {place}"), None);
             None
         }
     }
@@ -191,8 +193,7 @@ fn bounds(field: &Field<'_>) -> Option<Bounds> {
 fn number(field: &Field<'_>) -> Option<String> {
     let text = field.text()?;
     if serde_json::from_str::<f64>(&text).is_err() {
-        field.problem(format!("expected a number, found `{text}`"), None);
-        return None;
+        return field.expected("a number");
     }
     Some(text)
 }

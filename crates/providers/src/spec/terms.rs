@@ -3,7 +3,7 @@
 use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
 
 use super::answer::Answer;
-use super::layer::{Setting, layer, word};
+use super::layer::{Setting, Sources, layer, word};
 use super::request::Request;
 use super::values::Yaml;
 use super::{ModelSpec, Wire};
@@ -64,13 +64,13 @@ impl Terms {
         }
     }
 
-    pub(super) fn said(&self, out: &mut Vec<Setting>) {
+    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
         let Self { wire, context_window, basics, request, answer } = self;
         out.extend(wire.map(|wire| ("wire".to_owned(), wire.yaml())));
         out.extend(context_window.map(|tokens| ("context_window".to_owned(), tokens.yaml())));
-        basics.said("", out);
-        request.said(out);
-        answer.said("answer.", out);
+        basics.said("", from, out);
+        request.said(from, out);
+        answer.said("answer.", from, out);
     }
 }
 

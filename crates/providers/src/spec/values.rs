@@ -7,10 +7,16 @@ use bridge::{
     SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
 };
 
+use super::layer::Source;
 use super::{Auth, Wire};
 
 pub(crate) trait Yaml {
     fn yaml(&self) -> String;
+
+    /// The same, where a text may be from a variable. Words of a vocabulary, numbers and booleans tell nothing.
+    fn said(&self, _path: &str, _from: Source<'_>) -> String {
+        self.yaml()
+    }
 }
 
 macro_rules! words {
@@ -92,10 +98,14 @@ impl Yaml for String {
             return self.clone();
         }
         let text = self.replace("${", "$${");
-        if text.contains(char::is_control) {
-            return serde_json::Value::from(text).to_string();
+        if text.contains(wire::visible::acts) {
+            return wire::visible::quoted(&text);
         }
         format!("'{}'", text.replace('\'', "''"))
+    }
+
+    fn said(&self, path: &str, from: Source<'_>) -> String {
+        from.filled(path).unwrap_or_else(|| self.yaml())
     }
 }
 
@@ -109,11 +119,20 @@ impl<T: Yaml> Yaml for Option<T> {
     fn yaml(&self) -> String {
         self.as_ref().map_or_else(|| "null".to_owned(), Yaml::yaml)
     }
+
+    fn said(&self, path: &str, from: Source<'_>) -> String {
+        self.as_ref().map_or_else(|| "null".to_owned(), |value| value.said(path, from))
+    }
 }
 
 impl<T: Yaml> Yaml for Vec<T> {
     fn yaml(&self) -> String {
         format!("[{}]", self.iter().map(Yaml::yaml).collect::<Vec<_>>().join(", "))
+    }
+
+    fn said(&self, path: &str, from: Source<'_>) -> String {
+        let element = |(index, value): (usize, &T)| value.said(&format!("{path}[{index}]"), from);
+        format!("[{}]", self.iter().enumerate().map(element).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -121,6 +140,15 @@ impl<T: Yaml> Yaml for Vec<T> {
 impl<K: Yaml, V: Yaml> Yaml for Vec<(K, V)> {
     fn yaml(&self) -> String {
         let pair = |(key, value): &(K, V)| format!("{}: {}", key.yaml(), value.yaml());
+        format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
+    }
+
+    fn said(&self, path: &str, from: Source<'_>) -> String {
+        let pair = |(key, value): &(K, V)| {
+            let key = key.yaml();
+            let value = value.said(&format!("{path}.{}", key.trim_matches('\'')), from);
+            format!("{key}: {value}")
+        };
         format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
     }
 }

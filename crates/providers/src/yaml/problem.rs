@@ -1,6 +1,8 @@
 //! What is wrong with a file, where, and what to do about it. Never holds the value of a variable.
 
-use std::fmt;
+use std::fmt::{self, Write};
+
+use wire::visible::Visible;
 
 /// A place in a file; both count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +25,7 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = Visible(f);
         f.write_str(&self.file)?;
         if let Some(Position { line, column }) = self.position {
             write!(f, ":{line}:{column}")?;

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
-use super::interpolate::{Unresolved, interpolate};
+use super::interpolate::{Filled, Unresolved, filled, interpolate};
 use super::{Document, Node, Position, Problem, Scalar, Value};
 
 /// Where `${VAR}` is looked up.
@@ -72,6 +72,8 @@ pub struct Field<'r> {
     key: Position,
 }
 
+const MAPPING: &str = "a mapping";
+
 /// Keys whose values, or what is below them, must not be repeated in a message.
 const SECRET: &[&str] = &["credentials", "api_key", "headers", "postgres", "proxy", "seal_key", "query"];
 
@@ -96,6 +98,13 @@ impl<'r> Field<'r> {
         let mut keys = Vec::new();
         collect(self.node, "", &mut keys);
         keys
+    }
+
+    /// Every scalar below this value that holds a variable, with the way to it, such as `endpoint.query.key`.
+    pub fn filled(&self) -> Vec<Filled> {
+        let mut found = Vec::new();
+        find_filled(self.node, "", self.reader.env, &mut found);
+        found
     }
 
     pub fn is_mapping(&self) -> bool {
@@ -175,7 +184,7 @@ impl<'r> Field<'r> {
 
     /// A mapping whose keys are names that the user chose.
     pub fn entries(&self) -> Option<Vec<(String, Self)>> {
-        let Value::Map(entries) = &self.node.value else { return self.expected("a mapping") };
+        let Value::Map(entries) = &self.node.value else { return self.expected(MAPPING) };
         let entry = |(key, node): &'r (super::Key, Node)| {
             let path = join(&self.path, &key.name);
             let field = Field { reader: self.reader, node, path, key: key.position };
@@ -187,7 +196,7 @@ impl<'r> Field<'r> {
     /// A mapping whose keys we choose; nothing at all is an empty one.
     pub fn section(self) -> Option<Section<'r>> {
         if !self.is_mapping() && !self.node.is_null() {
-            return self.expected("a mapping");
+            return self.expected(MAPPING);
         }
         Some(Section { node: Some(self.node), field: self, known: Vec::new() })
     }
@@ -211,15 +220,27 @@ impl<'r> Field<'r> {
         }
     }
 
-    fn expected<T>(&self, expected: &str) -> Option<T> {
-        self.problem(format!("expected {expected}, found {}", self.found()), None);
+    /// Reports that something else stands there, in the file's own words: what a variable holds is never in it.
+    pub fn expected<T>(&self, expected: &str) -> Option<T> {
+        let found = self.found_for(expected == MAPPING);
+        self.problem(format!("expected {expected}, found {found}"), None);
         None
     }
 
-    /// What stands there, unless it may be a secret that stands in the wrong place.
-    fn found(&self) -> String {
+    fn is_secret(&self) -> bool {
+        SECRET.iter().any(|word| self.path.contains(word))
+    }
+
+    /// What stands there, as it is written, unless it may be a secret that stands in the wrong place.
+    pub fn found(&self) -> String {
+        self.found_for(false)
+    }
+
+    fn found_for(&self, mapping: bool) -> String {
         match &self.node.value {
-            Value::Scalar(_) if SECRET.iter().any(|word| self.path.contains(word)) => "a value".to_owned(),
+            Value::Scalar(_) if self.is_secret() => "a value".to_owned(),
+            // A provider's key is easily written where the provider belongs.
+            Value::Scalar(_) if mapping && self.node.kind() == "a string" => "a string".to_owned(),
             Value::Scalar(scalar) if scalar.text.len() <= 80 && !self.node.is_null() => format!("`{}`", scalar.text),
             _ => self.node.kind().to_owned(),
         }
@@ -237,6 +258,22 @@ fn collect(node: &Node, path: &str, keys: &mut Vec<(String, Position)>) {
         let path = join(path, &key.name);
         collect(child, &path, keys);
         keys.push((path, key.position));
+    }
+}
+
+fn find_filled(node: &Node, path: &str, env: Env<'_>, found: &mut Vec<Filled>) {
+    match &node.value {
+        Value::Scalar(scalar) => found.extend(filled(path, &scalar.text, env)),
+        Value::Map(entries) => {
+            for (key, child) in entries {
+                find_filled(child, &join(path, &key.name), env, found);
+            }
+        }
+        Value::Seq(elements) => {
+            for (index, child) in elements.iter().enumerate() {
+                find_filled(child, &format!("{path}[{index}]"), env, found);
+            }
+        }
     }
 }
 
@@ -295,11 +332,15 @@ impl<'r> Section<'r> {
     pub fn finish(self) {
         let Some(Value::Map(entries)) = self.node.map(|node| &node.value) else { return };
         for (key, _) in entries.iter().filter(|(key, _)| !self.known.contains(&&*key.name)) {
-            let help = match nearest(&key.name, &self.known) {
+            let near = nearest(&key.name, &self.known);
+            let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known keys: {}", quoted(&self.known)),
             };
-            self.field.problem_at(key.position, format!("unknown key `{}`", key.name), Some(help));
+            // `credentials: {sk-…}`: a secret is easily taken for a key.
+            let secret = near.is_none() && self.field.is_secret();
+            let name = if secret { String::new() } else { format!(" `{}`", key.name) };
+            self.field.problem_at(key.position, format!("unknown key{name}"), Some(help));
         }
     }
 }

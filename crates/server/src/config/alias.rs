@@ -91,7 +91,12 @@ fn target(field: &Field<'_>, providers: &Providers) -> Option<ModelRef> {
         return None;
     };
     if !providers.names.contains(&target.provider) {
-        field.problem(format!("there is no provider `{}`", target.provider), Some(configured(providers)));
+        // What a variable holds is not repeated.
+        let said = match field.found() {
+            written if written.contains("${") => format!("in {written}"),
+            _ => format!("`{}`", target.provider),
+        };
+        field.problem(format!("there is no provider {said}"), Some(configured(providers)));
     }
     Some(target)
 }

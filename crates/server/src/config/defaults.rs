@@ -1,18 +1,27 @@
 //! Providers that nobody configured: the demo model, and one for each known key in the environment.
 
+use providers::yaml::Reader;
 use providers::{Library, Provider, Wire, resolve_named};
 
-use super::provider::listed;
-use super::{KeyFrom, ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
+use super::provider::{UNSENDABLE, can_be_sent, listed};
+use super::{KeyFrom, Problem, ProviderConfig, Secret, Sources, Timeouts, TransportConfig};
 
 /// One provider for every built-in spec whose key is in the environment, in the order of preference.
-pub(super) fn from_environment(sources: &Sources<'_>) -> Vec<ProviderConfig> {
+pub(super) fn from_environment(reader: &Reader<'_>, sources: &Sources<'_>) -> Vec<ProviderConfig> {
     let found = |name: &str| {
         let provider = resolve_named(Library::BUILTIN, name, sources.env).ok()?;
-        let key = (sources.env)(provider.key_env.as_deref()?)?.trim().to_owned();
+        let variable = provider.key_env.clone()?;
+        let key = (sources.env)(&variable)?.trim().to_owned();
         // Without an address of its own it needs a configuration.
         provider.base_url.as_ref()?;
-        (!key.is_empty() && provider.wire != Wire::Demo).then(|| entry(name, provider, Some(Secret::new(key))))
+        if key.is_empty() || provider.wire == Wire::Demo {
+            return None;
+        }
+        if !can_be_sent(&key) {
+            let (file, path) = ("environment".to_owned(), variable);
+            reader.report(Problem { file, position: None, path, message: UNSENDABLE.to_owned(), help: None });
+        }
+        Some(entry(name, provider, Some(Secret::new(key))))
     };
     Library::BUILTIN.names().filter_map(found).collect()
 }

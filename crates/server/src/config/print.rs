@@ -4,13 +4,15 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use wire::visible::{quoted, visible};
+
 use super::{Alias, Backend, Config, ProviderConfig, TransportConfig, address, session, units};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
     pub fn print(&self) -> String {
         let mut out = Out(String::new());
-        out.line(0, &format!("# from: {}", self.origin));
+        out.line(0, &format!("# from: {}", visible(&self.origin.to_string())));
         self.print_server(&mut out);
         out.pair(0, "default_provider", &quote(&self.default_provider));
         self.print_models(&mut out);
@@ -65,7 +67,7 @@ impl Config {
                 let options = postgres.options;
                 out.pair(2, "backend", "postgres");
                 out.line(2, "postgres:");
-                out.line(4, "# url: <redacted>");
+                out.pair(4, "url", &postgres.url.to_string());
                 out.pair(4, "connections", &options.connections.to_string());
                 out.pair(4, "acquire_ms", &options.acquire.as_millis().to_string());
                 out.pair(4, "statement_ms", &options.statement.as_millis().to_string());
@@ -125,12 +127,7 @@ fn print_provider(out: &mut Out, config: &ProviderConfig) {
             out.pair(6, "allow_plain_http", "true");
         }
         out.pair(6, "path", &quote(&config.provider.path));
-        // Some providers want their key there; a version is the usual thing.
-        let shown =
-            |name: &str, value: &str| if name.ends_with("version") { quote(value) } else { "<redacted>".to_owned() };
-        let query =
-            config.provider.query.iter().map(|(name, value)| format!("{}: {}", quote(name), shown(name, value)));
-        out.pair(6, "query", &format!("{{{}}}", query.collect::<Vec<_>>().join(", ")));
+        out.pair(6, "query", &config.provider.shown_query());
     }
     match config.api_keys.as_slice() {
         [] => {}
@@ -251,5 +248,5 @@ fn quote(text: &str) -> String {
         return text.to_owned();
     }
     // A JSON string is a YAML string; `${` would be a variable when read again.
-    serde_json::Value::from(text.replace("${", "$${")).to_string()
+    quoted(&text.replace("${", "$${"))
 }

@@ -104,7 +104,7 @@ impl Entry<'_> {
         }
         if !library.contains(&name) {
             match spec {
-                Some(field) => field.problem(format!("there is no spec `{name}`"), known()),
+                Some(field) => field.problem(format!("there is no spec {}", field.found()), known()),
                 None => section.problem(format!("needs a `spec`, because none is called `{name}`"), known()),
             }
             return None;
@@ -147,8 +147,9 @@ impl Entry<'_> {
         }
         let key = given.text.clone().or_else(|| (self.sources.env)(variable?));
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-        if key.as_deref().is_some_and(|key| HeaderValue::from_str(key).is_err()) {
-            given.problem(section, "holds a character that cannot be sent in a header", None);
+        if key.as_deref().is_some_and(|key| !can_be_sent(key)) {
+            let from = variable.filter(|_| given.text.is_none());
+            given.problem(section, UNSENDABLE, from.map(|name| format!("it is from the environment variable {name}")));
         }
         if needed && key.is_none() && !self.sources.overrides.without_keys {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
@@ -233,6 +234,13 @@ impl<'r> Given<'r> {
     }
 }
 
+/// Whether a header may carry it.
+pub(super) fn can_be_sent(text: &str) -> bool {
+    HeaderValue::from_str(text).is_ok()
+}
+
+pub(super) const UNSENDABLE: &str = "holds a line break or another character that cannot be sent in a header";
+
 /// Several keys, used in turn.
 fn api_keys(field: &Field<'_>) -> Option<Vec<Secret>> {
     const MOST: usize = 64;
@@ -242,8 +250,8 @@ fn api_keys(field: &Field<'_>) -> Option<Vec<Secret>> {
     }
     let key = |field: &Field<'_>| {
         let key = field.text()?;
-        if HeaderValue::from_str(&key).is_err() {
-            field.problem("holds a character that cannot be sent in a header", None);
+        if !can_be_sent(&key) {
+            field.problem(UNSENDABLE, None);
         }
         Some(Secret::new(key))
     };
@@ -278,9 +286,10 @@ fn headers(field: &Field<'_>) -> Option<Vec<(String, Secret)>> {
             field.problem("this header cannot be set", None);
             return None;
         }
-        let value = field.string()?;
-        if HeaderValue::from_str(&value).is_err() {
-            field.problem("holds a character that cannot be sent in a header", None);
+        // A variable that was read from a file often ends with a line break.
+        let value = field.string()?.trim().to_owned();
+        if !can_be_sent(&value) {
+            field.problem(UNSENDABLE, None);
             return None;
         }
         Some((name, Secret::new(value)))

@@ -24,7 +24,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let server = server(&reader, sources, root.section("server"));
     let mut providers = provider::read(&reader, sources, &origin, &mut root);
     if origin == Origin::Defaults {
-        providers.usable = defaults::from_environment(sources);
+        providers.usable = defaults::from_environment(&reader, sources);
         providers.names = providers.usable.iter().map(|provider| provider.name.clone()).collect();
     }
     let first = providers.names.first().cloned();
@@ -117,15 +117,18 @@ fn default_provider(
 ) -> String {
     let environment =
         variable(reader, sources, "GODEX_DEFAULT_PROVIDER", "a provider's name", |text| Some(text.to_owned()));
+    let mut written = None;
     let (name, place) = if let Some(name) = environment {
         (name, Place::Variable("GODEX_DEFAULT_PROVIDER"))
     } else if let Some((name, field)) = field.and_then(|field| Some((field.text()?, field))) {
+        written = Some(field.found());
         (name, Place::File(field))
     } else {
         (first.unwrap_or_else(|| "demo".to_owned()), Place::Default("default_provider"))
     };
     if !providers.names.contains(&name) {
-        place.problem(reader, format!("there is no provider `{name}`"), Some(configured(providers)));
+        let said = written.unwrap_or_else(|| format!("`{name}`"));
+        place.problem(reader, format!("there is no provider {said}"), Some(configured(providers)));
     }
     name
 }

@@ -100,7 +100,7 @@ fn lifetime(field: &Field<'_>) -> Option<Life> {
     }
     let life = units::parse_duration(&text).filter(|life| (SHORTEST..=LONGEST).contains(life));
     if life.is_none() {
-        field.problem(format!("expected a time such as `30d`, `12h` or `never`, found `{text}`"), None);
+        return field.expected("a time such as `30d`, `12h` or `never`");
     }
     life.map(Life::Limited)
 }

@@ -64,6 +64,139 @@ fn what_is_printed_loads_again_and_holds_no_secret() {
     assert_eq!(body(&second.print()), body(&printed));
 }
 
+/// A secret from a variable wherever a string may stand; and what is no secret from others.
+const FILLED: &str = "
+server: {port: '${PORT}', host: '${HOST}'}
+session: {backend: postgres, postgres: {url: 'postgres://u:${SECRET}@h/d', connections: '${NUMBER}'}}
+providers:
+  up:
+    spec:
+      extends: openai-compatible
+      family: '${SECRET}'
+      limit_field: '${CHOICE}'
+      default_model: '${MODEL}'
+      endpoint: {base_url: 'https://u:${SECRET}@old.example/v1?k=${SECRET}', query: {key: '${SECRET}', api-version: '${SECRET}'}}
+      request:
+        tools: {max: '${NUMBER}', native: {web_search: '{\"token\": \"${SECRET}\", \"n\": ${NUMBER}}'}}
+        reasoning: {on: '${JSON}', ladder: {low: '${SECRET}'}}
+        options: {temperature: {min: 0, max: '${NUMBER}'}, members: '{\"token\": \"${SECRET}\"}'}
+      answer: {overflow: ['${SECRET}', 'too long']}
+      models: ['${MODEL}', {match: 'x*', family: '${SECRET}', request: {options: {members: '{\"t\": \"${SECRET}\"}'}}}]
+    endpoint: {base_url: 'http://${HOST}:1/${PATH_}', path: '/${PATH_}/chat', query: {key: '${SECRET}', literal: hidden-literal, api-version: '2024-10-21'}}
+    credentials: {api_key: '${SECRET}'}
+    headers: {x-token: 'Token ${SECRET}'}
+    proxy: 'http://me:${SECRET}@${HOST}:3128'
+    models: ['${MODEL}', {match: 'y*', request: {reasoning: {always: '{\"t\": \"${SECRET}\"}'}}}]
+";
+
+#[test]
+fn what_came_from_variables_is_not_shown() {
+    let env = [
+        ("SECRET", "sk-very-secret"),
+        ("JSON", "{\"token\": \"sk-very-secret\"}"),
+        ("PORT", "5"),
+        ("NUMBER", "7"),
+        ("HOST", "localhost"),
+        ("PATH_", "the-path"),
+        ("CHOICE", "max_completion_tokens"),
+        ("MODEL", "the-model"),
+    ];
+    let load = |text: &str, env| {
+        load_text(text, env, Overrides::default()).unwrap_or_else(|problems| panic!("{problems}\n{text}"))
+    };
+    let first = load(FILLED, &env[..]);
+    let (printed, provider) = (first.print(), &first.providers[0].provider);
+    let shown = [provider.show(None), provider.show(Some("x1")), provider.show(Some("y1"))];
+    for text in shown.iter().chain([&printed]) {
+        for secret in ["very-secret", "hidden-literal", "c2stdmVyeS1zZWNyZXQ"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        for plain in ["localhost", "the-path", "the-model", "max_completion_tokens", "2024-10-21", "max: 7", "\"n\": 7"]
+        {
+            assert!(text.contains(plain), "{plain}\n{text}");
+        }
+    }
+    assert!(shown[1].contains("family: redacted") && shown[2].contains(r#"always: '{"t": "redacted"}'"#));
+    // It loads, and then it is the same.
+    let second = load(&printed, &[]);
+    let body = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(body(&second.print()), body(&printed));
+    assert_eq!(second.providers[0].provider.query[2], ("api-version".to_owned(), "2024-10-21".to_owned()));
+    // What is sent in confidence is known, so that it can be taken out of what comes back.
+    let secrets = provider.secrets();
+    assert!(secrets.iter().any(|secret| secret == "hidden-literal"));
+    assert!(secrets.iter().any(|secret| secret == "sk-very-secret"));
+    assert!(!secrets.iter().any(|secret| secret == "2024-10-21" || secret == "the-model" || secret == "7"));
+}
+
+/// What a variable holds is in no message, nor a key that was written in the wrong place.
+#[test]
+fn messages_do_not_repeat_secrets() {
+    let env = [("SECRET", "sk-very-secret"), ("JSON", "\"sk-very-secret\""), ("GROQ_API_KEY", "k")];
+    for (text, expected) in [
+        (
+            "session: {ttl: '${SECRET}'}",
+            "session.ttl: expected a time such as `30d`, `12h` or `never`, found `${SECRET}`",
+        ),
+        ("default_provider: '${SECRET}'", "default_provider: there is no provider `${SECRET}`; configured: demo"),
+        (
+            "models: {aliases: {a: '${SECRET}/x'}}",
+            "models.aliases.a: there is no provider in `${SECRET}/x`; configured: demo",
+        ),
+        ("providers: {groq: {spec: '${SECRET}'}}", "providers.groq.spec: there is no spec `${SECRET}`; specs: "),
+        (
+            "providers: {groq: {spec: {extends: '${SECRET}'}}}",
+            "providers.groq.spec.extends: there is no spec `${SECRET}`; specs: ",
+        ),
+        (
+            "providers: {groq: {spec: {request: {options: {members: '${JSON}'}}}}}",
+            "providers.groq.spec.request.options.members: expected a JSON object in quotes",
+        ),
+        (
+            "providers: {groq: {spec: {request: {options: {top_p: {min: 0, max: '${SECRET}'}}}}}}",
+            "providers.groq.spec.request.options.top_p.max: expected a number, found `${SECRET}`",
+        ),
+        ("providers: {groq: sk-very-secret}", "providers.groq: expected a mapping, found a string"),
+        (
+            "providers: {groq: {credentials: {sk-very-secret: }}}",
+            "providers.groq.credentials: unknown key; known keys: ",
+        ),
+        ("providers: {groq: {credentials: {api_key: sk-very-secret, api_key: x}}}", "the key `api_key` is given twice"),
+    ] {
+        let found = problems(text, &env);
+        assert!(found.iter().any(|problem| problem.contains(expected)), "{text}: {found:?}");
+        assert!(!found.iter().any(|problem| problem.contains("very-secret")), "{text}: {found:?}");
+    }
+}
+
+/// Found by `config check`, at its line, and not at the first request.
+#[test]
+fn a_key_that_no_header_can_carry_is_reported() {
+    const WHY: &str = "holds a line break or another character that cannot be sent in a header";
+    let env = [("KEY", "sk-1\nsk-2"), ("GROQ_API_KEY", "a\u{7}b")];
+    for (text, expected) in [
+        ("providers:\n  xai: {credentials: {api_key: '${KEY}'}}", "providers.xai.credentials.api_key: "),
+        ("providers:\n  xai: {credentials: {api_keys: [a, '${KEY}']}}", "providers.xai.credentials.api_keys[1]: "),
+        ("providers:\n  xai: {credentials: {api_key: k}, headers: {x: '${KEY}'}}", "providers.xai.headers.x: "),
+        ("providers:\n  groq:", "providers.groq: credentials.api_key "),
+    ] {
+        let found = problems(text, &env);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].starts_with("godex.yaml:2:") && found[0].contains(&format!(": {expected}{WHY}")), "{found:?}");
+    }
+    assert!(problems("providers:\n  groq:", &env)[0].ends_with("; it is from the environment variable GROQ_API_KEY"));
+    let document = Document::parse("built-in defaults", "").unwrap();
+    let found = with_sources(&env, Overrides::default(), |sources| read(&document, sources, Origin::Defaults));
+    assert_eq!(found.unwrap_err().to_string(), format!("environment: GROQ_API_KEY: {WHY}"));
+    // What only surrounds a key is cut off: files end with a line break.
+    let env = [("KEY", " sk-1\r\n"), ("GROQ_API_KEY", "gk\n")];
+    let text = "providers:\n  groq: {headers: {x-a: 'Token ${KEY}'}}\n  xai: {credentials: {api_key: '${KEY}'}}\n";
+    let loaded = load_text(text, &env, Overrides::default()).unwrap();
+    let keys: Vec<&str> = loaded.providers.iter().flat_map(|provider| &provider.api_keys).map(Secret::expose).collect();
+    assert_eq!(keys, ["gk", "sk-1"]);
+    assert_eq!(loaded.providers[0].headers[0].1.expose(), "Token  sk-1");
+}
+
 #[test]
 fn every_mistake_is_reported_at_once() {
     let expected = [
@@ -107,7 +240,7 @@ fn small_mistakes() {
         (
             "providers: {deepseek: {credentials: {api_key: \"a\\nb\"}}}",
             &[],
-            "godex.yaml:1:47: providers.deepseek.credentials.api_key: holds a character that cannot be sent in a header",
+            "godex.yaml:1:47: providers.deepseek.credentials.api_key: holds a line break or another character that cannot be sent in a header",
         ),
         (
             "providers: {groq: {credentials: {api_key: k}, headers: {Host: x}}}",

@@ -14,7 +14,7 @@ pub(super) fn duration(field: &Field<'_>, range: RangeInclusive<Duration>) -> Op
     let found = parse_duration(&text).filter(|duration| range.contains(duration));
     if found.is_none() {
         let (low, high) = (print_duration(*range.start()), print_duration(*range.end()));
-        field.problem(format!("expected a duration from `{low}` to `{high}`, such as `30s` or `5m`"), None);
+        return field.expected(&format!("a duration from `{low}` to `{high}`, such as `30s` or `5m`"));
     }
     found
 }
@@ -41,7 +41,7 @@ pub(super) fn size(field: &Field<'_>, range: RangeInclusive<u64>) -> Option<u64>
     let found = parsed.filter(|bytes| range.contains(bytes));
     if found.is_none() {
         let (low, high) = (print_size(*range.start()), print_size(*range.end()));
-        field.problem(format!("expected a size from `{low}` to `{high}`, such as `256MiB`, or bytes"), None);
+        return field.expected(&format!("a size from `{low}` to `{high}`, such as `256MiB`, or bytes"));
     }
     found
 }

@@ -1,10 +1,10 @@
 //! Providers that stand in no file: a built-in spec with its own address, or a bare URL.
 
-use http::HeaderValue;
 use providers::yaml::Env;
 use providers::{Auth, Library, Wire, resolve_named};
 
 use super::defaults::entry;
+use super::provider::{UNSENDABLE, can_be_sent};
 use super::{ProviderConfig, Secret, address};
 
 /// A provider for this spec, at its own address or at another one. Without a key, the one in the spec's own
@@ -26,8 +26,8 @@ pub fn unlisted(
     let variable = provider.key_env.clone();
     let from_env = || env(variable.as_deref()?).map(|key| Secret::new(key.trim().to_owned()));
     let key = api_key.or_else(from_env).filter(|key| !key.expose().is_empty());
-    if key.as_ref().is_some_and(|key| HeaderValue::from_str(key.expose()).is_err()) {
-        return Err("the key holds a character that cannot be sent in a header".to_owned());
+    if key.as_ref().is_some_and(|key| !can_be_sent(key.expose())) {
+        return Err(format!("the key {UNSENDABLE}"));
     }
     if provider.wire == Wire::Demo {
         return Ok(entry(spec, provider, None));
@@ -63,7 +63,7 @@ mod tests {
             ("openai-compatible", None, None, "the spec `openai-compatible` has no address of its own"),
             ("nothing", None, None, "specs/nothing.yaml: there is no spec `nothing`"),
             ("groq", Some("http://example.com"), None, "the URL plain http to a public host"),
-            ("groq", None, Some(Secret::new("a\nb".to_owned())), "the key holds a character"),
+            ("groq", None, Some(Secret::new("a\nb".to_owned())), "the key holds a line break"),
         ];
         for (spec, url, key, expected) in cases {
             let found = match unlisted(spec, url, key, &env) {
