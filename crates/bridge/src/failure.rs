@@ -4,8 +4,10 @@ mod said;
 mod unsupported;
 mod wait;
 
+use std::borrow::Cow;
+
 use wire::chat::Answer;
-use wire::json::Raw;
+use wire::json::{Raw, without_mark};
 use wire::responses::ResponseError;
 use wire::sse::Decoder;
 
@@ -17,7 +19,8 @@ pub use unsupported::{Unsupported, adapted};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub class: FailureClass,
-    /// For the client; the upstream's own words where it had any.
+    /// For the client; the upstream's own words where it had any. Whole: [`Failure::shown`] cuts them, after whoever
+    /// holds secrets has taken those out.
     pub message: String,
     /// The upstream's own code, where it is a string.
     pub upstream_code: Option<String>,
@@ -133,6 +136,7 @@ impl Failure {
     /// The failure with which a successful answer begins; `bytes` is what came first of its body.
     pub fn at_the_start(bytes: &[u8], dialect: &AnswerDialect) -> Option<Self> {
         const LIMIT: usize = 64 * 1024;
+        let bytes = without_mark(bytes);
         // Nearly every body has choices and no error: that is seen without reading it.
         let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
         if bytes.len() > LIMIT || (has(b"\"choices\"") && !has(b"\"error\"")) {
@@ -182,12 +186,22 @@ impl Failure {
         said.failure(class, || "The provider reported an error.".to_owned())
     }
 
+    /// The message, cut to what a client should be shown.
+    pub fn shown(&self) -> Cow<'_, str> {
+        const LIMIT: usize = 2048;
+        if self.message.len() <= LIMIT {
+            return Cow::Borrowed(&self.message);
+        }
+        let end = self.message.floor_char_boundary(LIMIT);
+        Cow::Owned(format!("{}…", &self.message[..end]))
+    }
+
     /// As `response.error` and the `error` event show it.
     pub fn response_error(&self) -> ResponseError {
         ResponseError {
             code: self.class.response_code().to_owned(),
             kind: self.class.kind(),
-            message: self.message.clone(),
+            message: self.shown().into_owned(),
             param: None,
         }
     }
@@ -246,6 +260,7 @@ mod tests {
             (400, r#"{"error":{"message":"Model Not Exist"}}"#, C::ModelNotFound, "Model Not Exist"),
             (400, r#"[{"error":{"code":400,"message":"API key not valid."}}]"#, C::Auth, "API key not valid."),
             (413, r#"{"error":{"message":"too large"}}"#, C::InvalidRequest, "too large"),
+            (400, "\u{feff}{\"error\":\"bad\"}", C::InvalidRequest, "bad"),
             (408, "", C::Timeout, "The provider answered with status 408."),
             (
                 429,
@@ -297,6 +312,7 @@ mod tests {
             ("data: {\"error\":{\"mess", None),
             ("data: {\"choices\":[]}\n\n", None),
             (": a comment\n\n", None),
+            ("\u{feff}{\"error\":{\"message\":\"busy\",\"code\":503}}", Some(FailureClass::Overloaded)),
             ("<html>", None),
             ("", None),
         ] {
@@ -307,6 +323,11 @@ mod tests {
     #[test]
     fn a_long_message_is_cut_between_characters() {
         let body = format!(r#"{{"error":"{}"}}"#, "é".repeat(3000));
-        assert!(Failure::from_answer(500, body.as_bytes()).message.len() < 2100);
+        let failure = Failure::from_answer(500, body.as_bytes());
+        // Whole for who looks for secrets in it, cut for who reads it.
+        assert_eq!(failure.message.len(), 6000);
+        for shown in [failure.shown().into_owned(), failure.response_error().message] {
+            assert_eq!((shown.len(), shown.ends_with("é…")), (2048 + "…".len(), true));
+        }
     }
 }

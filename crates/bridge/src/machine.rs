@@ -204,7 +204,7 @@ impl Machine {
 
     /// One `data` of the stream, or the whole body of a non-streamed answer.
     pub fn chunk(&mut self, data: &[u8], out: &mut Vec<u8>) -> Flow {
-        let data = data.trim_ascii();
+        let data = wire::json::without_mark(data.trim_ascii()).trim_ascii_start();
         if data == b"[DONE]" {
             return Flow::Over;
         }
@@ -323,6 +323,14 @@ impl Machine {
     /// Why the turn failed, once [`Machine::end`] has said that it did.
     pub fn failure(&self) -> Option<&Failure> {
         match &self.verdict {
+            Some(Verdict::Failed(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The same, for whoever must take something out of it before it is shown.
+    pub fn failure_mut(&mut self) -> Option<&mut Failure> {
+        match &mut self.verdict {
             Some(Verdict::Failed(failure)) => Some(failure),
             _ => None,
         }

@@ -27,7 +27,7 @@ pub fn nearest(library: Library<'static>, base_url: &str, models: &[u8]) -> &'st
 }
 
 fn by_owner(library: Library<'static>, models: &[u8]) -> Option<&'static str> {
-    let models: Value = serde_json::from_slice(models).ok()?;
+    let models: Value = serde_json::from_slice(wire::json::without_mark(models)).ok()?;
     let owner = models["data"][0]["owned_by"].as_str()?;
     let (_, spec) = OWNERS.iter().find(|(known, _)| *known == owner)?;
     library.names().find(|name| name == spec)

@@ -2,6 +2,7 @@
 
 use bridge::{AnswerDialect, Failure, FailureClass};
 use serde_json::Value;
+use wire::json::without_mark;
 use wire::sse::Decoder;
 
 use crate::ask::Answer;
@@ -85,7 +86,7 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     if !(200..300).contains(&answer.status) {
         return refused(answer, answer.status, &answer.body, dialect);
     }
-    let text = String::from_utf8_lossy(&answer.body);
+    let text = String::from_utf8_lossy(without_mark(&answer.body));
     let streams = answer.content_type.contains("event-stream") || text.trim_start().starts_with("data:");
     let (documents, shape) = if streams { events(answer) } else { (vec![text.trim().to_owned()], None) };
     let mut said = Said { stream: shape, ..Said::default() };
@@ -109,7 +110,7 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
 
 /// Reads an answer to another request than a chat: what it says is in `message`.
 pub(crate) fn read_other(answer: &Answer) -> Reply {
-    let message = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let message = serde_json::from_slice(without_mark(&answer.body)).unwrap_or_default();
     match answer.status {
         200..300 if is_error(&message) => refused(answer, status_in(&message), &answer.body, &AnswerDialect::default()),
         200..300 => Reply::Said(Box::new(Said { message, ..Said::default() })),

@@ -80,7 +80,8 @@ enum Phase {
 enum Source {
     Sse(Decoder),
     Json(Vec<u8>),
-    Unknown,
+    /// Nothing has come that could tell: blanks, or a piece of a byte order mark.
+    Unknown(Vec<u8>),
 }
 
 /// What came of waiting for the upstream.
@@ -114,7 +115,7 @@ impl Turn {
             source: match accepted.format {
                 Format::Json => Source::Json(Vec::new()),
                 // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
-                Format::Sse | Format::Unknown => Source::Unknown,
+                Format::Sse | Format::Unknown => Source::Unknown(Vec::new()),
             },
             body: Some(accepted.body),
             phase: Phase::Opening,
@@ -223,13 +224,19 @@ impl Turn {
             let message = format!("The provider's answer is larger than {MAX_ANSWER} bytes.");
             return self.finish(End::Failed(Failure::new(FailureClass::Protocol, message)));
         }
-        if matches!(self.source, Source::Unknown) {
-            let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) else { return };
-            self.source = match first {
-                b'{' | b'[' | b'<' => Source::Json(Vec::new()),
-                _ => Source::Sse(Decoder::new(MAX_EVENT)),
-            };
+        if let Source::Unknown(held) = &mut self.source {
+            held.extend_from_slice(bytes);
+            let Some(known) = known(held) else { return };
+            let held = std::mem::replace(&mut self.source, known);
+            if let Source::Unknown(held) = held {
+                self.take(&held);
+            }
+        } else {
+            self.take(bytes);
         }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
         match &mut self.source {
             Source::Json(buffer) => buffer.extend_from_slice(bytes),
             Source::Sse(decoder) => {
@@ -237,7 +244,7 @@ impl Turn {
                 decoder.push(bytes);
                 self.events();
             }
-            Source::Unknown => {}
+            Source::Unknown(_) => {}
         }
     }
 
@@ -267,7 +274,7 @@ impl Turn {
     /// Closes the answer. What is to be kept goes to the store first: its terminal event is a promise.
     fn finish(&mut self, end: End) {
         let end = match (end, &mut self.source) {
-            (End::Eof, Source::Json(buffer)) if buffer.trim_ascii().is_empty() => {
+            (End::Eof, Source::Json(buffer)) if wire::json::without_mark(buffer.trim_ascii()).is_empty() => {
                 let message = "The provider's answer has an empty body.";
                 End::Failed(Failure::new(FailureClass::Protocol, message))
             }
@@ -282,6 +289,10 @@ impl Turn {
             (end, _) => end,
         };
         let status = self.machine.end(end, &mut self.out);
+        // While the words are whole: where they are cut, a key may be.
+        if let Some(failure) = self.machine.failure_mut() {
+            self.redactor.failure(failure);
+        }
         for note in self.machine.notes() {
             tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "answer");
         }
@@ -350,6 +361,19 @@ impl Turn {
             let _ = tokio::time::timeout(DRAIN, end).await;
         }
     }
+}
+
+/// What an answer is that begins so; None while that cannot be told.
+fn known(start: &[u8]) -> Option<Source> {
+    let mark = b"\xef\xbb\xbf";
+    let start = start.trim_ascii_start();
+    if start.len() < mark.len() && mark.starts_with(start) {
+        return None;
+    }
+    Some(match wire::json::without_mark(start).trim_ascii_start().first()? {
+        b'{' | b'[' | b'<' => Source::Json(Vec::new()),
+        _ => Source::Sse(Decoder::new(MAX_EVENT)),
+    })
 }
 
 /// A turn that has run to its end.

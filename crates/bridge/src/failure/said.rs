@@ -1,6 +1,6 @@
 //! What an error body says, in any of the shapes that servers use, and what that means.
 
-use wire::json::{Kind, Raw};
+use wire::json::{Kind, Raw, without_mark};
 
 use super::{Failure, FailureClass, wait};
 use crate::dialect::{AnswerDialect, ErrorMeaning};
@@ -72,7 +72,7 @@ pub(super) const fn http_status(number: u16) -> u16 {
 
 impl Said {
     pub(super) fn read(body: &[u8]) -> Self {
-        let Ok(text) = str::from_utf8(body) else { return Self::default() };
+        let Ok(text) = str::from_utf8(without_mark(body)) else { return Self::default() };
         let Ok(document) = Raw::parse(text) else { return Self::default() };
         let document = match document.kind() {
             Kind::Array => document.elements().next().unwrap_or(document),
@@ -139,13 +139,13 @@ impl Said {
         }
     }
 
-    /// The words as they are shown: cut, with the time to wait read out of them.
+    /// The words, with the time to wait read out of them. They are whole: whoever holds secrets looks for them first.
     pub(super) fn failure(self, class: FailureClass, silent: impl FnOnce() -> String) -> Failure {
         let retry_after = match class {
             FailureClass::RateLimit | FailureClass::Overloaded => wait::seconds(&self.lower),
             _ => None,
         };
-        let message = clip(self.message.unwrap_or_else(silent));
+        let message = self.message.unwrap_or_else(silent);
         Failure { class, message, upstream_code: self.code, retry_after, unsupported: None }
     }
 
@@ -156,15 +156,4 @@ impl Said {
     pub(super) fn code_is(&self, name: &str) -> bool {
         self.code.as_deref() == Some(name) || self.kind.as_deref() == Some(name)
     }
-}
-
-/// An upstream's words, cut to what a client should be shown.
-fn clip(mut message: String) -> String {
-    const LIMIT: usize = 2048;
-    if message.len() > LIMIT {
-        let end = (0..=LIMIT).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
-        message.truncate(end);
-        message.push('…');
-    }
-    message
 }

@@ -95,7 +95,7 @@ fn endpoint(config: &ProviderConfig, path: &str) -> String {
 }
 
 /// One segment of a path.
-fn percent_encode(text: &str) -> String {
+pub(super) fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -141,7 +141,9 @@ impl HttpTarget {
         };
         let proxy_secret = config.transport.proxy.iter().filter_map(|proxy| proxy.authorization.as_ref());
         let in_headers = config.headers.iter().map(|(_, value)| value);
-        let redactor = Redactor::new(config.api_keys.iter().chain(in_headers).chain(proxy_secret));
+        let in_requests = config.provider.secrets();
+        let known = config.api_keys.iter().chain(in_headers).chain(proxy_secret).map(Secret::expose);
+        let redactor = Redactor::new(known.chain(in_requests.iter().map(String::as_str)));
         Ok(Self { transport, chat, responses, headers, keys: Keys::new(keys(config)?), redactor })
     }
 

@@ -1,9 +1,15 @@
 //! The provider's key in the provider's own words: some servers repeat it in their errors. It is not passed on.
+//!
+//! Whole texts only: what was cut before may end with a piece of a key, which nobody recognises.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bridge::Failure;
 
+use super::client::percent_encode;
 use crate::config::Secret;
 
 const INSTEAD: &str = "[redacted]";
@@ -11,18 +17,19 @@ const INSTEAD: &str = "[redacted]";
 /// Shorter keys are placeholders; replacing them would only garble messages.
 const SHORTEST: usize = 8;
 
+/// Every form of every secret, the longest first: one may be the beginning of another.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Redactor(Arc<[Secret]>);
 
 impl Redactor {
     /// Everything that a provider is sent in confidence.
-    pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
-        let bare = |secret: &Secret| {
-            let text = secret.expose();
-            let scheme = ["Bearer ", "Basic "].into_iter().find(|scheme| text.starts_with(scheme)).unwrap_or_default();
-            Secret::new(text[scheme.len()..].to_owned())
-        };
-        Self(secrets.into_iter().map(bare).filter(|secret| secret.expose().len() >= SHORTEST).collect())
+    pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        let long_enough = |text: &String| text.len() >= SHORTEST;
+        let texts = secrets.into_iter().flat_map(texts).filter(long_enough);
+        let mut forms: Vec<String> = texts.flat_map(|text| forms(&text)).collect();
+        forms.sort_by_key(|form| (Reverse(form.len()), form.clone()));
+        forms.dedup();
+        Self(forms.into_iter().map(Secret::new).collect())
     }
 
     /// A failure as it may be shown: its message, and its code.
@@ -46,32 +53,112 @@ impl Redactor {
         if self.0.is_empty() || from > out.len() {
             return;
         }
-        match String::from_utf8(out.split_off(from)) {
-            Ok(mut text) => {
-                self.text(&mut text);
-                out.extend_from_slice(text.as_bytes());
-            }
-            Err(error) => out.extend_from_slice(error.as_bytes()),
-        }
+        // Bytes that are no text do not hide a key; nobody reads them as anything but text.
+        let mut text = match String::from_utf8(out.split_off(from)) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        self.text(&mut text);
+        out.extend_from_slice(text.as_bytes());
     }
+}
+
+/// What is secret in a header's value: what stands behind the scheme, and the password inside.
+fn texts(value: &str) -> Vec<String> {
+    let Some((scheme, rest)) = value.split_once(' ') else { return vec![value.to_owned()] };
+    if scheme.eq_ignore_ascii_case("basic") {
+        let pair = STANDARD.decode(rest.trim()).ok().and_then(|pair| String::from_utf8(pair).ok()).unwrap_or_default();
+        let password = pair.split_once(':').map_or("", |(_, password)| password).to_owned();
+        return vec![rest.trim().to_owned(), pair, password];
+    }
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return vec![rest.trim().to_owned()];
+    }
+    vec![value.to_owned()]
+}
+
+/// A secret as it is, and as JSON, a URL or a header would have it.
+fn forms(text: &str) -> Vec<String> {
+    let mut escaped = Vec::new();
+    wire::json::escape_into(&mut escaped, text);
+    let escaped = String::from_utf8(escaped).unwrap_or_else(|_| text.to_owned());
+    let percent = percent_encode(text);
+    let base64 = STANDARD_NO_PAD.encode(text);
+    let mut forms = vec![
+        text.to_owned(),
+        escaped.replace('/', "\\/"),
+        escaped.replace('+', "\\u002B"),
+        escaped.replace('+', "\\u002b"),
+        escaped,
+        lower_digits(&percent),
+        percent,
+        base64.replace('+', "-").replace('/', "_"),
+        base64,
+    ];
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+/// `%2b` for `%2B`.
+fn lower_digits(percent: &str) -> String {
+    let mut parts = percent.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at(part.len().min(2));
+        out.push('%');
+        out.push_str(&digits.to_ascii_lowercase());
+        out.push_str(rest);
+    }
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn redacted(secrets: &[&str], text: &str) -> String {
+        let mut out = text.as_bytes().to_vec();
+        Redactor::new(secrets.iter().copied()).bytes(&mut out, 0);
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn keys_go_and_placeholders_stay() {
         for (key, text, expected) in [
             (Some("sk-0123456789"), "bad key sk-0123456789!", "bad key [redacted]!"),
             (Some("Bearer sk-0123456789"), "bad key sk-0123456789!", "bad key [redacted]!"),
+            (Some("bearer sk-0123456789"), "bad key sk-0123456789!", "bad key [redacted]!"),
             (Some("none"), "there is none", "there is none"),
             (None, "sk-0123456789", "sk-0123456789"),
         ] {
-            let redactor = Redactor::new(&key.map(|key| Secret::new(key.to_owned())));
+            let redactor = Redactor::new(key);
             let mut out = format!("{text}{text}").into_bytes();
             redactor.bytes(&mut out, text.len());
             assert_eq!(String::from_utf8(out).unwrap(), format!("{text}{expected}"), "{key:?}");
         }
+    }
+
+    #[test]
+    fn other_forms_of_a_key_go_as_well() {
+        let key = "k+/=\"1234567";
+        for form in [
+            r#"k+/=\"1234567"#,
+            r#"k+\/=\"1234567"#,
+            r#"k\u002B/=\"1234567"#,
+            "k%2B%2F%3D%221234567",
+            "k%2b%2f%3d%221234567",
+            "aysvPSIxMjM0NTY3",
+        ] {
+            assert_eq!(redacted(&[key], &format!("<{form}>")), "<[redacted]>", "{form}");
+        }
+        // A proxy's password, and the pair that it is sent in.
+        let basic = "Basic bWU6c2VjcmV0IXNlY3JldA==";
+        assert_eq!(redacted(&[basic], "no bWU6c2VjcmV0IXNlY3JldA== (secret!secret)"), "no [redacted] ([redacted])");
+        let mut out = b"\xff sk-0123456789".to_vec();
+        Redactor::new(["sk-0123456789"]).bytes(&mut out, 0);
+        assert_eq!(String::from_utf8(out).unwrap(), "\u{fffd} [redacted]");
+        // The longer one first.
+        assert_eq!(redacted(&["sk-01234567", "sk-0123456789"], "sk-0123456789"), "[redacted]");
     }
 }

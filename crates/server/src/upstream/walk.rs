@@ -220,7 +220,7 @@ impl Walk<'_> {
             attempt = self.sent,
             class = failure.class.code(),
             ?remedy,
-            detail = ours.then_some(&*failure.message),
+            detail = ours.then(|| failure.shown()).as_deref(),
             "refused"
         );
         let wait = failure.retry_after.map(|seconds| Duration::from_secs(u64::from(seconds)));

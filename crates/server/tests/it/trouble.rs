@@ -222,6 +222,28 @@ async fn the_providers_key_is_never_repeated() {
     }
 }
 
+/// A message that is cut is cut after the key was taken out: whole or in part, it does not come back.
+#[tokio::test]
+async fn a_key_at_the_edge_of_what_is_shown_is_taken_out_first() {
+    // The edge lies inside the key, one character before its end, and right behind its beginning.
+    for before in [2048 - KEY.len() + 1, 2048 - KEY.len() / 2, 2048 - 4] {
+        let message = format!("{}{KEY}{}", "x".repeat(before), "y".repeat(100));
+        let in_stream = json!({"error": {"message": message, "code": 401}});
+        for (name, script) in [
+            ("status", said(401, &message)),
+            ("JSON", Script::json(200, &in_stream)),
+            ("stream", Script::event_stream().event(&chat::text("x")).event(&in_stream)),
+        ] {
+            let rig = Rig::start(script).await;
+            let (whole, streamed) = rig.both(&request()).await;
+            for answer in [whole, streamed] {
+                let text = String::from_utf8_lossy(&answer.body).into_owned();
+                assert!(text.contains('…') && !text.contains(&KEY[..4]), "{name} {before}: {text}");
+            }
+        }
+    }
+}
+
 // === time ===
 
 const LATE: Refusal = (504, SERVER, "upstream_timeout", "upstream_timeout");
@@ -283,7 +305,9 @@ async fn secrets_do_not_come_back_in_other_places() {
         ..Settings::default()
     };
     let rig = Rig::with(chat::answer(false), settings).await;
-    for said in [json!({"message": "bad", "code": KEY}), json!({"message": format!("no {HEADER}"), "code": "x"})] {
+    for said in
+        [json!({"message": "bad [redacted]", "code": KEY}), json!({"message": format!("no {HEADER}"), "code": "x"})]
+    {
         rig.upstream.queue(Script::json(400, &json!({"error": said})));
         let answer = rig.post(&json!({"model": "m", "input": "Hello"})).await;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
