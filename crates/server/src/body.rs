@@ -72,11 +72,8 @@ pub(crate) fn parse<'a, T: FromRaw<'a>>(bytes: &'a Bytes) -> Result<T, ApiError>
         let message = format!("We could not parse the JSON body of your request: {error}.");
         ApiError::bad_request("invalid_json", message)
     })?;
-    T::from_raw(raw).map_err(|mut invalid| {
-        if invalid.path.is_empty() {
-            invalid = invalid.at("body");
-        }
-        ApiError::from(invalid)
+    T::from_raw(raw).map_err(|invalid| {
+        if invalid.path.is_empty() { ApiError::invalid_body(invalid) } else { ApiError::from(invalid) }
     })
 }
 

@@ -12,7 +12,7 @@ use crate::body::Body;
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) kind: &'static str,
-    /// OpenAI's code, where it has one that is not the domain code.
+    /// `error.code`: OpenAI's, else our own; none where OpenAI has none.
     pub(crate) code: Option<Box<str>>,
     pub(crate) param: Option<Box<str>>,
     pub(crate) message: Box<str>,
@@ -29,7 +29,7 @@ impl ApiError {
         Self {
             status,
             kind,
-            code: None,
+            code: code_of(domain).map(Into::into),
             param: None,
             message: message.into().into(),
             domain,
@@ -46,6 +46,11 @@ impl ApiError {
     pub(crate) fn with_param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into().into());
         self
+    }
+
+    /// A body that is JSON and not what is wanted there.
+    pub(crate) fn invalid_body(invalid: Invalid) -> Self {
+        Self::bad_request("invalid_body", invalid.at("body").to_string())
     }
 
     pub(crate) fn invalid(invalid: &Invalid) -> Self {
@@ -123,8 +128,7 @@ impl ApiError {
     /// `status` is the operator's choice: 400 as OpenAI has it, or 404.
     fn previous(domain: &'static str, message: String, status: u16) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-        let error = Self::new(status, domain, message).with_param("previous_response_id");
-        Self { code: Some("previous_response_not_found".into()), ..error }
+        Self::new(status, domain, message).with_param("previous_response_id")
     }
 
     pub(crate) fn previous_not_found(id: &str, status: u16) -> Self {
@@ -201,11 +205,12 @@ impl ApiError {
             | Class::InvalidOutput => StatusCode::BAD_GATEWAY,
         };
         let code = match failure.class {
-            Class::InvalidRequest => failure.upstream_code.as_deref().map(Into::into),
-            Class::RateLimit => Some("rate_limit_exceeded".into()),
-            Class::Quota => Some("insufficient_quota".into()),
+            Class::InvalidRequest => failure.upstream_code.as_deref().filter(|code| is_code(code)),
+            Class::RateLimit => Some("rate_limit_exceeded"),
+            Class::Quota => Some("insufficient_quota"),
             _ => None,
         };
+        let code = code.or_else(|| code_of(failure.class.code())).map(Into::into);
         let param = match failure.class {
             Class::ContextOverflow => Some("input".into()),
             Class::ModelNotFound => Some("model".into()),
@@ -217,8 +222,8 @@ impl ApiError {
             _ => failure.retry_after,
         };
         let message = match failure.class {
-            Class::Auth => format!("The provider refused the configured credentials: {}", failure.message).into(),
-            _ => failure.message.as_str().into(),
+            Class::Auth => format!("The provider refused the configured credentials: {}", failure.shown()).into(),
+            _ => failure.shown().into(),
         };
         Self {
             status,
@@ -241,7 +246,10 @@ impl ApiError {
             Some(param) => error.text("param", param),
             None => error.null("param"),
         };
-        error.text("code", self.code.as_deref().unwrap_or(self.domain));
+        match &self.code {
+            Some(code) => error.text("code", code),
+            None => error.null("code"),
+        };
         error.end();
         outer.end();
         let mut response = Response::new(Body::full(Bytes::from(body)));
@@ -249,6 +257,9 @@ impl ApiError {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("x-godex-error", HeaderValue::from_static(self.domain));
+        if LASTING.contains(&self.domain) {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -257,6 +268,35 @@ impl ApiError {
         }
         response
     }
+}
+
+/// Statuses that clients retry, for what will be the same in a minute: OpenAI's clients ask for it to be said.
+const LASTING: &[&str] = &["provider_quota", "provider_auth", "storage_damaged"];
+
+/// `error.code` for a domain code. Dots are for the header only.
+fn code_of(domain: &'static str) -> Option<&'static str> {
+    match domain {
+        // OpenAI says these in words alone.
+        "invalid_json"
+        | "invalid_utf8"
+        | "invalid_body"
+        | "invalid_request"
+        | "bridge.history.unknown_call"
+        | "item_not_found"
+        | "response_not_found"
+        | "conversation_not_found"
+        | "response_not_streamable" => None,
+        "session.chain.not_found" | "session.chain.deleted_ancestor" => Some("previous_response_not_found"),
+        "session.chain.unavailable" => Some("previous_response_unavailable"),
+        "session.chain.depth_exceeded" => Some("chain_depth_exceeded"),
+        domain => domain.rsplit('.').next(),
+    }
+}
+
+/// Whether a provider's code looks like one of OpenAI's; others would only puzzle clients.
+fn is_code(code: &str) -> bool {
+    let part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    code.len() <= 64 && code.starts_with(|c: char| c.is_ascii_lowercase()) && code.bytes().all(part)
 }
 
 impl From<Invalid> for ApiError {
@@ -269,3 +309,7 @@ impl From<Invalid> for ApiError {
 pub(crate) fn clip(text: &str) -> String {
     text.chars().take(128).collect()
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -81,7 +81,7 @@ forEachWay("references to items", async (ask) => {
   providerGotARoundTrip(output_text);
   assert.equal(history(output_text).at(-2).reasoning_content, "a tool will know");
   const unknown = ask({ input: [{ type: "item_reference", id: "msg_unknown" }] });
-  await refused(unknown, OpenAI.NotFoundError, { code: "item_not_found", param: "input" });
+  await refused(unknown, OpenAI.NotFoundError, { code: null, param: "input" });
 });
 
 forEachWay("an unknown previous response", async (ask) => {
@@ -107,7 +107,7 @@ test("a response is fetched and deleted", async () => {
     () => client.responses.cancel(made.id),
     () => client.responses.inputItems.list(made.id),
   ]) {
-    await refused(gone, OpenAI.NotFoundError, { code: "response_not_found" });
+    await refused(gone, OpenAI.NotFoundError, { code: null });
   }
   // What continued it is still there, and cannot be continued: that would be a shorter history.
   assert.deepEqual(await client.responses.retrieve(next.id), next);
@@ -150,7 +150,7 @@ test("conversations", async () => {
     () => conversations.items.create(made.id, { items: [alice] }),
     () => whole({ input: "Hi", conversation: made.id }),
   ]) {
-    await refused(gone, OpenAI.NotFoundError, { code: "conversation_not_found" });
+    await refused(gone, OpenAI.NotFoundError, { code: null });
   }
 });
 
@@ -172,7 +172,7 @@ test("items of a conversation", async () => {
   assert.equal((await items.delete(expected[2], { conversation_id })).id, conversation_id);
   for (const method of ["retrieve", "delete"]) {
     const gone = items[method](expected[2], { conversation_id });
-    await refused(gone, OpenAI.NotFoundError, { code: "item_not_found" });
+    await refused(gone, OpenAI.NotFoundError, { code: null });
   }
   assert.deepEqual(await ids(items.list(conversation_id, { order: "asc" })), expected.toSpliced(2, 1));
   const tooMany = items.create(conversation_id, { items: given.slice(0, 21) });

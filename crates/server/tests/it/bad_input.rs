@@ -28,7 +28,7 @@ fn part(part: &Value) -> Value {
 async fn bodies_that_are_no_request() {
     let rig = Rig::start(chat::answer(false)).await;
     let deep = format!("{{\"model\":\"m\",\"input\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000));
-    let cases: [(&str, &[u8], &str, Option<&str>); 11] = [
+    let cases: [(&str, &[u8], &str, Option<&str>); 12] = [
         ("empty", b"", "invalid_json", None),
         ("blank", b" \n ", "invalid_json", None),
         ("not JSON", b"hello", "invalid_json", None),
@@ -40,9 +40,15 @@ async fn bodies_that_are_no_request() {
             "decimal_above_max_value",
             Some("temperature"),
         ),
-        ("an array", b"[]", "invalid_type", Some("body")),
-        ("a string", b"\"x\"", "invalid_type", Some("body")),
-        ("null", b"null", "invalid_type", Some("body")),
+        (
+            "an integer that no machine counts to",
+            b"{\"model\":\"m\",\"input\":\"x\",\"max_output_tokens\":99999999999999999999}",
+            "integer_above_max_value",
+            Some("max_output_tokens"),
+        ),
+        ("an array", b"[]", "invalid_body", None),
+        ("a string", b"\"x\"", "invalid_body", None),
+        ("null", b"null", "invalid_body", None),
         ("not UTF-8", b"{\"model\":\"\xff\"}", "invalid_utf8", None),
         ("too deep", deep.as_bytes(), "invalid_json", None),
     ];

@@ -226,20 +226,39 @@ pub(crate) fn error(answer: &Answer) -> Error {
     names.sort();
     assert_eq!(names, ["code", "message", "param", "type"], "{text}");
     let string = |name: &str| body["error"][name].as_str().map(str::to_owned);
+    let domain = answer.header("x-godex-error").unwrap().to_owned();
+    let code = string("code");
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    assert!(code.as_ref().is_none_or(|code| !code.is_empty() && code.chars().all(plain)), "{text}");
+    assert_eq!(code.is_none(), WORDS_ALONE.contains(&&*domain), "{domain}: {text}");
     Error {
         status: answer.status,
         kind: string("type").unwrap(),
-        code: string("code").unwrap(),
+        code: code.unwrap_or_else(|| domain.clone()),
         param: string("param"),
         message: string("message").filter(|message| !message.is_empty()).unwrap(),
-        domain: answer.header("x-godex-error").unwrap().to_owned(),
+        domain,
     }
 }
+
+/// What OpenAI has no code for: `error.code` is null.
+const WORDS_ALONE: [&str; 9] = [
+    "invalid_json",
+    "invalid_utf8",
+    "invalid_body",
+    "invalid_request",
+    "bridge.history.unknown_call",
+    "item_not_found",
+    "response_not_found",
+    "conversation_not_found",
+    "response_not_streamable",
+];
 
 #[derive(Debug)]
 pub(crate) struct Error {
     pub(crate) status: u16,
     pub(crate) kind: String,
+    /// The domain code where `error.code` is null.
     pub(crate) code: String,
     pub(crate) param: Option<String>,
     pub(crate) message: String,

@@ -21,7 +21,7 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
     }
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
-        return Err(ApiError::bad_request("invalid_value", message).with_param("stream"));
+        return Err(ApiError::bad_request("response_not_streamable", message).with_param("stream"));
     }
     let damaged = || ApiError::store(&store::Error::Corrupt(format!("response {id}").into()));
     session::join(&stored).map(json).ok_or_else(damaged)

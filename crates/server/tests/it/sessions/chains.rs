@@ -104,7 +104,7 @@ async fn what_cannot_be_continued_is_refused() {
         ("resp_nosuch", not_found, "session.chain.not_found"),
         ("", not_found, "session.chain.not_found"),
         (id(&private), not_found, "session.chain.not_found"),
-        (id(&fourth), "session.chain.depth_exceeded", "session.chain.depth_exceeded"),
+        (id(&fourth), "chain_depth_exceeded", "session.chain.depth_exceeded"),
     ];
     let before = rig.upstream.requests().len();
     for (previous, code, domain) in cases {
