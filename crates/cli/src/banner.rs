@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use server::config::{Config, ProviderConfig};
+use wire::visible::visible;
 
 pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
     let providers: Vec<String> = config.providers.iter().map(provider).collect();
@@ -16,7 +17,7 @@ pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
     ];
     for (label, value) in lines {
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{label:<11} {value}");
+        let _ = writeln!(out, "{label:<11} {}", visible(&value));
     }
     let model = config.sample_model().unwrap_or_else(|| "MODEL".to_owned());
     let _ = writeln!(
@@ -24,6 +25,7 @@ pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
         "\nTry it:\n  curl http://{}/v1/responses -H 'content-type: application/json' \\\n    \
          -d '{{\"model\": \"{model}\", \"input\": \"Hello\"}}'\n",
         reachable(address),
+        model = visible(&model),
     );
     out
 }

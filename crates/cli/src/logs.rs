@@ -1,10 +1,19 @@
 //! Logging: one subscriber, to stderr, so that stdout stays for what a command was asked for.
+//!
+//! A log that cannot be written is no reason to answer nobody: a lost line is counted, and `/health` shows the count.
+//! What others wrote (a model's name, a finish reason) cannot act on the terminal of who reads the log.
 
-use std::io::IsTerminal;
+use std::fmt::{self, Debug, Write as _};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::Ordering;
 
+use server::LOST_LOG_LINES;
 use server::config::{LogFormat, LoggingConfig};
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::{self, Writer};
+use wire::visible::Visible;
 
 pub(crate) fn start(config: LoggingConfig) {
     if !config.console {
@@ -13,16 +22,83 @@ pub(crate) fn start(config: LoggingConfig) {
     let level = config.level.name();
     // Our own crates at the level asked for; the libraries below only when something is wrong.
     let filter = EnvFilter::new(format!("warn,godex={level},server={level},store={level}"));
-    let terminal = std::io::stderr().is_terminal();
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let terminal = io::stderr().is_terminal();
+    // The subscriber would tell stderr that stderr cannot be written to, and panic.
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false).with_writer(|| Line);
     let human = match config.format {
         LogFormat::Auto => terminal,
         LogFormat::Human => true,
         LogFormat::Json => false,
     };
     if human {
-        builder.with_ansi(terminal).init();
+        builder.with_ansi(terminal).fmt_fields(format::debug_fn(field).delimited(" ")).init();
     } else {
         builder.json().flatten_event(true).init();
+    }
+}
+
+/// One line of the log: written whole, or counted as lost.
+struct Line;
+
+impl Write for Line {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if io::stderr().lock().write_all(line).is_err() {
+            LOST_LOG_LINES.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A field for people: the message as it is, others with their names.
+fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
+    match field.name() {
+        "message" => {}
+        name if writer.has_ansi_escapes() => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m")?,
+        name => write!(writer, "{name}=")?,
+    }
+    write!(Visible(writer), "{value:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_cannot_act_in_a_log_for_people() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let fields = format::debug_fn(field).delimited(" ");
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).fmt_fields(fields);
+        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+        let theirs = "m\n2026 ERROR forged\r\x1b[2J\u{9b}1m\u{202e}\u{2028}";
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(model = theirs, path = %theirs, detail = ?Some(theirs), count = 3, "planned {theirs}");
+        });
+        let log = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(log.ends_with('\n') && !log.trim_end_matches('\n').contains(wire::visible::acts), "{log:?}");
+        let escaped = r"m\n2026 ERROR forged\r\u{1b}[2J\u{9b}1m\u{202e}\u{2028}";
+        for part in [format!("planned {escaped} "), format!("path={escaped} "), "count=3".to_owned()] {
+            assert!(log.contains(&part), "{part}\n{log}");
+        }
     }
 }

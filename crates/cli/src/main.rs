@@ -6,30 +6,35 @@ mod args;
 mod banner;
 mod commands;
 mod logs;
+mod output;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use wire::visible::visible_lines;
 
 use args::{Args, Command};
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        // `godex models | head -1`: the reader has what it wanted.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // With stderr gone there is nobody left to tell.
-            let _ = writeln!(std::io::stderr().lock(), "error: {error:#}");
+            output::tell(&format!("error: {}\n", visible_lines(&causes(&error))));
             ExitCode::FAILURE
         }
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+/// The error and what is behind it, each said once: some errors repeat their cause in their own words.
+fn causes(error: &anyhow::Error) -> String {
+    let mut out = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !out.ends_with(&cause) {
+            out.push_str(if out.is_empty() { "" } else { ": " });
+            out.push_str(&cause);
+        }
+    }
+    out
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

@@ -22,12 +22,16 @@ mod upstream;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tokio::net::TcpListener;
 
 use app::App;
 use config::Config;
 pub use route::{ROUTES, Route};
+
+/// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
+pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +40,7 @@ pub enum StartError {
     Bind { address: String, source: std::io::Error },
     #[error("provider {name}: {message}")]
     Provider { name: String, message: String },
-    #[error("cannot read or create the key {path}: {source}")]
+    #[error("cannot read or create the key {path}")]
     SealKey { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] store::OpenError),

@@ -64,9 +64,9 @@ impl Error {
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("cannot create the folder {path}: {source}")]
+    #[error("cannot create the folder {path}")]
     Folder { path: PathBuf, source: std::io::Error },
-    #[error("cannot use the lock file {path}: {source}")]
+    #[error("cannot use the lock file {path}")]
     LockFile { path: PathBuf, source: std::io::Error },
     #[error("the session database {path} is used by another process; stop it, or set session.sqlite.path")]
     Locked { path: PathBuf },
@@ -80,7 +80,7 @@ pub enum OpenError {
         "this build has SQLite {found}, which has a known fault in its write-ahead log; at least {wanted} is needed"
     )]
     OldSqlite { found: i32, wanted: i32 },
-    #[error("cannot open the session database {path}: {source}")]
+    #[error("cannot open the session database {path}")]
     Sqlite { path: PathBuf, source: rusqlite::Error },
     #[error("cannot start a thread for the session database: {0}")]
     Thread(std::io::Error),

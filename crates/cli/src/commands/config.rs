@@ -1,25 +1,31 @@
 //! `godex config check` and `godex config print`.
 
-use std::io::Write;
+use server::config::Config;
+use wire::visible::visible_lines;
 
 use crate::args::{ConfigCommand, Flags};
+use crate::output;
 
 pub(crate) fn run(flags: &Flags, command: &ConfigCommand) -> anyhow::Result<()> {
     let config = flags.load()?;
-    let mut out = std::io::stdout().lock();
     match command {
-        ConfigCommand::Print => out.write_all(config.print().as_bytes())?,
-        ConfigCommand::Check => {
-            let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
-            writeln!(out, "OK: {}", config.origin)?;
-            writeln!(out, "server: http://{}", config.server.address())?;
-            writeln!(out, "default provider: {}", config.default_provider)?;
-            writeln!(out, "providers: {}", names.join(", "))?;
-            writeln!(out, "session: {}", config.session.backend)?;
-            if !config.unused.is_empty() {
-                writeln!(out, "no effect in this version: {}", config.unused.join(", "))?;
-            }
-        }
+        ConfigCommand::Print => output::print(&config.print()),
+        ConfigCommand::Check => output::print(&visible_lines(&summary(&config))),
     }
-    Ok(())
+}
+
+fn summary(config: &Config) -> String {
+    let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
+    let mut out = format!(
+        "OK: {}\nserver: http://{}\ndefault provider: {}\nproviders: {}\nsession: {}\n",
+        config.origin,
+        config.server.address(),
+        config.default_provider,
+        names.join(", "),
+        config.session.backend,
+    );
+    if !config.unused.is_empty() {
+        out.push_str(&format!("no effect in this version: {}\n", config.unused.join(", ")));
+    }
+    out
 }

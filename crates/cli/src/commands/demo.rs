@@ -1,13 +1,13 @@
 //! `godex demo`: what the demo model understands.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use providers::demo::COMMANDS;
 
+use crate::output;
+
 pub(crate) fn run() -> anyhow::Result<()> {
-    std::io::stdout().lock().write_all(help().as_bytes())?;
-    Ok(())
+    output::print(&help())
 }
 
 /// The commands as a table.

@@ -3,7 +3,8 @@
 mod progress;
 mod target;
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::fmt::Write;
+use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use anyhow::{Context, bail, ensure};
 use probe::{Estimate, Limits, Origin, Report, Settings};
 use server::config::ProviderConfig;
 use server::probe::Client;
+use wire::visible::{visible, visible_lines};
 
 use crate::args::{Flags, ProbeArgs};
+use crate::output;
 use progress::Progress;
 use target::Target;
 
@@ -48,13 +51,12 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
     let spec = config.provider.spec_name.clone();
     let report = Report { target: target.name().to_owned(), model: model.clone(), spec, findings, spent };
     let text = if args.json { report.json() } else { report.table() };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    output::print(&text)?;
     if let Some(path) = &args.write {
         let origin = Origin::of(&config.provider, &config.base_url, key_env.clone(), model);
         let text = probe::spec(&origin, &report.findings);
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        // With stderr gone there is nobody left to tell.
-        let _ = writeln!(std::io::stderr().lock(), "wrote {}", path.display());
+        output::tell(&format!("wrote {}\n", visible(&path.display().to_string())));
     }
     Ok(())
 }
@@ -69,31 +71,34 @@ fn writable(path: &Path) -> anyhow::Result<()> {
 
 /// Says what it will cost, and asks whether that is all right where there is somebody to ask.
 fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Estimate) -> anyhow::Result<bool> {
-    let mut err = std::io::stderr().lock();
+    let mut out = String::new();
     let Estimate { requests, input_tokens, output_tokens, thoughts, overflow_tokens } = estimate;
     let place = if config.base_url.is_empty() { "inside this binary" } else { &config.base_url };
-    writeln!(
-        err,
-        "probing {} ({place}), model {model}, against the spec `{}`",
-        config.name, config.provider.spec_name
-    )?;
-    writeln!(
-        err,
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "probing {} ({place}), model {}, against the spec `{}`",
+        config.name,
+        visible(model),
+        config.provider.spec_name
+    );
+    let _ = writeln!(
+        out,
         "about {requests} requests, {input_tokens} tokens in and at most {output_tokens} out{}; never more than {} requests, \
          about {} tokens, {} s",
         if thoughts { "" } else { ", more if the model reasons" },
         args.max_requests,
         args.max_tokens,
         args.timeout
-    )?;
+    );
     if overflow_tokens > 0 {
-        writeln!(err, "and one input of about {overflow_tokens} tokens, which should be refused")?;
+        let _ = writeln!(out, "and one input of about {overflow_tokens} tokens, which should be refused");
     }
-    if args.yes || !std::io::stdin().is_terminal() || !err.is_terminal() {
+    output::tell(&visible_lines(&out));
+    if args.yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(true);
     }
-    write!(err, "Go on? [y/N] ")?;
-    err.flush()?;
+    output::tell("Go on? [y/N] ");
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))

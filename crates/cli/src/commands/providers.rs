@@ -1,12 +1,12 @@
 //! `godex providers` and `godex providers show NAME`.
 
-use std::io::Write;
-
 use providers::{Library, Wire, resolve_named};
 use serde_json::json;
 use server::config::{Config, KeyFrom, ProviderConfig};
+use wire::visible::visible;
 
 use crate::args::{Flags, ProvidersCommand};
+use crate::output;
 
 pub(crate) fn run(flags: &Flags, command: Option<&ProvidersCommand>, json: bool) -> anyhow::Result<()> {
     let config = flags.look()?;
@@ -15,8 +15,7 @@ pub(crate) fn run(flags: &Flags, command: Option<&ProvidersCommand>, json: bool)
         None if json => list_json(&config),
         None => list(&config),
     };
-    std::io::stdout().lock().write_all(out.as_bytes())?;
-    Ok(())
+    output::print(&out)
 }
 
 /// The spec of a configured provider, or a built-in one.
@@ -24,7 +23,8 @@ fn show(config: &Config, name: &str, model: Option<&str>) -> anyhow::Result<Stri
     let of = model.map(|model| format!(", for the model {model}")).unwrap_or_default();
     if let Some(entry) = config.provider(name) {
         let spec = &entry.provider.spec_name;
-        return Ok(format!("# provider {name}, spec {spec}{of}\n{}", entry.provider.show(model)));
+        let head = format!("# provider {name}, spec {spec}{of}");
+        return Ok(format!("{}\n{}", visible(&head), entry.provider.show(model)));
     }
     let configured: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
     let none = |_: &str| None;
@@ -32,7 +32,8 @@ fn show(config: &Config, name: &str, model: Option<&str>) -> anyhow::Result<Stri
         let help = problems.0.first().and_then(|problem| problem.help.clone()).unwrap_or_default();
         anyhow::anyhow!("there is no provider or spec `{name}`; configured: {}; {help}", configured.join(", "))
     })?;
-    Ok(format!("# built-in spec {name}{of}, not configured\n{}", provider.show(model)))
+    let head = format!("# built-in spec {name}{of}, not configured");
+    Ok(format!("{}\n{}", visible(&head), provider.show(model)))
 }
 
 /// Whether it can be used.
@@ -59,7 +60,8 @@ fn list(config: &Config) -> String {
     let row = |provider: &ProviderConfig| {
         let (name, spec) = (provider.name.clone(), provider.provider.spec_name.clone());
         let models = provider.models.len().to_string();
-        [name, spec, status(provider).to_owned(), key(provider), models, provider.base_url.clone()]
+        let row = [name, spec, status(provider).to_owned(), key(provider), models, provider.base_url.clone()];
+        row.map(|cell| visible(&cell).into_owned())
     };
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(config.providers.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();

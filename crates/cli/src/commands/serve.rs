@@ -1,14 +1,12 @@
 //! `godex serve`: start, say where, and run until a signal.
 
-use std::io::Write;
-
 use anyhow::Context;
 use server::Server;
 use tokio::signal;
 use tokio::sync::Mutex;
 
 use crate::args::Flags;
-use crate::{banner, logs};
+use crate::{banner, logs, output};
 
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let config = flags.load()?;
@@ -26,7 +24,7 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         let server = Server::bind(config.clone()).await?;
         let banner = banner::banner(&config, server.local_addr());
         // A closed stdout is no reason not to serve.
-        let _ = std::io::stdout().lock().write_all(banner.as_bytes());
+        let _ = output::print(&banner);
         server.run(drain, now).await?;
         Ok(())
     })

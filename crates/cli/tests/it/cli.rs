@@ -93,7 +93,7 @@ fn config_print_shows_the_sessions_in_force() {
         ("{ttl: never, backend: memory, max_bytes: 2097152}".to_owned(), "backend: memory\n  max_bytes: 2097152\n"),
         (
             format!("{{backend: postgres, postgres: {{url: '{url}', connections: 3, retry_ms: 700}}}}"),
-            "backend: postgres\n  postgres:\n    # url: <redacted>\n    connections: 3\n    acquire_ms: 2000\n    \
+            "backend: postgres\n  postgres:\n    url: <redacted>\n    connections: 3\n    acquire_ms: 2000\n    \
              statement_ms: 5000\n    retry_ms: 700\n",
         ),
     ] {
@@ -123,6 +123,54 @@ fn examples_in_the_documentation_load() {
         }
     }
     assert!(found >= 5, "{found}");
+}
+
+#[test]
+fn an_error_of_the_system_is_said_once() {
+    for (config, args) in [
+        ("session: {sqlite: {path: godex.yaml/below/a/file.db}}", &["--port", "0"][..]),
+        ("session: {sqlite: {path: .}}", &["--port", "0"]),
+        ("session: {backend: memory}", &["--host", "203.0.113.1"]),
+        ("providers: {groq: {credentials: {api_key: k}, ca: /no/such/file}}", &["config", "check"]),
+    ] {
+        let home = home(&format!("server: {{allow_unauthenticated: true}}\n{config}\n"));
+        let (code, _, err) = godex(home.path(), args);
+        assert_eq!(code, Some(1), "{args:?}: {err}");
+        let last = err.lines().last().unwrap_or_default();
+        assert_eq!(last.matches("(os error ").count() + last.matches("Error code ").count(), 1, "{args:?}: {last}");
+    }
+}
+
+/// Names from the configuration cannot act on the terminal, and what is printed still loads.
+#[test]
+fn what_is_printed_for_people_has_no_control_characters() {
+    let home = home(
+        "providers:\n  \"up\\e[31m\\u202e\":\n    spec: {extends: openai-compatible, family: \"f\\x9b\"}\n    \
+         endpoint: {base_url: 'http://127.0.0.1:1/v1'}\n    models: [\"m\\r\\e[2J\\u2028\"]\n",
+    );
+    for (args, code) in [
+        (&["models"][..], 0),
+        (&["config", "check"], 0),
+        (&["config", "print"], 0),
+        (&["providers"], 0),
+        (&["providers", "show", "up\u{1b}[31m\u{202e}"], 0),
+        (&["providers", "show", "\u{1b}[31m"], 1),
+        (&["probe", "\u{1b}[31m"], 1),
+    ] {
+        let (found, out, err) = godex(home.path(), args);
+        assert_eq!(found, Some(code), "{args:?}: {err}");
+        let acts = |c: char| c != '\n' && wire::visible::acts(c);
+        assert!(!out.contains(acts) && !err.contains(acts), "{args:?}: {out:?} {err:?}");
+    }
+    let (_, printed, _) = godex(home.path(), &["config", "print"]);
+    std::fs::write(home.path().join("again.yaml"), &printed).unwrap();
+    let (code, again, err) = godex(home.path(), &["config", "print", "--config", "again.yaml"]);
+    assert_eq!(code, Some(0), "{err}\n{printed}");
+    assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), printed.lines().skip(1).collect::<Vec<_>>());
+    std::fs::write(home.path().join("godex.yaml"), "\"se\\e[31mver\": 1\nserver: {host: \"\\e[0m\"}\n").unwrap();
+    let (code, _, err) = godex(home.path(), &["config", "check"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains(r"unknown key `se\u{1b}[31mver`") && !err.contains('\x1b'), "{err:?}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod outputs;
+#[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod providers;

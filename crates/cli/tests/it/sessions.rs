@@ -3,8 +3,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Client, Postgres, Upstream, forgetful};
@@ -20,16 +21,20 @@ fn configured(upstream: &Upstream, session: &str) -> TempDir {
 }
 
 /// A running godex; it dies with the test.
-struct Godex {
+pub(crate) struct Godex {
     process: Child,
-    url: String,
-    client: Client,
+    pub(crate) url: String,
+    pub(crate) client: Client,
 }
 
 impl Godex {
     fn start(home: &Path) -> Self {
+        Self::logging_to(home, Stdio::null())
+    }
+
+    pub(crate) fn logging_to(home: &Path, log: impl Into<Stdio>) -> Self {
         let mut command = command(home, &["--port", "0"]);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let url = lines.find_map(|line| Some(line.strip_prefix("address:")?.trim().to_owned())).unwrap();
         // Read on, so that a full pipe never blocks it.
@@ -57,15 +62,14 @@ impl Godex {
         self.turn(json!({"input": text, "previous_response_id": previous}), streamed).await
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.client.get(&format!("{}{path}", self.url)).await.unwrap();
         (answer.status, answer.json())
     }
 
-    /// `TERM` or `KILL`: how it ended.
-    fn end(mut self, signal: &str) -> ExitStatus {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+    /// Sends a signal: how it ended.
+    pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
         self.process.wait().unwrap()
     }
 }
@@ -82,7 +86,7 @@ fn text(response: &Value) -> &str {
 }
 
 /// "My name is Alice", the end of the process, "what's my name?".
-async fn alice_is_remembered(signal: &str, ended_well: bool) {
+async fn alice_is_remembered(signal: Signal, ended_well: bool) {
     let upstream = Upstream::start_with(forgetful).await.unwrap();
     let home = configured(&upstream, "sqlite: {path: data/sessions.db}");
     let mut expected = 1;
@@ -114,12 +118,12 @@ async fn alice_is_remembered(signal: &str, ended_well: bool) {
 
 #[tokio::test]
 async fn a_history_survives_sigterm() {
-    alice_is_remembered("TERM", true).await;
+    alice_is_remembered(Signal::TERM, true).await;
 }
 
 #[tokio::test]
 async fn a_history_survives_kill_9() {
-    alice_is_remembered("KILL", false).await;
+    alice_is_remembered(Signal::KILL, false).await;
 }
 
 #[tokio::test]
@@ -146,8 +150,8 @@ fn a_file_that_another_process_uses_is_refused_in_one_line() {
     assert_eq!(refused.status.code(), Some(1), "{said}");
     let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
     assert!(matches!(errors[..], [error] if error.contains("used by another process")), "{said}");
-    assert!(first.end("TERM").success());
-    assert!(Godex::start(home.path()).end("TERM").success());
+    assert!(first.end(Signal::TERM).success());
+    assert!(Godex::start(home.path()).end(Signal::TERM).success());
 }
 
 #[tokio::test]
@@ -171,10 +175,10 @@ async fn two_processes_share_one_postgres() {
         // What it acknowledged last is there without it.
         if round == 3 {
             let killed = std::mem::replace(&mut processes[1], Godex::start(homes[1].path()));
-            assert!(!killed.end("KILL").success());
+            assert!(!killed.end(Signal::KILL).success());
         }
     }
     for process in processes {
-        assert!(process.end("TERM").success());
+        assert!(process.end(Signal::TERM).success());
     }
 }

@@ -1,5 +1,7 @@
 //! `GET /health`: the process answers. `GET /ready`: it can take work.
 
+use std::sync::atomic::Ordering;
+
 use http::Response;
 use wire::json::{ObjectWriter, write_text};
 
@@ -24,6 +26,10 @@ pub(crate) fn health(app: &App) -> Response<Body> {
     providers.push(b']');
     // A provider that cannot be served stops the start; the list is here for monitors that read it.
     health.json("unsupported_providers", b"[]");
+    let lost = crate::LOST_LOG_LINES.load(Ordering::Relaxed);
+    if lost > 0 {
+        health.int("lost_log_lines", lost);
+    }
     health.end();
     json(body)
 }

@@ -1,6 +1,8 @@
 //! How far a probe is: a bar on a terminal, a line per request elsewhere. On stderr: stdout is the result.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+
+use crate::output::tell;
 
 const WIDTH: usize = 30;
 
@@ -23,12 +25,12 @@ impl Progress {
         } else {
             format!("{}: {about}\n", self.done)
         };
-        show(&line);
+        tell(&line);
     }
 
     pub(super) fn finish(&self) {
         if self.terminal {
-            show("\r\x1b[K");
+            tell("\r\x1b[K");
         }
     }
 }
@@ -36,12 +38,6 @@ impl Progress {
 fn bar(done: usize, total: usize) -> String {
     let full = (done.min(total) * WIDTH) / total;
     format!("[{}{}] {done}/{}", "#".repeat(full), " ".repeat(WIDTH - full), total.max(done))
-}
-
-fn show(text: &str) {
-    let mut err = std::io::stderr().lock();
-    // With stderr gone there is nobody left to tell.
-    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 #[cfg(test)]

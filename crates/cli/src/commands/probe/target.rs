@@ -8,6 +8,7 @@ use providers::Library;
 use serde_json::Value;
 use server::config::{self, ProviderConfig, Secret};
 use server::probe::Client;
+use wire::json::without_mark;
 
 use crate::args::{Flags, ProbeArgs, variable};
 
@@ -96,6 +97,6 @@ async fn models(config: &ProviderConfig, seconds: u32) -> anyhow::Result<Vec<u8>
 }
 
 fn first(models: &[u8]) -> Option<String> {
-    let models: Value = serde_json::from_slice(models).ok()?;
+    let models: Value = serde_json::from_slice(without_mark(models)).ok()?;
     Some(models["data"][0]["id"].as_str()?.to_owned())
 }

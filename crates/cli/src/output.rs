@@ -1,0 +1,22 @@
+//! What a command says, and to whom. Nobody who listens is no reason to panic: a reader that is gone has what it
+//! wanted, and with stderr gone there is nobody left to tell.
+
+use std::io::{ErrorKind, Write};
+
+use anyhow::Context;
+
+/// Writes what the command was asked for to stdout.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // `godex models | head -1`
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("cannot write to stdout"),
+    }
+}
+
+/// Writes to stderr what else there is to say.
+pub(crate) fn tell(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
