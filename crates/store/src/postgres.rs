@@ -7,9 +7,13 @@ mod connect;
 mod conversations;
 mod delete;
 mod failure;
+mod indexes;
 mod migrate;
+#[cfg(all(test, unix))]
+mod plans;
 mod put;
 mod read;
+mod sql;
 
 use std::future::Future;
 
@@ -55,8 +59,7 @@ impl Database {
     /// Whether there is a primary that answers.
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
         let reached = self.run(async |client| {
-            let select = "SELECT current_setting('transaction_read_only') FROM godex.secret LIMIT 1";
-            let row = client.query_typed_one(select, &[]).await.map_err(failure)?;
+            let row = client.query_typed_one(sql::PING, &[]).await.map_err(failure)?;
             match column::<&str>(&row, 0)? {
                 "off" => Ok(()),
                 _ => Err(Error::unavailable("this Postgres is read-only, perhaps a standby")),
@@ -95,8 +98,8 @@ impl Database {
         self.run(async |client| {
             let transaction = client.transaction().await.map_err(failure)?;
             let begin = match hold {
-                Hold::Shared => "SELECT set_config('statement_timeout', $1, true), pg_advisory_xact_lock_shared($2)",
-                Hold::Alone => "SELECT set_config('statement_timeout', $1, true), pg_advisory_xact_lock($2)",
+                Hold::Shared => sql::BEGIN_SHARED,
+                Hold::Alone => sql::BEGIN_ALONE,
             };
             transaction.query_typed(begin, typed![limit => TEXT, lock => INT8]).await.map_err(failure)?;
             let result = work(&transaction).await?;

@@ -7,8 +7,11 @@ mod delete;
 mod evict;
 mod migrate;
 mod open;
+#[cfg(test)]
+mod plans;
 mod put;
 mod read;
+mod sql;
 mod threads;
 
 use std::path::Path;
@@ -121,8 +124,7 @@ impl Database {
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
-        let reached = self
-            .read(|connection| connection.query_row("SELECT count(*) FROM secret", [], |_| Ok(())).map_err(failure));
+        let reached = self.read(|connection| connection.query_row(sql::PING, [], |_| Ok(())).map_err(failure));
         reached.await.map_err(|error| match error {
             Error::Unavailable(unavailable) => unavailable,
             other => Unavailable::new(other.to_string()),

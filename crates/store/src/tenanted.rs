@@ -1,5 +1,6 @@
 //! One tenant's store: the same calls for every backend.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,9 @@ use crate::{
     Backend, ChainLimits, Error, History, Item, ItemPage, Lease, NewConversation, NewTurn, Page, StoredConversation,
     StoredResponse, Tenant, sqlite,
 };
+
+/// Items that one query looks up.
+const AT_ONCE: usize = 256;
 
 /// Everything that is one tenant's, and nothing else.
 #[derive(Debug, Clone)]
@@ -79,10 +83,13 @@ impl Tenanted {
 
     /// Stored items by their ids, for item references, in the order asked for; of several with one id the newest.
     pub async fn items(&self, ids: Vec<String>) -> Result<Vec<Option<Item>>, Error> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
+        let mut found = Vec::with_capacity(ids.len());
+        // One query for many, but not for all: others who read have their turn in between.
+        for some in ids.chunks(AT_ONCE) {
+            let some = some.to_vec();
+            found.extend(call!(self, read, items_by_id(&some))?);
         }
-        call!(self, read, items_by_id(&ids))
+        Ok(found)
     }
 
     pub async fn item(&self, item_id: &str) -> Result<Item, Error> {
@@ -131,6 +138,12 @@ impl Tenanted {
     pub async fn conversation_item(&self, id: &str, item_id: &str) -> Result<Item, Error> {
         let (id, item) = (id.to_owned(), item_id.to_owned());
         call!(self, read, conversation_item(&id, &item))
+    }
+
+    /// Which of these ids items of the conversation have.
+    pub async fn conversation_has(&self, id: &str, ids: Vec<String>) -> Result<HashSet<String>, Error> {
+        let id = id.to_owned();
+        call!(self, read, conversation_has(&id, &ids))
     }
 
     /// Takes an item out of the conversation, and so out of what later turns and pages show.

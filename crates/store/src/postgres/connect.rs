@@ -11,7 +11,7 @@ use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::migrate::migrate;
-use super::{Database, column, failure};
+use super::{Database, column, failure, sql};
 use crate::prefix::Secret;
 use crate::{Error, OpenError, PostgresOptions, Tenant};
 
@@ -40,28 +40,30 @@ impl Database {
             database.pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
         migrate(&mut client).await?;
         drop(client);
+        super::indexes::ensure(&database.pool).await.map_err(away)?;
         let fresh = Secret::random()?;
-        let secret = database.secret(&fresh).await.map_err(|error| OpenError::Postgres {
-            reason: match error {
-                Error::Unavailable(unavailable) => unavailable.reason().into(),
-                other => other.to_string().into(),
-            },
-        })?;
+        let secret = database.secret(&fresh).await.map_err(away)?;
         Ok((database, secret))
     }
 
     /// The key of all hashes: made by whoever comes first, kept beside the data.
     async fn secret(&self, fresh: &Secret) -> Result<Secret, Error> {
         self.read(async |client| {
-            let insert = "INSERT INTO godex.secret (name, value) VALUES ('prefix', $1) ON CONFLICT DO NOTHING";
-            client.execute_typed(insert, super::typed![&fresh.0[..] => BYTEA]).await.map_err(failure)?;
-            let select = "SELECT value FROM godex.secret WHERE name = 'prefix'";
-            let row = client.query_typed_one(select, &[]).await.map_err(failure)?;
+            client.execute_typed(sql::SECRET_NEW, super::typed![&fresh.0[..] => BYTEA]).await.map_err(failure)?;
+            let row = client.query_typed_one(sql::SECRET, &[]).await.map_err(failure)?;
             let bytes: Vec<u8> = column(&row, 0)?;
             bytes.try_into().map(Secret).map_err(|_| Error::corrupt("the secret has the wrong length"))
         })
         .await
     }
+}
+
+fn away(error: Error) -> OpenError {
+    let reason = match error {
+        Error::Unavailable(unavailable) => unavailable.reason().into(),
+        other => other.to_string().into(),
+    };
+    OpenError::Postgres { reason }
 }
 
 /// The whole chain of causes: the outermost only says that it failed.

@@ -1,11 +1,13 @@
 //! Conversations: a segment of their own that only they append to. Their row is the lock of their list.
 
+use std::collections::HashSet;
+
 use deadpool_postgres::{Object, Transaction};
 
 use super::delete::trim;
 use super::put::{append, end, new_segment};
 use super::read::item_row;
-use super::{Database, Hold, column, failure, typed};
+use super::{Database, Hold, column, failure, sql, text, typed};
 use crate::packed::{pack, unpack};
 use crate::prepared::PackedItem;
 use crate::rows::{self, ItemRow, Pager};
@@ -22,8 +24,6 @@ impl Database {
         self.transaction(tenant, Hold::Shared, async |transaction| {
             let segment = new_segment(transaction, tenant_key, None, 0, Some(id)).await?;
             let upto = append(transaction, tenant_key, segment, 0, items, &[]).await?;
-            let insert = "INSERT INTO godex.conversation (tenant, id, segment, upto, created, metadata) \
-                          VALUES ($1, $2, $3, $4, $5, $6)";
             let row = typed![
                 tenant_key => BYTEA,
                 id => BYTEA,
@@ -32,7 +32,7 @@ impl Database {
                 new.created_at => INT8,
                 pack(&new.metadata) => BYTEA,
             ];
-            transaction.execute_typed(insert, row).await.map(drop).map_err(failure)
+            transaction.execute_typed(sql::CONVERSATION_NEW, row).await.map(drop).map_err(failure)
         })
         .await
     }
@@ -48,9 +48,8 @@ impl Database {
         metadata: &[u8],
     ) -> Result<StoredConversation, Error> {
         self.read(async |client| {
-            let update = "UPDATE godex.conversation SET metadata = $3 WHERE tenant = $1 AND id = $2";
             let row = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, pack(metadata) => BYTEA];
-            client.execute_typed(update, row).await.map_err(failure)?;
+            client.execute_typed(sql::CONVERSATION_METADATA, row).await.map_err(failure)?;
             conversation(client, tenant, id).await
         })
         .await
@@ -60,11 +59,14 @@ impl Database {
     pub(crate) async fn delete_conversation(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
         let key = tenant.key();
         self.transaction(tenant, Hold::Alone, async |transaction| {
-            let delete = "DELETE FROM godex.conversation WHERE tenant = $1 AND id = $2 RETURNING segment";
-            let row = transaction.query_typed_opt(delete, typed![key => BYTEA, id.as_bytes() => BYTEA]).await;
+            let row = transaction
+                .query_typed_opt(sql::CONVERSATION_DELETE, typed![key => BYTEA, id.as_bytes() => BYTEA])
+                .await;
             let segment: i64 = column(&row.map_err(failure)?.ok_or(Error::NotFound)?, 0)?;
-            let update = "UPDATE godex.segment SET conversation = NULL WHERE tenant = $1 AND segment = $2";
-            transaction.execute_typed(update, typed![key => BYTEA, segment => INT8]).await.map_err(failure)?;
+            transaction
+                .execute_typed(sql::SEGMENT_DISOWN, typed![key => BYTEA, segment => INT8])
+                .await
+                .map_err(failure)?;
             trim(transaction, key, segment).await
         })
         .await
@@ -85,10 +87,8 @@ impl Database {
             let (segment, upto) = place(client, tenant, id).await?;
             let mut cursor = None;
             if let Some(after) = &page.after {
-                let select = "SELECT min(pos), max(pos) FROM godex.item \
-                              WHERE tenant = $1 AND segment = $2 AND id = $3";
                 let key = typed![tenant.key() => BYTEA, segment => INT8, after.as_bytes() => BYTEA];
-                let row = client.query_typed_one(select, key).await.map_err(failure)?;
+                let row = client.query_typed_one(sql::CONVERSATION_CURSOR, key).await.map_err(failure)?;
                 let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
                 cursor = Some(pos.ok_or(Error::NoSuchCursor)?);
             }
@@ -112,10 +112,9 @@ impl Database {
     pub(crate) async fn conversation_item(&self, tenant: &Tenant, id: &str, item: &str) -> Result<Item, Error> {
         self.read(async |client| {
             let (segment, _) = place(client, tenant, id).await?;
-            let select = "SELECT body FROM godex.item WHERE tenant = $1 AND segment = $2 AND id = $3 \
-                          AND hidden IS NULL AND length(body) > 0 ORDER BY pos DESC LIMIT 1";
             let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
-            let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            let row =
+                client.query_typed_opt(sql::CONVERSATION_ITEM, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             Ok(Item { id: item.to_owned(), body: unpack(column(&row, 0)?)? })
         })
         .await
@@ -123,6 +122,23 @@ impl Database {
 
     /// Takes an item out of the list. Its place stays, so that later places keep their numbers; responses from before
     /// have it still.
+    /// Which of these ids stand in the conversation.
+    pub(crate) async fn conversation_has(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        ids: &[String],
+    ) -> Result<HashSet<String>, Error> {
+        self.read(async |client| {
+            let (segment, _) = place(client, tenant, id).await?;
+            let wanted: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
+            let key = typed![tenant.key() => BYTEA, segment => INT8, wanted => BYTEA_ARRAY];
+            let rows = client.query_typed(sql::CONVERSATION_HAS, key).await.map_err(failure)?;
+            rows.iter().map(|row| text(row, 0)).collect()
+        })
+        .await
+    }
+
     pub(crate) async fn delete_conversation_item(
         &self,
         tenant: &Tenant,
@@ -131,14 +147,13 @@ impl Database {
     ) -> Result<StoredConversation, Error> {
         let key = tenant.key();
         self.transaction(tenant, Hold::Alone, async |transaction| {
-            let select = "SELECT segment, upto FROM godex.conversation WHERE tenant = $1 AND id = $2";
-            let row = transaction.query_typed_opt(select, typed![key => BYTEA, id.as_bytes() => BYTEA]).await;
+            let row = transaction
+                .query_typed_opt(sql::CONVERSATION_PLACE, typed![key => BYTEA, id.as_bytes() => BYTEA])
+                .await;
             let row = row.map_err(failure)?.ok_or(Error::NotFound)?;
             let (segment, upto): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
-            let update = "UPDATE godex.item SET hidden = $4 WHERE tenant = $1 AND segment = $2 AND id = $3 \
-                          AND hidden IS NULL AND length(body) > 0";
             let row = typed![key => BYTEA, segment => INT8, item.as_bytes() => BYTEA, upto => INT8];
-            if transaction.execute_typed(update, row).await.map_err(failure)? == 0 {
+            if transaction.execute_typed(sql::CONVERSATION_HIDE, row).await.map_err(failure)? == 0 {
                 return Err(Error::NotFound);
             }
             forget_hidden(transaction, key, segment).await
@@ -149,9 +164,6 @@ impl Database {
 
     pub(crate) async fn begin_turn(&self, tenant: &Tenant, lease: &Lease, millis: i64) -> Result<(), Error> {
         self.read(async |client| {
-            let update = "UPDATE godex.conversation SET lease = $3, \
-                          leased_until = clock_timestamp() + $4 * interval '1 millisecond' \
-                          WHERE tenant = $1 AND id = $2 AND (lease IS NULL OR leased_until <= clock_timestamp())";
             let id = lease.conversation.as_bytes();
             #[expect(clippy::cast_precision_loss, reason = "a lease of centuries may be a millisecond off")]
             let row = typed![
@@ -160,7 +172,7 @@ impl Database {
                 &lease.token[..] => BYTEA,
                 millis.min(i64::from(u32::MAX)) as f64 => FLOAT8,
             ];
-            if client.execute_typed(update, row).await.map_err(failure)? == 1 {
+            if client.execute_typed(sql::LEASE_BEGIN, row).await.map_err(failure)? == 1 {
                 return Ok(());
             }
             // Refused: because it is taken, or because it is not there.
@@ -172,9 +184,6 @@ impl Database {
 
     pub(crate) async fn extend_turn(&self, tenant: &Tenant, lease: &Lease, millis: i64) -> Result<(), Error> {
         self.read(async |client| {
-            let update = "UPDATE godex.conversation SET \
-                          leased_until = clock_timestamp() + $4 * interval '1 millisecond' \
-                          WHERE tenant = $1 AND id = $2 AND lease = $3";
             #[expect(clippy::cast_precision_loss, reason = "a lease of centuries may be a millisecond off")]
             let row = typed![
                 tenant.key() => BYTEA,
@@ -182,7 +191,7 @@ impl Database {
                 &lease.token[..] => BYTEA,
                 millis.min(i64::from(u32::MAX)) as f64 => FLOAT8,
             ];
-            match client.execute_typed(update, row).await.map_err(failure)? {
+            match client.execute_typed(sql::LEASE_EXTEND, row).await.map_err(failure)? {
                 0 => Err(Error::Locked),
                 _ => Ok(()),
             }
@@ -192,58 +201,45 @@ impl Database {
 
     pub(crate) async fn end_turn(&self, tenant: &Tenant, lease: &Lease) -> Result<(), Error> {
         self.read(async |client| {
-            let update = "UPDATE godex.conversation SET lease = NULL, leased_until = NULL \
-                          WHERE tenant = $1 AND id = $2 AND lease = $3";
             let row = typed![
                 tenant.key() => BYTEA,
                 lease.conversation.as_bytes() => BYTEA,
                 &lease.token[..] => BYTEA,
             ];
-            client.execute_typed(update, row).await.map(drop).map_err(failure)
+            client.execute_typed(sql::LEASE_END, row).await.map(drop).map_err(failure)
         })
         .await
     }
 }
 
 async fn conversation(client: &Object, tenant: &Tenant, id: &str) -> Result<StoredConversation, Error> {
-    let select = "SELECT created, metadata FROM godex.conversation WHERE tenant = $1 AND id = $2";
     let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-    let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    let row = client.query_typed_opt(sql::CONVERSATION, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
     Ok(StoredConversation { id: id.to_owned(), created_at: column(&row, 0)?, metadata: unpack(column(&row, 1)?)? })
 }
 
 async fn place(client: &Object, tenant: &Tenant, id: &str) -> Result<(i64, i64), Error> {
-    let select = "SELECT segment, upto FROM godex.conversation WHERE tenant = $1 AND id = $2";
     let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-    let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    let row = client.query_typed_opt(sql::CONVERSATION_PLACE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
     Ok((column(&row, 0)?, column(&row, 1)?))
 }
 
 /// Empties what was taken out of a conversation and no living history has any more.
 pub(super) async fn forget_hidden(transaction: &Transaction<'_>, tenant: &[u8], segment: i64) -> Result<(), Error> {
-    let update = "UPDATE godex.item i SET body = '' WHERE i.tenant = $1 AND i.segment = $2 AND i.hidden IS NOT NULL \
-                  AND length(i.body) > 0 \
-                  AND NOT EXISTS (SELECT 1 FROM godex.response r WHERE r.tenant = $1 AND r.segment = $2 \
-                                  AND r.gone = 0 AND r.upto > i.pos AND r.upto <= i.hidden) \
-                  AND NOT EXISTS (SELECT 1 FROM godex.segment s WHERE s.tenant = $1 AND s.parent = $2 \
-                                  AND s.start > i.pos AND s.start <= i.hidden)";
     let key = typed![tenant => BYTEA, segment => INT8];
-    transaction.execute_typed(update, key).await.map(drop).map_err(failure)
+    transaction.execute_typed(sql::HIDDEN_FORGET, key).await.map(drop).map_err(failure)
 }
 
 /// The end of a conversation that nobody has a lease of, held for this transaction.
 async fn free(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<(i64, i64), Error> {
-    let select = "SELECT segment, upto, lease IS NOT NULL AND leased_until > clock_timestamp() \
-                  FROM godex.conversation WHERE tenant = $1 AND id = $2 FOR UPDATE";
     let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA];
-    let row = transaction.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    let row =
+        transaction.query_typed_opt(sql::CONVERSATION_FREE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
     if column::<bool>(&row, 2)? { Err(Error::Locked) } else { Ok((column(&row, 0)?, column(&row, 1)?)) }
 }
 
 async fn range(client: &Object, tenant: &Tenant, segment: i64, from: i64, to: i64) -> Result<Vec<ItemRow>, Error> {
-    let select = "SELECT pos, id, CASE WHEN hidden IS NULL THEN body ELSE ''::bytea END FROM godex.item \
-                  WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";
     let key = typed![tenant.key() => BYTEA, segment => INT8, from => INT8, to => INT8];
-    let rows = client.query_typed(select, key).await.map_err(failure)?;
+    let rows = client.query_typed(sql::CONVERSATION_RANGE, key).await.map_err(failure)?;
     rows.iter().map(item_row).collect()
 }

@@ -7,7 +7,7 @@ use futures_util::future::{try_join, try_join4};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
-use super::{Database, Hold, column, failure, typed};
+use super::{Database, Hold, column, failure, sql, typed};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PackedItem, Prepared};
 use crate::rows::{gone, prefix};
@@ -44,9 +44,8 @@ impl Database {
     /// Whether an earlier try of which nobody knows was the one that worked.
     async fn is_stored(&self, tenant: &Tenant, turn: &Prepared) -> Result<bool, Error> {
         self.read(async |client| {
-            let select = "SELECT 1 FROM godex.response WHERE tenant = $1 AND id = $2";
             let key = typed![tenant.key() => BYTEA, turn.id.as_bytes() => BYTEA];
-            Ok(client.query_typed_opt(select, key).await.map_err(failure)?.is_some())
+            Ok(client.query_typed_opt(sql::RESPONSE_TAKEN, key).await.map_err(failure)?.is_some())
         })
         .await
     }
@@ -82,9 +81,8 @@ async fn put(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> R
 
 async fn keep(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
     let Some((hash, body)) = &turn.settings else { return Ok(()) };
-    let keep = "INSERT INTO godex.settings (tenant, hash, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     let row = typed![tenant => BYTEA, &hash[..] => BYTEA, body => BYTEA];
-    transaction.execute_typed(keep, row).await.map(drop).map_err(failure)
+    transaction.execute_typed(sql::SETTINGS_KEEP, row).await.map(drop).map_err(failure)
 }
 
 async fn advance(transaction: &Transaction<'_>, tenant: &[u8], parent: &Parent, upto: i64) -> Result<(), Error> {
@@ -107,9 +105,6 @@ async fn respond(
         Parent::Conversation(lease) => (None, Some(lease.conversation.as_bytes())),
     };
     let middle = begin.at + i64::try_from(turn.inputs).unwrap_or(i64::MAX);
-    let insert = "INSERT INTO godex.response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, \
-                  status, depth, created, expires, settings, head) \
-                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
     let row = typed![
         tenant => BYTEA,
         turn.id.as_bytes() => BYTEA,
@@ -127,12 +122,11 @@ async fn respond(
         turn.settings.as_ref().map(|(hash, _)| &hash[..]) => BYTEA,
         turn.head => BYTEA,
     ];
-    transaction.execute_typed(insert, row).await.map(drop).map_err(failure)
+    transaction.execute_typed(sql::RESPONSE_NEW, row).await.map(drop).map_err(failure)
 }
 
 async fn behind(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<Base, Error> {
-    let select = "SELECT segment, upto, prefix, depth, gone FROM godex.response WHERE tenant = $1 AND id = $2";
-    let found = transaction.query_typed_opt(select, typed![tenant => BYTEA, id.as_bytes() => BYTEA]).await;
+    let found = transaction.query_typed_opt(sql::RESPONSE_PLACE, typed![tenant => BYTEA, id.as_bytes() => BYTEA]).await;
     let row = found.map_err(failure)?.ok_or(Error::NotFound)?;
     if column::<i64>(&row, 4)? != gone::LIVE {
         return Err(Error::NotFound);
@@ -143,9 +137,8 @@ async fn behind(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Resul
 
 /// The end of a conversation whose lease is ours, or ran out without anybody else taking it.
 async fn leased(transaction: &Transaction<'_>, tenant: &[u8], lease: &Lease) -> Result<Base, Error> {
-    let select = "SELECT segment, upto, lease FROM godex.conversation WHERE tenant = $1 AND id = $2 FOR UPDATE";
     let key = typed![tenant => BYTEA, lease.conversation.as_bytes() => BYTEA];
-    let row = transaction.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    let row = transaction.query_typed_opt(sql::LEASED, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
     if column::<Option<&[u8]>>(&row, 2)? != Some(&lease.token[..]) {
         return Err(Error::Locked);
     }
@@ -163,8 +156,7 @@ async fn share(
     if hashes.is_empty() {
         return Ok((Base::ROOT, 0));
     }
-    let select = "SELECT segment, pos FROM godex.item WHERE tenant = $1 AND prefix = ANY($2) ORDER BY pos DESC LIMIT 1";
-    let found = transaction.query_typed_opt(select, typed![tenant => BYTEA, hashes => BYTEA_ARRAY]).await;
+    let found = transaction.query_typed_opt(sql::SHARED, typed![tenant => BYTEA, hashes => BYTEA_ARRAY]).await;
     let Some(row) = found.map_err(failure)? else { return Ok((Base::ROOT, 0)) };
     let (segment, pos) = (column::<i64>(&row, 0)?, column::<i64>(&row, 1)?);
     let held = usize::try_from(pos + 1).map_err(|_| Error::corrupt("an item before the first"))?;
@@ -184,12 +176,11 @@ async fn segment(
         if conversation || nothing {
             return Ok(segment);
         }
-        let hold = "SELECT conversation IS NULL FROM godex.segment WHERE tenant = $1 AND segment = $2 FOR UPDATE";
-        let follows = "SELECT EXISTS (SELECT 1 FROM godex.item WHERE tenant = $1 AND segment = $2 AND pos >= $3)";
         // Sent together, but the second is run, and sees, after the first has the row.
         let (held, follows) = try_join(
-            transaction.query_typed_opt(hold, typed![tenant => BYTEA, segment => INT8]),
-            transaction.query_typed_one(follows, typed![tenant => BYTEA, segment => INT8, base.at => INT8]),
+            transaction.query_typed_opt(sql::SEGMENT_HOLD, typed![tenant => BYTEA, segment => INT8]),
+            transaction
+                .query_typed_one(sql::SEGMENT_FOLLOWED, typed![tenant => BYTEA, segment => INT8, base.at => INT8]),
         )
         .await
         .map_err(failure)?;
@@ -208,10 +199,8 @@ pub(super) async fn new_segment(
     start: i64,
     conversation: Option<&[u8]>,
 ) -> Result<i64, Error> {
-    let insert = "INSERT INTO godex.segment (tenant, parent, start, conversation) VALUES ($1, $2, $3, $4) \
-                  RETURNING segment";
     let row = typed![tenant => BYTEA, parent => INT8, start => INT8, conversation => BYTEA];
-    let row: Row = transaction.query_typed_one(insert, row).await.map_err(failure)?;
+    let row: Row = transaction.query_typed_one(sql::SEGMENT_NEW, row).await.map_err(failure)?;
     column(&row, 0)
 }
 
@@ -229,9 +218,6 @@ pub(super) async fn append(
         let hash = |index: usize| prefixes.get(index).and_then(|hash| hash.as_ref().map(|hash| &hash[..]));
         let hashes: Vec<Option<&[u8]>> = (0..items.len()).map(hash).collect();
         let bodies: Vec<&[u8]> = items.iter().map(|item| &item.packed[..]).collect();
-        let insert = "INSERT INTO godex.item (tenant, segment, pos, id, prefix, body) \
-                      SELECT $1, $2, $3 + n - 1, id, prefix, body \
-                      FROM unnest($4, $5, $6) WITH ORDINALITY AS new (id, prefix, body, n)";
         let rows = typed![
             tenant => BYTEA,
             segment => INT8,
@@ -240,7 +226,7 @@ pub(super) async fn append(
             hashes => BYTEA_ARRAY,
             bodies => BYTEA_ARRAY,
         ];
-        transaction.execute_typed(insert, rows).await.map_err(failure)?;
+        transaction.execute_typed(sql::ITEMS_NEW, rows).await.map_err(failure)?;
     }
     Ok(at + i64::try_from(items.len()).unwrap_or(i64::MAX))
 }
@@ -252,8 +238,6 @@ pub(super) async fn end(
     conversation: &str,
     upto: i64,
 ) -> Result<(), Error> {
-    let update = "UPDATE godex.conversation SET upto = $3, lease = NULL, leased_until = NULL \
-                  WHERE tenant = $1 AND id = $2";
     let row = typed![tenant => BYTEA, conversation.as_bytes() => BYTEA, upto => INT8];
-    transaction.execute_typed(update, row).await.map(drop).map_err(failure)
+    transaction.execute_typed(sql::CONVERSATION_ADVANCE, row).await.map(drop).map_err(failure)
 }

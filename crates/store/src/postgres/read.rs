@@ -8,48 +8,16 @@ use deadpool_postgres::Object;
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
-use super::{Database, column, failure, maybe_text, text, typed};
+use super::{Database, column, failure, maybe_text, sql, text, typed};
 use crate::packed::unpack;
 use crate::rows::{self, ItemRow, Pager, TurnRow};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse, Tenant};
-
-/// The segments of a response's history, each with the end of what it contributes. One step per fork, not per turn.
-/// OFFSET 0 in what follows keeps the planner from another order of joins, which would read the whole tenant.
-macro_rules! path {
-    ($rest:literal) => {
-        concat!(
-            "WITH RECURSIVE path (segment, parent, start, upto) AS (
-               SELECT s.segment, s.parent, s.start, r.upto FROM godex.response r
-               JOIN godex.segment s ON s.tenant = r.tenant AND s.segment = r.segment
-               WHERE r.tenant = $1 AND r.id = $2
-               UNION ALL
-               SELECT s.segment, s.parent, s.start, p.start FROM path p
-               JOIN godex.segment s ON s.tenant = $1 AND s.segment = p.parent) ",
-            $rest
-        )
-    };
-}
-
-const TURNS: &str = path!(
-    "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings
-     FROM path p CROSS JOIN LATERAL (SELECT * FROM godex.response r
-       WHERE r.tenant = $1 AND r.segment = p.segment AND r.upto <= p.upto OFFSET 0) r"
-);
-const ITEMS: &str = path!(
-    "SELECT i.pos, i.id, CASE WHEN i.hidden < p.upto THEN ''::bytea ELSE i.body END FROM path p
-     CROSS JOIN LATERAL (SELECT * FROM godex.item i WHERE i.tenant = $1 AND i.segment = p.segment
-       AND i.pos >= $3 AND i.pos < least(p.upto, $4) OFFSET 0) i"
-);
-const CURSOR: &str = path!(
-    "SELECT min(i.pos), max(i.pos) FROM godex.item i
-     JOIN path p ON p.segment = i.segment AND i.pos < p.upto WHERE i.tenant = $1 AND i.id = $3"
-);
 
 impl Database {
     pub(crate) async fn history(&self, tenant: &Tenant, id: &str, limits: ChainLimits) -> Result<History, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-            let turns = async { client.query_typed(TURNS, key).await.map_err(failure) };
+            let turns = async { client.query_typed(sql::TURNS, key).await.map_err(failure) };
             let (turns, items) = try_join(turns, items(client, tenant, id, 0..i64::MAX)).await?;
             let chain = rows::chain(turns.iter().map(turn).collect::<Result<_, _>>()?, id, limits)?;
             let hashes = chain.iter().filter(|_| limits.settings).filter_map(|turn| turn.settings.as_deref());
@@ -61,10 +29,8 @@ impl Database {
 
     pub(crate) async fn response(&self, tenant: &Tenant, id: &str) -> Result<StoredResponse, Error> {
         self.read(async |client| {
-            let select = "SELECT previous, conversation, status, created, expires, settings, head, middle, upto \
-                          FROM godex.response WHERE tenant = $1 AND id = $2 AND gone = 0";
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-            let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            let row = client.query_typed_opt(sql::RESPONSE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             let places: Range<i64> = column(&row, 7)?..column(&row, 8)?;
             let hash: Option<&[u8]> = column(&row, 5)?;
             let items = items(client, tenant, id, places.clone());
@@ -87,14 +53,13 @@ impl Database {
 
     pub(crate) async fn input_items(&self, tenant: &Tenant, id: &str, page: &Page) -> Result<ItemPage, Error> {
         self.read(async |client| {
-            let select = "SELECT middle FROM godex.response WHERE tenant = $1 AND id = $2 AND gone = 0";
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-            let row = client.query_typed_opt(select, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            let row = client.query_typed_opt(sql::INPUTS, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             let upto: i64 = column(&row, 0)?;
             let mut place = None;
             if let Some(after) = &page.after {
                 let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, after.as_bytes() => BYTEA];
-                let row = client.query_typed_one(CURSOR, key).await.map_err(failure)?;
+                let row = client.query_typed_one(sql::CURSOR, key).await.map_err(failure)?;
                 // Of several with this id, the one that makes progress.
                 let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
                 place = Some(pos.filter(|pos| *pos < upto).ok_or(Error::NoSuchCursor)?);
@@ -111,11 +76,9 @@ impl Database {
     /// For each id the newest item that still has a body.
     pub(crate) async fn items_by_id(&self, tenant: &Tenant, ids: &[String]) -> Result<Vec<Option<Item>>, Error> {
         self.read(async |client| {
-            let select = "SELECT DISTINCT ON (id) id, body FROM godex.item \
-                          WHERE tenant = $1 AND id = ANY($2) AND length(body) > 0 ORDER BY id, segment DESC, pos DESC";
             let wanted: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
             let key = typed![tenant.key() => BYTEA, wanted => BYTEA_ARRAY];
-            let rows = client.query_typed(select, key).await.map_err(failure)?;
+            let rows = client.query_typed(sql::NEWEST, key).await.map_err(failure)?;
             let found = rows.iter().map(|row| Ok((text(row, 0)?, unpack(column(row, 1)?)?)));
             let found = found.collect::<Result<HashMap<String, Bytes>, Error>>()?;
             Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())
@@ -145,7 +108,7 @@ async fn items(client: &Object, tenant: &Tenant, id: &str, places: Range<i64>) -
         places.start => INT8,
         places.end => INT8,
     ];
-    let rows = client.query_typed(ITEMS, key).await.map_err(failure)?;
+    let rows = client.query_typed(sql::ITEMS, key).await.map_err(failure)?;
     rows.iter().map(item_row).collect()
 }
 
@@ -159,8 +122,9 @@ async fn settings(client: &Object, tenant: &Tenant, mut hashes: Vec<&[u8]>) -> R
     if hashes.is_empty() {
         return Ok(HashMap::new());
     }
-    let select = "SELECT hash, body FROM godex.settings WHERE tenant = $1 AND hash = ANY($2)";
-    let rows =
-        client.query_typed(select, typed![tenant.key() => BYTEA, hashes => BYTEA_ARRAY]).await.map_err(failure)?;
+    let rows = client
+        .query_typed(sql::SETTINGS, typed![tenant.key() => BYTEA, hashes => BYTEA_ARRAY])
+        .await
+        .map_err(failure)?;
     rows.iter().map(|row| Ok((column(row, 0)?, unpack(column(row, 1)?)?))).collect()
 }

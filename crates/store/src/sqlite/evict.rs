@@ -5,15 +5,13 @@
 use rusqlite::Connection;
 
 use super::delete::expire;
-use super::failure;
+use super::{failure, sql};
 use crate::{Error, MemoryLimits};
 
 /// Makes room; the newest stays, and if that alone is too much, the store is full.
 pub(super) fn enforce(connection: &Connection, limits: MemoryLimits) -> Result<(), Error> {
     while !fits(connection, limits)? {
-        let select = "SELECT tenant, id, segment, used, 0 FROM response WHERE gone = 0 \
-                      UNION ALL SELECT tenant, id, segment, used, 1 FROM conversation ORDER BY used LIMIT 2";
-        let mut select = connection.prepare_cached(select).map_err(failure)?;
+        let mut select = connection.prepare_cached(sql::OLDEST).map_err(failure)?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(4)?));
         let oldest: Vec<(String, String, i64, bool)> =
             select.query_map([], row).and_then(Iterator::collect).map_err(failure)?;
@@ -35,6 +33,6 @@ fn fits(connection: &Connection, limits: MemoryLimits) -> Result<bool, Error> {
     let pages = number("PRAGMA page_count").map_err(failure)?;
     let free = number("PRAGMA freelist_count").map_err(failure)?;
     let size = number("PRAGMA page_size").map_err(failure)?;
-    let responses = number("SELECT responses FROM live").map_err(failure)?;
+    let responses = number(sql::LIVE).map_err(failure)?;
     Ok(pages.saturating_sub(free).saturating_mul(size) <= limits.bytes && responses <= limits.responses)
 }

@@ -7,7 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::OpenError;
 
 /// Step n brings the schema to version n. They are never changed once released.
-const STEPS: &[&str] = &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql")];
+const STEPS: &[&str] =
+    &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql"), include_str!("sql/0003_lookups.sql")];
 
 #[derive(Debug)]
 pub(super) enum MigrateError {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::migrate::migrate;
+use super::sql;
 use crate::prefix::Secret;
 use crate::{OpenError, SqliteOptions};
 
@@ -49,7 +50,7 @@ pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenE
     }
     migrate(&mut writer, &path.display().to_string()).map_err(|error| error.at(path))?;
     // A lease of a process that is gone holds nobody up: this file has one process at a time.
-    writer.execute("UPDATE conversation SET lease = NULL WHERE lease IS NOT NULL", []).map_err(sqlite)?;
+    writer.execute(sql::LEASES_CLEAR, []).map_err(sqlite)?;
     let secret = secret(&writer)?.map_err(sqlite)?;
     Ok(Opened { writer, place, secret })
 }
@@ -72,7 +73,7 @@ impl Place {
     pub(super) fn writer(&self) -> rusqlite::Result<Connection> {
         let Some(path) = &self.path else {
             let connection = Connection::open_in_memory()?;
-            connection.set_prepared_statement_cache_capacity(64);
+            statements(&connection)?;
             return Ok(connection);
         };
         let connection = Connection::open(path)?;
@@ -87,7 +88,7 @@ impl Place {
         // After a burst the log gives its room back.
         connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
         // The log's name, too, must be there after a power cut. SQLite syncs the folder, but not whether that worked.
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        connection.query_row(sql::SCHEMA, [], |_| Ok(()))?;
         sync_folder(path.parent().unwrap_or(path)).map_err(|error| input_output(&error.to_string()))?;
         Ok(connection)
     }
@@ -118,8 +119,14 @@ fn input_output(what: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), Some(what.to_owned()))
 }
 
+/// What statements need of a connection: room for all of them, and lists as parameters.
+pub(super) fn statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(96);
+    rusqlite::vtab::array::load_module(connection)
+}
+
 fn common(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(64);
+    statements(connection)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", -16_000)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -134,11 +141,9 @@ fn version() -> Result<(), OpenError> {
 /// The key of all hashes: made once, kept beside the data.
 fn secret(connection: &Connection) -> Result<rusqlite::Result<Secret>, OpenError> {
     let fresh = Secret::random()?;
-    let insert = "INSERT INTO secret (name, value) VALUES ('prefix', ?1) ON CONFLICT DO NOTHING";
-    let kept = connection.execute(insert, [&fresh.0[..]]).and_then(|_| {
-        let select = "SELECT value FROM secret WHERE name = 'prefix'";
-        connection.query_row(select, [], |row| row.get::<_, [u8; 32]>(0)).optional()
-    });
+    let kept = connection
+        .execute(sql::SECRET_NEW, [&fresh.0[..]])
+        .and_then(|_| connection.query_row(sql::SECRET, [], |row| row.get::<_, [u8; 32]>(0)).optional());
     Ok(kept.map(|kept| kept.map_or(fresh, Secret)))
 }
 

@@ -2,15 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::failure;
+use super::{failure, sql};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PackedItem, Prepared, longest};
 use crate::rows::{gone, prefix};
 use crate::{Error, Lease, Parent};
 
 pub(crate) fn put(connection: &Connection, tenant: &str, turn: &Prepared, used: Option<i64>) -> Result<(), Error> {
-    let mut taken =
-        connection.prepare_cached("SELECT 1 FROM response WHERE tenant = ?1 AND id = ?2").map_err(failure)?;
+    let mut taken = connection.prepare_cached(sql::RESPONSE_TAKEN).map_err(failure)?;
     if taken.exists(params![tenant, turn.id]).map_err(failure)? {
         return Err(Error::Conflict);
     }
@@ -30,9 +29,8 @@ pub(crate) fn put(connection: &Connection, tenant: &str, turn: &Prepared, used: 
     let segment = segment(connection, tenant, base, conversation, fresh.is_empty())?;
     let upto = append(connection, tenant, segment, base.at, fresh, prefixes.get(held..).unwrap_or_default())?;
     if let Some((hash, body)) = &turn.settings {
-        let keep = "INSERT INTO settings (tenant, hash, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         connection
-            .prepare_cached(keep)
+            .prepare_cached(sql::SETTINGS_KEEP)
             .and_then(|mut sql| sql.execute(params![tenant, hash, body]))
             .map_err(failure)?;
     }
@@ -66,10 +64,7 @@ fn respond(
         Parent::Response(id) => (Some(id.as_str()), None),
         Parent::Conversation(lease) => (None, Some(lease.conversation.as_str())),
     };
-    let insert = "INSERT INTO response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, status, \
-                  depth, created, expires, used, settings, head) \
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-    let mut insert = connection.prepare_cached(insert).map_err(failure)?;
+    let mut insert = connection.prepare_cached(sql::RESPONSE_NEW).map_err(failure)?;
     let row = params![
         tenant,
         turn.id,
@@ -93,8 +88,7 @@ fn respond(
 
 /// The place behind a response.
 fn behind(connection: &Connection, tenant: &str, id: &str, used: Option<i64>) -> Result<Base, Error> {
-    let select = "SELECT segment, upto, prefix, depth, gone FROM response WHERE tenant = ?1 AND id = ?2";
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::RESPONSE_PLACE).map_err(failure)?;
     let found = select.query_row(params![tenant, id], |row| {
         let base =
             Base { segment: Some(row.get(0)?), at: row.get(1)?, prefix: prefix(row.get(2)?), depth: row.get(3)? };
@@ -110,8 +104,7 @@ fn behind(connection: &Connection, tenant: &str, id: &str, used: Option<i64>) ->
 
 /// The end of a conversation whose lease is ours, or ran out without anybody else taking it.
 fn leased(connection: &Connection, tenant: &str, lease: &Lease, used: Option<i64>) -> Result<Base, Error> {
-    let select = "SELECT segment, upto, lease FROM conversation WHERE tenant = ?1 AND id = ?2";
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::LEASED).map_err(failure)?;
     let found = select.query_row(params![tenant, lease.conversation], |row| {
         let base = Base { segment: Some(row.get(0)?), at: row.get(1)?, prefix: None, depth: 0 };
         Ok((base, row.get::<_, Option<Vec<u8>>>(2)?))
@@ -131,9 +124,7 @@ fn share(
     turn: &Prepared,
     prefixes: &[Option<Prefix>],
 ) -> Result<(Base, usize), Error> {
-    let mut select = connection
-        .prepare_cached("SELECT segment, pos FROM item WHERE tenant = ?1 AND prefix = ?2 LIMIT 1")
-        .map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::SHARED).map_err(failure)?;
     let mut found = None;
     let held = longest(turn.inputs, |count| {
         let Some(Some(prefix)) = count.checked_sub(1).and_then(|last| prefixes.get(last)) else { return Ok(false) };
@@ -156,10 +147,7 @@ fn segment(connection: &Connection, tenant: &str, base: Base, conversation: bool
         if conversation || nothing {
             return Ok(segment);
         }
-        let free = "SELECT conversation IS NULL AND NOT EXISTS (SELECT 1 FROM item \
-                    WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3) \
-                    FROM segment WHERE tenant = ?1 AND segment = ?2";
-        let mut free = connection.prepare_cached(free).map_err(failure)?;
+        let mut free = connection.prepare_cached(sql::SEGMENT_FREE).map_err(failure)?;
         let free = free.query_row(params![tenant, segment, base.at], |row| row.get(0)).optional().map_err(failure)?;
         if free.ok_or_else(|| Error::corrupt("a response without its segment"))? {
             return Ok(segment);
@@ -175,10 +163,7 @@ pub(super) fn new_segment(
     start: i64,
     conversation: Option<&str>,
 ) -> Result<i64, Error> {
-    let insert = "INSERT INTO segment (tenant, segment, parent, start, conversation) \
-                  SELECT ?1, coalesce(max(segment), 0) + 1, ?2, ?3, ?4 FROM segment WHERE tenant = ?1 \
-                  RETURNING segment";
-    let mut insert = connection.prepare_cached(insert).map_err(failure)?;
+    let mut insert = connection.prepare_cached(sql::SEGMENT_NEW).map_err(failure)?;
     insert.query_row(params![tenant, parent, start, conversation], |row| row.get(0)).map_err(failure)
 }
 
@@ -191,8 +176,7 @@ pub(super) fn append(
     items: &[PackedItem],
     prefixes: &[Option<Prefix>],
 ) -> Result<i64, Error> {
-    let insert = "INSERT INTO item (tenant, segment, pos, id, prefix, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let mut insert = connection.prepare_cached(insert).map_err(failure)?;
+    let mut insert = connection.prepare_cached(sql::ITEM_NEW).map_err(failure)?;
     let mut pos = at;
     for (index, item) in items.iter().enumerate() {
         let prefix = prefixes.get(index).copied().flatten();
@@ -203,7 +187,6 @@ pub(super) fn append(
 }
 
 pub(super) fn advance(connection: &Connection, tenant: &str, conversation: &str, upto: i64) -> Result<(), Error> {
-    let update = "UPDATE conversation SET upto = ?3, lease = NULL, leased_until = NULL WHERE tenant = ?1 AND id = ?2";
-    let mut update = connection.prepare_cached(update).map_err(failure)?;
+    let mut update = connection.prepare_cached(sql::CONVERSATION_ADVANCE).map_err(failure)?;
     update.execute(params![tenant, conversation, upto]).map(drop).map_err(failure)
 }

@@ -2,43 +2,16 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use bytes::Bytes;
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::failure;
+use super::{failure, sql};
 use crate::packed::unpack;
 use crate::rows::{self, ItemRow, Pager, TurnRow, gone};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse};
-
-/// The segments of a response's history, each with the end of what it contributes. One step per fork, not per turn.
-/// What follows joins by CROSS JOIN, which keeps the order: left to itself SQLite reads the whole tenant first.
-macro_rules! path {
-    ($rest:literal) => {
-        concat!(
-            "WITH RECURSIVE path (segment, parent, start, upto) AS (
-               SELECT s.segment, s.parent, s.start, r.upto FROM response r
-               JOIN segment s ON s.tenant = r.tenant AND s.segment = r.segment WHERE r.tenant = ?1 AND r.id = ?2
-               UNION ALL
-               SELECT s.segment, s.parent, s.start, p.start FROM path p
-               JOIN segment s ON s.tenant = ?1 AND s.segment = p.parent) ",
-            $rest
-        )
-    };
-}
-
-const TURNS: &str = path!(
-    "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings
-     FROM path p CROSS JOIN response r ON r.tenant = ?1 AND r.segment = p.segment AND r.upto <= p.upto"
-);
-const ITEMS: &str = path!(
-    "SELECT i.pos, i.id, CASE WHEN i.hidden < p.upto THEN x'' ELSE i.body END FROM path p
-     CROSS JOIN item i ON i.tenant = ?1 AND i.segment = p.segment AND i.pos >= ?3 AND i.pos < min(p.upto, ?4)"
-);
-const CURSOR: &str = path!(
-    "SELECT min(i.pos), max(i.pos) FROM item i INDEXED BY item_id
-     CROSS JOIN path p ON p.segment = i.segment AND i.pos < p.upto WHERE i.tenant = ?1 AND i.id = ?3"
-);
 
 pub(crate) fn history(
     connection: &Connection,
@@ -47,7 +20,7 @@ pub(crate) fn history(
     limits: ChainLimits,
     used: Option<i64>,
 ) -> Result<History, Error> {
-    let mut turns = connection.prepare_cached(TURNS).map_err(failure)?;
+    let mut turns = connection.prepare_cached(sql::TURNS).map_err(failure)?;
     let turns = turns.query_map(params![tenant, id], turn).map_err(failure)?;
     let chain = rows::chain(turns.collect::<Result<_, _>>().map_err(failure)?, id, limits)?;
     let items = items(connection, tenant, id, 0..i64::MAX)?;
@@ -71,7 +44,7 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
 }
 
 fn items(connection: &Connection, tenant: &str, id: &str, places: Range<i64>) -> Result<Vec<ItemRow>, Error> {
-    let mut select = connection.prepare_cached(ITEMS).map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::ITEMS).map_err(failure)?;
     let rows = select.query_map(params![tenant, id, places.start, places.end], item_row).map_err(failure)?;
     rows.collect::<Result<_, _>>().map_err(failure)
 }
@@ -91,8 +64,7 @@ fn settings(connection: &Connection, tenant: &str, chain: &[TurnRow]) -> Result<
 }
 
 fn setting(connection: &Connection, tenant: &str, hash: &[u8]) -> Result<Bytes, Error> {
-    let select = "SELECT body FROM settings WHERE tenant = ?1 AND hash = ?2";
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::SETTINGS).map_err(failure)?;
     let body = select.query_row(params![tenant, hash], |row| row.get(0)).optional().map_err(failure)?;
     unpack(body.ok_or_else(|| Error::corrupt("a response without its settings"))?)
 }
@@ -103,9 +75,7 @@ pub(crate) fn response(
     id: &str,
     used: Option<i64>,
 ) -> Result<StoredResponse, Error> {
-    let select = "SELECT previous, conversation, status, created, expires, settings, head, middle, upto \
-                  FROM response WHERE tenant = ?1 AND id = ?2 AND gone = 0";
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::RESPONSE).map_err(failure)?;
     let found = select.query_row(params![tenant, id], |row| {
         let places: Range<i64> = row.get(7)?..row.get(8)?;
         let (hash, head) = (row.get::<_, Option<Vec<u8>>>(5)?, row.get::<_, Vec<u8>>(6)?);
@@ -132,12 +102,11 @@ pub(crate) fn response(
 }
 
 pub(crate) fn input_items(connection: &Connection, tenant: &str, id: &str, page: &Page) -> Result<ItemPage, Error> {
-    let select = "SELECT middle FROM response WHERE tenant = ?1 AND id = ?2 AND gone = ?3";
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
+    let mut select = connection.prepare_cached(sql::INPUTS).map_err(failure)?;
     let upto = select.query_row(params![tenant, id, gone::LIVE], |row| row.get(0)).optional().map_err(failure)?;
     let upto = upto.ok_or(Error::NotFound)?;
     let after = page.after.as_ref().map(|after| {
-        let mut cursor = connection.prepare_cached(CURSOR).map_err(failure)?;
+        let mut cursor = connection.prepare_cached(sql::CURSOR).map_err(failure)?;
         let ends = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let found: (Option<i64>, Option<i64>) = cursor.query_row(params![tenant, id, after], ends).map_err(failure)?;
         // Of several with this id, the one that makes progress.
@@ -153,43 +122,26 @@ pub(crate) fn input_items(connection: &Connection, tenant: &str, id: &str, page:
 
 /// For each id the newest item that still has a body.
 pub(crate) fn items_by_id(connection: &Connection, tenant: &str, ids: &[String]) -> Result<Vec<Option<Item>>, Error> {
-    let select = "SELECT body FROM item WHERE tenant = ?1 AND id = ?2 AND length(body) > 0 \
-                  ORDER BY segment DESC, pos DESC LIMIT 1";
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
-    let mut item = |id: &String| {
-        let body = select.query_row(params![tenant, id], |row| row.get(0)).optional().map_err(failure)?;
-        body.map(|body| Ok(Item { id: id.clone(), body: unpack(body)? })).transpose()
-    };
-    ids.iter().map(&mut item).collect()
+    let mut select = connection.prepare_cached(sql::NEWEST).map_err(failure)?;
+    let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let found = select.query_map(params![tenant, list(ids)], pair).map_err(failure)?;
+    let found: HashMap<String, Option<Vec<u8>>> = found.collect::<Result<_, _>>().map_err(failure)?;
+    let found = found.into_iter().filter_map(|(id, body)| Some((id, body?)));
+    let found = found.map(|(id, body)| Ok((id, unpack(body)?))).collect::<Result<HashMap<String, Bytes>, Error>>()?;
+    Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())
+}
+
+/// Names as one parameter.
+pub(super) fn list(names: &[String]) -> rusqlite::vtab::array::Array {
+    Rc::new(names.iter().cloned().map(Value::from).collect())
 }
 
 /// Remembers that a response was used, where that matters.
 pub(super) fn touch(connection: &Connection, tenant: &str, id: &str, used: Option<i64>) -> Result<(), Error> {
     let Some(used) = used else { return Ok(()) };
-    let update = "UPDATE response SET used = ?3 WHERE tenant = ?1 AND id = ?2";
     connection
-        .prepare_cached(update)
+        .prepare_cached(sql::RESPONSE_TOUCH)
         .and_then(|mut sql| sql.execute(params![tenant, id, used]))
         .map(drop)
         .map_err(failure)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_read_looks_through_a_whole_tenant() {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("sql/0001_init.sql")).unwrap();
-        connection.execute_batch(include_str!("sql/0002_hidden.sql")).unwrap();
-        for sql in [TURNS, ITEMS, CURSOR] {
-            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let parameters = vec![1; plan.parameter_count()];
-            let steps = plan.query_map(rusqlite::params_from_iter(parameters), |row| row.get::<_, String>(3)).unwrap();
-            for step in steps.map(Result::unwrap) {
-                assert!(!step.ends_with("(tenant=?)"), "{step} in {sql}");
-            }
-        }
-    }
 }

@@ -1,9 +1,12 @@
 //! What every backend promises.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use store::{ChainLimits, Error, Item, NewConversation, NewTurn, Order, Status, Store, StoredResponse, Turn};
+use tokio::task::JoinSet;
 
 use crate::make::{DEEP, after, history, item, items, names, page, tenant, turn};
 
@@ -340,7 +343,7 @@ pub(crate) async fn what_an_expired_ancestor_had_survives_the_deletion_of_one_th
 pub(crate) async fn concurrent_continuations_fork(store: Store) {
     let t = tenant(&store, "concurrent");
     t.put(turn("p", "u", "a")).await.unwrap();
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     for n in 0..24 {
         let t = t.clone();
         tasks.spawn(async move {
@@ -383,4 +386,27 @@ pub(crate) async fn a_turn_without_items_is_a_turn(store: Store) {
     assert_eq!(t.history("r4", DEEP).await.unwrap().turns.len(), 4);
     t.delete_response("r1").await.unwrap();
     assert!(matches!(history(&t, "r4").await, Err(Error::DeletedAncestor)));
+}
+
+/// Others read between the parts of a long lookup: where the queue is ours, and on one thread, so that only its order
+/// decides.
+pub(crate) async fn a_long_lookup_lets_others_in(store: Store) {
+    let t = tenant(&store, "long lookup");
+    t.put(turn("r", "u", "a")).await.unwrap();
+    let ended = Arc::new(AtomicUsize::new(0));
+    let mut lookups = JoinSet::new();
+    for _ in 0..8 {
+        let (t, ended) = (t.clone(), Arc::clone(&ended));
+        lookups.spawn(async move {
+            let ids: Vec<String> = (0..8_000).map(|n| format!("msg_{n}")).chain(["msg_u".to_owned()]).collect();
+            let mut found = t.items(ids).await.unwrap();
+            assert!(found.pop().flatten().is_some() && found.iter().all(Option::is_none));
+            ended.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    // They have begun.
+    tokio::task::yield_now().await;
+    t.response("r").await.unwrap();
+    assert_eq!(ended.load(Ordering::Relaxed), 0, "a read waited for whole lookups");
+    lookups.join_all().await;
 }

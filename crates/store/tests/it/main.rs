@@ -19,6 +19,7 @@ mod proxy;
 #[cfg(unix)]
 mod server;
 mod sqlite;
+mod statements;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -74,3 +74,8 @@ async fn bytes_are_bounded_and_one_too_large_is_refused() {
     assert!(matches!(t.response("huge").await, Err(Error::NotFound)));
     assert!(t.response("r399").await.is_ok(), "what is refused costs nobody else anything");
 }
+
+#[tokio::test]
+async fn a_long_lookup_in_memory_lets_others_in() {
+    crate::contract::a_long_lookup_lets_others_in(Store::memory(MemoryLimits::default()).unwrap()).await;
+}

@@ -22,6 +22,12 @@ async fn sqlite_keeps_the_contract() {
     store.close().await;
 }
 
+#[tokio::test]
+async fn a_long_lookup_in_a_file_lets_others_in() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::contract::a_long_lookup_lets_others_in(open(&folder.path().join("s.db")).unwrap()).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_trees_in_a_file() {
     let folder = tempfile::tempdir().unwrap();

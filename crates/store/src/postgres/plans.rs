@@ -1,0 +1,150 @@
+//! The plan of every statement, on a database that is filled and analyzed.
+
+use testkit::Postgres;
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+use super::{Database, sql};
+use crate::{PostgresOptions, Store, Tenant};
+
+/// One tenant with nearly everything, one with little: what is the tenant's is no small part.
+const FILL: &str = "
+    INSERT INTO godex.segment (tenant, parent, start, conversation)
+      SELECT 't', CASE WHEN n % 3 > 0 THEN n - n % 3 + 1 END, 3, CASE WHEN n % 3 = 0 THEN 'c' || n END::bytea
+      FROM generate_series(1, 10000) n;
+    INSERT INTO godex.item (tenant, segment, pos, id, prefix, body, hidden)
+      SELECT 't', n / 10, n % 10, ('i' || n)::bytea, sha256(n::text::bytea), '\\x007b7d',
+             CASE WHEN n % 7 = 0 THEN 9 END FROM generate_series(1, 100000) n;
+    INSERT INTO godex.item (tenant, segment, pos, id, body)
+      SELECT 't', 50000, n, 'same', '\\x007b7d' FROM generate_series(1, 20000) n;
+    INSERT INTO godex.item (tenant, segment, pos, id, body) VALUES ('u', 60000, 0, 'i', '\\x007b7d');
+    INSERT INTO godex.response (tenant, id, segment, own, middle, upto, status, depth, created, expires, settings, head)
+      SELECT 't', ('r' || n)::bytea, n / 5, 0, 1, n % 10, 2, 1, 0, n, sha256(n::text::bytea), '\\x00'
+      FROM generate_series(1, 50000) n;
+    INSERT INTO godex.settings SELECT 't', sha256(n::text::bytea), '\\x00' FROM generate_series(1, 20000) n;
+    INSERT INTO godex.conversation (tenant, id, segment, upto, created, metadata)
+      SELECT 't', ('c' || n)::bytea, n, 10, 0, '\\x00' FROM generate_series(1, 20000) n;";
+
+async fn client(server: &Postgres) -> (Client, tokio::task::JoinSet<Result<(), tokio_postgres::Error>>) {
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    let mut running = tokio::task::JoinSet::new();
+    running.spawn(connection);
+    (client, running)
+}
+
+/// A value of that type that is there, as it can stand in a statement.
+fn literal(number: usize, kind: &Type) -> &'static str {
+    match *kind {
+        Type::BYTEA if number == 1 => "'t'::bytea",
+        Type::BYTEA => "'i77'::bytea",
+        Type::INT8 => "5::bigint",
+        Type::FLOAT8 => "5::float8",
+        Type::TEXT => "'5'::text",
+        Type::BYTEA_ARRAY => "ARRAY['i77', 'i78']::bytea[]",
+        Type::INT8_ARRAY => "ARRAY[5, 6]::bigint[]",
+        ref other => panic!("{other}"),
+    }
+}
+
+/// What is wrong with a plan, if it does not go straight to its rows.
+fn wrong(plan: &[String]) -> Option<&'static str> {
+    const LARGE: [&str; 5] = ["item", "response", "segment", "conversation", "settings"];
+    let mut node = "";
+    for line in plan {
+        if LARGE.iter().any(|table| line.contains(&format!("Seq Scan on {table}"))) {
+            return Some("reads a whole table");
+        }
+        if line.contains(" on ") && line.contains("Scan") {
+            node = line;
+        }
+        let Some((_, condition)) = line.split_once("Index Cond: ") else { continue };
+        let conditions: Vec<&str> = condition.split(" AND ").collect();
+        if conditions.len() == 1 && condition.contains("tenant =") {
+            return Some("reads a whole tenant");
+        }
+        let segment = conditions.len() == 2 && condition.contains("segment =");
+        if segment && node.contains("item_pkey") {
+            return Some("reads a whole conversation");
+        }
+    }
+    None
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_statement_reads_more_than_it_needs() {
+    let Some(server) = Postgres::start() else { return };
+    let (database, _) = Database::connect(&server.url(), &PostgresOptions::default()).await.unwrap();
+    database.close();
+    let (client, _running) = client(&server).await;
+    client.batch_execute(FILL).await.unwrap();
+    client.batch_execute("ANALYZE").await.unwrap();
+    let mut problems = Vec::new();
+    for (name, sql) in sql::ALL {
+        let prepared = client.prepare(sql).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut text = (*sql).to_owned();
+        for (index, kind) in prepared.params().iter().enumerate().rev() {
+            text = text.replace(&format!("${}", index + 1), literal(index + 1, kind));
+        }
+        let rows = client.simple_query(&format!("EXPLAIN {text}")).await;
+        let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
+        let line = |row: &tokio_postgres::SimpleQueryMessage| match row {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        };
+        let plan: Vec<String> = rows.iter().filter_map(line).collect();
+        if let Some(wrong) = wrong(&plan) {
+            problems.push(format!("{name} {wrong}:\n{}", plan.join("\n")));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// What a database of the version before had instead.
+const BEFORE: &str = "
+    DROP INDEX godex.item_named, godex.item_hidden, godex.segment_branch;
+    CREATE INDEX item_id ON godex.item (tenant, id);
+    CREATE INDEX segment_parent ON godex.segment (tenant, parent) WHERE parent IS NOT NULL;";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filled_database_of_the_version_before_gets_the_indexes_while_it_is_used() {
+    let Some(server) = Postgres::start() else { return };
+    let old = Store::postgres(&server.url(), &PostgresOptions::default()).await.unwrap();
+    let (client, _running) = client(&server).await;
+    client.batch_execute(FILL).await.unwrap();
+    client.batch_execute(BEFORE).await.unwrap();
+    // A build that was cut off leaves an index that is none.
+    client
+        .batch_execute(
+            "CREATE INDEX item_named ON godex.item (tenant, id, segment, pos);
+             UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'godex.item_named'::regclass",
+        )
+        .await
+        .unwrap();
+    // Two start at once, and one of them has all of its connections in use but one.
+    let (url, usual) = (server.url(), PostgresOptions::default());
+    let few = PostgresOptions { connections: 1, ..usual };
+    let (one, two) = tokio::join!(Store::postgres(&url, &few), Store::postgres(&url, &usual));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let indexes =
+        "SELECT string_agg(c.relname::text || CASE WHEN i.indisvalid THEN '' ELSE '?' END, ' ' ORDER BY relname)
+                   FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+                   WHERE i.indrelid IN ('godex.item'::regclass, 'godex.segment'::regclass)";
+    let expected = "item_hidden item_named item_pkey item_prefix segment_branch segment_pkey";
+    let mut found = String::new();
+    for round in 0.. {
+        for store in [&old, &one, &two] {
+            let items =
+                store.for_tenant(Tenant::new("t")).items(vec!["i77".to_owned(), "none".to_owned()]).await.unwrap();
+            assert!(items[0].is_some() && items[1].is_none());
+        }
+        found = client.query_one(indexes, &[]).await.unwrap().get(0);
+        if found == expected || round > 600 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(found, expected);
+    // The version before starts beside it: there is no migration that it does not know.
+    let numbers: i64 = client.query_one("SELECT count(*) FROM godex.migration", &[]).await.unwrap().get(0);
+    assert_eq!(numbers, 2);
+}

@@ -1,0 +1,134 @@
+//! The plan of every statement, on a filled database, with and without the statistics that somebody may have made.
+
+use rusqlite::Connection;
+
+use super::migrate::migrate;
+use super::{open, sql};
+
+/// One tenant with nearly everything, one with little: what is the tenant's is no small part.
+const FILL: &str = "
+    CREATE TEMP TABLE n (n INTEGER PRIMARY KEY);
+    INSERT INTO n WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 19999) SELECT n FROM n;
+    INSERT INTO segment SELECT iif(n % 100, 't', 'u'), n, iif(n % 3, n - n % 3, NULL), 3, iif(n % 3, NULL, 'c' || n)
+      FROM n WHERE n < 2000;
+    INSERT INTO item SELECT 't', n / 10, n % 10, 'i' || n, randomblob(32), x'007b7d', iif(n % 7, NULL, 9) FROM n;
+    INSERT INTO item SELECT 't', 5000, n, 'same', NULL, x'007b7d', NULL FROM n;
+    INSERT INTO response SELECT 't', 'r' || n, n / 10, 0, 1, n % 10, NULL, NULL, NULL, 2, 1, 0, 0, n, n, randomblob(32),
+      x'00' FROM n;
+    INSERT INTO settings SELECT 't', randomblob(32), x'00' FROM n WHERE n < 2000;
+    INSERT INTO conversation SELECT 't', 'c' || n, n, 10, 0, n, NULL, NULL, x'00' FROM n WHERE n < 2000;
+    DROP TABLE n;";
+
+/// Steps that would be too much elsewhere: the statement, the beginning of the step, why it is none.
+const FINE: &[(&str, &str, &str)] = &[
+    ("", "SCAN CONSTANT ROW", "no table"),
+    ("", "SCAN wanted VIRTUAL TABLE", "the list that was asked for"),
+    ("", "SCAN p", "the path of one response"),
+    ("", "SCAN path", "the path of one response"),
+    ("", "SCAN up", "the path of one response"),
+    ("", "SCAN tree", "what branches off one response"),
+    ("PING", "SCAN secret", "one row"),
+    ("LIVE", "SCAN live", "one row"),
+    ("SCHEMA", "SCAN sqlite_master", "a few tables"),
+    ("LEASES_CLEAR", "SCAN conversation", "once at each start, which reads the whole file anyway"),
+    ("OLDEST", "SCAN response USING INDEX response_used", "in order, and it stops at the second"),
+    ("OLDEST", "SCAN conversation USING INDEX conversation_used", "in order, and it stops at the second"),
+    ("SEGMENT_NEW", "SEARCH segment USING PRIMARY KEY (tenant=?)", "backwards, and it stops at the first"),
+    ("HIDDEN_FORGET", "SEARCH item USING INDEX item_hidden (tenant=? AND segment=?)", "only what was taken out"),
+];
+
+/// What is wrong with a step; nothing, if it goes straight to its rows.
+fn wrong(step: &str) -> Option<&'static str> {
+    let small = |start: &str| step.starts_with(start);
+    match step {
+        _ if small("SCAN") => Some("reads a whole table"),
+        _ if step.ends_with("(tenant=?)") => Some("reads a whole tenant"),
+        _ if small("SEARCH i") && step.ends_with("(tenant=? AND segment=?)") => Some("reads a whole conversation"),
+        _ if step.contains("AUTOMATIC") => Some("makes an index of its own"),
+        _ if small("USE TEMP B-TREE") => Some("sorts"),
+        _ => None,
+    }
+}
+
+fn filled() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    open::statements(&connection).unwrap();
+    migrate(&mut connection, "test").unwrap();
+    connection.execute_batch(include_str!("sql/memory.sql")).unwrap();
+    connection.execute_batch(FILL).unwrap();
+    connection
+}
+
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let parameters = vec![1; plan.parameter_count()];
+    plan.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3)).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn no_statement_reads_more_than_it_needs() {
+    let connection = filled();
+    for statistics in [false, true] {
+        if statistics {
+            connection.execute_batch("ANALYZE").unwrap();
+        }
+        let mut problems = Vec::new();
+        for (name, sql) in sql::ALL {
+            for step in plan(&connection, sql) {
+                let fine = FINE.iter().any(|(of, start, _)| (of.is_empty() || of == name) && step.starts_with(start));
+                if let Some(wrong) = wrong(&step).filter(|_| !fine) {
+                    problems.push(format!("{name} {wrong}: {step}"));
+                }
+            }
+        }
+        assert!(problems.is_empty(), "statistics: {statistics}\n{}", problems.join("\n"));
+    }
+}
+
+/// The work of a lookup, in steps of SQLite's machine, does not grow with the store.
+#[test]
+fn an_item_is_found_in_as_many_steps_in_a_large_store() {
+    let steps = |connection: &Connection, ids: &[&str]| {
+        let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        let mut select = connection.prepare(sql::NEWEST).unwrap();
+        let rows = select.query_map(rusqlite::params!["t", super::read::list(&ids)], |row| {
+            row.get::<_, Option<Vec<u8>>>(1).map(|body| body.is_some())
+        });
+        let found: Vec<bool> = rows.unwrap().map(Result::unwrap).collect();
+        (found, select.get_status(rusqlite::StatementStatus::VmStep))
+    };
+    let small = Connection::open_in_memory().unwrap();
+    open::statements(&small).unwrap();
+    let mut small = small;
+    migrate(&mut small, "test").unwrap();
+    small
+        .execute_batch(
+            "INSERT INTO item VALUES ('t', 1, 0, 'same', NULL, x'007b7d', NULL), ('t', 1, 1, 'i7', NULL, x'00', NULL)",
+        )
+        .unwrap();
+    let large = filled();
+    for ids in [&["same"][..], &["i7"], &["unknown"], &["unknown", "same", "i7", "unknown2"]] {
+        let (found, few) = steps(&small, ids);
+        let (found_too, many) = steps(&large, ids);
+        assert_eq!(found, found_too);
+        assert!(many <= few + 8, "{ids:?}: {few} steps in a small store, {many} in a large one");
+    }
+}
+
+#[test]
+fn a_file_of_the_version_before_gets_the_indexes_and_keeps_its_items() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(include_str!("sql/0001_init.sql")).unwrap();
+    connection.execute_batch(include_str!("sql/0002_hidden.sql")).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    connection.execute_batch(FILL).unwrap();
+    drop(connection);
+    let opened = open::file(&path, &crate::SqliteOptions::default()).unwrap();
+    let ids = ["i19999", "same", "unknown"].map(str::to_owned);
+    let found = super::items_by_id(&opened.writer, "t", &ids).unwrap();
+    assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
+    let index = "SELECT count(*) FROM sqlite_schema WHERE name IN ('item_named', 'item_hidden', 'segment_branch')";
+    assert_eq!(opened.writer.query_row(index, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+}

@@ -1,0 +1,160 @@
+//! Every statement that this backend runs, in one place, so that a test can ask for the plan of each. None may stand
+//! anywhere else: `plans` looks for that, too.
+//!
+//! No request may cost more because a store holds more. Where SQLite would choose otherwise, a statement says which way
+//! to go: `INDEXED BY` names the index (without it the statement fails rather than scans), `CROSS JOIN` keeps the order.
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
+        $($(#[$doc])* pub(super) const $name: &str = $sql;)*
+
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+/// The segments of a response's history, each with the end of what it contributes. One step per fork, not per turn.
+macro_rules! path {
+    ($rest:literal) => {
+        concat!(
+            "WITH RECURSIVE path (segment, parent, start, upto) AS (
+               SELECT s.segment, s.parent, s.start, r.upto FROM response r
+               CROSS JOIN segment s ON s.tenant = r.tenant AND s.segment = r.segment
+               WHERE r.tenant = ?1 AND r.id = ?2
+               UNION ALL
+               SELECT s.segment, s.parent, s.start, p.start FROM path p
+               CROSS JOIN segment s ON s.tenant = ?1 AND s.segment = p.parent) ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    // --- sqlite
+    PING = "SELECT count(*) FROM secret";
+
+    // --- conversations
+    CONVERSATION_TAKEN = "SELECT 1 FROM conversation WHERE tenant = ?1 AND id = ?2";
+    CONVERSATION_NEW = "INSERT INTO conversation (tenant, id, segment, upto, created, used, metadata) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    CONVERSATION = "SELECT created, metadata FROM conversation WHERE tenant = ?1 AND id = ?2";
+    CONVERSATION_METADATA = "UPDATE conversation SET metadata = ?3 WHERE tenant = ?1 AND id = ?2";
+    CONVERSATION_DELETE = "DELETE FROM conversation WHERE tenant = ?1 AND id = ?2 RETURNING segment";
+    SEGMENT_DISOWN = "UPDATE segment SET conversation = NULL WHERE tenant = ?1 AND segment = ?2";
+    CONVERSATION_CURSOR = "SELECT min(pos), max(pos) FROM item INDEXED BY item_named \
+        WHERE tenant = ?1 AND id = ?3 AND segment = ?2";
+    CONVERSATION_ITEM = "SELECT body FROM item INDEXED BY item_named \
+        WHERE tenant = ?1 AND id = ?3 AND segment = ?2 AND hidden IS NULL AND length(body) > 0 \
+        ORDER BY pos DESC LIMIT 1";
+    /// Which of these ids stand in the conversation.
+    CONVERSATION_HAS = "SELECT wanted.value FROM rarray(?3) AS wanted \
+        WHERE EXISTS (SELECT 1 FROM item INDEXED BY item_named \
+        WHERE tenant = ?1 AND id = wanted.value AND segment = ?2 AND hidden IS NULL AND length(body) > 0)";
+    CONVERSATION_HIDE = "UPDATE item INDEXED BY item_named SET hidden = ?4 \
+        WHERE tenant = ?1 AND id = ?3 AND segment = ?2 AND hidden IS NULL AND length(body) > 0";
+    HIDDEN_FORGET = "UPDATE item INDEXED BY item_hidden SET body = x'' \
+        WHERE tenant = ?1 AND segment = ?2 AND hidden IS NOT NULL AND length(body) > 0 \
+        AND NOT EXISTS (SELECT 1 FROM response r WHERE r.tenant = ?1 AND r.segment = ?2 AND r.gone = 0 \
+        AND r.upto > item.pos AND r.upto <= item.hidden) \
+        AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.tenant = ?1 AND s.parent = ?2 \
+        AND s.start > item.pos AND s.start <= item.hidden)";
+    LEASE_BEGIN = "UPDATE conversation SET lease = ?3, leased_until = ?4 WHERE tenant = ?1 AND id = ?2";
+    LEASE_EXTEND = "UPDATE conversation SET leased_until = ?4 WHERE tenant = ?1 AND id = ?2 AND lease = ?3";
+    LEASE_END = "UPDATE conversation SET lease = NULL, leased_until = NULL \
+        WHERE tenant = ?1 AND id = ?2 AND lease = ?3";
+    LEASE = "SELECT lease IS NOT NULL AND leased_until > ?3 FROM conversation WHERE tenant = ?1 AND id = ?2";
+    CONVERSATION_PLACE = "SELECT segment, upto FROM conversation WHERE tenant = ?1 AND id = ?2";
+    CONVERSATION_RANGE = "SELECT pos, id, CASE WHEN hidden IS NULL THEN body ELSE x'' END FROM item \
+        WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
+    CONVERSATION_TOUCH = "UPDATE conversation SET used = ?3 WHERE tenant = ?1 AND id = ?2";
+
+    // --- delete
+    NOW = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+    TREE = "
+    WITH RECURSIVE up (segment, parent, start) AS (
+      SELECT segment, parent, start FROM segment WHERE tenant = ?1 AND segment = ?2
+      UNION ALL
+      SELECT s.segment, s.parent, s.start FROM up CROSS JOIN segment s ON s.tenant = ?1 AND s.segment = up.parent
+      WHERE up.start > ?3),
+    tree (segment, parent, start, conversation) AS (
+      SELECT s.segment, s.parent, s.start, s.conversation FROM up
+      CROSS JOIN segment s ON s.tenant = ?1 AND s.segment = up.segment WHERE up.start <= ?3
+      UNION ALL
+      SELECT s.segment, s.parent, s.start, s.conversation FROM tree
+      CROSS JOIN segment s INDEXED BY segment_branch
+      ON s.tenant = ?1 AND s.parent = tree.segment AND s.start > ?3)
+    SELECT segment, parent, start, conversation IS NOT NULL FROM tree";
+    VICTIM = "SELECT segment, own, upto, settings FROM response WHERE tenant = ?1 AND id = ?2 AND gone = ?3";
+    RESPONSE_DELETE = "UPDATE response SET gone = ?3, expires = ?4, settings = NULL, head = x'' \
+        WHERE tenant = ?1 AND id = ?2";
+    OWNERS = "SELECT own, upto, id, previous, gone FROM response \
+        WHERE tenant = ?1 AND segment = ?2 AND upto > ?3 AND gone <> ?4";
+    ITEMS_ERASE = "UPDATE item SET body = NULL WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
+    ITEMS_UNSHARE = "UPDATE item SET prefix = NULL WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3";
+    RESPONSES_UNSHARE = "UPDATE response SET prefix = NULL WHERE tenant = ?1 AND segment = ?2 AND upto > ?3";
+    REACH = "SELECT parent, conversation IS NOT NULL, \
+        (SELECT max(upto) FROM response WHERE tenant = ?1 AND segment = ?2 AND gone = 0), \
+        (SELECT max(start) FROM segment WHERE tenant = ?1 AND parent = ?2) \
+        FROM segment WHERE tenant = ?1 AND segment = ?2";
+    SEGMENT_DELETE = "DELETE FROM segment WHERE tenant = ?1 AND segment = ?2";
+    ITEMS_CUT = "DELETE FROM item WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3";
+    RESPONSES_CUT = "DELETE FROM response WHERE tenant = ?1 AND segment = ?2 AND upto > ?3 AND gone = ?4 RETURNING settings";
+    SETTINGS_FORGET = "DELETE FROM settings WHERE tenant = ?1 AND hash = ?2 \
+        AND NOT EXISTS (SELECT 1 FROM response WHERE tenant = ?1 AND settings = ?2)";
+    RESPONSE_EXPIRE = "UPDATE response SET gone = ?3, expires = NULL, head = x'' WHERE tenant = ?1 AND id = ?2";
+    DUE = "SELECT tenant, id, segment, gone FROM response WHERE expires IS NOT NULL AND expires <= ?1 \
+        ORDER BY expires LIMIT ?2";
+    RESPONSE_FORGET = "DELETE FROM response WHERE tenant = ?1 AND id = ?2";
+
+    // --- evict
+    OLDEST = "SELECT tenant, id, segment, used, 0 FROM response WHERE gone = 0 \
+        UNION ALL SELECT tenant, id, segment, used, 1 FROM conversation ORDER BY used LIMIT 2";
+    LIVE = "SELECT responses FROM live";
+
+    // --- open
+    LEASES_CLEAR = "UPDATE conversation SET lease = NULL WHERE lease IS NOT NULL";
+    SCHEMA = "SELECT count(*) FROM sqlite_schema";
+    SECRET_NEW = "INSERT INTO secret (name, value) VALUES ('prefix', ?1) ON CONFLICT DO NOTHING";
+    SECRET = "SELECT value FROM secret WHERE name = 'prefix'";
+
+    // --- put
+    RESPONSE_TAKEN = "SELECT 1 FROM response WHERE tenant = ?1 AND id = ?2";
+    SETTINGS_KEEP = "INSERT INTO settings (tenant, hash, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    RESPONSE_NEW = "INSERT INTO response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, status, \
+        depth, created, expires, used, settings, head) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    RESPONSE_PLACE = "SELECT segment, upto, prefix, depth, gone FROM response WHERE tenant = ?1 AND id = ?2";
+    LEASED = "SELECT segment, upto, lease FROM conversation WHERE tenant = ?1 AND id = ?2";
+    SHARED = "SELECT segment, pos FROM item WHERE tenant = ?1 AND prefix = ?2 LIMIT 1";
+    SEGMENT_FREE = "SELECT conversation IS NULL AND NOT EXISTS (SELECT 1 FROM item \
+        WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3) \
+        FROM segment WHERE tenant = ?1 AND segment = ?2";
+    SEGMENT_NEW = "INSERT INTO segment (tenant, segment, parent, start, conversation) \
+        VALUES (?1, coalesce((SELECT segment FROM segment WHERE tenant = ?1 ORDER BY segment DESC LIMIT 1), 0) + 1, \
+        ?2, ?3, ?4) RETURNING segment";
+    ITEM_NEW = "INSERT INTO item (tenant, segment, pos, id, prefix, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    CONVERSATION_ADVANCE = "UPDATE conversation SET upto = ?3, lease = NULL, leased_until = NULL WHERE tenant = ?1 AND id = ?2";
+
+    // --- read
+    TURNS = path!(
+        "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings
+         FROM path p CROSS JOIN response r ON r.tenant = ?1 AND r.segment = p.segment AND r.upto <= p.upto"
+    );
+    ITEMS = path!(
+        "SELECT i.pos, i.id, CASE WHEN i.hidden < p.upto THEN x'' ELSE i.body END FROM path p
+         CROSS JOIN item i ON i.tenant = ?1 AND i.segment = p.segment AND i.pos >= ?3 AND i.pos < min(p.upto, ?4)"
+    );
+    CURSOR = path!(
+        "SELECT min(i.pos), max(i.pos) FROM path p CROSS JOIN item i INDEXED BY item_named
+         ON i.tenant = ?1 AND i.id = ?3 AND i.segment = p.segment AND i.pos < p.upto"
+    );
+    SETTINGS = "SELECT body FROM settings WHERE tenant = ?1 AND hash = ?2";
+    RESPONSE = "SELECT previous, conversation, status, created, expires, settings, head, middle, upto \
+        FROM response WHERE tenant = ?1 AND id = ?2 AND gone = 0";
+    INPUTS = "SELECT middle FROM response WHERE tenant = ?1 AND id = ?2 AND gone = ?3";
+    /// Of each of these ids the newest item that still has a body.
+    NEWEST = "SELECT wanted.value, (SELECT body FROM item INDEXED BY item_named \
+        WHERE tenant = ?1 AND id = wanted.value AND length(body) > 0 ORDER BY segment DESC, pos DESC LIMIT 1) \
+        FROM rarray(?2) AS wanted";
+    RESPONSE_TOUCH = "UPDATE response SET used = ?3 WHERE tenant = ?1 AND id = ?2";
+}
