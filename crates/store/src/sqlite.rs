@@ -79,11 +79,17 @@ impl Database {
     }
 
     /// As [`Self::write`], for what takes content away: it is answered when the bytes have left the disk.
+    ///
+    /// Also this needs room, if only in the log. When there was none, the log has been moved into the database and cut
+    /// since, so it is tried once more: who deletes to make room must not be told that there is none.
     pub(crate) async fn erase<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        job: impl Fn(&Connection) -> Result<T, Error> + Clone + Send + 'static,
     ) -> Result<T, Error> {
-        self.queue(true, job).await
+        match self.queue(true, job.clone()).await {
+            Err(Error::Full) => self.queue(true, job).await,
+            done => done,
+        }
     }
 
     pub(crate) async fn read<T: Send + 'static>(

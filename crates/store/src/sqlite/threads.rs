@@ -131,7 +131,7 @@ struct Writer {
     connection: Option<Connection>,
     place: Place,
     counts: Arc<Counts>,
-    /// Something was erased, and its bytes are still in the log.
+    /// Something was erased, and its bytes are still in the log; or the disk is full, and the log's room is wanted.
     forget: bool,
 }
 
@@ -154,7 +154,7 @@ impl Writer {
         if committed.is_ok() {
             self.counts.commits.fetch_add(1, Ordering::Relaxed);
             self.counts.writes.fetch_add(u64::try_from(done.len()).unwrap_or(0), Ordering::Relaxed);
-            self.forget |= done.iter().any(|done| done.erased && done.keep);
+            self.forget |= done.iter().any(|done| done.full || done.erased && done.keep);
             self.forget = self.forget && !Place::forget(connection);
         } else {
             self.connection = None;
@@ -204,5 +204,37 @@ fn again(error: &Error) -> Error {
         Error::Corrupt(what) => Error::Corrupt(what.clone()),
         Error::Unavailable(unavailable) => Error::unavailable(unavailable.reason()),
         other => Error::unavailable(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rusqlite::Connection;
+
+    use crate::sqlite::{Database, failure};
+    use crate::{Error, SqliteOptions};
+
+    #[tokio::test]
+    async fn a_deletion_that_finds_no_room_is_tried_again_with_the_room_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, _) = Database::file(&folder.path().join("s.db"), &SqliteOptions::default()).unwrap();
+        let log = folder.path().join("s.db-wal");
+        for full in [1, 2] {
+            let fill = "CREATE TABLE IF NOT EXISTS x (y); INSERT INTO x VALUES (randomblob(100000))";
+            database.write(move |connection| connection.execute_batch(fill).map_err(failure)).await.unwrap();
+            let tries = Arc::new(AtomicUsize::new(0));
+            let (tried, log) = (Arc::clone(&tries), log.clone());
+            let deleted = database.erase(move |_: &Connection| {
+                let tries = tried.fetch_add(1, Ordering::Relaxed) + 1;
+                let length = std::fs::metadata(&log).unwrap().len();
+                assert_eq!(length == 0, tries == 2, "try {tries}: {length} bytes");
+                if tries <= full { Err(Error::Full) } else { Ok(()) }
+            });
+            assert_eq!(deleted.await.is_ok(), full == 1);
+            assert_eq!(tries.load(Ordering::Relaxed), 2);
+        }
     }
 }
