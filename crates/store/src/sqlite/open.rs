@@ -76,6 +76,7 @@ impl Place {
             statements(&connection)?;
             return Ok(connection);
         };
+        renew_log(path).map_err(|error| input_output(&error.to_string()))?;
         let connection = Connection::open(path)?;
         common(&connection)?;
         // Items have a few kilobytes, and a smaller page is left half empty by them: measured, 1.3 instead of 1.8 bytes
@@ -105,6 +106,54 @@ impl Place {
     pub(super) fn forget(connection: &Connection) -> bool {
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).is_ok_and(|busy: bool| !busy)
     }
+}
+
+/// Writes the log anew as it is, and syncs it.
+///
+/// After a sync that failed, in this process or an earlier one, the log may read as if it were whole while the disk has
+/// only a part of it. A connection that goes by what it reads would write behind the gap, or move half a transaction into
+/// the database, and a power cut would lose what it then acknowledged. Only the writer's connection writes to the log, so
+/// there is nobody to disturb while there is none.
+fn renew_log(database: &Path) -> std::io::Result<()> {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    let log = match OpenOptions::new().read(true).write(true).open(name) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let (mut buffer, mut at) = (vec![0; 1 << 18], 0);
+    loop {
+        let read = read_at(&log, &mut buffer, at)?;
+        if read == 0 {
+            return Ok(());
+        }
+        write_at(&log, &buffer[..read], at)?;
+        // Each time, so that a disk which still fails says so before much was written.
+        log.sync_data()?;
+        at += read as u64;
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn read_at(mut file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(at))?;
+    std::io::Read::read(&mut file, buffer)
+}
+
+#[cfg(not(unix))]
+fn write_at(mut file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(at))?;
+    std::io::Write::write_all(&mut file, bytes)
 }
 
 /// The mode's name comes before the commit that sets it, so only a statement that was run to its end has succeeded. The

@@ -27,6 +27,7 @@ use world::{World, perform};
 
 const FOLDER: &str = "STORE_TEST_FOLDER";
 const STEPS: &str = "STORE_TEST_STEPS";
+const MORTAL: &str = "STORE_TEST_MORTAL";
 const SYNCHRONOUS: &str = "STORE_TEST_SYNCHRONOUS";
 
 /// Worlds that write at once.
@@ -44,12 +45,15 @@ fn open(folder: &Path) -> Result<Store, OpenError> {
 type Steps = [usize; 2];
 
 /// How the writer is run.
+#[derive(Default)]
 struct Run<'a> {
     /// Operations of each world in two sessions; the first one only adds.
     steps: Steps,
     synchronous: Option<&'a str>,
     /// What strace does to its calls.
     inject: Option<String>,
+    /// Whether it dies of the first operation that fails.
+    mortal: bool,
 }
 
 impl Run<'_> {
@@ -70,6 +74,9 @@ impl Run<'_> {
         command.arg("-o").arg(log.path()).arg(std::env::current_exe().unwrap());
         command.args(["--exact", "sqlite::tests::the_writer", "--ignored", "--nocapture"]);
         command.env(FOLDER, folder).env(STEPS, self.steps.map(|steps| steps.to_string()).join(" "));
+        if self.mortal {
+            command.env(MORTAL, "1");
+        }
         if let Some(synchronous) = self.synchronous {
             command.env(SYNCHRONOUS, synchronous);
         }
@@ -87,7 +94,9 @@ async fn the_writer() {
     let folder = Path::new(&folder);
     let ledger = OpenOptions::new().create(true).append(true).open(folder.join("ledger")).unwrap();
     let ledger = Arc::new(ledger);
-    let mut worlds: Vec<World> = (0..WORLDS).map(|world| World::new(&format!("{world}.0"), steps[0])).collect();
+    // Other worlds each time, on a folder where an earlier process has been.
+    let number = ledger.metadata().unwrap().len();
+    let mut worlds: Vec<World> = (0..WORLDS).map(|world| World::new(&format!("{world}.{number}"), steps[0])).collect();
     for (session, steps) in steps.into_iter().enumerate() {
         // Where calls fail, opening may have to be tried again.
         let store = (0..50).find_map(|_| open(folder).ok()).unwrap();
@@ -114,6 +123,9 @@ async fn act(store: Store, mut world: World, ledger: Arc<File>, (session, steps)
         } else {
             // Nobody knows whether it happened: another world goes on.
             say("x", &world);
+            if std::env::var_os(MORTAL).is_some() {
+                std::process::abort();
+            }
             world = world.successor();
         }
         // Only with a reader's connection open does the log outlive a writer's that failed: once so, once so.

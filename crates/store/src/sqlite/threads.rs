@@ -138,9 +138,7 @@ struct Writer {
 impl Writer {
     fn group(&mut self, first: WriteJob, queue: &mut mpsc::Receiver<WriteJob>) {
         if self.connection.is_none() {
-            // What a failed sync was to keep may be gone from the disk though it can still be read. Nothing may be
-            // written behind it in the log: it goes into the database first, where it is synced anew.
-            self.connection = self.place.writer().ok().filter(Place::forget);
+            self.connection = self.place.writer().ok();
         }
         let Some(connection) = &self.connection else {
             // The job is dropped, which its caller learns.

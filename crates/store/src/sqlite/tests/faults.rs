@@ -13,7 +13,7 @@ use crate::OpenError;
 async fn endure(calls: &str, when: &str) -> Option<Said> {
     let folder = tempfile::tempdir().unwrap();
     let inject = Some(format!("{calls}:when={when}"));
-    let run = Run { steps: [16, 16], synchronous: None, inject };
+    let run = Run { steps: [16, 16], inject, ..Run::default() };
     let (events, status) = run.trace(folder.path())?;
     assert!(status.success(), "{calls} {when}: {status}");
     let last = events.iter().rposition(|event| matches!(event, Event::Said(line) if line.starts_with('!')));
@@ -41,6 +41,36 @@ async fn failed_syncs_lose_nothing_and_are_got_over() {
     assert!(failed > 20, "{failed} operations heard of a failure");
 }
 
+/// The sync of a commit fails, and what it was to keep is still there to be read, and to be taken for kept: by the next
+/// connection, when closing cannot empty the log either, and by the next process.
+#[tokio::test]
+async fn nothing_is_built_upon_what_failed_syncs_left_in_the_log() {
+    for (when, mortal) in [("2..3", false), ("3..4", false), ("5..6", false), ("16+", true), ("21+", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        // Opening is to work: the first syncs of its thread are spared.
+        let mut run = Run { steps: [24, 0], mortal, ..Run::default() };
+        run.inject = Some(format!("fsync,fdatasync:error=EIO:when={when}"));
+        let Some((mut events, status)) = run.trace(folder.path()) else { return };
+        assert_eq!(status.success(), !mortal, "{when}: {status}");
+        let failed = events.iter().rposition(|event| matches!(event, Event::SyncEnded { done: false, .. })).unwrap();
+        if mortal {
+            run = Run { steps: [24, 0], ..Run::default() };
+            let (more, status) = run.trace(folder.path()).unwrap();
+            assert!(status.success(), "{when}: {status}");
+            events.extend(more);
+        }
+        let mut moments = moments(&events, 20);
+        moments.extend((failed..events.len()).filter(|moment| changes(&events[*moment])).take(80));
+        let (findings, _) = cut(events, &moments, run.steps, &[Cut::Dropped, Cut::Scattered, Cut::Torn]).await;
+        assert!(findings.wrong.is_empty(), "{when}: {:#?}", findings.wrong);
+    }
+}
+
+/// Whether a power cut right behind it is another one than before it.
+fn changes(event: &Event) -> bool {
+    matches!(event, Event::Written { .. } | Event::SyncEnded { .. } | Event::Said(_))
+}
+
 #[tokio::test]
 async fn failed_writes_lose_nothing_and_are_got_over() {
     let mut failed = 0;
@@ -60,7 +90,7 @@ async fn a_start_may_be_killed_at_any_call() {
     for n in 1.. {
         let fresh = tempfile::tempdir().unwrap();
         let inject = Some(format!("mkdir,pwrite64,ftruncate,unlink,fsync,fdatasync:signal=KILL:when={n}"));
-        let run = Run { steps: [0, 0], synchronous: None, inject };
+        let run = Run { inject, ..Run::default() };
         // In a new folder, and in one where all starts so far were killed.
         let Some((_, status)) = run.trace(fresh.path()) else { return };
         run.trace(again.path());

@@ -69,7 +69,7 @@ fn sized(ci: usize) -> usize {
 #[tokio::test]
 async fn power_cuts_lose_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
-    let run = Run { steps: [180, 60], synchronous: None, inject: None };
+    let run = Run { steps: [180, 60], ..Run::default() };
     let Some((events, status)) = run.trace(folder.path()) else { return };
     assert!(status.success(), "{status}");
     let (emptied, restarted) = checkpoints(&events);
@@ -88,7 +88,7 @@ async fn power_cuts_lose_nothing_that_was_acknowledged() {
 #[tokio::test]
 async fn power_cuts_do_lose_what_was_not_synced() {
     let folder = tempfile::tempdir().unwrap();
-    let run = Run { steps: [100, 20], synchronous: Some("NORMAL"), inject: None };
+    let run = Run { steps: [100, 20], synchronous: Some("NORMAL"), ..Run::default() };
     let Some((events, status)) = run.trace(folder.path()) else { return };
     assert!(status.success(), "{status}");
     let moments = moments(&events, 40);
