@@ -305,9 +305,9 @@ impl From<Invalid> for ApiError {
     }
 }
 
-/// Enough of a client's text to recognise it.
+/// Enough of a client's text to recognise it, and nothing that only a terminal would see.
 pub(crate) fn clip(text: &str) -> String {
-    text.chars().take(128).collect()
+    text.chars().filter(|c| !c.is_control()).take(128).collect()
 }
 
 #[cfg(test)]

@@ -131,8 +131,9 @@ async fn dispatch_until_stopped(
 }
 
 async fn dispatch(app: Arc<App>, request: Request<Incoming>, path: &str, ids: Ids) -> Result<Response<Body>, ApiError> {
-    let (endpoint, [id, item_id]) =
-        find(request.method(), path, request.headers().contains_key(http::header::UPGRADE))?;
+    let (endpoint, parameters) = find(request.method(), path, request.headers().contains_key(http::header::UPGRADE))?;
+    let [id, item_id] = parameters.map(percent_decode);
+    let (id, item_id) = (id.as_str(), item_id.as_str());
     match endpoint {
         // Boxed: it is large, and hyper keeps the room for it as long as the connection lives, through every stream.
         Endpoint::CreateResponse => Box::pin(responses::create(app, request, ids)).await,
@@ -186,6 +187,26 @@ fn methods(path: &str) -> String {
     allowed.join(", ")
 }
 
+/// What a client escaped: the slash of `provider/model`, or everything but letters.
+fn percent_decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits = tail.get(..2).filter(|hex| *first == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
+        match digits.and_then(|hex| u8::from_str_radix(str::from_utf8(hex).ok()?, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn matched<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
     let mut parameters = [""; 2];
     let mut free = parameters.iter_mut();
@@ -227,6 +248,16 @@ mod tests {
             (Method::GET, "/v1/responses", None),
         ] {
             assert_eq!(find(&method, path, false).ok(), expected, "{method} {path}");
+        }
+        for (escaped, plain) in [
+            ("resp_1", "resp_1"),
+            ("resp%5F1%2f", "resp_1/"),
+            ("%", "%"),
+            ("%4", "%4"),
+            ("%+5%zz", "%+5%zz"),
+            ("%C3%B6%ff", "ö\u{fffd}"),
+        ] {
+            assert_eq!(percent_decode(escaped), plain);
         }
         let refused = find(&Method::PUT, "/v1/conversations/c", false).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.allow.as_deref()), (405, Some("GET, HEAD, POST, DELETE")));

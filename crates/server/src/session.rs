@@ -101,6 +101,19 @@ impl Session {
         })
     }
 
+    /// As [`Self::heard`], of a deletion. It needs a little room itself: where there is none, that is what it says, and
+    /// not that the store cannot take more.
+    pub(crate) fn erased<T>(&self, answer: Result<T, Error>, absent: impl FnOnce() -> ApiError) -> Result<T, ApiError> {
+        match answer {
+            Err(Error::Full) => {
+                tracing::error!("the disk has no room to record a deletion");
+                let message = "The session store has no room to record the deletion; nothing was deleted.";
+                Err(ApiError::unavailable("storage_unavailable", message))
+            }
+            answer => self.heard(answer, absent),
+        }
+    }
+
     /// Work that is to be stored is not begun while the store is known to be away.
     pub(crate) async fn well(&self) -> Result<(), ApiError> {
         if !self.all.unwell.load(Ordering::Relaxed) {

@@ -67,7 +67,7 @@ pub(crate) async fn update(app: &App, id: &str, request: Request<Incoming>) -> R
 pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
     let session = app.session();
     let absent = || ApiError::conversation_not_found(id);
-    session.heard(session.store().delete_conversation(id).await, absent)?;
+    session.erased(session.store().delete_conversation(id).await, absent)?;
     Ok(deleted(id, "conversation.deleted"))
 }
 

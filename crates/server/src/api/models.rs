@@ -29,7 +29,7 @@ pub(crate) fn list(app: &App) -> Response<Body> {
 }
 
 pub(crate) fn retrieve(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
-    let id = percent_decode(id);
+    let id = id.to_owned();
     let listed = app.config.models().into_iter().find(|model| model.id == id);
     // Names that are not listed but lead somewhere exist, too.
     let model = match listed {
@@ -50,26 +50,4 @@ fn write(model: &ListedModel, app: &App, out: &mut Vec<u8>) {
     object.text("id", &model.id).text("object", "model").int("created", app.started_at);
     object.text("owned_by", &model.owned_by);
     object.end();
-}
-
-/// Clients escape the slash of `provider/model`.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        // `from_str_radix` would also take a sign.
-        let digits = |hex: &&[u8]| *first == b'%' && hex.iter().all(u8::is_ascii_hexdigit);
-        let escaped = tail.get(..2).filter(digits).and_then(|hex| str::from_utf8(hex).ok());
-        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -76,6 +76,6 @@ pub(crate) async fn retrieve_item(app: &App, id: &str, item_id: &str) -> Result<
 pub(crate) async fn delete_item(app: &App, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {
     let session = app.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
-    let left = session.heard(session.store().delete_conversation_item(id, item_id).await, absent)?;
+    let left = session.erased(session.store().delete_conversation_item(id, item_id).await, absent)?;
     Ok(object(&left))
 }

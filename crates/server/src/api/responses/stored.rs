@@ -30,7 +30,7 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
 pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
-    session.heard(session.store().delete_response(id).await, absent)?;
+    session.erased(session.store().delete_response(id).await, absent)?;
     Ok(deleted(id, "response.deleted"))
 }
 
