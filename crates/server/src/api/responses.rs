@@ -76,7 +76,7 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     let mut request = request;
     context.refer(&mut request)?;
     let past = context.past()?;
-    let asked = Asked { request: &request, document, past: &past, policy, ids };
+    let asked = Asked { request: &request, document, past: &past, notes: context.notes(), policy, ids };
     walk.require(|| Needs::of(&request, &past));
     let begun = attempt(app, &mut walk, &asked, &mut record).await;
     if begun.is_err()
@@ -105,6 +105,7 @@ async fn attempt<'a>(
         };
         match walk.send(&chat_request, stream).await {
             Step::Accepted(accepted) => {
+                notes.extend(asked.notes.iter().cloned());
                 notes.extend(walk.notes());
                 let reask = !stream && app.config.output.repair == Repair::Reask;
                 let again = reask.then(|| Box::new((machine.clone(), chat_request)));
@@ -129,6 +130,8 @@ struct Asked<'r, 'a> {
     /// What it was read from.
     document: Raw<'a>,
     past: &'r [InputItem<'a>],
+    /// Of what it continues and refers to.
+    notes: Vec<Note>,
     policy: Policy,
     ids: Ids,
 }
@@ -141,7 +144,7 @@ struct Planned {
 }
 
 fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
-    let Asked { request, document, past, policy, ids } = asked;
+    let Asked { request, document, past, notes: _, policy, ids } = asked;
     let seal = app.seal();
     let (model, dialect) = (walk.model(), walk.dialect());
     let target = Target { model, dialect: &dialect, policy: *policy, seal: &seal };

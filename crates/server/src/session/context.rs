@@ -2,26 +2,32 @@
 
 use std::collections::HashSet;
 
+use bridge::{Action, Note, Severity};
 use bytes::Bytes;
 use store::{ChainLimits, Error, History, Item, Status, Tenanted};
 use wire::id::Ids;
-use wire::json::{FromRaw, Kept, ObjectWriter, Raw, Text};
+use wire::json::{FromRaw, Invalid, Kept, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 
 use super::lease::{Held, LEASE};
 use super::record::Record;
 use super::{Session, new_id, object, own_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, clip};
 
 /// Everything of the store that one request needs.
 #[derive(Debug)]
 pub(crate) struct Context {
     session: Session,
     past: Vec<Item>,
-    /// The places in the input that are references: the item, or none if the past has it already.
-    referred: Vec<(usize, Option<Item>)>,
+    referred: Vec<Referred>,
     continues: Continues,
 }
+
+/// A place in the input that is a reference: the item, or none if the context has it already.
+type Referred = (usize, Option<Item>);
+
+/// References that one request may have: more than any client's history, and few enough to look up in a moment.
+const MOST_REFERENCES: usize = 4096;
 
 /// What storing the turn will extend.
 #[derive(Debug, Default)]
@@ -35,39 +41,68 @@ pub(super) enum Continues {
 impl Session {
     /// Reads what the request continues. A conversation is taken for this turn.
     pub(crate) async fn context(&self, request: &CreateResponse<'_>) -> Result<Context, ApiError> {
-        let stored = request.store.unwrap_or(true);
-        if stored {
+        let references = match &request.input {
+            Some(Input::Items(items)) => references(items)?,
+            _ => Vec::new(),
+        };
+        if let Some(conversation) = request.conversation {
+            check_conversation(&conversation.id.decode())?;
+        }
+        if request.store.unwrap_or(true) {
             self.well().await?;
         }
         let mut context =
             Context { session: self.clone(), past: Vec::new(), referred: Vec::new(), continues: Continues::Nothing };
+        match self.read(&mut context, request, references).await {
+            Ok(()) => Ok(context),
+            Err(error) => {
+                // Before anybody is told: the next turn may come at once.
+                if let Continues::Conversation(held) = context.continues {
+                    held.release().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        context: &mut Context,
+        request: &CreateResponse<'_>,
+        references: Vec<(usize, String)>,
+    ) -> Result<(), ApiError> {
         if let Some(id) = request.previous_response_id {
             let id = id.decode().into_owned();
             context.past = self.chain(&id).await?;
             context.continues = Continues::Response(id);
         } else if let Some(conversation) = request.conversation {
             let id = conversation.id.decode();
-            if stored {
-                let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
-                let lease = self.heard(Tenanted::new_lease(&id), absent)?;
-                // Held before it is taken: a client that leaves in between gives it back all the same.
-                let held = self.all.leases.hold(self.store.clone(), lease.clone());
-                let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
-                let taken = self.store.take(&lease, LEASE).await;
-                if matches!(taken, Err(Error::Locked | Error::NotFound)) {
-                    held.settled();
-                    return self.heard(taken.map(|()| context), absent);
-                }
-                self.heard(taken, absent)?;
-                context.continues = Continues::Conversation(held);
-            }
             let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
+            if request.store.unwrap_or(true) {
+                context.continues = Continues::Conversation(self.take(&id, absent).await?);
+            }
             context.past = self.heard(self.store.conversation_history(&id).await, absent)?;
         }
         if let Some(Input::Items(items)) = &request.input {
-            context.referred = self.referred(items, &context.past).await?;
+            let past = context.past.iter().map(|item| item.id.clone()).collect();
+            context.referred = self.referred(references, items, past).await?;
         }
-        Ok(context)
+        Ok(())
+    }
+
+    async fn take(&self, id: &str, absent: impl Fn() -> ApiError) -> Result<Held, ApiError> {
+        let lease = self.heard(Tenanted::new_lease(id), &absent)?;
+        // Held before it is taken: a client that leaves in between gives it back all the same.
+        let held = self.all.leases.hold(self.store.clone(), lease.clone());
+        let taken = self.store.take(&lease, LEASE).await;
+        let refused = matches!(taken, Err(Error::Locked | Error::NotFound));
+        match self.heard(taken, absent) {
+            Err(error) if refused => {
+                held.settled();
+                Err(error)
+            }
+            taken => taken.map(|()| held),
+        }
     }
 
     /// Every item up to and including that response.
@@ -102,40 +137,37 @@ impl Session {
         body: &Bytes,
         ids: &mut Ids,
     ) -> Result<Vec<Item>, ApiError> {
-        let referred = self.referred(items, &[]).await?;
-        let mut present = Vec::new();
-        if let Some(conversation) = conversation {
-            for id in items.iter().filter_map(|item| own_id(item.raw)) {
-                match self.all.heard(self.store.conversation_item(conversation, &id).await) {
-                    Ok(item) => present.push(item),
-                    Err(Error::NotFound) => {}
-                    Err(error) => return Err(ApiError::store(&error)),
-                }
-            }
+        let references = references(items)?;
+        let named = items.iter().filter_map(|item| own_id(item.raw));
+        let named: Vec<String> = named.chain(references.iter().map(|(_, id)| id.clone())).collect();
+        let mut present = HashSet::new();
+        if let Some(conversation) = conversation.filter(|_| !named.is_empty()) {
+            let absent = || ApiError::conversation_not_found(conversation);
+            present = self.heard(self.store.conversation_has(conversation, named).await, absent)?;
         }
-        Ok(own(items, &referred, &present, body, ids))
+        let referred = self.referred(references, items, present.clone()).await?;
+        Ok(own(items, &referred, present, body, ids))
     }
 
-    /// The stored items that an input refers to.
-    async fn referred(&self, input: &[InputItem<'_>], past: &[Item]) -> Result<Vec<(usize, Option<Item>)>, ApiError> {
-        let reference = |(place, item): (usize, &InputItem<'_>)| match &item.value {
-            WireItem::ItemReference(reference) => {
-                Some((place, reference.id.map(Text::decode).unwrap_or_default().into_owned()))
-            }
-            _ => None,
-        };
-        let references: Vec<(usize, String)> = input.iter().enumerate().filter_map(reference).collect();
+    /// The stored items that an input refers to. Each once: one that `present` names, or the input itself, or an
+    /// earlier reference, is in the context already.
+    async fn referred(
+        &self,
+        references: Vec<(usize, String)>,
+        input: &[InputItem<'_>],
+        mut present: HashSet<String>,
+    ) -> Result<Vec<Referred>, ApiError> {
         if references.is_empty() {
             return Ok(Vec::new());
         }
-        let known: HashSet<&str> = past.iter().map(|item| item.id.as_str()).collect();
-        let wanted: Vec<String> =
-            references.iter().map(|(_, id)| id.clone()).filter(|id| !known.contains(id.as_str())).collect();
+        present.extend(input.iter().filter(|item| !is_reference(item)).filter_map(|item| own_id(item.raw)));
+        let fresh: Vec<bool> = references.iter().map(|(_, id)| present.insert(id.clone())).collect();
+        let wanted = references.iter().zip(&fresh).filter(|(_, fresh)| **fresh).map(|((_, id), _)| id.clone());
         let missing = || ApiError::item_not_found("");
-        let mut found = self.heard(self.store.items(wanted).await, missing)?.into_iter();
+        let mut found = self.heard(self.store.items(wanted.collect()).await, missing)?.into_iter();
         let mut referred = Vec::with_capacity(references.len());
-        for (place, id) in references {
-            if known.contains(id.as_str()) {
+        for ((place, id), fresh) in references.into_iter().zip(fresh) {
+            if !fresh {
                 referred.push((place, None));
                 continue;
             }
@@ -155,9 +187,22 @@ impl Context {
         let input = match &request.input {
             None => Vec::new(),
             Some(Input::Text(text)) => vec![text_item(*text, ids)],
-            Some(Input::Items(items)) => own(items, &self.referred, &self.past, body, ids),
+            Some(Input::Items(items)) => {
+                let past = self.past.iter().map(|item| item.id.clone()).collect();
+                own(items, &self.referred, past, body, ids)
+            }
         };
         Some(Record::new(self.session.clone(), std::mem::take(&mut self.continues), input))
+    }
+
+    /// What was not done as asked.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let again = self.referred.iter().filter(|(_, item)| item.is_none());
+        let note = |(place, _): &Referred| {
+            let message = "the context has this item already; it stands there once";
+            Note::new(Action::Ignored, format!("input[{place}]"), message).with_severity(Severity::Info)
+        };
+        again.map(note).collect()
     }
 
     /// Puts stored items where the input refers to them.
@@ -178,12 +223,49 @@ impl Context {
     }
 }
 
+fn is_reference(item: &InputItem<'_>) -> bool {
+    matches!(item.value, WireItem::ItemReference(_))
+}
+
+/// The places in the input that are references, and the ids that they name.
+fn references(input: &[InputItem<'_>]) -> Result<Vec<(usize, String)>, ApiError> {
+    let reference = |(place, item): (usize, &InputItem<'_>)| match &item.value {
+        WireItem::ItemReference(reference) => {
+            Some((place, reference.id.map(Text::decode).unwrap_or_default().into_owned()))
+        }
+        _ => None,
+    };
+    let count = input.iter().filter(|item| is_reference(item)).count();
+    if count > MOST_REFERENCES {
+        let message = format!(
+            "too many item references. Expected at most {MOST_REFERENCES}, but got {count} instead. Send the items \
+             themselves, or continue with 'previous_response_id' or 'conversation'."
+        );
+        return Err(Invalid::rule("array_above_max_length", message).at("input").into());
+    }
+    Ok(input.iter().enumerate().filter_map(reference).collect())
+}
+
+/// Refuses what cannot be the id of any conversation.
+fn check_conversation(id: &str) -> Result<(), ApiError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let expected = match id {
+        _ if !id.starts_with("conv_") => "begins with 'conv_'.",
+        _ if !id.bytes().all(plain) => {
+            "contains letters, numbers, underscores, or dashes, but this value contained additional characters."
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("Invalid 'conversation': '{}'. Expected an ID that {expected}", clip(id));
+    Err(ApiError::bad_request("invalid_value", message).with_param("conversation"))
+}
+
 /// The client's items as they are stored: their JSON untouched but for the keys in tools, slices of `body`, each under
 /// its own id or a new one.
 fn own(
     items: &[InputItem<'_>],
-    referred: &[(usize, Option<Item>)],
-    past: &[Item],
+    referred: &[Referred],
+    present: HashSet<String>,
     body: &Bytes,
     ids: &mut Ids,
 ) -> Vec<Item> {
@@ -195,6 +277,10 @@ fn own(
             stored.extend(item.clone());
             continue;
         }
+        // It asks for something now, and is nothing that a later turn or a list could show.
+        if matches!(item.value, WireItem::CompactionTrigger(_)) {
+            continue;
+        }
         let id = own_id(item.raw);
         named |= id.is_some();
         let id = id.unwrap_or_else(|| new_id(item.raw, ids));
@@ -202,18 +288,17 @@ fn own(
         stored.push(Item { id, body: bridge::shown_item(item.raw).map_or_else(kept, Bytes::from) });
     }
     if named {
-        rename(&mut stored, past, ids);
+        rename(&mut stored, present, ids);
     }
     stored
 }
 
 /// Lists are paged through by the ids of their items: one that is there already is given to no other item.
-fn rename(items: &mut [Item], past: &[Item], ids: &mut Ids) {
-    let mut taken: HashSet<&str> = past.iter().map(|item| item.id.as_str()).collect();
-    let again: Vec<usize> =
-        items.iter().enumerate().filter(|(_, item)| !taken.insert(&item.id)).map(|(place, _)| place).collect();
-    for place in again {
-        let item = &mut items[place];
+fn rename(items: &mut [Item], mut taken: HashSet<String>, ids: &mut Ids) {
+    for item in items {
+        if taken.insert(item.id.clone()) {
+            continue;
+        }
         let raw = str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok());
         item.id = new_id(raw.unwrap_or(Raw::NULL), ids);
     }

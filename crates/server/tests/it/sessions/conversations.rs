@@ -271,3 +271,31 @@ async fn odd_items_stop_no_conversation() {
         assert_eq!(answer.status, 200, "{item}: {}", String::from_utf8_lossy(&answer.body));
     }
 }
+
+#[tokio::test]
+async fn an_id_that_no_conversation_can_have_is_refused_by_name() {
+    let rig = rig("").await;
+    let begins = "Expected an ID that begins with 'conv_'.";
+    let contains = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained \
+                    additional characters.";
+    for (sent, expected) in
+        [("abc", begins), ("", begins), ("resp_1", begins), ("conv", begins), ("conv_a b", contains)]
+    {
+        for conversation in [json!(sent), json!({"id": sent})] {
+            for more in [json!({}), json!({"store": false}), json!({"stream": true})] {
+                let mut body = more;
+                body["model"] = json!("m");
+                body["input"] = json!("Hi");
+                body["conversation"] = conversation.clone();
+                let error = error(&rig.post(&body).await);
+                assert_eq!(
+                    error.key(),
+                    (400, "invalid_request_error", "invalid_value", Some("conversation")),
+                    "{body}"
+                );
+                assert_eq!(error.message, format!("Invalid 'conversation': '{sent}'. {expected}"));
+            }
+        }
+    }
+    assert!(rig.upstream.requests().is_empty());
+}

@@ -151,7 +151,7 @@ async fn an_id_stands_once_in_a_list() {
 
     let lists = [
         (format!("/v1/responses/{}/input_items", id(&second)), 4),
-        (format!("/v1/responses/{}/input_items", id(&fork)), 3),
+        (format!("/v1/responses/{}/input_items", id(&fork)), 2),
         (items.clone(), 6),
     ];
     for (path, count) in lists {
@@ -166,4 +166,24 @@ async fn an_id_stands_once_in_a_list() {
     assert_eq!((third["id"].as_str(), &third["content"][0]["text"]), (Some(added[0].as_str()), &json!("three")));
     assert_eq!(delete(&rig, &format!("{items}/msg_mine")).await.status, 200);
     assert_eq!(paged(&rig, &items).await.len(), 5);
+}
+
+#[tokio::test]
+async fn an_escaped_id_is_the_id_and_is_shown_plain() {
+    let rig = rig("").await;
+    let response = say(&rig, "Hi", None).await;
+    let escaped = id(&response).replace('_', "%5F");
+    assert_eq!(rig.get(&format!("/v1/responses/{escaped}")).await.json(), response);
+    let long = "x".repeat(300);
+    for (path, message) in [
+        ("/v1/responses/resp_a%20%E2%82%AC".to_owned(), "Response with id 'resp_a €' not found.".to_owned()),
+        ("/v1/responses/a%0d%0A%00%1b%7fb".to_owned(), "Response with id 'ab' not found.".to_owned()),
+        ("/v1/responses/a%2Fb/input_items".to_owned(), "Response with id 'a/b' not found.".to_owned()),
+        ("/v1/conversations/%22c%22".to_owned(), "Conversation with id '\"c\"' not found.".to_owned()),
+        ("/v1/conversations/c/items/i%C2%85".to_owned(), "Item with id 'i' not found in conversation 'c'.".to_owned()),
+        (format!("/v1/responses/{long}"), format!("Response with id '{}' not found.", &long[..128])),
+    ] {
+        let error = error(&rig.get(&path).await);
+        assert_eq!((error.status, error.message), (404, message), "{path}");
+    }
 }
