@@ -1,53 +1,199 @@
-//! An item as lists and conversations show it: with its id, its kind and its status, content as parts.
+//! An item as lists and conversations show it: the resource, with everything that the API promises of its kind.
+//!
+//! The store keeps what was sent, since that is what the next turn replays; what a client left out is added here, on
+//! the way out. A field that is there stays as it is, known to us or not, and an item of an unknown kind gets its id.
 
 use store::Item;
-use wire::json::{ObjectWriter, Raw, Text};
+use wire::json::{Kind, ObjectWriter, Raw, Text};
 
-/// Kinds that OpenAI shows with a status, which clients may leave out.
-const WITH_STATUS: [&str; 4] = ["message", "function_call", "function_call_output", "custom_tool_call"];
+/// Fields of a resource that a client need not send, and what they are then, as JSON.
+type Defaults = &'static [(&'static str, &'static str)];
 
-/// Writes the item. One of ours is whole already; a client's is completed.
+const COMPLETED: (&str, &str) = ("status", r#""completed""#);
+
+/// Every kind of item that can be shown.
+const KINDS: &[(&str, Defaults)] = &[
+    ("message", &[COMPLETED, ("content", "[]")]),
+    ("reasoning", &[("summary", "[]")]),
+    ("function_call", &[COMPLETED]),
+    ("function_call_output", &[COMPLETED]),
+    ("custom_tool_call", &[COMPLETED]),
+    ("custom_tool_call_output", &[COMPLETED]),
+    ("shell_call", &[COMPLETED, ("environment", "null")]),
+    ("shell_call_output", &[COMPLETED, ("max_output_length", "null")]),
+    ("local_shell_call", &[COMPLETED]),
+    ("local_shell_call_output", &[]),
+    ("apply_patch_call", &[COMPLETED]),
+    ("apply_patch_call_output", &[COMPLETED]),
+    ("tool_search_call", &[COMPLETED, ("call_id", "null"), ("execution", r#""client""#)]),
+    ("tool_search_output", &[COMPLETED, ("call_id", "null"), ("execution", r#""client""#)]),
+    ("additional_tools", &[("role", r#""developer""#)]),
+    ("web_search_call", &[COMPLETED]),
+    ("file_search_call", &[COMPLETED, ("queries", "[]")]),
+    ("code_interpreter_call", &[COMPLETED, ("code", "null"), ("outputs", "null")]),
+    ("image_generation_call", &[COMPLETED, ("result", "null")]),
+    ("computer_call", &[COMPLETED, ("pending_safety_checks", "[]")]),
+    ("computer_call_output", &[COMPLETED]),
+    ("mcp_list_tools", &[("tools", "[]")]),
+    ("mcp_call", &[]),
+    ("mcp_approval_request", &[]),
+    ("mcp_approval_response", &[]),
+    ("compaction", &[]),
+    ("program", &[]),
+    ("program_output", &[COMPLETED]),
+];
+
+/// What clients may send as null and no resource has so: null there is as good as nothing.
+const NEVER_NULL: &[&str] = &[
+    "status",
+    "content",
+    "summary",
+    "call_id",
+    "name",
+    "namespace",
+    "role",
+    "tools",
+    "queries",
+    "execution",
+    "pending_safety_checks",
+    "acknowledged_safety_checks",
+    "action",
+    "actions",
+    "created_by",
+];
+
+/// The same of content parts.
+const NEVER_NULL_IN_PARTS: &[&str] =
+    &["detail", "prompt_cache_breakpoint", "filename", "file_data", "file_url", "annotations", "logprobs"];
+
+/// Writes the item.
 pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
     let parsed = |body| str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok()).unwrap_or(Raw::NULL);
     let shown = bridge::shown_item(parsed(&item.body));
     let raw = parsed(shown.as_deref().unwrap_or(&item.body));
-    let text = |name| raw.get(name).and_then(Raw::text);
-    let kind = text("type").map_or("message".into(), Text::decode);
-    let plain = if kind == "message" { text("content") } else { None };
-    let lacks_status = WITH_STATUS.contains(&&*kind) && text("status").is_none();
-    let named = text("id").is_some_and(|id| id.is(&item.id)) && text("type").is_some();
-    if named && plain.is_none() && !lacks_status {
-        return out.extend_from_slice(raw.as_str().as_bytes());
-    }
+    let kind = match raw.get("type").and_then(Raw::text).map(Text::decode) {
+        None => "message".into(),
+        // A name that it had for a while.
+        Some(kind) if kind == "compaction_summary" => "compaction".into(),
+        Some(kind) => kind,
+    };
+    let known = KINDS.iter().find(|(name, _)| *name == kind);
     let mut object = ObjectWriter::new(out);
     object.text("id", &item.id).text("type", &kind);
     for (key, value) in raw.fields() {
-        match &*key.decode() {
-            "id" | "type" => {}
-            "status" if lacks_status => {}
-            "content" if plain.is_some() => {
-                let by_model = text("role").is_some_and(|role| role.is("assistant"));
-                part(value, by_model, object.key("content"));
-            }
-            name => drop(object.raw(name, value)),
+        let name = key.decode();
+        let nothing = known.is_some() && value.is_null() && NEVER_NULL.contains(&&*name);
+        if !nothing && name != "id" && name != "type" {
+            field(&kind, raw, &name, value, &mut object);
         }
     }
-    if lacks_status {
-        object.text("status", "completed");
+    let has = |name: &str| raw.get(name).is_some_and(|value| !value.is_null());
+    for (name, default) in known.map_or(Defaults::default(), |(_, defaults)| defaults) {
+        // A null that was sent where a resource may have one is written already.
+        if !has(name) && (NEVER_NULL.contains(name) || raw.get(name).is_none()) {
+            object.json(name, default.as_bytes());
+        }
+    }
+    // The one schema names these twice.
+    match &*kind {
+        "local_shell_call_output" if !has("call_id") => {
+            let sent = raw.get("id").and_then(Raw::text).map_or(item.id.as_str().into(), Text::decode);
+            object.text("call_id", &sent);
+        }
+        "mcp_approval_response" if raw.get("request_id").is_none() => {
+            object.raw_or_null("request_id", raw.get("approval_request_id"));
+        }
+        _ => {}
     }
     object.end();
 }
 
-/// A message's text as its one part.
-fn part(text: Raw<'_>, by_model: bool, out: &mut Vec<u8>) {
-    out.push(b'[');
-    let mut part = ObjectWriter::new(out);
-    part.text("type", if by_model { "output_text" } else { "input_text" }).raw("text", text);
-    if by_model {
-        part.json("annotations", b"[]").json("logprobs", b"[]");
+/// Writes one field, with what its resource needs within it.
+fn field(kind: &str, item: Raw<'_>, name: &str, value: Raw<'_>, object: &mut ObjectWriter<'_>) {
+    match (kind, name) {
+        ("message", "content") => {
+            let by_model = item.get("role").and_then(Raw::text).is_some_and(|role| role.is("assistant"));
+            parts(value, by_model, object.key(name));
+        }
+        ("function_call_output" | "custom_tool_call_output", "output") if value.kind() == Kind::Array => {
+            parts(value, false, object.key(name));
+        }
+        ("shell_call", "action") if value.kind() == Kind::Object => {
+            with(value, &[("timeout_ms", "null"), ("max_output_length", "null")], object.key(name));
+        }
+        ("local_shell_call", "action") if value.kind() == Kind::Object => {
+            with(value, &[("env", "{}")], object.key(name));
+        }
+        // Of a screenshot, what is not whole yet is incomplete.
+        ("computer_call_output", "status") if value.text().is_some_and(|status| status.is("in_progress")) => {
+            object.text(name, "incomplete");
+        }
+        _ => {
+            object.raw(name, value);
+        }
     }
-    part.end();
+}
+
+/// Content as parts; a string is the one part that it stands for.
+fn parts(content: Raw<'_>, by_model: bool, out: &mut Vec<u8>) {
+    out.push(b'[');
+    if content.text().is_some() {
+        let mut part = ObjectWriter::new(out);
+        part.text("type", if by_model { "output_text" } else { "input_text" }).raw("text", content);
+        if by_model {
+            part.json("annotations", b"[]").json("logprobs", b"[]");
+        }
+        part.end();
+    }
+    for (index, value) in content.elements().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        part(value, by_model, out);
+    }
     out.push(b']');
+}
+
+/// One part. Text of the model is `output_text`, everybody else's is `input_text`, whatever it was sent as.
+fn part(part: Raw<'_>, by_model: bool, out: &mut Vec<u8>) {
+    let kind = part.get("type").and_then(Raw::text).map(Text::decode).unwrap_or_default();
+    let kind = match &*kind {
+        "input_text" | "output_text" | "text" if by_model => "output_text",
+        "input_text" | "output_text" | "text" => "input_text",
+        kind => kind,
+    };
+    let defaults: Defaults = match kind {
+        "output_text" => &[("annotations", "[]"), ("logprobs", "[]")],
+        "input_image" => &[("detail", r#""auto""#)],
+        "input_text" | "input_file" => &[],
+        _ => return out.extend_from_slice(part.as_str().as_bytes()),
+    };
+    let mut object = ObjectWriter::new(out);
+    object.text("type", kind);
+    for (key, value) in part.fields() {
+        let name = key.decode();
+        if name != "type" && !(value.is_null() && NEVER_NULL_IN_PARTS.contains(&&*name)) {
+            object.raw(&name, value);
+        }
+    }
+    let missing = defaults.iter().filter(|(name, _)| part.get(name).is_none_or(Raw::is_null));
+    for (name, default) in missing {
+        object.json(name, default.as_bytes());
+    }
+    object.end();
+}
+
+/// An object with what it lacks.
+fn with(value: Raw<'_>, defaults: Defaults, out: &mut Vec<u8>) {
+    let mut object = ObjectWriter::new(out);
+    for (key, value) in value.fields() {
+        object.raw(&key.decode(), value);
+    }
+    let missing = defaults.iter().filter(|(name, _)| value.get(name).is_none());
+    for (name, default) in missing {
+        object.json(name, default.as_bytes());
+    }
+    object.end();
 }
 
 #[cfg(test)]
@@ -84,13 +230,23 @@ mod tests {
             ),
             (
                 "rs_1",
-                r#"{"type":"reasoning","id":"rs_1", "summary":[]}"#,
-                r#"{"type":"reasoning","id":"rs_1", "summary":[]}"#,
+                r#"{"type":"reasoning","id":"rs_1", "summary":[],"encrypted_content":"g\u0041","content":null,"mine":null}"#,
+                r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"g\u0041","mine":null}"#,
             ),
             (
                 "msg_3",
-                r#"{"id":"msg_3","type":"message","status":"incomplete","role":"assistant","content":[]}"#,
-                r#"{"id":"msg_3","type":"message","status":"incomplete","role":"assistant","content":[]}"#,
+                r#"{"id":"msg_3","type":"message","status":"incomplete","role":"assistant","content":[{"type":"refusal","refusal":"No","x":1e400}]}"#,
+                r#"{"id":"msg_3","type":"message","status":"incomplete","role":"assistant","content":[{"type":"refusal","refusal":"No","x":1e400}]}"#,
+            ),
+            (
+                "sh_1",
+                r#"{"type":"shell_call","call_id":"c","action":{"commands":["ls"],"x":1},"environment":null}"#,
+                r#"{"id":"sh_1","type":"shell_call","call_id":"c","action":{"commands":["ls"],"x":1,"timeout_ms":null,"max_output_length":null},"environment":null,"status":"completed"}"#,
+            ),
+            (
+                "item_1",
+                r#"{"type":"from_the_future","id":7,"status":null,"content":[{"type":"input_image"}]}"#,
+                r#"{"id":"item_1","type":"from_the_future","status":null,"content":[{"type":"input_image"}]}"#,
             ),
         ] {
             let mut out = Vec::new();

@@ -2,9 +2,11 @@
 
 mod chains;
 mod conversations;
+mod examples;
 mod instances;
 mod lists;
 mod references;
+mod resources;
 mod tenants;
 mod trouble;
 
