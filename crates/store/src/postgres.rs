@@ -9,7 +9,8 @@ mod delete;
 mod failure;
 mod indexes;
 mod migrate;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod plans;
 mod put;
 mod read;
