@@ -39,7 +39,7 @@ fn reading(choice: u8) -> Reading {
         namespace: (choice & 16 > 0).then(|| "ns".to_owned()),
     });
     Reading {
-        echo: b",\"model\":\"m\"".to_vec(),
+        echo: b",\"model\":\"m\"".to_vec().into(),
         tools: tools.to_vec(),
         reasoning_summary: choice & 1 > 0,
         logprobs: choice & 2 > 0,

@@ -36,8 +36,8 @@ use std::sync::Arc;
 
 use wire::chat::Answer;
 use wire::id::{Id, IdKind, Ids};
-use wire::json::{Kind, Raw};
-use wire::responses::{EventKind, ResponseError, Snapshot, Status, Usage};
+use wire::json::{Kind, Raw, Text};
+use wire::responses::{EventKind, ResponseError, ServiceTier, Snapshot, Status, Usage};
 
 use crate::dialect::ThinkTags;
 use crate::failure::{Failure, FailureClass};
@@ -119,6 +119,8 @@ pub struct Machine {
     usage: Option<Usage>,
     /// What an earlier try of the same turn cost.
     spent: Usage,
+    /// How the provider says that it serves the request.
+    service_tier: ServiceTier,
     finish: Option<Finish>,
     failure: Option<Failure>,
     verdict: Option<Verdict>,
@@ -157,6 +159,7 @@ impl Machine {
             reasoned_bytes: 0,
             usage: None,
             spent: Usage::default(),
+            service_tier: ServiceTier::default(),
             finish: None,
             failure: None,
             verdict: None,
@@ -222,6 +225,9 @@ impl Machine {
         if let Some(failure) = Failure::in_answer(&answer, &text, &self.setup.dialect) {
             return self.fail(failure);
         }
+        if let Some(tier) = answer.service_tier.and_then(Raw::text) {
+            self.served_as(tier);
+        }
         let choice_usage = answer.choice.as_ref().and_then(|choice| choice.usage);
         if let Some(usage) = answer.usage.or(choice_usage).filter(|usage| usage.kind() == Kind::Object) {
             self.usage = usage::read(usage).or(self.usage);
@@ -235,7 +241,21 @@ impl Machine {
         if let Some(reason) = choice.finish_reason.and_then(Raw::text) {
             self.finish = Some(Finish::read(&reason.decode(), &self.setup.dialect));
         }
-        Flow::More
+        if self.failure.is_some() { Flow::Over } else { Flow::More }
+    }
+
+    fn served_as(&mut self, tier: Text<'_>) {
+        if tier.is_empty() {
+            return;
+        }
+        match ServiceTier::named(&tier.decode()) {
+            Some(tier) => self.service_tier = tier,
+            None => {
+                let tier: String = tier.decode().chars().take(64).collect();
+                let message = format!("the provider's tier '{tier}' has no name in this API");
+                self.sink.note(Action::Degraded, "service_tier", message);
+            }
+        }
     }
 
     fn fail(&mut self, failure: Failure) -> Flow {
@@ -359,6 +379,7 @@ impl Machine {
             output: &self.sink.output.items,
             usage: self.usage,
             store: stored,
+            service_tier: self.service_tier,
             echo: &self.reading.echo,
         };
         snapshot.write(out);
@@ -394,6 +415,7 @@ impl Machine {
             output: b"",
             usage: None,
             store: self.reading.store,
+            service_tier: self.service_tier,
             echo: &self.reading.echo,
         };
         self.sink.emitter.event(kind, out, |event| snapshot.write(event.key("response")));

@@ -1,12 +1,14 @@
 //! What the answer's reader must know about the request: plan writes it, the machine reads it, nobody else.
 
+use wire::responses::Tail;
+
 use crate::dialect::ItemIds;
 
 /// How to read the answer to one request.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// `Echo::tail`: what each snapshot repeats of the request.
-    pub echo: Vec<u8>,
+    pub echo: Tail,
     /// Whether the response is meant to be stored.
     pub store: bool,
     /// The tools that were offered, under the names that the provider knows them by.

@@ -24,7 +24,7 @@ pub use item::{
     WebSearchCall,
 };
 pub use request::{Conversation, CreateResponse, Input, ReasoningConfig, StreamOptions, TextConfig, TextFormat};
-pub use response::{Echo, ResponseError, Snapshot, Status, Usage};
+pub use response::{Echo, ResponseError, ServiceTier, Snapshot, Status, Tail, Usage};
 pub use tool::{
     AllowedTools, ApplyPatchTool, CodeInterpreterTool, ComputerTool, CustomTool, FileSearchTool, FunctionTool,
     ImageGenerationTool, LocalShellTool, McpTool, NamedChoice, NamespaceTool, PlainChoice, ProgrammaticTool, ShellTool,

@@ -134,6 +134,9 @@ impl Machine {
         if let Some(usage) = whole.usage.filter(|usage| usage.kind() == Kind::Object) {
             self.usage = usage::read(usage).or(self.usage);
         }
+        if let Some(tier) = string(whole.service_tier) {
+            self.served_as(tier);
+        }
         let status = string(whole.status).map_or(named.into(), Text::decode);
         let reason = string(whole.incomplete_details.and_then(|details| details.get("reason"))).map(Text::decode);
         let last = if status == "completed" && reason.is_none() { Status::Completed } else { Status::Incomplete };

@@ -1,11 +1,11 @@
 //! What the response says back about its request.
 
 use wire::json::{Invalid, Kept, ObjectWriter, Text};
-use wire::responses::{CreateResponse, Echo, FunctionTool, TextFormat, Tool, ToolChoice};
+use wire::responses::{CreateResponse, Echo, FunctionTool, Tail, TextFormat, Tool, ToolChoice};
 
 use crate::shown::shown_tool;
 
-pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Vec<u8>, Invalid> {
+pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Tail, Invalid> {
     let model = request.model.ok_or_else(|| Invalid::missing().at("model"))?;
     let reasoning = request.reasoning.as_ref();
     let echo = Echo {

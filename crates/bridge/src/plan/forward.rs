@@ -110,6 +110,11 @@ fn parameters(
             notes.ignored(code::PARAM_UNKNOWN, name, "this parameter is not known");
             continue;
         }
+        // Where there is one tier only, everybody gets the default.
+        let usual = || value.text().is_some_and(|tier| tier.is("auto") || tier.is("default"));
+        if name == Parameter::ServiceTier.name() && dialect.drops(Parameter::ServiceTier) && usual() {
+            continue;
+        }
         let dropped = DROPPABLE.iter().find(|(parameter, _)| parameter.name() == name && dialect.drops(*parameter));
         match (dropped, &*name) {
             (Some((_, true)), _) => notes.skipped(code::PARAM_IGNORED, name, "this provider does not take it"),

@@ -201,3 +201,48 @@ fn an_estimate_does_not_depend_on_the_pieces() {
     assert_eq!(tokens(1), tokens(1000));
     assert!(tokens(1) < 2000, "{}", tokens(1));
 }
+
+/// What the provider says of the tier is what the response says; `default` where it says nothing, or a word that the
+/// API does not have.
+#[test]
+fn the_tier_is_the_providers() {
+    let chat = |tier: &Value| -> Vec<String> {
+        let chunk = |delta: Value, reason: Value| {
+            json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}], "service_tier": tier})
+                .to_string()
+        };
+        vec![chunk(json!({"content": "a"}), Value::Null), chunk(json!({}), json!("stop")), crate::quirks::usage()]
+    };
+    let whole = |tier: &Value| {
+        let choice = json!({"index": 0, "message": {"content": "a"}, "finish_reason": "stop"});
+        vec![
+            json!({"choices": [choice], "service_tier": tier, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+                .to_string(),
+        ]
+    };
+    let native = |tier: &Value| {
+        let message = json!({"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]});
+        let response = json!({"status": "completed", "output": [message], "service_tier": tier, "usage": {"input_tokens": 1, "output_tokens": 1}});
+        vec![json!({"type": "response.completed", "response": response}).to_string()]
+    };
+    for (said, expected, notes) in [
+        (json!("flex"), "flex", &[][..]),
+        (json!("priority"), "priority", &[]),
+        (json!("scale"), "scale", &[]),
+        (json!("default"), "default", &[]),
+        (Value::Null, "default", &[]),
+        (json!(""), "default", &[]),
+        (json!(7), "default", &[]),
+        (json!("on_demand"), "default", &["service_tier"]),
+    ] {
+        let check = |run: &Run, chunks: Vec<String>| {
+            let ran = run.run(&chunks, End::Eof).unwrap();
+            assert_eq!(ran.stream.response["service_tier"], expected, "{said} {chunks:?}");
+            let found: Vec<&str> = ran.notes.iter().map(|note| &*note.path).collect();
+            assert_eq!(found, notes, "{said} {chunks:?}");
+        };
+        check(&Run::default(), chat(&said));
+        check(&Run::default(), whole(&said));
+        check(&crate::native::native(), native(&said));
+    }
+}

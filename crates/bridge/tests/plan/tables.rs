@@ -468,6 +468,8 @@ fn options() {
         ("user alone", json!({"user": "u"})),
         ("prompt_cache_key", json!({"prompt_cache_key": "k", "prompt_cache_retention": "24h"})),
         ("service_tier", json!({"service_tier": "priority"})),
+        ("service_tier, the usual one", json!({"service_tier": "default"})),
+        ("service_tier, whichever", json!({"service_tier": "auto"})),
         ("verbosity", json!({"text": {"verbosity": "low"}})),
         ("effort none", json!({"reasoning": {"effort": "none"}})),
         ("effort minimal", json!({"reasoning": {"effort": "minimal"}})),

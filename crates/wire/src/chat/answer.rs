@@ -29,6 +29,25 @@ pub struct Answer<'a> {
     pub message: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub detail: Option<Raw<'a>>,
+    /// How the request was served.
+    #[serde(borrow, default)]
+    pub service_tier: Option<Raw<'a>>,
+    /// `error`, in some servers' errors.
+    #[serde(borrow, default, rename = "type")]
+    pub kind: Option<Raw<'a>>,
+    /// Other members by which servers say that they failed.
+    #[serde(borrow, default)]
+    pub code: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub status: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub msg: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub error_code: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub error_msg: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub errors: Option<Raw<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

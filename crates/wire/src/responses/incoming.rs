@@ -66,6 +66,8 @@ pub struct Whole<'a> {
     pub incomplete_details: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub error: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub service_tier: Option<Raw<'a>>,
 }
 
 impl<'a> Incoming<'a> {

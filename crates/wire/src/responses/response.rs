@@ -1,10 +1,10 @@
 //! The Response object: closed, and one superset of what OpenAI's schema, its SDKs and Open Responses require.
 //!
 //! What a request echoes into it never changes during a turn, so it is written once ([`Echo::tail`]) and
-//! copied into each snapshot.
+//! copied into each snapshot, around the one member among them that the provider decides.
 
 use crate::id::Id;
-use crate::json::{Number, ObjectWriter, Raw, Text};
+use crate::json::{Number, ObjectWriter, Raw, Text, write_text};
 
 /// `status` of a response and of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,8 +124,8 @@ pub struct Echo<'a> {
 }
 
 impl Echo<'_> {
-    /// The members, each preceded by a comma, ready to stand at the end of a snapshot.
-    pub fn tail(&self) -> Vec<u8> {
+    /// The members, ready to stand at the end of a snapshot.
+    pub fn tail(&self) -> Tail {
         let text = |value: Option<Text<'_>>| value.map_or("null".to_owned(), |text| text.raw().as_str().to_owned());
         let number = |value: Option<Number<'_>>, default: &str| {
             value.map_or(default.to_owned(), |number| number.raw.as_str().to_owned())
@@ -157,7 +157,7 @@ impl Echo<'_> {
         reasoning.end();
         echo.json("truncation", self.truncation.map_or("\"disabled\"", |text| text.raw().as_str()).as_bytes());
         echo.json("metadata", self.metadata.map_or("{}", Raw::as_str).as_bytes());
-        echo.text("service_tier", "default");
+        let tier_at = echo.key("service_tier").len();
         echo.json("safety_identifier", text(self.safety_identifier).as_bytes());
         echo.json("prompt_cache_key", text(self.prompt_cache_key).as_bytes());
         if let Some(prompt) = self.prompt {
@@ -167,7 +167,66 @@ impl Echo<'_> {
         echo.end();
         out[0] = b',';
         out.pop();
-        out
+        Tail { members: out, tier_at: Some(tier_at) }
+    }
+}
+
+/// What [`Echo`] comes to: members, each preceded by a comma, and a gap where the tier stands.
+#[derive(Debug, Clone, Default)]
+pub struct Tail {
+    members: Vec<u8>,
+    tier_at: Option<usize>,
+}
+
+impl From<Vec<u8>> for Tail {
+    /// Members without a tier.
+    fn from(members: Vec<u8>) -> Self {
+        Self { members, tier_at: None }
+    }
+}
+
+impl Tail {
+    fn write(&self, tier: ServiceTier, out: &mut Vec<u8>) {
+        let Some((before, after)) = self.tier_at.and_then(|at| self.members.split_at_checked(at)) else {
+            return out.extend_from_slice(&self.members);
+        };
+        out.extend_from_slice(before);
+        write_text(out, tier.name());
+        out.extend_from_slice(after);
+    }
+}
+
+/// `service_tier`: how a request was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServiceTier {
+    Auto,
+    #[default]
+    Default,
+    Flex,
+    Scale,
+    Priority,
+    Fast,
+    Ultrafast,
+}
+
+impl ServiceTier {
+    const ALL: [Self; 7] =
+        [Self::Auto, Self::Default, Self::Flex, Self::Scale, Self::Priority, Self::Fast, Self::Ultrafast];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Default => "default",
+            Self::Flex => "flex",
+            Self::Scale => "scale",
+            Self::Priority => "priority",
+            Self::Fast => "fast",
+            Self::Ultrafast => "ultrafast",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.name() == name)
     }
 }
 
@@ -192,8 +251,9 @@ pub struct Snapshot<'a> {
     pub output: &'a [u8],
     pub usage: Option<Usage>,
     pub store: bool,
+    pub service_tier: ServiceTier,
     /// [`Echo::tail`].
-    pub echo: &'a [u8],
+    pub echo: &'a Tail,
 }
 
 impl Snapshot<'_> {
@@ -226,7 +286,7 @@ impl Snapshot<'_> {
             None => response.key("usage").extend_from_slice(b"null"),
         }
         response.bool("store", self.store);
-        out.extend_from_slice(self.echo);
+        self.echo.write(self.service_tier, out);
         out.push(b'}');
     }
 }

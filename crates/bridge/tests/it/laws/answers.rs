@@ -64,7 +64,7 @@ static RUNS: LazyLock<Vec<Run>> = LazyLock::new(|| {
     let mut runs = Vec::new();
     for (number, dialect) in dialects.into_iter().cycle().take(6).enumerate() {
         let mut run = Run::dialect(dialect);
-        run.reading.echo = b",\"model\":\"m\"".to_vec();
+        run.reading.echo = b",\"model\":\"m\"".to_vec().into();
         run.reading.reasoning_summary = number % 2 == 1;
         run.reading.logprobs = number >= 3;
         if number >= 4 {

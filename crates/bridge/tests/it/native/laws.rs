@@ -87,7 +87,7 @@ struct Answer {
 fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let mut run = native();
-    run.reading.echo = b",\"model\":\"m\"".to_vec();
+    run.reading.echo = b",\"model\":\"m\"".to_vec().into();
     let item_ids = if chance.below(2) == 0 { ItemIds::Ours } else { ItemIds::Theirs };
     run.reading.native = Some(NativeReading { item_ids, silent_limit: (chance.below(3) == 0).then_some(4) });
     if chance.below(4) == 0 {
