@@ -11,6 +11,7 @@
 //! Items never overlap, ids never change, and there is exactly one terminal event. `stream: false` is the same
 //! machine with silent framing, so the two cannot disagree: the object is the fold of the events.
 
+mod arguments;
 mod balance;
 mod call;
 mod calls;
@@ -20,6 +21,7 @@ mod custom;
 mod emit;
 mod fence;
 mod finish;
+mod grammar;
 mod native;
 mod part;
 mod restore;
@@ -266,6 +268,10 @@ impl Machine {
     /// The upstream is through: closes what is open. The store may now be written; then call `terminal`.
     pub fn end(&mut self, end: End, out: &mut Vec<u8>) -> Status {
         self.release(out);
+        if !matches!(end, End::Failed(_)) {
+            self.calls.settle(&mut self.sink);
+            self.check_calls();
+        }
         let end = self.failure.take().map_or(end, End::Failed);
         let content = self.native_content(out).unwrap_or(
             match (self.calls.is_empty(), self.answered_bytes, self.reasoned_bytes) {

@@ -13,8 +13,6 @@ pub(super) struct Balance {
 }
 
 impl Balance {
-    pub(super) const NEW: Self = Self { first: 0, depth: 0, in_string: false, escaped: false, whole: false };
-
     pub(super) const fn first(&self) -> Option<u8> {
         if self.first == 0 { None } else { Some(self.first) }
     }
@@ -66,7 +64,7 @@ impl Balance {
 }
 
 /// The byte that an escape stands for, as far as it matters here, and the escape's length.
-fn unescape(bytes: &[u8]) -> (u8, usize) {
+pub(super) fn unescape(bytes: &[u8]) -> (u8, usize) {
     match bytes.get(1) {
         Some(&byte @ (b'"' | b'\\' | b'/')) => (byte, 2),
         Some(b'u') => {

@@ -7,10 +7,10 @@
 //! ```
 
 use wire::id::{Id, IdKind};
-use wire::json::{Kind, ObjectWriter, Raw, sanitize_into, unescape};
+use wire::json::{Kind, ObjectWriter, Raw, unescape};
 use wire::responses::{EventKind, Status};
 
-use super::balance::Balance;
+use super::arguments::Arguments;
 use super::custom::CustomInput;
 use super::part::quoted;
 use super::restore::{Restored, restore};
@@ -27,12 +27,7 @@ pub(super) struct Call {
     pub(super) call_id: String,
     /// Escaped.
     pub(super) name: Vec<u8>,
-    arguments: Vec<u8>,
-    /// Half a surrogate pair, until its other half comes.
-    held: String,
-    pub(super) balance: Balance,
-    /// Something stands behind the value that the arguments should be.
-    pub(super) is_spoiled: bool,
+    pub(super) arguments: Arguments,
     form: Form,
 }
 
@@ -86,18 +81,9 @@ pub(super) static CUSTOM: Streamed = Streamed {
 };
 
 impl Call {
-    pub(super) const fn new(index: Option<i64>, upstream_id: String, call_id: String) -> Self {
-        Self {
-            index,
-            upstream_id,
-            call_id,
-            name: Vec::new(),
-            arguments: Vec::new(),
-            held: String::new(),
-            balance: Balance::NEW,
-            is_spoiled: false,
-            form: Form::Waiting,
-        }
+    pub(super) fn new(index: Option<i64>, upstream_id: String, call_id: String) -> Self {
+        let (name, arguments) = (Vec::new(), Arguments::default());
+        Self { index, upstream_id, call_id, name, arguments, form: Form::Waiting }
     }
 
     /// Whether a client has seen it.
@@ -106,29 +92,15 @@ impl Call {
     }
 
     pub(super) const fn has_arguments(&self) -> bool {
-        self.balance.first().is_some()
-    }
-
-    pub(super) fn arguments(&self) -> &str {
-        str::from_utf8(&self.arguments).unwrap_or_default()
+        self.arguments.first().is_some()
     }
 
     /// Whether the arguments can be all there is: JSON, or nothing, or the plain text of a custom tool.
     pub(super) fn is_sound(&self, tools: &[OfferedTool]) -> bool {
-        match self.balance.first() {
+        match self.arguments.first() {
             None => true,
             Some(first) if self.kind(tools) == ToolKind::Custom && !matches!(first, b'{' | b'"') => true,
-            Some(_) => Raw::parse(&unescape(self.arguments())).is_ok(),
-        }
-    }
-
-    /// More of the arguments, escaped.
-    pub(super) fn push(&mut self, escaped: &str) {
-        if self.held.is_empty() {
-            self.held.push_str(sanitize_into(&mut self.arguments, escaped));
-        } else {
-            let joined = std::mem::take(&mut self.held) + escaped;
-            self.held.push_str(sanitize_into(&mut self.arguments, &joined));
+            Some(_) => Raw::parse(&unescape(self.arguments.text())).is_ok(),
         }
     }
 
@@ -142,11 +114,14 @@ impl Call {
             self.begin(sink, out);
         }
         match &mut self.form {
-            Form::Function(outlet) => outlet.send(&self.arguments, sink, out),
+            // An empty object may be no more than a place for the real one.
+            Form::Function(outlet) if !self.arguments.is_blank() => {
+                outlet.send(self.arguments.text().as_bytes(), sink, out);
+            }
             Form::Custom { input, read, outlet } => {
-                let news = str::from_utf8(&self.arguments[*read..]).unwrap_or_default();
-                input.push_escaped(news);
-                *read = self.arguments.len();
+                let text = self.arguments.text();
+                input.push_escaped(text.get(*read..).unwrap_or_default());
+                *read = text.len();
                 if outlet.is_none() && input.has_begun() {
                     let named = Named::of(&self.name, &sink.tools);
                     *outlet = Some(Outlet::open(&CUSTOM, &named, &self.call_id, sink, out));
@@ -155,13 +130,13 @@ impl Call {
                     outlet.send(input.text(), sink, out);
                 }
             }
-            Form::Waiting | Form::Held => {}
+            Form::Function(_) | Form::Waiting | Form::Held => {}
         }
     }
 
     /// The name is whole once the arguments begin; and their first character tells whether they are an object.
     fn begin(&mut self, sink: &mut Sink, out: &mut Vec<u8>) {
-        let Some(first) = self.balance.first() else { return };
+        let Some(first) = self.arguments.first() else { return };
         if self.name.is_empty() {
             return;
         }
@@ -170,6 +145,7 @@ impl Call {
                 let named = Named::of(&self.name, &sink.tools);
                 Form::Function(Outlet::open(&FUNCTION, &named, &self.call_id, sink, out))
             }
+            ToolKind::Custom if self.arguments.is_blank() => return,
             ToolKind::Custom => Form::Custom { input: CustomInput::default(), read: 0, outlet: None },
             _ => Form::Held,
         };
@@ -177,10 +153,7 @@ impl Call {
 
     /// Closes the item and puts it into the output.
     pub(super) fn close(mut self, status: Status, sink: &mut Sink, out: &mut Vec<u8>) {
-        if !self.held.is_empty() {
-            self.held.clear();
-            self.arguments.extend_from_slice(b"\\ufffd");
-        }
+        self.arguments.release();
         self.advance(sink, out);
         if offered(&self.name, &sink.tools).is_none() {
             let name: String = unescape(str::from_utf8(&self.name).unwrap_or_default()).chars().take(64).collect();
@@ -188,7 +161,11 @@ impl Call {
         }
         let named = Named::of(&self.name, &sink.tools);
         match std::mem::replace(&mut self.form, Form::Held) {
-            Form::Function(outlet) => outlet.close(&self.arguments, &named, &self.call_id, status, sink, out),
+            Form::Function(mut outlet) => {
+                let text = self.arguments.text().as_bytes();
+                outlet.send(text, sink, out);
+                outlet.close(text, &named, &self.call_id, status, sink, out);
+            }
             Form::Custom { mut input, outlet: Some(mut outlet), .. } => {
                 input.finish();
                 outlet.send(input.text(), sink, out);
@@ -203,7 +180,7 @@ impl Call {
     /// A call of which nothing was sent yet.
     fn close_held(&self, named: &Named, status: Status, sink: &mut Sink, out: &mut Vec<u8>) {
         let kind = self.kind(&sink.tools);
-        let text = unescape(self.arguments());
+        let text = unescape(self.arguments.text());
         let inner = double_encoded(&text);
         let arguments = inner.as_deref().unwrap_or(&text);
         if let Some(restored) = restore(kind, arguments) {
@@ -222,7 +199,7 @@ impl Call {
             // A tool without parameters (pitfall B10); of a call that was cut nobody knows.
             "" | "null" if status == Status::Completed => escaped.extend_from_slice(b"{}"),
             _ if inner.is_some() => wire::json::escape_into(&mut escaped, arguments),
-            _ => escaped.extend_from_slice(&self.arguments),
+            _ => escaped.extend_from_slice(self.arguments.text().as_bytes()),
         }
         let mut outlet = Outlet::open(&FUNCTION, named, &self.call_id, sink, out);
         outlet.send(&escaped, sink, out);

@@ -2,13 +2,18 @@
 //!
 //! The first call is live: it streams. Others wait until it has finished, which is known when its arguments are
 //! whole and another call has begun, or at the end. Whose a delta is, servers tell in many ways (pitfalls B1 to
-//! B4): the id, else the index, else the name; and two JSON objects are two calls, whatever they say.
+//! B4): the id, else the index, else the name; and two JSON objects are two calls, unless they say the same, or an
+//! empty one kept a place for the other. What can be read in more than one way fails the turn: a call that was made up
+//! here would be carried out there.
+
+use std::borrow::Cow;
 
 use wire::chat::{FunctionDelta, ToolCallDelta};
 use wire::id::IdKind;
 use wire::json::{Kind, Raw, Text, escape_into, sanitize_into, unescape};
 use wire::responses::Status;
 
+use super::arguments::{Took, has_grown, same};
 use super::call::Call;
 use super::sink::Sink;
 use super::thought::Bag;
@@ -17,6 +22,7 @@ use crate::reading::ToolKind;
 
 /// More parallel calls than any model makes; beyond it an upstream is up to no good.
 const MAX_CALLS: usize = 128;
+const CUMULATIVE: &str = "arguments that come whole with every delta were taken once";
 /// The longest id that may be sent back to us.
 const MAX_ID: usize = 64;
 
@@ -28,6 +34,8 @@ pub(super) struct Calls {
     closed: Vec<Closed>,
     /// How long all names and arguments are, for an estimate of usage.
     bytes: usize,
+    /// What cannot be made sense of.
+    nonsense: Option<&'static str>,
 }
 
 /// What an entry of `tool_calls` is.
@@ -45,6 +53,10 @@ struct Closed {
     name: Vec<u8>,
     upstream_id: String,
     call_id: String,
+    /// As JSON.
+    arguments: String,
+    /// What came of them once more.
+    again: String,
 }
 
 /// One delta.
@@ -59,8 +71,8 @@ struct Piece<'a> {
 enum Owner {
     Open(usize),
     New,
-    /// The call is closed.
-    Late,
+    /// This call is closed.
+    Late(usize),
 }
 
 impl Calls {
@@ -75,7 +87,12 @@ impl Calls {
 
     /// Whether some call may still get arguments.
     pub(super) fn is_busy(&self) -> bool {
-        self.waiting.iter().any(|call| !call.balance.is_whole())
+        self.waiting.iter().any(|call| !call.arguments.is_whole())
+    }
+
+    /// What cannot be made sense of, if something came that cannot.
+    pub(super) const fn nonsense(&mut self) -> Option<&'static str> {
+        self.nonsense.take()
     }
 
     /// Whether the live call has been announced.
@@ -126,27 +143,21 @@ impl Calls {
         let at = match owner {
             Owner::Open(at) => at,
             Owner::New => self.begin(id, index, sink)?,
-            Owner::Late => {
-                let message = "what came for a call after its end was left out";
-                sink.note(Action::Repaired, "tool_calls", message);
+            Owner::Late(at) => {
+                self.late(at, piece.arguments, sink);
                 return None;
             }
         };
+        // The name that a call was waiting for begins no other.
+        let piece = Piece { name: name.filter(|_| !self.waiting[at].name.is_empty()), ..piece };
         if let Some(name) = name {
             let before = self.waiting[at].name.len();
             self.waiting[at].take_name(name);
             self.bytes += self.waiting[at].name.len() - before;
         }
         self.bytes += piece.arguments.map_or(0, |raw| raw.text().map_or(raw.as_str(), Text::escaped).len());
-        match piece.arguments.map(|raw| (raw.kind(), raw)) {
-            // Arguments come as (pieces of) a string; some servers send the object itself.
-            Some((Kind::Object, raw)) => {
-                let mut escaped = Vec::with_capacity(raw.as_str().len() + 16);
-                escape_into(&mut escaped, raw.as_str());
-                self.feed(at, str::from_utf8(&escaped).unwrap_or_default(), sink);
-            }
-            Some((Kind::String, raw)) => self.feed(at, raw.text().map(Text::escaped).unwrap_or_default(), sink),
-            _ => {}
+        if let Some(arguments) = piece.arguments.and_then(escaped) {
+            self.feed(at, &arguments, &piece, sink);
         }
         Some(at)
     }
@@ -172,26 +183,42 @@ impl Calls {
         let call = &self.waiting[at];
         let goes_on = match (piece.id, piece.name) {
             // The id changes from delta to delta, or came late.
-            (Some(_), None) => !call.balance.is_whole(),
+            (Some(_), None) => !call.arguments.is_finished(),
             (Some(_), Some(name)) => {
-                call.name.is_empty() || call.has_arguments() && !call.balance.is_whole() && !call.is_other(name, sink)
+                call.name.is_empty() || call.has_arguments() && !call.arguments.is_whole() && !call.is_other(name, sink)
             }
             (None, None) => true,
-            (None, Some(name)) => call.goes_on_with(name, sink),
+            (None, Some(name)) => call.goes_on_with(name, piece.index.is_some(), sink),
         };
         if goes_on { Owner::Open(at) } else { self.stranger(piece) }
     }
 
     /// A delta of no open call: of a closed one, or of a new one.
     fn stranger(&self, piece: &Piece<'_>) -> Owner {
-        let late = self.closed.iter().any(|closed| match piece.id {
+        let late = self.closed.iter().rposition(|closed| match piece.id {
             Some(id) => {
                 let same_name = piece.name.is_none_or(|name| closed.name == name.as_bytes());
                 same_name && closed.upstream_id == id && (piece.index.is_none() || closed.index == piece.index)
             }
             None => piece.name.is_none() && piece.index.is_some() && closed.index == piece.index,
         });
-        if late { Owner::Late } else { Owner::New }
+        late.map_or(Owner::New, Owner::Late)
+    }
+
+    /// What comes for a closed call can only be what it had, once more.
+    fn late(&mut self, at: usize, arguments: Option<Raw<'_>>, sink: &mut Sink) {
+        let closed = &mut self.closed[at];
+        let piece = arguments.and_then(escaped).map(|piece| unescape(&piece).into_owned()).unwrap_or_default();
+        let known = closed.arguments.trim();
+        let is_known = |text: &str| known.starts_with(text.trim()) || same(known, text);
+        closed.again.push_str(&piece);
+        if is_known(&piece) || same("{}", &piece) {
+            // All of it, or all so far.
+            closed.again = if same(known, &piece) { String::new() } else { piece };
+        } else if !is_known(&closed.again) {
+            self.nonsense = Some("arguments came for a tool call that was over");
+        }
+        sink.note(Action::Repaired, "tool_calls", "what came for a call after its end was left out");
     }
 
     /// A new call, in its place: by index, behind what a client has seen already.
@@ -202,7 +229,11 @@ impl Calls {
         }
         let call_id = self.call_id(id, sink);
         let mut at = self.waiting.len();
-        while let (Some(before), Some(index)) = (at.checked_sub(1).map(|before| &self.waiting[before]), index) {
+        // An index that is used again tells no order.
+        let is_reused = id.is_some() && self.waiting.iter().any(|call| call.index == index);
+        let index_of_order = index.filter(|_| !is_reused);
+        while let (Some(before), Some(index)) = (at.checked_sub(1).map(|before| &self.waiting[before]), index_of_order)
+        {
             if before.is_announced() || before.index.is_none_or(|other| other <= index) {
                 break;
             }
@@ -225,42 +256,121 @@ impl Calls {
         sink.ids.make(IdKind::Call).as_str().to_owned()
     }
 
-    /// More arguments. What comes behind a whole object is another call's (pitfall B4), or a repetition.
-    fn feed(&mut self, at: usize, escaped: &str, sink: &mut Sink) {
+    /// More arguments.
+    fn feed(&mut self, at: usize, escaped: &str, piece: &Piece<'_>, sink: &mut Sink) {
         let (mut at, mut rest) = (at, escaped);
         loop {
             let call = &mut self.waiting[at];
-            let end = call.balance.push(rest);
-            let (own, behind) = match end {
-                Some(end) => rest.split_at(end),
-                None if call.balance.is_whole() => ("", rest),
-                None => (rest, ""),
-            };
-            call.push(own);
-            if behind.is_empty() {
-                return;
+            match call.arguments.take(rest) {
+                Took::All => {
+                    if call.arguments.is_cumulative() {
+                        sink.note(Action::Repaired, "tool_calls", CUMULATIVE);
+                    }
+                    // A name behind the whole begins another call, or says the same again.
+                    if rest.is_empty() && piece.name.is_some() && piece.id.is_none() && call.arguments.is_finished() {
+                        call.arguments.second.get_or_insert_default().is_named = true;
+                    }
+                    return;
+                }
+                Took::Nonsense => {
+                    self.nonsense = Some("the arguments of a tool call are neither pieces nor all so far");
+                    return;
+                }
+                Took::Behind(behind) => {
+                    // The delta has nothing of the first object.
+                    let apart = behind.len() == escaped.len();
+                    let again = apart && piece.id.is_some_and(|id| id == call.upstream_id);
+                    match self.behind(at, behind, (piece.name.is_some() && apart, again), sink) {
+                        Some(next) => (at, rest) = next,
+                        None => return,
+                    }
+                }
             }
-            let is_object = call.balance.first() == Some(b'{') && call.kind(&sink.tools) != ToolKind::Custom;
+        }
+    }
+
+    /// What stands behind whole arguments: the real ones behind an empty object, the same again, or another call's
+    /// (pitfall B4). Gives whose the rest is.
+    fn behind<'e>(
+        &mut self,
+        at: usize,
+        behind: &'e str,
+        (is_named, is_under_its_id): (bool, bool),
+        sink: &mut Sink,
+    ) -> Option<(usize, &'e str)> {
+        let call = &mut self.waiting[at];
+        let is_custom = call.kind(&sink.tools) == ToolKind::Custom;
+        let arguments = &mut call.arguments;
+        if arguments.second.is_none() {
             let text = unescape(behind);
-            if !is_object || call.is_spoiled || !text.trim_start().starts_with('{') {
+            let is_object = text.trim_start().starts_with('{');
+            if is_object && arguments.is_blank() && !arguments.is_spoiled {
+                arguments.restart();
+                sink.note(Action::Repaired, "tool_calls", "an empty object before the arguments was left out");
+                return Some((at, behind));
+            }
+            if !is_object || is_custom || arguments.is_spoiled || arguments.first() != Some(b'{') {
                 // Behind anything but an object nothing can be told apart any more.
-                call.is_spoiled |= !text.trim().is_empty();
-                return call.push(behind);
+                arguments.is_spoiled |= !text.trim().is_empty();
+                arguments.push(behind);
+                return None;
             }
-            if text.trim() == unescape(call.arguments()).trim() {
-                return sink.note(Action::Repaired, "tool_calls", "arguments that came twice were taken once");
-            }
-            let (name, index) = (call.name.clone(), call.index);
+        }
+        let second = arguments.second.get_or_insert_default();
+        second.is_named |= is_named;
+        second.is_under_its_id |= is_under_its_id;
+        let end = second.balance.push(behind);
+        second.text.push_str(end.map_or(behind, |end| &behind[..end]));
+        let end = end?;
+        let next = self.resolve(at, sink)?;
+        Some((next, &behind[end..])).filter(|(_, rest)| !rest.is_empty())
+    }
+
+    /// Two whole objects: one call said twice, two calls, or neither. Gives the call that goes on.
+    fn resolve(&mut self, at: usize, sink: &mut Sink) -> Option<usize> {
+        let call = &mut self.waiting[at];
+        let Some(second) = call.arguments.second.take() else { return Some(at) };
+        let (before, after) = (unescape(call.arguments.text()), unescape(&second.text));
+        if same(&before, &after) {
+            sink.note(Action::Repaired, "tool_calls", "arguments that came twice were taken once");
+            return Some(at);
+        }
+        if second.is_under_its_id || !second.is_named && has_grown(&before, &after) {
+            self.nonsense = Some("a tool call came twice, with different arguments");
+            return None;
+        }
+        if !second.is_named {
             sink.note(Action::Repaired, "tool_calls", "arguments of two calls in one were taken apart");
-            let Some(next) = self.begin(None, index, sink) else { return };
-            self.waiting[next].name = name;
-            (at, rest) = (next, behind);
+        }
+        let (name, index) = (call.name.clone(), call.index);
+        let next = self.begin(None, index, sink)?;
+        self.waiting[next].name = name;
+        let _ = self.waiting[next].arguments.take(&second.text);
+        Some(next)
+    }
+
+    /// Nothing more will come: what is left open is decided.
+    pub(super) fn settle(&mut self, sink: &mut Sink) {
+        let mut at = 0;
+        while let Some(call) = self.waiting.get_mut(at) {
+            if call.arguments.settle() {
+                sink.note(Action::Repaired, "tool_calls", CUMULATIVE);
+            }
+            let known = unescape(call.arguments.text());
+            // The beginning of the same again, or a head with nothing behind it.
+            let repeats = |text: &str| known.trim().starts_with(unescape(text).trim());
+            if call.arguments.second.as_ref().is_some_and(|second| repeats(&second.text)) {
+                call.arguments.second = None;
+                sink.note(Action::Repaired, "tool_calls", "arguments that came twice were taken once");
+            }
+            self.resolve(at, sink);
+            at += 1;
         }
     }
 
     /// Closes what has finished, so that the next can go out.
     pub(super) fn close_finished(&mut self, sink: &mut Sink, out: &mut Vec<u8>) {
-        while self.waiting.len() > 1 && self.waiting[0].balance.is_whole() {
+        while self.waiting.len() > 1 && self.waiting[0].arguments.is_finished() {
             self.close_first(Status::Completed, sink, out);
         }
     }
@@ -279,30 +389,45 @@ impl Calls {
         }
         let (index, name) = (call.index, call.name.clone());
         let (upstream_id, call_id) = (call.upstream_id.clone(), call.call_id.clone());
-        self.closed.push(Closed { index, name, upstream_id, call_id });
+        let arguments = unescape(call.arguments.text()).into_owned();
+        self.closed.push(Closed { index, name, upstream_id, call_id, arguments, again: String::new() });
         call.close(status, sink, out);
     }
 
     /// Closes all; where the answer broke off, the last one is the unfinished one.
     pub(super) fn close(&mut self, last: Status, sink: &mut Sink, out: &mut Vec<u8>) {
         while let Some(first) = self.waiting.first() {
-            let finished = self.waiting.len() > 1 && (first.balance.is_whole() || !first.has_arguments());
+            let finished = self.waiting.len() > 1 && (first.arguments.is_whole() || !first.has_arguments());
             self.close_first(if finished { Status::Completed } else { last }, sink, out);
         }
     }
 }
 
+/// Arguments come as (pieces of) a string; some servers send the object itself.
+fn escaped(arguments: Raw<'_>) -> Option<Cow<'_, str>> {
+    match arguments.kind() {
+        Kind::String => arguments.text().map(Text::escaped).map(Cow::Borrowed),
+        Kind::Object => {
+            let mut escaped = Vec::with_capacity(arguments.as_str().len() + 16);
+            escape_into(&mut escaped, arguments.as_str());
+            String::from_utf8(escaped).ok().map(Cow::Owned)
+        }
+        _ => None,
+    }
+}
+
 impl Call {
     /// Whether a named delta without an id belongs to this call: its name in pieces or once more (pitfall B3).
-    fn goes_on_with(&self, name: &str, sink: &Sink) -> bool {
+    fn goes_on_with(&self, name: &str, has_index: bool, sink: &Sink) -> bool {
         if self.name.is_empty() {
             // Some servers send the name last.
             return true;
         }
-        if self.has_arguments() {
-            return !self.balance.is_whole() && !self.is_other(name, sink);
+        if !self.has_arguments() || !self.arguments.is_whole() {
+            return !self.is_other(name, sink);
         }
-        !self.is_other(name, sink)
+        // The same once more, or another call of the same tool: its arguments will tell.
+        self.name == name.as_bytes() && (has_index || !self.arguments.is_blank())
     }
 
     /// Whether the name is that of another tool, and not a piece of this one's.

@@ -12,6 +12,7 @@ use super::slot::{Slot, SlotKind};
 use super::think::Piece;
 use super::thought::detail_texts;
 use crate::dialect::RefusalForm;
+use crate::failure::{Failure, FailureClass};
 use crate::note::Action;
 use crate::reading::OutputContract;
 use crate::seal::Thought;
@@ -239,12 +240,23 @@ impl Machine {
             Some(form) => self.calls.accept(call, form, &mut self.bag, &mut self.sink),
             None => self.calls.accept_function(call, &mut self.sink),
         }
+        if self.check_calls() {
+            return;
+        }
         self.close_slot(Status::Completed, out);
         self.calls.close_finished(&mut self.sink, out);
         if !self.calls.is_live() {
             self.settle(out);
         }
         self.calls.stream(&mut self.sink, out);
+    }
+
+    /// Whether a call came that makes no sense: then the turn has failed.
+    pub(super) fn check_calls(&mut self) -> bool {
+        let Some(nonsense) = self.calls.nonsense() else { return false };
+        let message = format!("The provider's answer cannot be made sense of: {nonsense}.");
+        self.failure.get_or_insert(Failure::new(FailureClass::Protocol, message));
+        true
     }
 
     /// Closes all calls, then writes what waited for them.

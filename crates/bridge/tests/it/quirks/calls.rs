@@ -30,7 +30,7 @@ fn calls(chunks: Vec<String>) -> Vec<String> {
 }
 
 pub(super) fn quirks() -> Vec<Quirk> {
-    [identity(), arguments(), kinds()].concat()
+    [identity(), arguments(), repeated(), senseless(), kinds()].concat()
 }
 
 /// All calls in one whole message.
@@ -257,6 +257,134 @@ fn arguments() -> Vec<Quirk> {
             )]),
             "completed: call f {}",
         ),
+    ]
+}
+
+/// One call, said more than once on its way.
+fn repeated() -> Vec<Quirk> {
+    let at = |index: i64, arguments: &str| call(Some(index), "", "", arguments);
+    let first = |arguments: &str| call(Some(0), "a", "f", arguments);
+    let one = r#"completed: call f {"x":1}"#;
+    let all = |name: &'static str, chunks: Vec<String>, expected: &'static str| {
+        quirk(name, calls(chunks), expected).noted(&["tool_calls"])
+    };
+    vec![
+        all("B4 {} first, the arguments after", vec![first("{}"), at(0, r#"{"x":1}"#)], one),
+        all(
+            "B4 {} first, the arguments after, in pieces",
+            vec![first("{"), at(0, "}"), at(0, r#"{"x""#), at(0, ":1}")],
+            one,
+        ),
+        all("B4 {} and the arguments in one delta", vec![first(r#"{}{"x":1}"#)], one),
+        all("B4 {} first, the same id and name after", vec![first("{}"), first(r#"{"x":1}"#)], one),
+        all("B4 {} first, the same name after", vec![first("{}"), call(Some(0), "", "f", r#"{"x":1}"#)], one),
+        all("B4 {} first, the id is another after", vec![first("{}"), call(Some(0), "b", "", r#"{"x":1}"#)], one),
+        all(
+            "B4 {} as an object first",
+            vec![entry(Some(0), "a", "f", &json!({})), entry(Some(0), "a", "", &json!({"x": 1}))],
+            one,
+        ),
+        all(
+            "B4 {} first for two calls at once",
+            vec![first("{}"), call(Some(1), "b", "g", "{}"), at(0, r#"{"x":1}"#), at(1, r#"{"y":2}"#)],
+            r#"completed: call f {"x":1} | call g {"y":2}"#,
+        ),
+        all(
+            "B4 {} first for a custom tool",
+            vec![call(Some(0), "a", "patch", "{}"), at(0, r#"{"input":"p"}"#)],
+            "completed: custom patch p",
+        ),
+        all(
+            "B4 all so far with every delta",
+            vec![first("{\""), at(0, "{\"x"), at(0, "{\"x\":"), at(0, r#"{"x":1}"#)],
+            one,
+        ),
+        all(
+            "B4 all so far, id and name as well",
+            vec![first("{"), first("{\"x\":"), first("{\"x\":"), first(r#"{"x":1}"#), first(r#"{"x":1}"#)],
+            one,
+        )
+        .noted(&["tool_calls", "tool_calls"]),
+        all(
+            "B4 all so far, from the middle of a value",
+            vec![first("{\"x\":"), at(0, "{\"x\":1"), at(0, r#"{"x":1}"#)],
+            one,
+        ),
+        all("B4 all so far in two deltas", vec![first("{\"x\":"), at(0, r#"{"x":1}"#)], one),
+        all(
+            "B4 all so far, of two calls at once",
+            vec![first("{\""), call(Some(1), "b", "g", "{\"y"), at(0, r#"{"x":1}"#), at(1, r#"{"y":2}"#)],
+            r#"completed: call f {"x":1} | call g {"y":2}"#,
+        ),
+        all(
+            "B4 all so far for a custom tool",
+            vec![call(Some(0), "a", "patch", "{\"inp"), at(0, "{\"input\":\"p"), at(0, r#"{"input":"p"}"#)],
+            "completed: custom patch p",
+        ),
+        quirk(
+            "B4 a member of the same name inside is no repetition",
+            calls(vec![first("{\"x\":"), at(0, "{\"x\":"), at(0, "1}}")]),
+            r#"completed: call f {"x":{"x":1}}"#,
+        ),
+        all("B4 the whole again, in pieces", vec![first(r#"{"x":1}"#), at(0, "{\"x"), at(0, "\":1}")], one),
+        all("B4 the whole again, with other white space", vec![first(r#"{"x":1}"#), at(0, r#"{ "x": 1 }"#)], one),
+        all(
+            "B4 the whole again, without an id",
+            vec![call(Some(0), "", "f", r#"{"x":1}"#), call(Some(0), "", "f", r#"{"x":1}"#)],
+            one,
+        ),
+        all(
+            "B4 the whole again, members turned round",
+            vec![first(r#"{"x":1,"y":2}"#), at(0, r#"{"y":2,"x":1}"#)],
+            r#"completed: call f {"x":1,"y":2}"#,
+        ),
+        all(
+            "B4 the whole again, when the next call has begun",
+            vec![
+                first(r#"{"x":1}"#),
+                call(Some(1), "b", "g", "{"),
+                at(0, "{\"x"),
+                at(0, "\":1}"),
+                first(""),
+                at(1, "}"),
+            ],
+            r#"completed: call f {"x":1} | call g {}"#,
+        ),
+    ]
+}
+
+/// What could be one call or two, or neither: nobody is to act on it.
+fn senseless() -> Vec<Quirk> {
+    let at = |index: i64, arguments: &str| call(Some(index), "", "", arguments);
+    let first = |arguments: &str| call(Some(0), "a", "f", arguments);
+    let failed = r#"failed(server_error): ~call f {"x":1}"#;
+    let all = |name: &'static str, chunks: Vec<String>, expected| quirk(name, calls(chunks), expected);
+    vec![
+        all("B4 two objects under one id and index", vec![first(r#"{"x":1}"#), first(r#"{"x":2}"#)], failed),
+        all("B4 an object that grows", vec![first(r#"{"x":1}"#), at(0, r#"{"x":1,"y":2}"#)], failed),
+        all(
+            "B4 an object that grows, not as a string",
+            vec![entry(Some(0), "a", "f", &json!({"x": 1})), entry(Some(0), "", "", &json!({"x": 1, "y": 2}))],
+            failed,
+        ),
+        all(
+            "B4 all so far, and then something else",
+            vec![first("{\""), at(0, "{\"x\":1"), at(0, "7}")],
+            "failed(server_error): ~call f {\"x\":1",
+        )
+        .noted(&["tool_calls"]),
+        all(
+            "B4 other arguments for a call that is over",
+            vec![first(r#"{"x":1}"#), call(Some(1), "b", "g", "{"), at(0, r#"{"x":2}"#), at(1, "}")],
+            r#"failed(server_error): call f {"x":1} | ~call g {"#,
+        )
+        .noted(&["tool_calls"]),
+        all(
+            "B4 arguments behind {} and a text",
+            vec![first("{}"), text("a"), at(0, r#"{"x":1}"#)],
+            "failed(server_error): call f {} | ~\"a\"",
+        )
+        .noted(&["tool_calls"]),
     ]
 }
 
