@@ -167,9 +167,7 @@ impl Failure {
             return Some(Self::in_band(error, dialect));
         }
         // No answer at all, but words about why.
-        let is_error = answer.object.and_then(Raw::text).is_some_and(|object| object.is("error"));
-        let words = answer.message.and_then(Raw::text).is_some() || answer.detail.is_some();
-        if answer.choice.is_some() || answer.usage.is_some() || !(is_error || words) {
+        if answer.choice.is_some() || answer.usage.is_some() || !answer.tells_of_an_error() {
             return None;
         }
         Raw::parse(text).ok().map(|document| Self::in_band(document, dialect))
@@ -178,7 +176,7 @@ impl Failure {
     /// Sorts an error object that stood inside a successful answer.
     pub(crate) fn in_band(error: Raw<'_>, dialect: &AnswerDialect) -> Self {
         let said = Said::of(error);
-        let status = ["code", "status", "status_code"].into_iter().find_map(|name| {
+        let status = ["code", "status", "status_code", "error_code"].into_iter().find_map(|name| {
             let status: u16 = error.get(name)?.as_str().trim_matches('"').parse().ok()?;
             Some(said::http_status(status))
         });

@@ -207,6 +207,18 @@ impl Machine {
         }
     }
 
+    /// One event of the stream: its name, if it has one, and its data.
+    pub fn event(&mut self, name: &[u8], data: &[u8], out: &mut Vec<u8>) -> Flow {
+        let flow = self.chunk(data, out);
+        if flow == Flow::Over || name != b"error" {
+            return flow;
+        }
+        // An error in no shape that is known is one all the same.
+        let document = str::from_utf8(data).ok().and_then(|text| Raw::parse(text).ok());
+        let silent = || Failure::new(FailureClass::Server, "The provider reported an error.");
+        self.fail(document.map_or_else(silent, |document| Failure::in_band(document, &self.setup.dialect)))
+    }
+
     /// One `data` of the stream, or the whole body of a non-streamed answer.
     pub fn chunk(&mut self, data: &[u8], out: &mut Vec<u8>) -> Flow {
         let data = wire::json::without_mark(data.trim_ascii()).trim_ascii_start();
@@ -281,6 +293,11 @@ impl Machine {
                 (true, ..) => Content::Text,
             },
         );
+        let end = match end {
+            // There, the terminal event says that the response is whole; `[DONE]` is no event of that API.
+            End::Done if self.native.is_some() => End::Eof,
+            end => end,
+        };
         let dialect = Arc::clone(&self.setup.dialect);
         let mut verdict = finish::verdict(end, self.finish.as_ref(), content, &dialect, &mut self.sink.notes);
         let last = if verdict == Verdict::Completed { Status::Completed } else { Status::Incomplete };

@@ -254,7 +254,7 @@ impl Turn {
         loop {
             match decoder.next_event() {
                 Ok(Some(event)) => {
-                    if self.machine.chunk(event.data, &mut self.out) == Flow::Over {
+                    if self.machine.event(event.name, event.data, &mut self.out) == Flow::Over {
                         return self.finish(End::Done);
                     }
                 }
@@ -283,7 +283,7 @@ impl Turn {
                 End::Done
             }
             (End::Eof, Source::Sse(decoder)) => {
-                let last = decoder.rest().map(|event| self.machine.chunk(event.data, &mut self.out));
+                let last = decoder.rest().map(|event| self.machine.event(event.name, event.data, &mut self.out));
                 if last == Some(Flow::Over) { End::Done } else { End::Eof }
             }
             (end, _) => end,

@@ -92,8 +92,10 @@ impl Said {
         let message = whole()
             .or_else(|| string("message"))
             .or_else(|| string("status_msg"))
+            .or_else(|| string("msg"))
+            .or_else(|| string("error_msg"))
             .or_else(|| string("detail"))
-            .or_else(|| error.get("detail").map(|detail| detail.as_str().to_owned()))
+            .or_else(|| error.get("detail").or_else(|| error.get("errors")).map(|detail| detail.as_str().to_owned()))
             .or_else(|| {
                 error.get("message").filter(|said| said.kind() == Kind::Object).map(|said| said.as_str().to_owned())
             });

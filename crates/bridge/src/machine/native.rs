@@ -104,6 +104,8 @@ impl Machine {
                 }
             }
             Said::Unknown if name.is_empty() => self.native_whole(&event, text, out),
+            // An error that is called by its own name.
+            Said::Unknown if !name.starts_with("response.") && event.is_error() => self.native_error(event.error, text),
             Said::Unknown => {
                 let name: String = name.chars().take(64).collect();
                 self.sink.note(Action::Ignored, "stream", format!("the event '{name}' is not known"));

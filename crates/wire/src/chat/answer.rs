@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 
-use crate::json::Raw;
+use crate::json::{Raw, Text};
 
 /// `chat.completion` or `chat.completion.chunk`.
 #[derive(Debug, Default, Deserialize)]
@@ -131,6 +131,35 @@ impl<'a> Answer<'a> {
         }
         serde_json::from_str(text)
     }
+}
+
+impl Answer<'_> {
+    /// Whether what has no choices is about an error, in whatever shape.
+    pub fn tells_of_an_error(&self) -> bool {
+        let names_it = |name: Option<Raw<'_>>| name.and_then(Raw::text).is_some_and(|name| name.is("error"));
+        let present = |raw: Option<Raw<'_>>| {
+            raw.is_some_and(|raw| !raw.is_null() && !matches!(raw.as_str(), "[]" | "{}" | "\"\""))
+        };
+        let words = |raw: Option<Raw<'_>>| raw.and_then(Raw::text).is_some_and(|text| !text.is_empty());
+        let number = |raw: Option<Raw<'_>>| raw.and_then(|raw| raw.as_str().parse::<i64>().ok());
+        if names_it(self.object) || names_it(self.kind) || present(self.detail) || present(self.errors) {
+            return true;
+        }
+        if words(self.error_msg) || number(self.error_code).is_some_and(|code| code != 0) {
+            return true;
+        }
+        match self.code.filter(|code| !code.is_null()) {
+            // A code says which way it is.
+            Some(code) => !is_success(code),
+            None => words(self.message) || words(self.msg) || number(self.status).is_some_and(|status| status >= 400),
+        }
+    }
+}
+
+/// The codes of what went well.
+fn is_success(code: Raw<'_>) -> bool {
+    let code = code.text().map_or_else(|| code.as_str().into(), Text::decode).to_ascii_lowercase();
+    matches!(&*code, "" | "0" | "200" | "ok" | "success")
 }
 
 /// The first element of an array, without a `Vec`; `null` is an empty array.

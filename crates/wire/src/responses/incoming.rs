@@ -43,6 +43,11 @@ pub struct Incoming<'a> {
     pub response: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub error: Option<Raw<'a>>,
+    /// Members of errors.
+    #[serde(borrow, default)]
+    pub message: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub code: Option<Raw<'a>>,
     /// `response`, on a whole one.
     #[serde(borrow, default)]
     pub object: Option<Raw<'a>>,
@@ -71,6 +76,11 @@ pub struct Whole<'a> {
 }
 
 impl<'a> Incoming<'a> {
+    /// Whether an event that nobody knows is about an error.
+    pub fn is_error(&self) -> bool {
+        [self.error, self.message, self.code].into_iter().flatten().any(|raw| !raw.is_null())
+    }
+
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let event: Self = serde_json::from_str(text)?;
         Ok(Self { source: text, ..event })

@@ -281,12 +281,34 @@ fn endings() {
         let found = response["error"]["code"].as_str().or(response["incomplete_details"]["reason"].as_str());
         assert_eq!((response["status"].as_str(), found.unwrap_or_default()), (Some(status), code), "{events:?}");
     }
-    // `[DONE]` without a terminal event: everything that came was whole.
-    let lines = [delta("Hello").to_string(), "[DONE]".to_owned()];
-    assert_eq!(check(&native(), &lines, End::Eof).stream.response["status"], "completed");
-    // In the middle of a call it was not.
-    let begun = event("output_item.added", json!({"item": call("a", "")})).to_string();
-    assert_eq!(check(&native(), &[begun, "[DONE]".to_owned()], End::Eof).stream.response["status"], "failed");
+}
+
+/// `[DONE]` says that nothing more comes, not that the response is whole: that is the terminal event's to say.
+#[test]
+fn done_is_no_terminal_event() {
+    let item = event("output_item.done", json!({"item": message("Hello")}));
+    let call = event("output_item.done", json!({"item": call("a", "{}")}));
+    let begun = event("output_item.added", json!({"item": super::call("a", "")}));
+    let odd = |members: Value| vec![delta("Hello"), members];
+    for (events, status, code) in [
+        (vec![delta("Hello")], "failed", "server_error"),
+        (vec![delta("Hello"), item], "failed", "server_error"),
+        (vec![call], "failed", "server_error"),
+        (vec![begun], "failed", "server_error"),
+        // Errors in shapes of their own.
+        (odd(json!({"type": "rate_limit_error", "message": "slow down"})), "failed", "rate_limit_exceeded"),
+        (odd(json!({"type": "invalid", "code": 429})), "failed", "rate_limit_exceeded"),
+        (odd(json!({"code": "rate_limit_exceeded"})), "failed", "rate_limit_exceeded"),
+        (odd(json!({"message": "Overloaded", "status": 503})), "failed", "server_is_overloaded"),
+        (vec![delta("Hello"), completed(&json!([]))], "completed", ""),
+        (vec![delta("Hello"), json!({"type": "keepalive"}), completed(&json!([]))], "completed", ""),
+    ] {
+        let mut lines: Vec<String> = events.iter().map(Value::to_string).collect();
+        lines.push("[DONE]".to_owned());
+        let response = check(&native(), &lines, End::Eof).stream.response;
+        let found = response["error"]["code"].as_str().unwrap_or_default();
+        assert_eq!((response["status"].as_str(), found), (Some(status), code), "{events:?}");
+    }
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn breaks() -> Vec<Quirk> {
 
 fn errors() -> Vec<Quirk> {
     let then = |error: serde_json::Value| vec![text("a"), error.to_string()];
+    let finally = |error: serde_json::Value| vec![text("a"), error.to_string(), "[DONE]".to_owned()];
     vec![
         quirk("H1 an error in the stream", then(json!({"error": {"message": "no", "code": 500}})), "failed(server_error): ~\"a\""),
         quirk("H1 an error that is a string", then(json!({"error": "no"})), "failed(server_error): ~\"a\""),
@@ -117,6 +118,18 @@ fn errors() -> Vec<Quirk> {
         quirk("F1 overflow inside a stream", vec![json!({"error": {"message": "Requested token count exceeds the model's maximum context length of 10", "code": 400}}).to_string()], "failed(context_length_exceeded): "),
         quirk("F1 overflow in the dialect's words", vec![json!({"error": {"message": "The scroll is FULL."}}).to_string()], "failed(context_length_exceeded): ")
             .with(Run::dialect(AnswerDialect { overflow: vec!["scroll is full".into()], ..AnswerDialect::default() })),
+        quirk("H2 a code without choices", finally(json!({"code": "rate_limit_exceeded"})), "failed(rate_limit_exceeded): ~\"a\""),
+        quirk("H2 a code that is a number", finally(json!({"code": 503, "data": null})), "failed(server_is_overloaded): ~\"a\""),
+        quirk("H2 a code and msg", finally(json!({"code": 429, "msg": "slow down", "success": false})), "failed(rate_limit_exceeded): ~\"a\""),
+        quirk("H2 error_code and error_msg", finally(json!({"error_code": 336_503, "error_msg": "no"})), "failed(server_error): ~\"a\""),
+        quirk("H2 errors", finally(json!({"errors": [{"message": "no"}], "success": false})), "failed(server_error): ~\"a\""),
+        quirk("H2 a message without choices", finally(json!({"message": "Internal error"})), "failed(server_error): ~\"a\""),
+        quirk("H2 a message beside empty choices", finally(json!({"choices": [], "message": "Internal error"})), "failed(server_error): ~\"a\""),
+        quirk("H2 a status without choices", finally(json!({"status": 500, "path": "/v1"})), "failed(server_error): ~\"a\""),
+        quirk("H2 type: error", finally(json!({"type": "error", "request_id": "r"})), "failed(server_error): ~\"a\""),
+        quirk("H2 codes of success are none",
+            done(vec![json!({"code": 0, "message": "success", "choices": []}).to_string(), json!({"code": "200", "msg": "ok"}).to_string(), json!({"status": "processing"}).to_string(), text("a")], "stop"),
+            "completed: \"a\""),
         quirk("H3 an invalid request inside a stream", vec![json!({"error": {"message": "no", "code": 400}}).to_string()], "failed(invalid_prompt): "),
     ]
 }
