@@ -7,9 +7,8 @@ mod wait;
 use std::borrow::Cow;
 
 use wire::chat::Answer;
-use wire::json::{Raw, without_mark};
+use wire::json::Raw;
 use wire::responses::ResponseError;
-use wire::sse::Decoder;
 
 use crate::dialect::AnswerDialect;
 use said::Said;
@@ -131,28 +130,6 @@ impl Failure {
             _ => format!("The provider answered with status {status}."),
         };
         Self { unsupported, ..said.failure(class, silent) }
-    }
-
-    /// The failure with which a successful answer begins; `bytes` is what came first of its body.
-    pub fn at_the_start(bytes: &[u8], dialect: &AnswerDialect) -> Option<Self> {
-        const LIMIT: usize = 64 * 1024;
-        let bytes = without_mark(bytes);
-        // Nearly every body has choices and no error: that is seen without reading it.
-        let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
-        if bytes.len() > LIMIT || (has(b"\"choices\"") && !has(b"\"error\"")) {
-            return None;
-        }
-        let read = |data: &[u8]| {
-            let text = str::from_utf8(data).ok()?;
-            let answer = Answer::parse(text).ok()?;
-            Self::in_answer(&answer, text, dialect)
-        };
-        if bytes.trim_ascii_start().starts_with(b"{") {
-            return read(bytes);
-        }
-        let mut decoder = Decoder::new(LIMIT);
-        decoder.push(bytes);
-        decoder.next_event().ok()?.and_then(|event| read(event.data))
     }
 
     /// The failure that a successful answer reports, in any of the places where servers put it.
@@ -292,30 +269,6 @@ mod tests {
         let class = |body: &str| Failure::from_answer_in(&dialect, 400, body.as_bytes()).class;
         assert_eq!(class(r#"{"error":"The cup is full!"}"#), FailureClass::Overloaded);
         assert_eq!(class(r#"{"error":"The cup is empty!"}"#), FailureClass::InvalidRequest);
-    }
-
-    #[test]
-    fn an_answer_may_begin_with_a_failure() {
-        let class = |bytes: &str| {
-            Failure::at_the_start(bytes.as_bytes(), &AnswerDialect::default()).map(|failure| failure.class)
-        };
-        for (bytes, expected) in [
-            (r#"{"error":{"message":"busy","code":503}}"#, Some(FailureClass::Overloaded)),
-            ("data: {\"error\":{\"message\":\"slow\",\"code\":429}}\n\n", Some(FailureClass::RateLimit)),
-            ("\n: hi\n\ndata: {\"error\":{\"message\":\"oops\"}}\n\n", Some(FailureClass::Server)),
-            (r#"{"base_resp":{"status_code":1002,"status_msg":"slow"}}"#, Some(FailureClass::RateLimit)),
-            (r#"{"choices":[],"error":{"message":"busy","code":503}}"#, Some(FailureClass::Overloaded)),
-            (r#"{"choices":[{"message":{"content":"an \"error\""}}]}"#, None),
-            (r#"{"choices":[],"error":null}"#, None),
-            ("data: {\"error\":{\"mess", None),
-            ("data: {\"choices\":[]}\n\n", None),
-            (": a comment\n\n", None),
-            ("\u{feff}{\"error\":{\"message\":\"busy\",\"code\":503}}", Some(FailureClass::Overloaded)),
-            ("<html>", None),
-            ("", None),
-        ] {
-            assert_eq!(class(bytes), expected, "{bytes}");
-        }
     }
 
     #[test]

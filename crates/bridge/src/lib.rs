@@ -20,7 +20,7 @@ pub use dialect::{
     StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
 };
 pub use failure::{Failure, FailureClass, Unsupported, adapted};
-pub use machine::{End, Flow, Framing, Machine, OutputCheck, OutputProblem, Repair, Setup};
+pub use machine::{End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, Severity};
 pub use plan::{Needs, Plan, Policy, Target, check_metadata, forward, plan};
 pub use reading::{NativeReading, OfferedTool, OutputContract, Reading, ToolKind};

@@ -23,6 +23,7 @@ mod fence;
 mod finish;
 mod grammar;
 mod native;
+mod opening;
 mod part;
 mod restore;
 mod said;
@@ -52,6 +53,7 @@ use emit::Emitter;
 use fence::Fence;
 use finish::{Content, Finish, Verdict};
 use native::Native;
+pub use opening::{Look, Opening};
 use part::PartKind;
 pub use setup::Setup;
 use sink::{Output, Sink};
@@ -182,6 +184,11 @@ impl Machine {
     /// Whether the upstream gave a finish reason: only usage may follow.
     pub fn is_finished(&self) -> bool {
         self.finish.is_some()
+    }
+
+    /// Whether anything of an answer has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_spoken || self.is_finished()
     }
 
     pub fn usage(&self) -> Option<Usage> {

@@ -86,7 +86,7 @@ impl Upstream {
         wire: Wire,
         body: Bytes,
         stream: bool,
-        dialect: &AnswerDialect,
+        dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
     ) -> Result<Accepted, Refused> {
         match self {

@@ -98,6 +98,7 @@ impl Machine {
             Said::Error => self.native_error(event.error, text),
             Said::Over(status) => self.native_over(event.response.map_or(text, Raw::as_str), status, out),
             Said::Item(op) => {
+                self.has_spoken |= op.says_something(&event);
                 match self.on_the_way(|queue, way| queue.accept(op, &event, way, out)).and_then(Result::err) {
                     Some(failure) => self.fail(failure),
                     None => Flow::More,

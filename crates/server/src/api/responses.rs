@@ -222,7 +222,7 @@ async fn ask_again(
     let Some(request) = output::ask_again(chat_request, &first.object, &failure.message) else { return first };
     let deadlines = provider.deadlines(false);
     // How it fails does not matter: then the first answer stands.
-    let usual = AnswerDialect::default();
+    let usual = Arc::<AnswerDialect>::default();
     let sent = provider.upstream.send(wire, request.into(), false, &usual, deadlines).await;
     let Ok(accepted) = sent else { return first };
     machine.spent_before(first.usage.unwrap_or_default());

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{AnswerDialect, Failure, FailureClass};
-use bytes::Bytes;
+use bridge::{AnswerDialect, Failure, FailureClass, Look, Opening};
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
@@ -26,8 +26,8 @@ use crate::config::{ProviderConfig, Secret};
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 256 * 1024;
 
-/// How long an accepted answer's first bytes are waited for before the client is told that it was accepted: they may
-/// be an error, and until then another target can take over.
+/// How long the first content of an accepted answer is waited for before the client is told that it was accepted: an
+/// error may come in its place, and until then another target can take over. Content is passed on when it comes.
 const PEEK: Duration = Duration::from_millis(500);
 
 /// A provider's endpoints, the headers that go to it, and the connections.
@@ -153,7 +153,7 @@ impl HttpTarget {
         &self,
         wire: Wire,
         body: Bytes,
-        dialect: &AnswerDialect,
+        dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
     ) -> Result<Accepted, Refused> {
         let mut tried = Tried::default();
@@ -175,7 +175,7 @@ impl HttpTarget {
         key: usize,
         wire: Wire,
         body: Bytes,
-        dialect: &AnswerDialect,
+        dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
     ) -> Result<Accepted, Refused> {
         let place = if wire == Wire::Responses { &self.responses } else { &self.chat };
@@ -193,9 +193,10 @@ impl HttpTarget {
             return Err(self.refused(response, dialect, deadlines).await);
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
-        let mut body = response.into_body();
-        let first = self.peek(&mut body, dialect).await?;
-        let body = AnswerBody::Http { first, body: Box::new(body), target: None };
+        let mut answer = response.into_body();
+        let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect));
+        let first = self.look(&mut answer, opening).await?;
+        let body = AnswerBody::Http { first, body: Box::new(answer), target: None };
         Ok(Accepted { format, body, redactor: self.redactor.clone() })
     }
 
@@ -206,23 +207,33 @@ impl HttpTarget {
         }
     }
 
-    /// What comes first of an accepted answer, if it comes soon: an error there is as good as a refusal.
-    async fn peek(&self, body: &mut HttpBody, dialect: &AnswerDialect) -> Result<Option<Bytes>, Refused> {
-        let first = match body.chunk().now_or_never() {
-            Some(first) => first,
-            None => match tokio::time::timeout(PEEK, body.chunk()).await {
-                Ok(first) => first,
-                Err(_) => return Ok(None),
-            },
-        };
-        let first = first.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))?;
-        match first.as_deref().and_then(|first| Failure::at_the_start(first, dialect)) {
-            Some(mut failure) => {
-                self.redactor.failure(&mut failure);
-                Err(failure.into())
+    /// What comes of an accepted answer until its first content, if that comes soon: an error there is as good as a
+    /// refusal. What was read is given back, to be read again.
+    async fn look(&self, body: &mut HttpBody, mut opening: Opening) -> Result<Option<Bytes>, Refused> {
+        let mut read = Read::default();
+        let deadline = tokio::time::Instant::now() + PEEK;
+        let look = loop {
+            let chunk = match body.chunk().now_or_never() {
+                Some(chunk) => chunk,
+                None => match tokio::time::timeout_at(deadline, body.chunk()).await {
+                    Ok(chunk) => chunk,
+                    Err(_) => break Look::Answer,
+                },
+            };
+            match chunk.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))? {
+                None => break opening.end(),
+                Some(bytes) => {
+                    let look = opening.push(&bytes);
+                    read.push(bytes);
+                    if look != Look::More {
+                        break look;
+                    }
+                }
             }
-            None => Ok(first),
-        }
+        };
+        let Look::Failed(mut failure) = look else { return Ok(read.bytes()) };
+        self.redactor.failure(&mut failure);
+        Err(failure.into())
     }
 
     /// Any request to this provider, and its answer as it stands, refusals included: for the probe.
@@ -275,6 +286,40 @@ impl HttpTarget {
         match &self.transport {
             Transport::Http1(pool) => pool.tidy(),
             Transport::Http2(shards) => shards.tidy(),
+        }
+    }
+}
+
+/// What was read ahead; nearly always one piece, which is not copied.
+#[derive(Debug, Default)]
+enum Read {
+    #[default]
+    Nothing,
+    One(Bytes),
+    More(BytesMut),
+}
+
+impl Read {
+    fn push(&mut self, bytes: Bytes) {
+        *self = match std::mem::take(self) {
+            Self::Nothing => Self::One(bytes),
+            Self::One(first) => {
+                let mut joined = BytesMut::from(first);
+                joined.extend_from_slice(&bytes);
+                Self::More(joined)
+            }
+            Self::More(mut joined) => {
+                joined.extend_from_slice(&bytes);
+                Self::More(joined)
+            }
+        };
+    }
+
+    fn bytes(self) -> Option<Bytes> {
+        match self {
+            Self::Nothing => None,
+            Self::One(bytes) => Some(bytes),
+            Self::More(joined) => Some(joined.freeze()),
         }
     }
 }

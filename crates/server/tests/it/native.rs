@@ -241,6 +241,15 @@ async fn failures_are_told_as_on_the_other_road() {
     for (name, script, status, sync, streamed) in [
         ("cut", begun().cut(), 502, "upstream_truncated", Some("server_error")),
         ("ended", begun(), 502, "upstream_truncated", Some("server_error")),
+        ("done", begun().done(), 502, "upstream_truncated", Some("server_error")),
+        ("done at once", Script::event_stream().done(), 502, "upstream_empty", None),
+        (
+            "an error of a shape of its own",
+            begun().event(&json!({"code": 429, "message": "no"})).done(),
+            429,
+            "upstream_rate_limit",
+            Some("rate_limit_exceeded"),
+        ),
         (
             "in-band",
             begun().event(&json!({"type": "error", "code": "rate_limit_exceeded", "message": "no"})),
@@ -255,7 +264,7 @@ async fn failures_are_told_as_on_the_other_road() {
             "upstream_error",
             Some("server_error"),
         ),
-        ("garbage", Script::sse_bytes("data: nonsense\n\n"), 502, "upstream_protocol", Some("server_error")),
+        ("garbage", Script::sse_bytes("data: nonsense\n\n"), 502, "upstream_protocol", None),
         ("empty", Script::json(200, &response(&json!([]))), 502, "upstream_empty", Some("server_error")),
         ("429", Script::json(429, &slow), 429, "upstream_rate_limit", None),
         ("overflow", Script::json(400, &overflow), 400, "context_length_exceeded", Some("context_length_exceeded")),

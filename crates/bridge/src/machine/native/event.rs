@@ -36,6 +36,19 @@ pub(super) enum Op {
     Own(EventKind),
 }
 
+impl Op {
+    /// Whether the event has something of an answer in it: a message and reasoning are announced with nothing in them.
+    pub(super) fn says_something(self, event: &Incoming<'_>) -> bool {
+        let item = || string(event.item.and_then(|item| item.get("type")));
+        match self {
+            Self::Added => item().is_some_and(|name| !name.is("message") && !name.is("reasoning")),
+            Self::PartAdded => false,
+            Self::Delta(_) | Self::CallDelta(_) => string(event.delta).is_some(),
+            _ => true,
+        }
+    }
+}
+
 pub(super) fn read(name: &str) -> Said {
     let op = match name {
         // Another name for the same, in one of the published schemas.

@@ -122,6 +122,11 @@ fn begun() -> Script {
     Script::event_stream().event(&chat::text("Hel"))
 }
 
+/// What says that an answer begins, and nothing of it.
+fn role() -> Script {
+    Script::event_stream().event(&chat::chunk(&json!({"role": "assistant", "content": ""}), None))
+}
+
 fn silence(table: &mut Table) {
     let row = table.both("F3", "no answer begins", Script::silent(), moves(LATE));
     row.timeouts = "first_byte_ms: 200";
@@ -226,11 +231,18 @@ fn cuts(table: &mut Table) {
         ("F10", "FIN in mid-stream", begun().cut()),
         ("F10", "the end in mid-stream", begun()),
         ("F10", "FIN within a chunk", begun().send("data: {\"cho").cut()),
-        ("F10", "FIN in a JSON body", half().cut().send("ces\": []}")),
         ("F11", "RST in mid-stream", begun().delay(pause).reset()),
-        ("F11", "RST in a JSON body", half().reset().send("ces\": []}")),
     ] {
         table.row(number, name, script, fixed(TRUNCATED), fixed(Failed(SERVER)));
+    }
+    for (number, name, script) in [
+        ("F10", "FIN in a JSON body", half().cut().send("ces\": []}")),
+        ("F11", "RST in a JSON body", half().reset().send("ces\": []}")),
+        ("F10", "the end behind a role", role()),
+        ("F10", "FIN behind a role", role().cut()),
+        ("F11", "RST behind a role", role().delay(pause).reset()),
+    ] {
+        table.both(number, name, script, heals(TRUNCATED));
     }
     table.both("F11", "RST before the body", Script::event_stream().delay(pause).reset(), heals(TRUNCATED));
 }
@@ -239,15 +251,23 @@ fn nonsense(table: &mut Table) {
     for (name, script) in [
         ("a broken chunk", begun().send("data: {oops\n\n").done()),
         ("a chunk of another type", begun().send("data: 17\n\n").done()),
-        ("half a JSON", Script::body(200, "application/json", "{\"choices\": [")),
-        ("JSON of something else", Script::body(200, "application/json", "[1, 2]")),
-        ("a page that says it is JSON", Script::body(200, "application/json", "<html>")),
-        ("an empty body", Script::body(200, "application/json", "")),
     ] {
         table.row("F12", name, script, fixed(PROTOCOL), fixed(Failed(SERVER)));
     }
-    table.row("F12", "an empty stream", Script::event_stream(), fixed(TRUNCATED), fixed(Failed(SERVER)));
     for (name, script) in [
+        ("half a JSON", Script::body(200, "application/json", "{\"choices\": [")),
+        ("JSON of something else", Script::body(200, "application/json", "[1, 2]")),
+        ("a page that says it is JSON", Script::body(200, "application/json", "<html>")),
+        ("a page that says it is text", Script::body(200, "text/plain", "\n<!DOCTYPE html><html>")),
+        ("words that say they are text", Script::body(200, "text/plain", "no healthy upstream")),
+        ("words that say they are a stream", Script::sse_bytes("no healthy upstream")),
+        ("an empty body", Script::body(200, "application/json", "")),
+        ("an empty body of no type", Script::respond(200)),
+        ("white space", Script::body(200, "text/plain", " \n\n")),
+        ("an empty stream", Script::event_stream()),
+        ("comments alone", Script::sse_bytes(": hi\n\n: hi\n\n")),
+        ("a broken chunk first", Script::sse_bytes("data: {oops\n\n")),
+        ("a broken chunk behind a role", role().send("data: {oops\n\n").done()),
         ("a page", Script::body(200, "text/html", "<html>login</html>")),
         ("another protocol", Script::garbage("SSH-2.0-OpenSSH_9.6\r\n\r\n")),
         ("an absurd status", Script::garbage("HTTP/1.1 9999 What\r\n\r\n")),
@@ -264,7 +284,11 @@ fn endings(table: &mut Table) {
     table.both("F13", "no [DONE], and cut", hello().event(&chat::stop()).cut(), fixed(HELLO));
     table.both("F13", "no [DONE], and no end", hello().event(&chat::stop()).stall(), fixed(HELLO));
     table.both("F14", "no finish reason", hello().done(), fixed(HELLO));
-    table.row("F14", "[DONE] alone", Script::event_stream().done(), fixed(EMPTY), fixed(Failed(SERVER)));
+    table.both("F14", "[DONE] alone", Script::event_stream().done(), moves(EMPTY));
+    table.both("F14", "[DONE] behind a role", role().done(), moves(EMPTY));
+    table.both("F14", "no choices", Script::json(200, &json!({"choices": []})), moves(EMPTY));
+    let nothing = Script::event_stream().event(&chat::stop()).done();
+    table.row("F14", "a finish reason alone", nothing, fixed(EMPTY), fixed(Failed(SERVER)));
     let both = |text: &str| chat::chunk(&json!({"content": text}), Some("stop"));
     table.both(
         "F15",
@@ -299,6 +323,28 @@ fn errors_within(table: &mut Table) {
     table.both("F16", "a limit as the stream", Script::event_stream().event(&slow), heals(limited));
     let later = Script::event_stream().delay(Duration::from_millis(50)).event(&busy);
     table.both("F16", "an error as the stream, a bit later", later, heals(overloaded.clone()));
+    let pause = Duration::from_millis(50);
+    for (name, script) in [
+        ("an error behind a role", role().event(&busy)),
+        ("an error behind a role, a bit later", role().delay(pause).event(&busy)),
+        ("an error behind comments", role().send(": wait\n\n").delay(pause).send(": wait\n\n").event(&busy)),
+        ("an error behind no choices", Script::event_stream().event(&json!({"choices": []})).event(&busy)),
+        ("an error in pieces", role().event(&busy).split_every(5)),
+    ] {
+        table.both("F16", name, script, heals(overloaded.clone()));
+    }
+    let odd = Script::event_stream().event(&json!({"code": 503, "msg": "busy"})).done();
+    table.both("F16", "an error of a shape of its own", odd, heals(overloaded.clone()));
+    let named = Script::sse_bytes("event: error\ndata: {\"reason\": \"no\"}\n\n");
+    table.both("F16", "an event that is called error", named, heals(Refused(502, "upstream_error", None)));
+    let later = begun().event(&json!({"code": 503, "msg": "busy"})).done();
+    table.row(
+        "F16",
+        "an error of a shape of its own in mid-stream",
+        later,
+        fixed(overloaded.clone()),
+        fixed(Failed("server_is_overloaded")),
+    );
     let refused = Refused(400, "upstream_invalid_request", None);
     table.both("F16", "a refusal as the stream", Script::event_stream().event(&wrong), fixed(refused));
     let streamed = fixed(Failed("server_is_overloaded"));

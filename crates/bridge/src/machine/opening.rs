@@ -1,0 +1,231 @@
+//! The first look at an accepted answer: whether anything of it has come, or a failure in its place. Until then another
+//! target can take over. It reads as the turn will, with a machine of its own, and so cannot judge otherwise.
+
+use std::sync::Arc;
+
+use wire::id::Ids;
+use wire::sse::Decoder;
+
+use super::{Flow, Framing, Machine, Setup};
+use crate::dialect::{AnswerDialect, ItemIds};
+use crate::failure::{Failure, FailureClass};
+use crate::reading::{NativeReading, Reading};
+
+/// What has no content in its first bytes is taken as it is: this much may be kept, and read twice.
+const LIMIT: usize = 64 * 1024;
+
+/// U+FEFF, with which some servers begin a body.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+#[derive(Debug)]
+pub struct Opening {
+    machine: Machine,
+    source: Source,
+    read: usize,
+}
+
+#[derive(Debug)]
+enum Source {
+    Unknown,
+    Sse { decoder: Decoder, events: usize },
+    Json(Vec<u8>),
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Look {
+    /// Nothing that tells.
+    More,
+    /// An answer.
+    Answer,
+    Failed(Failure),
+}
+
+impl Opening {
+    /// `native`: the far side speaks the Responses API itself.
+    pub fn new(native: bool, dialect: Arc<AnswerDialect>) -> Self {
+        let native = native.then_some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
+        let (reading, setup) = (Reading { native, ..Reading::default() }, Setup { dialect, ..Setup::default() });
+        let machine = Machine::new(reading, setup, Ids::new([0; 24]), 0, Framing::Silent);
+        Self { machine, source: Source::Unknown, read: 0 }
+    }
+
+    /// The next bytes of the body.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Look {
+        self.read += bytes.len();
+        if self.read > LIMIT {
+            return Look::Answer;
+        }
+        if matches!(self.source, Source::Unknown) {
+            // Blanks and the bytes of a UTF-8 mark tell nothing, and may be cut anywhere.
+            let tells = |byte: &u8| !byte.is_ascii_whitespace() && !MARK.contains(byte);
+            bytes = bytes.iter().position(tells).map_or(&[][..], |start| &bytes[start..]);
+            match bytes.first() {
+                None => return Look::More,
+                Some(b'{' | b'[') => self.source = Source::Json(Vec::new()),
+                Some(b'<') => return protocol("The provider answered with a page instead of a chat completion."),
+                Some(_) => self.source = Source::Sse { decoder: Decoder::new(LIMIT), events: 0 },
+            }
+        }
+        match &mut self.source {
+            Source::Json(buffer) => {
+                buffer.extend_from_slice(bytes);
+                Look::More
+            }
+            Source::Sse { decoder, .. } => {
+                decoder.push(bytes);
+                self.events()
+            }
+            Source::Unknown => Look::More,
+        }
+    }
+
+    fn events(&mut self) -> Look {
+        let Source::Sse { decoder, events } = &mut self.source else { return Look::More };
+        let mut out = Vec::new();
+        loop {
+            let event = match decoder.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Look::More,
+                Err(_) => return Look::Answer,
+            };
+            *events += 1;
+            let flow = self.machine.event(event.name, event.data, &mut out);
+            match seen(&mut self.machine, flow) {
+                Look::More => {}
+                look => return look,
+            }
+        }
+    }
+
+    /// The body has ended. Whatever it is, it is all there is.
+    pub fn end(mut self) -> Look {
+        let mut out = Vec::new();
+        match &mut self.source {
+            Source::Unknown => protocol("The provider's answer has an empty body."),
+            Source::Json(buffer) => {
+                // Nearly every body is a whole completion without an error: that is seen without reading it.
+                let has = |word: &[u8]| memchr::memmem::find(buffer, word).is_some();
+                if has(b"\"choices\":[{") && !has(b"\"error\"") && buffer.trim_ascii_end().ends_with(b"}") {
+                    return Look::Answer;
+                }
+                let _ = self.machine.chunk(buffer, &mut out);
+                seen(&mut self.machine, Flow::Over)
+            }
+            Source::Sse { decoder, events } => {
+                let rest = decoder.rest().map(|event| self.machine.event(event.name, event.data, &mut out));
+                match rest.map(|flow| seen(&mut self.machine, flow)) {
+                    Some(look @ (Look::Answer | Look::Failed(_))) => look,
+                    None if *events == 0 => protocol("The provider's answer has no event in it."),
+                    Some(Look::More) | None => {
+                        let message = "The provider's answer broke off before it began.";
+                        Look::Failed(Failure::new(FailureClass::Truncated, message))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn seen(machine: &mut Machine, flow: Flow) -> Look {
+    match machine.failure.take() {
+        Some(failure) => Look::Failed(failure),
+        None if machine.has_begun() => Look::Answer,
+        None if flow == Flow::Over => {
+            Look::Failed(Failure::new(FailureClass::Empty, "The model gave an empty answer."))
+        }
+        None => Look::More,
+    }
+}
+
+fn protocol(message: &str) -> Look {
+    Look::Failed(Failure::new(FailureClass::Protocol, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each body, cut anywhere, comes to: an answer, nothing yet, or a failure.
+    #[test]
+    fn failures_are_told_from_answers_before_any_content() {
+        use FailureClass as C;
+        let role =
+            "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n";
+        let delta = |members: &str| format!("{role}data: {{\"choices\":[{{\"delta\":{{{members}}}}}]}}\n\n");
+        let behind = |rest: &str| format!("{role}{rest}");
+        for (body, expected) in [
+            (r#"{"error":{"message":"busy","code":503}}"#.to_owned(), Err(C::Overloaded)),
+            ("\u{feff}{\"error\":{\"message\":\"busy\",\"code\":503}}".into(), Err(C::Overloaded)),
+            ("data: {\"error\":{\"message\":\"slow\",\"code\":429}}\n\n".into(), Err(C::RateLimit)),
+            ("\n: hi\n\ndata: {\"error\":{\"message\":\"oops\"}}\n\n".into(), Err(C::Server)),
+            (r#"{"base_resp":{"status_code":1002,"status_msg":"slow"}}"#.into(), Err(C::RateLimit)),
+            (r#"{"choices":[],"error":{"message":"busy","code":503}}"#.into(), Err(C::Overloaded)),
+            (r#"{"choices":[{"message":{"content":"an \"error\""},"finish_reason":"stop"}]}"#.into(), Ok(true)),
+            (r#"{"choices":[{"message":{"content":"a"}}],"error":null}"#.into(), Ok(true)),
+            (r#"{"choices":[{"message":{"content":""},"finish_reason":"length"}]}"#.into(), Ok(true)),
+            (r#"{"choices":[]}"#.into(), Err(C::Empty)),
+            (r#"{"choices":[{"mess"#.into(), Err(C::Protocol)),
+            ("[1, 2]".into(), Err(C::Protocol)),
+            ("<html>".into(), Err(C::Protocol)),
+            ("  \n".into(), Err(C::Protocol)),
+            (String::new(), Err(C::Protocol)),
+            ("upstream connect error".into(), Err(C::Protocol)),
+            (": a comment\n\n".into(), Err(C::Protocol)),
+            (role.into(), Err(C::Truncated)),
+            (behind("data: [DONE]\n\n"), Err(C::Empty)),
+            (behind("data: {\"error\":{\"message\":\"busy\",\"code\":503}}\n\n"), Err(C::Overloaded)),
+            (behind(": wait\n\nevent: error\ndata: {\"reason\":\"busy\"}\n\n"), Err(C::Server)),
+            (behind("data: {\"message\":\"oops\"}\n\n"), Err(C::Server)),
+            (behind("data: <html>\n\n"), Err(C::Protocol)),
+            (delta("\"content\":\"a\""), Ok(true)),
+            (delta("\"reasoning_content\":\"a\""), Ok(true)),
+            (
+                delta("\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]"),
+                Ok(true),
+            ),
+            (behind("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"), Ok(true)),
+        ] {
+            for size in [1, 7, body.len().max(1)] {
+                let mut opening = Opening::new(false, Arc::default());
+                let look =
+                    body.as_bytes().chunks(size).map(|bytes| opening.push(bytes)).find(|look| *look != Look::More);
+                let look = look.unwrap_or_else(|| opening.end());
+                let found = match look {
+                    Look::Answer => Ok(true),
+                    Look::More => Ok(false),
+                    Look::Failed(failure) => Err(failure.class),
+                };
+                assert_eq!(found, expected, "{size}: {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_of_a_native_answer_are_looked_at_too() {
+        let event = |name: &str, members: &str| format!("data: {{\"type\":\"{name}\"{members}}}\n\n");
+        let begun = event("response.created", "")
+            + &event("response.output_item.added", ",\"item\":{\"type\":\"message\",\"id\":\"m\"}");
+        let look = |rest: &str| {
+            let mut opening = Opening::new(true, Arc::default());
+            match opening.push((begun.clone() + rest).as_bytes()) {
+                Look::Failed(failure) => Err(failure.class),
+                look => Ok(look == Look::Answer),
+            }
+        };
+        assert_eq!(look(""), Ok(false));
+        assert_eq!(look(&event("response.output_text.delta", ",\"item_id\":\"m\",\"delta\":\"a\"")), Ok(true));
+        assert_eq!(look(&event("error", ",\"code\":\"rate_limit_exceeded\"")), Err(FailureClass::RateLimit));
+        let failed = ",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"no\"}}";
+        assert_eq!(look(&event("response.failed", failed)), Err(FailureClass::Server));
+        assert_eq!(look("data: [DONE]\n\n"), Err(FailureClass::Empty));
+    }
+
+    #[test]
+    fn what_is_large_is_not_looked_through() {
+        let mut opening = Opening::new(false, Arc::default());
+        assert_eq!(opening.push(&vec![b' '; LIMIT]), Look::More);
+        assert_eq!(opening.push(b" "), Look::Answer);
+    }
+}
