@@ -1,5 +1,6 @@
 //! Ways in which an upstream fails, sorted by what a client should do about them.
 
+mod hearsay;
 mod said;
 mod unsupported;
 mod wait;
@@ -11,8 +12,9 @@ use wire::json::Raw;
 use wire::responses::ResponseError;
 
 use crate::dialect::AnswerDialect;
+pub use hearsay::Basis;
 use said::Said;
-pub use unsupported::{Unsupported, adapted};
+pub use unsupported::{Proof, Refusal, Unsupported, adapted};
 
 /// A turn that did not come to a good end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +28,9 @@ pub struct Failure {
     /// Seconds, from 1 to 120, where the upstream said so in words; its headers may know better.
     pub retry_after: Option<u32>,
     /// What it will not take, where it names that: the request may be sent once more without.
-    pub unsupported: Option<Unsupported>,
+    pub unsupported: Option<Refusal>,
+    /// What it was sorted by.
+    pub basis: Basis,
 }
 
 /// What kind of failure it is.
@@ -112,7 +116,8 @@ impl FailureClass {
 
 impl Failure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), upstream_code: None, retry_after: None, unsupported: None }
+        let (message, basis) = (message.into(), Basis::default());
+        Self { class, message, upstream_code: None, retry_after: None, unsupported: None, basis }
     }
 
     /// Sorts an upstream's answer of that status.
@@ -129,7 +134,7 @@ impl Failure {
             300..=399 => format!("The provider answered with a redirect (status {status}); none is followed."),
             _ => format!("The provider answered with status {status}."),
         };
-        Self { unsupported, ..said.failure(class, silent) }
+        Self { unsupported, ..said.failure(class, dialect, silent) }
     }
 
     /// The failure that a successful answer reports, in any of the places where servers put it.
@@ -158,7 +163,7 @@ impl Failure {
             Some(said::http_status(status))
         });
         let class = said.class(dialect, status);
-        said.failure(class, || "The provider reported an error.".to_owned())
+        said.failure(class, dialect, || "The provider reported an error.".to_owned())
     }
 
     /// The message, cut to what a client should be shown.

@@ -19,7 +19,7 @@ pub use dialect::{
     Parallel, Parameter, ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule,
     StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
 };
-pub use failure::{Failure, FailureClass, Unsupported, adapted};
+pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use machine::{End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, Severity};
 pub use plan::{Needs, Plan, Policy, Target, check_metadata, forward, plan};

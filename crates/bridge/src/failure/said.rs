@@ -2,8 +2,9 @@
 
 use wire::json::{Kind, Raw, without_mark};
 
+use super::hearsay::Basis;
 use super::{Failure, FailureClass, wait};
-use crate::dialect::{AnswerDialect, ErrorMeaning};
+use crate::dialect::AnswerDialect;
 
 #[derive(Debug, Default)]
 pub(super) struct Said {
@@ -13,6 +14,9 @@ pub(super) struct Said {
     code: Option<String>,
     kind: Option<String>,
     pub(super) param: Option<String>,
+    /// Where a list of what is wrong stands: the member that is not known, if one is.
+    pub(super) unknown_member: Option<String>,
+    pub(super) is_list: bool,
 }
 
 /// Codes and types that mean the same wherever they stand.
@@ -100,13 +104,16 @@ impl Said {
                 error.get("message").filter(|said| said.kind() == Kind::Object).map(|said| said.as_str().to_owned())
             });
         let lower = message.as_deref().unwrap_or_default().to_lowercase();
-        Self { message, lower, code: string("code"), kind: string("type"), param: string("param") }
+        let list = error.get("detail").filter(|detail| detail.kind() == Kind::Array);
+        let unknown_member = list.into_iter().flat_map(Raw::elements).find_map(unknown_member);
+        let (code, kind, param) = (string("code"), string("type"), string("param"));
+        Self { message, lower, code, kind, param, unknown_member, is_list: list.is_some() }
     }
 
     /// What a client can do about it. The far side's own words count first, then what all say alike, then the
     /// status.
     pub(super) fn class(&self, dialect: &AnswerDialect, status: Option<u16>) -> FailureClass {
-        if let Some(class) = self.known(dialect) {
+        if let Some((class, _)) = self.known(dialect) {
             return class;
         }
         match status.unwrap_or(500) {
@@ -123,32 +130,40 @@ impl Said {
         }
     }
 
-    fn known(&self, dialect: &AnswerDialect) -> Option<FailureClass> {
-        let own = dialect.errors.iter().find(|(words, _)| self.lower.contains(words)).map(|(_, means)| *means);
-        if let Some(class) = own.and_then(ErrorMeaning::class) {
-            return Some(class);
+    /// What is known by its code or its words; and the words, if it was those.
+    fn known<'a>(&'a self, dialect: &'a AnswerDialect) -> Option<(FailureClass, Option<&'a str>)> {
+        let said = |words: &str| self.lower.contains(words);
+        for (words, means) in &dialect.errors {
+            if let Some(class) = means.class().filter(|_| said(words)) {
+                return Some((class, Some(words)));
+            }
         }
-        if dialect.overflow.iter().any(|words| self.lower.contains(words)) {
-            return Some(FailureClass::ContextOverflow);
+        if let Some(words) = dialect.overflow.iter().find(|words| said(words)) {
+            return Some((FailureClass::ContextOverflow, Some(words)));
         }
-        let class_of = |(_, class): &(&str, FailureClass)| *class;
-        let by_code = CODES.iter().find(|(code, _)| self.code_is(code)).map(class_of);
-        let by_words = WORDINGS.iter().find(|(words, _)| self.lower.contains(words)).map(class_of);
+        let by_code = CODES.iter().find(|(code, _)| self.code_is(code)).map(|(_, class)| (*class, None));
+        let by_words = WORDINGS.iter().find(|(words, _)| said(words)).map(|(words, class)| (*class, Some(*words)));
         // "rate_limit_error" is also the type of what can never fit, or must be paid for.
         match (by_code, by_words) {
-            (Some(FailureClass::RateLimit), Some(words)) => Some(words),
+            (Some((FailureClass::RateLimit, _)), Some(words)) => Some(words),
             (by_code, by_words) => by_code.or(by_words),
         }
     }
 
     /// The words, with the time to wait read out of them. They are whole: whoever holds secrets looks for them first.
-    pub(super) fn failure(self, class: FailureClass, silent: impl FnOnce() -> String) -> Failure {
+    pub(super) fn failure(
+        self,
+        class: FailureClass,
+        dialect: &AnswerDialect,
+        silent: impl FnOnce() -> String,
+    ) -> Failure {
+        let basis = Basis::words(self.known(dialect).and_then(|(_, words)| words));
         let retry_after = match class {
             FailureClass::RateLimit | FailureClass::Overloaded => wait::seconds(&self.lower),
             _ => None,
         };
         let message = self.message.unwrap_or_else(silent);
-        Failure { class, message, upstream_code: self.code, retry_after, unsupported: None }
+        Failure { class, message, upstream_code: self.code, retry_after, unsupported: None, basis }
     }
 
     pub(super) fn lower(&self) -> &str {
@@ -158,4 +173,15 @@ impl Said {
     pub(super) fn code_is(&self, name: &str) -> bool {
         self.code.as_deref() == Some(name) || self.kind.as_deref() == Some(name)
     }
+}
+
+/// The member of the request that one entry of a list calls unknown: `loc` is the way to it, and what a client chose to
+/// call something is never right below the body.
+fn unknown_member(entry: Raw<'_>) -> Option<String> {
+    let is = |raw: Raw<'_>, name: &str| raw.text().is_some_and(|text| text.is(name));
+    entry.get("type").filter(|kind| is(*kind, "extra_forbidden"))?;
+    let mut way = entry.get("loc")?.elements();
+    way.next().filter(|first| is(*first, "body"))?;
+    let member = way.next()?.text()?.decode().into_owned();
+    way.next().is_none().then_some(member)
 }

@@ -1,4 +1,5 @@
-//! What an upstream will not take although nobody knew: read out of its refusal, and done without from then on.
+//! What an upstream will not take although nobody knew: read out of its refusal, and done without. Whether others may
+//! profit from it is another question: see [`super::hearsay`].
 
 use wire::json::Raw;
 
@@ -13,6 +14,24 @@ pub enum Unsupported {
     Limit(LimitField),
     StreamOptions,
     ResponseFormat,
+}
+
+/// What a refusal is about, and what speaks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    pub unsupported: Unsupported,
+    pub proof: Proof,
+}
+
+/// How far a refusal can be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// It may be about this one request, or repeat its words: enough to try once more, and for nothing else.
+    Hearsay,
+    /// It names the member in words.
+    Words,
+    /// It names the member in a field that has no other use.
+    Fields,
 }
 
 /// The members that can be done without.
@@ -60,6 +79,12 @@ const WORDINGS: &[&str] = &[
     "is allowed for this model",
 ];
 
+/// The codes that say so.
+const CODES: &[&str] = &["unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"];
+
+/// How they say that it is about the value: another one might do.
+const OF_VALUES: &[&str] = &["unsupported value", "does not support", "do not support", "is allowed for this model"];
+
 impl Unsupported {
     /// Its name in the chat request.
     pub fn member(self) -> &'static str {
@@ -104,21 +129,44 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
 
 impl Said {
     /// What this refusal is about, if it says that something is not taken and names it.
-    pub(super) fn unsupported(&self, dialect: &AnswerDialect) -> Option<Unsupported> {
+    pub(super) fn unsupported(&self, dialect: &AnswerDialect) -> Option<Refusal> {
         let message = self.lower();
+        if let Some(member) = &self.unknown_member {
+            return named(member).map(|unsupported| Refusal { unsupported, proof: Proof::Fields });
+        }
         let own =
             || dialect.errors.iter().any(|(words, is)| *is == ErrorMeaning::Unsupported && message.contains(words));
-        let coded = ["unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"];
-        let refused =
-            coded.iter().any(|code| self.code_is(code)) || WORDINGS.iter().any(|words| message.contains(words));
-        if !refused && !own() {
+        let coded = CODES.iter().any(|code| self.code_is(code));
+        if !coded && !WORDINGS.iter().any(|words| message.contains(words)) && !own() {
             return None;
         }
-        match &self.param {
-            Some(param) => named(param.rsplit(['.', '/']).next().unwrap_or(param)),
-            None => mentioned(message),
+        let (unsupported, proof) = match &self.param {
+            Some(param) => (named(top(param))?, if coded { Proof::Fields } else { Proof::Words }),
+            // A list repeats what it was sent.
+            None => (mentioned(message)?, if self.is_list { Proof::Hearsay } else { Proof::Words }),
+        };
+        let proof = if self.is_about_one_value(unsupported) { Proof::Hearsay } else { proof };
+        Some(Refusal { unsupported, proof })
+    }
+
+    /// Whether others, who ask for other values, may well be served.
+    fn is_about_one_value(&self, unsupported: Unsupported) -> bool {
+        use Parameter as P;
+        let of_value = self.code_is("unsupported_value") || OF_VALUES.iter().any(|words| self.lower().contains(words));
+        match unsupported {
+            // Models that take one number only take no other.
+            Unsupported::Parameter(P::Temperature | P::TopP | P::PresencePenalty | P::FrequencyPenalty) => false,
+            // A client's own schema may be what is wrong.
+            Unsupported::ResponseFormat => self.lower().replace("json_schema", "").contains("schema"),
+            _ => of_value,
         }
     }
+}
+
+/// A member by its path: what lies deeper has names that a client chose.
+fn top(param: &str) -> &str {
+    let param = param.strip_prefix("$.").or_else(|| param.strip_prefix("body.")).unwrap_or(param);
+    param.strip_prefix('/').unwrap_or(param)
 }
 
 fn named(name: &str) -> Option<Unsupported> {
@@ -157,7 +205,7 @@ mod tests {
     use super::*;
 
     fn refused(body: &str) -> Option<&'static str> {
-        Failure::from_answer(400, body.as_bytes()).unsupported.map(Unsupported::member)
+        Failure::from_answer(400, body.as_bytes()).unsupported.map(|refusal| refusal.unsupported.member())
     }
 
     #[test]
@@ -186,6 +234,49 @@ mod tests {
             assert_eq!(refused(&body), expected, "{body}");
         }
         assert_eq!(Failure::from_answer(500, openai.replace('\n', " ").as_bytes()).unsupported, None);
+    }
+
+    #[test]
+    fn a_refusal_is_believed_as_far_as_it_goes() {
+        use Proof as P;
+        let error = |message: &str, param: &str, code: &str| {
+            format!(r#"{{"error":{{"message":{message:?},"param":{param:?},"code":{code:?}}}}}"#)
+        };
+        let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
+        let list = |loc: &str| {
+            format!(
+                r#"{{"detail":[{{"type":"extra_forbidden","loc":{loc},"msg":"Extra inputs are not permitted","input":"top_p"}}]}}"#
+            )
+        };
+        for (body, expected) in [
+            (error("no", "max_tokens", "unsupported_parameter"), Some(("max_tokens", P::Fields))),
+            (error("no", "body.user", "unknown_parameter"), Some(("user", P::Fields))),
+            (error("max_tokens is not supported", "max_tokens", "x"), Some(("max_tokens", P::Words))),
+            (plain("Unrecognized request argument supplied: stream_options"), Some(("stream_options", P::Words))),
+            // Names that a client chose.
+            (error("no", "metadata.max_tokens", "unsupported_parameter"), None),
+            (error("no", "tools[0].function.parameters/temperature", "unknown_parameter"), None),
+            (list(r#"["body","top_p"]"#), Some(("top_p", P::Fields))),
+            (list(r#"["body","metadata","top_p"]"#), Some(("metadata", P::Hearsay))),
+            // Values that a client chose.
+            (
+                error("Unsupported value", "reasoning_effort", "unsupported_value"),
+                Some(("reasoning_effort", P::Hearsay)),
+            ),
+            (plain("`tool_choice` does not support 'required'"), Some(("tool_choice", P::Hearsay))),
+            (
+                plain("Invalid schema for response_format 'n': 'oneOf' is not supported"),
+                Some(("response_format", P::Hearsay)),
+            ),
+            (plain("response_format of type json_schema is not supported"), Some(("response_format", P::Words))),
+            (
+                error("Unsupported value: 'temperature' does not support 0.2", "temperature", "unsupported_value"),
+                Some(("temperature", P::Fields)),
+            ),
+        ] {
+            let refusal = Failure::from_answer(400, body.as_bytes()).unsupported;
+            assert_eq!(refusal.map(|refusal| (refusal.unsupported.member(), refusal.proof)), expected, "{body}");
+        }
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl HttpTarget {
     ) -> Result<Accepted, Refused> {
         let place = if wire == Wire::Responses { &self.responses } else { &self.chat };
         let uri = place.of(&body)?;
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
@@ -190,12 +190,12 @@ impl HttpTarget {
             .map_err(|_| Refused::new(timeout("no answer began"), Remedy::Elsewhere))?
             .map_err(|error| failure::unsent(&error))?;
         if !response.status().is_success() {
-            return Err(self.refused(response, dialect, deadlines).await);
+            return Err(self.refused(response, &body, dialect, deadlines).await);
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
         let mut answer = response.into_body();
         let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect));
-        let first = self.look(&mut answer, opening).await?;
+        let first = self.look(&mut answer, opening, &body).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), target: None };
         Ok(Accepted { format, body, redactor: self.redactor.clone() })
     }
@@ -209,7 +209,7 @@ impl HttpTarget {
 
     /// What comes of an accepted answer until its first content, if that comes soon: an error there is as good as a
     /// refusal. What was read is given back, to be read again.
-    async fn look(&self, body: &mut HttpBody, mut opening: Opening) -> Result<Option<Bytes>, Refused> {
+    async fn look(&self, body: &mut HttpBody, mut opening: Opening, request: &[u8]) -> Result<Option<Bytes>, Refused> {
         let mut read = Read::default();
         let deadline = tokio::time::Instant::now() + PEEK;
         let look = loop {
@@ -231,7 +231,8 @@ impl HttpTarget {
                 }
             }
         };
-        let Look::Failed(mut failure) = look else { return Ok(read.bytes()) };
+        let Look::Failed(failure) = look else { return Ok(read.bytes()) };
+        let mut failure = failure.weighed(request, &read.bytes().unwrap_or_default());
         self.redactor.failure(&mut failure);
         Err(failure.into())
     }
@@ -260,7 +261,13 @@ impl HttpTarget {
     }
 
     /// A status that is no success: what the body says, without our keys in it.
-    async fn refused(&self, response: Response<HttpBody>, dialect: &AnswerDialect, deadlines: Deadlines) -> Refused {
+    async fn refused(
+        &self,
+        response: Response<HttpBody>,
+        request: &[u8],
+        dialect: &AnswerDialect,
+        deadlines: Deadlines,
+    ) -> Refused {
         let status = response.status().as_u16();
         let retry_after = failure::retry_after(response.headers());
         let mut response = response.into_body();
@@ -275,7 +282,7 @@ impl HttpTarget {
         };
         // What arrived in time is enough.
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
-        let mut failure = Failure::from_answer_in(dialect, status, &body);
+        let mut failure = Failure::from_answer_in(dialect, status, &body).weighed(request, &body);
         failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor.failure(&mut failure);
         failure.into()

@@ -68,8 +68,12 @@ impl Keys {
         }
     }
 
-    /// Lets a key rest if this failure is about the key. Says whether it is.
+    /// Lets a key rest if this failure is about the key. Says whether it is. What a client may have said itself is not:
+    /// others need that key.
     pub(super) fn refused(&self, key: usize, failure: &Failure) -> bool {
+        if failure.basis.is_hearsay() {
+            return false;
+        }
         let rest = match failure.class {
             FailureClass::Auth | FailureClass::Quota => REFUSED,
             FailureClass::RateLimit => {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use bridge::{Dialect, Unsupported};
+use bridge::{Proof, Refusal, Unsupported};
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
@@ -21,7 +21,7 @@ pub(crate) struct Target {
     pub(super) breaker: Breaker,
     pub(super) budget: Budget,
     pub(super) counts: Counts,
-    /// What it does not take, and since when we know.
+    /// What it does not take, and how long we may believe it.
     learned: RwLock<Vec<(Unsupported, Instant)>>,
 }
 
@@ -68,6 +68,9 @@ impl Target {
     /// A lesson is forgotten after this time: models change, and some refusals had another cause.
     const MEMORY: Duration = Duration::from_hours(1);
 
+    /// One that was read out of words, after this: they may mean something else.
+    const SHORT_MEMORY: Duration = Duration::from_mins(10);
+
     fn new(policy: &ResilienceConfig) -> Self {
         Self {
             breaker: Breaker::new(policy.breaker_failures),
@@ -77,23 +80,30 @@ impl Target {
         }
     }
 
-    /// The dialect as it turned out to be; None: as it is declared.
-    pub(super) fn adapted(&self, declared: &Dialect) -> Option<Dialect> {
+    /// What it turned out not to take, in the order in which that was learned.
+    pub(super) fn lessons(&self) -> Vec<Unsupported> {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
-        let fresh = learned.iter().filter(|(_, since)| since.elapsed() < Self::MEMORY);
-        let fresh: Vec<Unsupported> = fresh.map(|(unsupported, _)| *unsupported).collect();
-        (!fresh.is_empty()).then(|| bridge::adapted(declared, &fresh))
+        let now = Instant::now();
+        learned.iter().filter(|(_, until)| now < *until).map(|(unsupported, _)| *unsupported).collect()
     }
 
-    /// Remembers what is not taken.
-    pub(super) fn learn(&self, unsupported: Unsupported) {
+    /// Remembers what is not taken, for all who come later, if it can be believed. Says whether.
+    pub(super) fn learn(&self, refusal: Refusal) -> bool {
+        let Refusal { unsupported, proof } = refusal;
+        let now = Instant::now();
+        let until = match proof {
+            Proof::Hearsay => return false,
+            Proof::Words => now + Self::SHORT_MEMORY,
+            Proof::Fields => now + Self::MEMORY,
+        };
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
-        learned.retain(|(_, since)| since.elapsed() < Self::MEMORY);
+        learned.retain(|(_, until)| now < *until);
         // A response format has several rungs; of the rest, once is enough.
         let known = learned.iter().any(|(before, _)| *before == unsupported);
         if learned.len() < Self::LESSONS && (!known || unsupported == Unsupported::ResponseFormat) {
-            learned.push((unsupported, Instant::now()));
+            learned.push((unsupported, until));
         }
+        true
     }
 }
 
@@ -117,17 +127,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lessons_are_learned_once_and_forgotten_in_time() {
         let target = Target::new(&ResilienceConfig::default());
-        let dialect = Dialect::default();
-        assert_eq!(target.adapted(&dialect), None);
-        for _ in 0..3 {
-            target.learn(Unsupported::Parameter(Parameter::Temperature));
+        let of = |unsupported, proof| Refusal { unsupported, proof };
+        let temperature = Unsupported::Parameter(Parameter::Temperature);
+        assert!(!target.learn(of(temperature, Proof::Hearsay)));
+        assert_eq!(target.lessons(), []);
+        for (proof, memory) in [(Proof::Words, Target::SHORT_MEMORY), (Proof::Fields, Target::MEMORY)] {
+            for _ in 0..3 {
+                assert!(target.learn(of(temperature, proof)));
+            }
+            assert_eq!(target.lessons(), [temperature]);
+            tokio::time::advance(memory).await;
+            assert_eq!(target.lessons(), []);
         }
-        assert_eq!(target.adapted(&dialect).unwrap().drop, [Parameter::Temperature]);
-        tokio::time::advance(Target::MEMORY).await;
-        assert_eq!(target.adapted(&dialect), None);
         for _ in 0..Target::LESSONS + 5 {
-            target.learn(Unsupported::ResponseFormat);
+            target.learn(of(Unsupported::ResponseFormat, Proof::Words));
         }
-        assert_eq!(target.learned.read().unwrap().len(), Target::LESSONS);
+        assert_eq!(target.lessons().len(), Target::LESSONS);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, Needs, Note, Unsupported};
+use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, LimitField, Needs, Note, Refusal, Unsupported};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
@@ -30,7 +30,10 @@ pub(crate) struct Walk<'a> {
     at: usize,
     sent: usize,
     retries: u32,
-    repaired: Option<Unsupported>,
+    /// Whose refusal named what it will not take, and what.
+    repaired: Option<(usize, Refusal)>,
+    /// What was learned before and changed this request without the plan's knowing.
+    used: Vec<Unsupported>,
     began: Instant,
     /// What is reported if nothing helps, and whether waiting might help the client.
     failure: Option<(Failure, Remedy)>,
@@ -74,6 +77,7 @@ impl<'a> Walk<'a> {
             sent: 0,
             retries: 0,
             repaired: None,
+            used: Vec::new(),
             began: Instant::now(),
             failure: None,
             live: None,
@@ -109,8 +113,19 @@ impl<'a> Walk<'a> {
 
     /// The target's dialect, as far as we have come to know it.
     pub(crate) fn dialect(&self) -> Cow<'_, Dialect> {
-        let Candidate { manner, target, .. } = &self.candidates[self.at];
-        target.adapted(&manner.dialect).map_or(Cow::Borrowed(&manner.dialect), Cow::Owned)
+        let manner = &self.candidates[self.at].manner;
+        let lessons = self.lessons();
+        if lessons.is_empty() {
+            return Cow::Borrowed(&manner.dialect);
+        }
+        Cow::Owned(bridge::adapted(&manner.dialect, &lessons))
+    }
+
+    /// What the target does not take: as others found out, and as it said of this very request.
+    fn lessons(&self) -> Vec<Unsupported> {
+        let mut lessons = self.candidates[self.at].target.lessons();
+        lessons.extend(self.repaired.filter(|(at, _)| *at == self.at).map(|(_, refusal)| refusal.unsupported));
+        lessons
     }
 
     pub(crate) fn wire(&self) -> Wire {
@@ -124,10 +139,10 @@ impl<'a> Walk<'a> {
 
     /// What this way of getting an answer has cost the client.
     pub(crate) fn notes(&self) -> Vec<Note> {
-        let mut notes = Vec::new();
-        if let Some(unsupported @ (Unsupported::Limit(_) | Unsupported::StreamOptions)) = self.repaired {
-            notes.push(Note::new(Action::Repaired, unsupported.member(), "the provider does not take it"));
-        }
+        let note = |unsupported: &Unsupported| {
+            Note::new(Action::Repaired, unsupported.member(), "the provider said that it does not take it")
+        };
+        let mut notes: Vec<Note> = self.used.iter().map(note).collect();
         if let Some((failure, _)) = &self.failure.as_ref().filter(|_| self.at > 0) {
             let message = format!("answered by {}, after another failed ({})", self.name(), failure.class.code());
             notes.push(Note::new(Action::Degraded, "model", message));
@@ -168,6 +183,8 @@ impl<'a> Walk<'a> {
             Ok(mut accepted) => {
                 count(&target.counts.accepted);
                 self.alive(&target);
+                self.used = used(&self.lessons(), body, stream);
+                self.learn();
                 if self.sent > 1 {
                     tracing::info!(upstream = self.name(), attempts = self.sent, "accepted in the end");
                 }
@@ -193,18 +210,26 @@ impl<'a> Walk<'a> {
 // === what is next ===
 
 impl Walk<'_> {
-    /// A refusal that names what it will not take: once more without it, and never again with it.
+    /// A refusal that names what it will not take: once more without it.
     fn repair(&mut self, refused: &Refused, body: &[u8]) -> bool {
-        let Some(unsupported) = refused.failure.unsupported else { return false };
-        if self.repaired.is_some() || !unsupported.is_in(body) {
+        let Some(refusal) = refused.failure.unsupported else { return false };
+        if self.repaired.is_some() || !refusal.unsupported.is_in(body) {
             return false;
         }
-        let target = &self.candidates[self.at].target;
-        target.learn(unsupported);
-        count(&target.counts.repaired);
-        tracing::warn!(upstream = self.name(), member = unsupported.member(), "not taken there; left out from now on");
-        self.repaired = Some(unsupported);
+        count(&self.candidates[self.at].target.counts.repaired);
+        self.repaired = Some((self.at, refusal));
         true
+    }
+
+    /// What was refused with a member was accepted without it: others need not try, if it was not the client who said so.
+    fn learn(&self) {
+        let Some((_, refusal)) = self.repaired.filter(|(at, _)| *at == self.at) else { return };
+        let (upstream, member) = (self.name(), refusal.unsupported.member());
+        if self.candidates[self.at].target.learn(refusal) {
+            tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
+        } else {
+            tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
+        }
     }
 
     async fn refused(&mut self, refused: Refused) -> Step {
@@ -288,6 +313,22 @@ impl Walk<'_> {
     fn name(&self) -> String {
         format!("{}/{}", self.provider().name, self.model())
     }
+}
+
+/// The lessons that changed this request: of the others the plan has said so.
+fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> {
+    let changed = |lesson: &Unsupported| match lesson {
+        Unsupported::Limit(name) => {
+            let other = match name {
+                LimitField::MaxTokens => LimitField::MaxCompletionTokens,
+                LimitField::MaxCompletionTokens => LimitField::MaxTokens,
+            };
+            Unsupported::Limit(other).is_in(body)
+        }
+        Unsupported::StreamOptions => stream,
+        Unsupported::Parameter(_) | Unsupported::ResponseFormat => false,
+    };
+    lessons.iter().copied().filter(changed).collect()
 }
 
 /// The failure that the breaker remembers, as one that will pass soon.

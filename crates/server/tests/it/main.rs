@@ -28,6 +28,7 @@ mod format;
 #[cfg(test)]
 mod happy;
 #[cfg(test)]
+mod lessons;
 mod loris;
 #[cfg(test)]
 mod native;
