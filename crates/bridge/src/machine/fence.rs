@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Lead ──```──▶ Info ──line ends──▶ Body ──value whole──▶ Over (the rest is dropped)
-//!    └── anything else ──▶ Through
+//!    └── anything else ──▶ Through ◀── a long line ── Info
 //! ```
 
 use super::balance::Balance;
@@ -25,7 +25,7 @@ enum State {
 }
 
 const MARK: &str = "```";
-/// An answer that goes on like this has no fence.
+/// White space before the fence, and what may stand behind its mark; more than that is an answer.
 const MAX_LEAD: usize = 64;
 
 impl Fence {
@@ -36,35 +36,51 @@ impl Fence {
 
     /// Whether a fence was taken off.
     pub(super) const fn found(&self) -> bool {
-        matches!(self.state, State::Info | State::Body | State::Over)
+        matches!(self.state, State::Body | State::Over)
     }
 
-    /// What of the text may go on.
+    /// What of the text may go on. What is held back is never longer than this text and a fence's first line, so a
+    /// piece costs what it is long.
     pub(super) fn push(&mut self, text: &str) -> String {
+        if self.state == State::Over {
+            return String::new();
+        }
         self.held.push_str(text);
         if self.state == State::Lead {
-            let start = self.held.trim_start();
-            if let Some(behind) = start.strip_prefix(MARK) {
-                self.held = behind.to_owned();
-                self.state = State::Info;
-            } else if !MARK.starts_with(start) || self.held.len() > MAX_LEAD {
-                self.state = State::Through;
-            }
+            self.lead();
         }
         if self.state == State::Info {
-            // `json`, a line end; or the value at once.
-            let Some(at) = self.held.find(['\n', '{', '[']) else { return String::new() };
-            self.held.drain(..at);
-            self.state = State::Body;
+            self.info();
         }
         match self.state {
-            State::Lead | State::Info => String::new(),
+            State::Lead | State::Info | State::Over => String::new(),
             State::Through => std::mem::take(&mut self.held),
             State::Body => self.body(),
-            State::Over => {
-                self.held.clear();
-                String::new()
+        }
+    }
+
+    fn lead(&mut self) {
+        let start = self.held.trim_start();
+        if self.held.len() - start.len() > MAX_LEAD {
+            self.state = State::Through;
+        } else if start.starts_with(MARK) {
+            self.state = State::Info;
+        } else if !MARK.starts_with(start) {
+            self.state = State::Through;
+        }
+    }
+
+    /// `json`, a line end; or the value at once. A mark with a long line behind it is no fence, and stays.
+    fn info(&mut self) {
+        let line = self.held.trim_start().strip_prefix(MARK).unwrap_or_default();
+        match line.find(['\n', '{', '[']) {
+            Some(at) if at <= MAX_LEAD => {
+                let from = self.held.len() - line.len() + at;
+                self.held.drain(..from);
+                self.state = State::Body;
             }
+            _ if line.len() > MAX_LEAD => self.state = State::Through,
+            _ => {}
         }
     }
 
@@ -81,10 +97,12 @@ impl Fence {
         body
     }
 
-    /// What is held back, once nothing more comes.
+    /// What is held back, once nothing more comes: it was no fence.
     pub(super) fn flush(&mut self) -> String {
-        let held = std::mem::take(&mut self.held);
-        if self.state == State::Lead { held } else { String::new() }
+        if matches!(self.state, State::Lead | State::Info) {
+            self.state = State::Through;
+        }
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -102,6 +120,11 @@ mod tests {
             ("``", "``"),
             ("`code`", "`code`"),
             ("```json\n{\"a\":", "{\"a\":"),
+            ("```json", "```json"),
+            (&"`".repeat(70), &"`".repeat(70)),
+            (&format!("```{}\n{{}}", "x".repeat(64)), "\n{}"),
+            (&format!("```{}\n{{}}", "x".repeat(65)), &format!("```{}\n{{}}", "x".repeat(65))),
+            (&format!("{}```\n1", " ".repeat(65)), &format!("{}```\n1", " ".repeat(65))),
         ] {
             for size in [1, 2, 3, 100] {
                 let mut fence = Fence::default();
@@ -109,8 +132,20 @@ mod tests {
                 let pieces = characters.chunks(size).map(|piece| piece.iter().collect::<String>());
                 let mut found: String = pieces.map(|piece| fence.push(&piece)).collect();
                 found += &fence.flush();
-                assert_eq!(found, json, "{text}");
+                assert_eq!(found.trim_start_matches('\n'), json.trim_start_matches('\n'), "{text}");
             }
         }
+    }
+
+    /// What is kept from piece to piece is looked at again with each.
+    #[test]
+    fn an_answer_of_backticks_does_not_pile_up() {
+        let mut fence = Fence::default();
+        let (mut most, mut given) = (0, 0);
+        for _ in 0..1000 {
+            given += fence.push("`").len();
+            most = most.max(fence.held.len());
+        }
+        assert!(most <= 2 * MAX_LEAD && given == 1000, "{most} {given}");
     }
 }

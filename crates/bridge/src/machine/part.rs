@@ -172,6 +172,10 @@ impl Part {
         emitter: &mut Emitter,
         out: &mut Vec<u8>,
     ) -> Option<String> {
+        // No escape is longer than six bytes: a short text is not held against a long one, however often it comes.
+        if self.text.len() > 6 * whole.len() {
+            return None;
+        }
         let mut rest = Vec::new();
         escape_into(&mut rest, whole.strip_prefix(&*unescape(str::from_utf8(&self.text).ok()?))?);
         let rest = String::from_utf8(rest).ok()?;

@@ -85,10 +85,12 @@ impl Think {
 
     fn lead(&mut self) {
         let start = self.held.trim_start();
-        if let Some(behind) = start.strip_prefix(OPEN) {
+        if self.held.len() - start.len() > MAX_LEAD {
+            self.state = State::Through;
+        } else if let Some(behind) = start.strip_prefix(OPEN) {
             self.held = behind.to_owned();
             self.state = State::Opening;
-        } else if !OPEN.starts_with(start) || self.held.len() - start.len() > MAX_LEAD {
+        } else if !OPEN.starts_with(start) {
             self.state = State::Through;
         }
     }

@@ -81,8 +81,10 @@ impl CallItem {
             Kind::Object => whole.as_str().to_owned(),
             _ => return,
         };
-        let sent = unescape(str::from_utf8(&self.text).unwrap_or_default());
-        let Some(rest) = text.strip_prefix(&*sent) else {
+        // No escape is longer than six bytes: a short text is not held against a long one, however often it comes.
+        let may_begin = self.text.len() <= 6 * text.len();
+        let sent = may_begin.then(|| unescape(str::from_utf8(&self.text).unwrap_or_default()));
+        let Some(rest) = sent.and_then(|sent| text.strip_prefix(&*sent)) else {
             way.sink.note(
                 Action::Repaired,
                 "tool_calls",
