@@ -29,6 +29,8 @@ pub(super) enum Fail {
     Cut,
 }
 
+/// The first so many calls are made; godex takes no more from any model.
+const MAX_CALLS: usize = 128;
 const MAX_CHUNKS: usize = 600;
 const MAX_WORDS: usize = 50_000;
 
@@ -57,7 +59,12 @@ impl Script {
         let (word, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let argument = argument.trim();
         match word {
-            "call" => call(argument).map(|call| self.calls.push(call)).is_some(),
+            "call" => {
+                let call = call(argument);
+                let is_call = call.is_some();
+                self.calls.extend(call.filter(|_| self.calls.len() < MAX_CALLS));
+                is_call
+            }
             "think" => {
                 self.think = Some(argument.to_owned());
                 true
@@ -115,6 +122,12 @@ fn fail(argument: &str) -> Option<Fail> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_are_counted() {
+        let script = Script::parse(&("call f {}\n".repeat(1000) + "x"));
+        assert_eq!((script.calls.len(), script.rest.as_str()), (MAX_CALLS, "x"));
+    }
 
     #[test]
     fn reads_commands_and_leaves_text_alone() {

@@ -1,6 +1,8 @@
 //! A JSON value that satisfies a schema. Walks what schemas of tools and structured outputs use; depth and size
 //! are capped, because a schema may refer to itself.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 /// Beyond this, optional parts are left out.
@@ -8,11 +10,13 @@ const SHALLOW: usize = 6;
 const MAX_DEPTH: usize = 24;
 const MAX_VALUES: usize = 5_000;
 const MAX_ITEMS: u64 = 100;
+/// What a value may be made of, in bytes, roughly: constants, names and long strings count as often as they are used.
+const MAX_BYTES: usize = 256 << 10;
 
 /// A value for the schema; free strings say `text`.
 pub(super) fn instance(schema: &Value, text: &str) -> Value {
     let text = if text.is_empty() { "example" } else { text };
-    Walk { root: schema, text, values: 0 }.value(schema, 0)
+    Walk { root: schema, text, values: 0, bytes: 0 }.value(schema, 0)
 }
 
 /// Arguments for a tool with these parameters.
@@ -25,23 +29,32 @@ struct Walk<'a> {
     root: &'a Value,
     text: &'a str,
     values: usize,
+    bytes: usize,
 }
 
 impl Walk<'_> {
+    /// Whether there is room for so much more.
+    fn take(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes <= MAX_BYTES
+    }
+
+    fn copy(&mut self, value: &Value) -> Value {
+        if self.take(size(value)) { value.clone() } else { Value::Null }
+    }
+
     fn value(&mut self, schema: &Value, depth: usize) -> Value {
         self.values += 1;
-        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+        if depth > MAX_DEPTH || self.values > MAX_VALUES || self.bytes > MAX_BYTES {
             return Value::Null;
         }
         if let Some(pointer) = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
             let root = self.root;
             return root.pointer(pointer).map_or(Value::Null, |target| self.value(target, depth + 1));
         }
-        if let Some(value) = schema.get("const") {
-            return value.clone();
-        }
-        if let Some(value) = schema["enum"].as_array().and_then(|values| values.first()) {
-            return value.clone();
+        let constant = schema.get("const").or_else(|| schema["enum"].as_array().and_then(|values| values.first()));
+        if let Some(value) = constant {
+            return self.copy(value);
         }
         for key in ["anyOf", "oneOf"] {
             if let Some(options) = schema[key].as_array().filter(|options| !options.is_empty()) {
@@ -49,7 +62,7 @@ impl Walk<'_> {
             }
         }
         if let Some(parts) = schema["allOf"].as_array() {
-            return self.value(&merge(schema, parts), depth + 1);
+            return if self.take(size(schema)) { self.value(&merge(schema, parts), depth + 1) } else { Value::Null };
         }
         self.typed(kind(schema), schema, depth)
     }
@@ -62,21 +75,28 @@ impl Walk<'_> {
             "number" => number(schema),
             "boolean" => json!(true),
             "null" => Value::Null,
-            _ => json!(string(schema, self.text)),
+            _ => {
+                let string = string(schema, self.text, MAX_BYTES.saturating_sub(self.bytes));
+                self.take(string.len());
+                json!(string)
+            }
         }
     }
 
     fn object(&mut self, schema: &Value, depth: usize) -> Value {
-        let required: Vec<&str> =
+        let required: HashSet<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut object = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            if depth <= SHALLOW || required.contains(&name.as_str()) {
+            if !self.take(name.len() + 1) {
+                break;
+            }
+            if depth <= SHALLOW || required.contains(name.as_str()) {
                 object.insert(name.clone(), self.value(property, depth + 1));
             }
         }
-        for name in required {
-            if !object.contains_key(name) {
+        for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !object.contains_key(name) && self.take(name.len() + self.text.len()) {
                 object.insert(name.to_owned(), json!(self.text));
             }
         }
@@ -86,12 +106,15 @@ impl Walk<'_> {
     fn array(&mut self, schema: &Value, depth: usize) -> Value {
         let mut items: Vec<Value> = Vec::new();
         for item in schema["prefixItems"].as_array().into_iter().flatten() {
+            if !self.take(1) {
+                break;
+            }
             items.push(self.value(item, depth + 1));
         }
         let wanted = u64::from(depth <= SHALLOW && schema["items"].is_object());
         let max = schema["maxItems"].as_u64().unwrap_or(MAX_ITEMS).min(MAX_ITEMS);
         let count = wanted.max(schema["minItems"].as_u64().unwrap_or(0)).min(max);
-        while (items.len() as u64) < count {
+        while (items.len() as u64) < count && self.take(1) {
             items.push(self.value(&schema["items"], depth + 1));
         }
         Value::Array(items)
@@ -156,7 +179,17 @@ fn number(schema: &Value) -> Value {
     }
 }
 
-fn string(schema: &Value, text: &str) -> String {
+/// About what a value takes.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(size).sum::<usize>() + 2,
+        Value::Object(members) => members.iter().map(|(name, value)| name.len() + 4 + size(value)).sum::<usize>() + 2,
+        _ => 4,
+    }
+}
+
+fn string(schema: &Value, text: &str, room: usize) -> String {
     let sample = match schema["format"].as_str() {
         Some("date-time") => "2025-01-01T00:00:00Z",
         Some("date") => "2025-01-01",
@@ -172,7 +205,7 @@ fn string(schema: &Value, text: &str) -> String {
     };
     let bound = |key: &str| schema[key].as_u64().and_then(|bound| usize::try_from(bound).ok());
     let max = bound("maxLength").unwrap_or(usize::MAX);
-    let min = bound("minLength").unwrap_or(0).min(10_000);
+    let min = bound("minLength").unwrap_or(0).min(10_000).min(room);
     let mut string: String = sample.chars().take(max).collect();
     let missing = min.saturating_sub(string.chars().count());
     string.extend(std::iter::repeat_n('x', missing));

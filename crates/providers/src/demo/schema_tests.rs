@@ -40,6 +40,20 @@ fn ends_on_schemas_that_do_not() {
     {
         assert!(instance(&schema, "").to_string().len() < 1_000_000);
     }
+    // What is small in the schema and large in the value.
+    let many = |item: Value| json!({"type": "array", "minItems": 1_000_000_000_u64, "items": {"type": "array", "minItems": 1_000_000_000_u64, "items": item}});
+    for item in [
+        json!({"type": "string", "minLength": 1_000_000_000_u64}),
+        json!({"const": "x".repeat(100_000)}),
+        json!({"enum": [vec![0; 50_000]]}),
+        json!({"properties": {"x".repeat(100_000): {"type": "integer"}}}),
+        json!({"required": ["x".repeat(100_000)]}),
+        json!({"allOf": [{"title": "x".repeat(100_000)}]}),
+        json!({"prefixItems": vec![true; 50_000]}),
+    ] {
+        let size = instance(&many(item.clone()), "").to_string().len();
+        assert!(size < 4 * MAX_BYTES, "{size} {}", &item.to_string()[..40]);
+    }
     assert_eq!(arguments(&json!({"type": "string"})), "{}");
     assert_eq!(arguments(&Value::Null), "{}");
 }

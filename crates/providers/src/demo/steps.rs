@@ -112,10 +112,13 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// In so many pieces at most, however long the text is: each takes a few hundred bytes beside its own.
+const MAX_PIECES: usize = 10_000;
+
 /// Short texts word by word, long ones in larger pieces: nobody reads ten thousand frames.
 fn pieces(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
-    let size = if words.len() <= 100 { 1 } else { 8 };
+    let size = if words.len() <= 100 { 1 } else { words.len().div_ceil(MAX_PIECES).max(8) };
     words.chunks(size).map(<[&str]>::concat).collect()
 }
 
@@ -128,8 +131,17 @@ fn exactly(text: &str, chunks: usize) -> Vec<String> {
     pieces
 }
 
+/// Pieces of so many characters, or of more where there would be too many.
 fn by_chars(text: &str, size: usize) -> Vec<String> {
-    text.chars().collect::<Vec<_>>().chunks(size).map(|chars| chars.iter().collect()).collect()
+    let size = text.len().div_ceil(MAX_PIECES).max(size);
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
+        let (piece, behind) = rest.split_at(end);
+        pieces.push(piece.to_owned());
+        rest = behind;
+    }
+    pieces
 }
 
 /// The start of the text with at most so many words.
@@ -166,5 +178,10 @@ mod tests {
         assert_eq!(exactly("a b c d", 2), ["a b ", "c d"]);
         assert_eq!(exactly("a", 3), ["a", " .", " ."]);
         assert_eq!(exactly("a b c d e", 4).len(), 4);
+        assert_eq!(by_chars("äbcde", 2), ["äb", "cd", "e"]);
+        let long = "ä ".repeat(200_000);
+        for pieces in [pieces(&long), by_chars(&long, 12)] {
+            assert!(pieces.len() <= MAX_PIECES && pieces.concat() == long, "{}", pieces.len());
+        }
     }
 }
