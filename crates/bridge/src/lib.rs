@@ -20,7 +20,7 @@ pub use dialect::{
     StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
 };
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
-pub use machine::{End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};
+pub use machine::{Checks, End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, Severity};
 pub use plan::{Needs, Plan, Policy, Target, check_metadata, forward, plan};
 pub use reading::{NativeReading, OfferedTool, OutputContract, Reading, ToolKind};

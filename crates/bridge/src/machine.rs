@@ -47,8 +47,8 @@ use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
 use crate::reading::{OutputContract, Reading};
 use calls::Calls;
-use contract::Fit;
-pub use contract::{OutputCheck, OutputProblem, Repair};
+pub use contract::{Checks, OutputCheck, OutputProblem, Repair};
+use contract::{Doubt, Judged};
 use emit::Emitter;
 use fence::Fence;
 use finish::{Content, Finish, Verdict};
@@ -328,7 +328,7 @@ impl Machine {
         status
     }
 
-    /// Checks, and mends by writing on, text that was promised to be JSON; why it is not.
+    /// Checks, and mends by writing on, text that was asked for as JSON; why it breaks what was promised.
     fn keep_promise(&mut self, out: &mut Vec<u8>) -> Option<Failure> {
         if self.reading.output == OutputContract::Text {
             return None;
@@ -336,27 +336,31 @@ impl Machine {
         if self.fence.as_ref().is_some_and(Fence::found) {
             self.sink.note(Action::Repaired, "text.format", "the code fence around the answer was taken off");
         }
+        if self.setup.checks == Checks::Off {
+            return None;
+        }
         let check = self.setup.check.as_deref();
         // Only an open text can be written on.
         let repair = if self.open.as_ref().is_some_and(Slot::is_text) { self.setup.repair } else { Repair::Off };
-        match contract::judge(&self.reading.output, check, &self.promised, repair) {
-            Fit::Fits => None,
-            Fit::Closed(closing) => {
-                self.sink.note(Action::Repaired, "text.format", "brackets that the model left open were closed");
-                let mut escaped = Vec::new();
-                wire::json::escape_into(&mut escaped, &closing);
-                self.write(PartKind::Text, str::from_utf8(&escaped).unwrap_or_default(), out);
-                None
-            }
-            Fit::Unknown(why) => {
+        let Judged { closing, doubt } = contract::judge(&self.reading.output, check, &self.promised, repair);
+        match doubt {
+            None => {}
+            Some(Doubt::Unknown(why)) => {
                 self.sink.note(Action::Degraded, "text.format", format!("the answer could not be validated: {why}"));
-                None
             }
-            Fit::Broken(failure) => {
+            Some(Doubt::Broken(failure)) if self.setup.checks.demand(&self.reading.output) => {
                 self.sink.note(Action::Degraded, "text.format", "the answer is not what was asked for");
-                Some(failure)
+                return Some(failure);
             }
+            Some(Doubt::Broken(failure)) => self.sink.note(Action::Degraded, "text.format", failure.message),
         }
+        if let Some(closing) = closing {
+            self.sink.note(Action::Repaired, "text.format", "brackets that the model left open were closed");
+            let mut escaped = Vec::new();
+            wire::json::escape_into(&mut escaped, &closing);
+            self.write(PartKind::Text, str::from_utf8(&escaped).unwrap_or_default(), out);
+        }
+        None
     }
 
     /// Usage where the provider sent none; a failed turn has what it has.

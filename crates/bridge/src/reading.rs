@@ -77,6 +77,8 @@ pub enum OutputContract {
         name: String,
         /// The schema as the client wrote it.
         schema: String,
+        /// Whether a fit was promised (`strict: true`), or only to be tried.
+        strict: bool,
         /// Whether the provider enforces it itself.
         native: bool,
     },

@@ -26,7 +26,7 @@ mod web;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bridge::Repair;
+use bridge::{Checks, Repair};
 use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
@@ -118,6 +118,7 @@ impl std::fmt::Display for Origin {
 /// What is done about answers that are not in the format that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputConfig {
+    pub check: Checks,
     pub repair: Repair,
 }
 

@@ -19,8 +19,8 @@ pub trait OutputCheck: std::fmt::Debug + Send + Sync {
 pub enum OutputProblem {
     /// It does not fit: where in it, as a JSON pointer, and why.
     Invalid { pointer: String, message: String },
-    /// The schema cannot be used, so nobody knows.
-    NoSchema(String),
+    /// Nobody knows: the schema cannot be used, or not in reasonable time.
+    Unknown(String),
 }
 
 /// What may be done about an answer that is not what was promised.
@@ -46,32 +46,81 @@ impl Repair {
     }
 }
 
-/// The verdict on a text.
+/// Which promises are kept: an answer that breaks one fails, any other is delivered, with a note where it does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Checks {
+    /// Those that the API makes: `strict: true`, and JSON where `json_object` was asked for.
+    #[default]
+    Strict,
+    /// Every schema's, `strict` or not.
+    Always,
+    /// None; nothing is looked at.
+    Off,
+}
+
+impl Checks {
+    pub const ALL: &'static [Self] = &[Self::Strict, Self::Always, Self::Off];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Always => "always",
+            Self::Off => "off",
+        }
+    }
+
+    /// Whether the answer must be what the contract says.
+    pub(super) const fn demand(self, contract: &OutputContract) -> bool {
+        match (self, contract) {
+            (Self::Off, _) | (_, OutputContract::Text) => false,
+            (Self::Always, _) | (_, OutputContract::JsonObject) => true,
+            (Self::Strict, OutputContract::JsonSchema { strict, .. }) => *strict,
+        }
+    }
+}
+
+/// What was found out about a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// With this behind it, it is JSON.
+    pub(super) closing: Option<String>,
+    pub(super) doubt: Option<Doubt>,
+}
+
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fit {
-    Fits,
-    /// Only with this behind it.
-    Closed(String),
+pub(super) enum Doubt {
     Unknown(String),
     Broken(Failure),
 }
 
 /// `escaped`: the text of the whole answer.
-pub(super) fn judge(contract: &OutputContract, check: Option<&dyn OutputCheck>, escaped: &[u8], repair: Repair) -> Fit {
+pub(super) fn judge(
+    contract: &OutputContract,
+    check: Option<&dyn OutputCheck>,
+    escaped: &[u8],
+    repair: Repair,
+) -> Judged {
     let text = unescape(str::from_utf8(escaped).unwrap_or_default());
     let closing = match Raw::parse(&text) {
         Ok(_) => None,
         Err(problem) => match closing(&text).filter(|_| repair != Repair::Off) {
             Some(closing) => Some(closing),
-            None => return broken("", &format!("it is not JSON: {problem}")),
+            None => {
+                let doubt = Some(broken("", &format!("it is not JSON: {problem}")));
+                return Judged { closing: None, doubt };
+            }
         },
     };
-    let whole = closing.as_ref().map_or_else(|| text.to_string(), |closing| format!("{text}{closing}"));
-    match fits(contract, check, &whole) {
-        Ok(()) => closing.map_or(Fit::Fits, Fit::Closed),
-        Err(OutputProblem::NoSchema(why)) => Fit::Unknown(why),
-        Err(OutputProblem::Invalid { pointer, message }) => broken(&pointer, &message),
-    }
+    let found = match &closing {
+        Some(closing) => fits(contract, check, &format!("{text}{closing}")),
+        None => fits(contract, check, &text),
+    };
+    let doubt = match found {
+        Ok(()) => None,
+        Err(OutputProblem::Unknown(why)) => Some(Doubt::Unknown(why)),
+        Err(OutputProblem::Invalid { pointer, message }) => Some(broken(&pointer, &message)),
+    };
+    Judged { closing, doubt }
 }
 
 fn fits(contract: &OutputContract, check: Option<&dyn OutputCheck>, text: &str) -> Result<(), OutputProblem> {
@@ -88,10 +137,10 @@ fn fits(contract: &OutputContract, check: Option<&dyn OutputCheck>, text: &str) 
     }
 }
 
-fn broken(pointer: &str, message: &str) -> Fit {
+fn broken(pointer: &str, message: &str) -> Doubt {
     let place = if pointer.is_empty() { "the root" } else { pointer };
     let message = format!("The model's answer does not have the format that was asked for: at {place}, {message}");
-    Fit::Broken(Failure::new(FailureClass::InvalidOutput, message))
+    Doubt::Broken(Failure::new(FailureClass::InvalidOutput, message))
 }
 
 /// What closes the strings and brackets that are open at the end of the text, if that makes it JSON.
@@ -127,32 +176,50 @@ mod tests {
             if text.contains(' ') {
                 return Err(OutputProblem::Invalid { pointer: "/a".to_owned(), message: "a space".to_owned() });
             }
-            if text == "7" { Err(OutputProblem::NoSchema("no".to_owned())) } else { Ok(()) }
+            if text.contains('7') { Err(OutputProblem::Unknown("no".to_owned())) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn only_strict_schemas_and_json_are_promised() {
+        let schema =
+            |strict| OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), strict, native: true };
+        for (contract, demanded) in [
+            (schema(true), [true, true, false]),
+            (schema(false), [false, true, false]),
+            (OutputContract::JsonObject, [true, true, false]),
+            (OutputContract::Text, [false, false, false]),
+        ] {
+            let found: Vec<bool> = Checks::ALL.iter().map(|checks| checks.demand(&contract)).collect();
+            assert_eq!(found, demanded, "{contract:?}");
         }
     }
 
     #[test]
     fn texts_are_judged() {
-        let schema = OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), native: false };
+        let schema = OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), strict: true, native: false };
         for (contract, repair, text, expected) in [
             (&schema, Repair::Syntax, r#"{\"a\":1}"#, "fits"),
-            (&schema, Repair::Syntax, r#"{\"a\":[1,\"x"#, "closed by \"]}"),
+            (&schema, Repair::Syntax, r#"{\"a\":[1,\"x"#, "fits, closed by \"]}"),
             (&schema, Repair::Off, r#"{\"a\":[1"#, "broken"),
             (&schema, Repair::Syntax, r#"{\"a\":1,"#, "broken"),
             (&schema, Repair::Syntax, r#"{\"a\":\"b c\"}"#, "broken at /a"),
             (&schema, Repair::Syntax, "Sure!", "broken"),
             (&schema, Repair::Syntax, "", "broken"),
             (&schema, Repair::Syntax, "7", "unknown"),
+            (&schema, Repair::Syntax, "[7", "unknown, closed by ]"),
+            (&schema, Repair::Syntax, r#"[\"a b"#, "broken at /a, closed by \"]"),
             (&OutputContract::JsonObject, Repair::Syntax, "[1]", "broken"),
-            (&OutputContract::JsonObject, Repair::Syntax, "{", "closed by }"),
+            (&OutputContract::JsonObject, Repair::Syntax, "{", "fits, closed by }"),
         ] {
-            let found = match judge(contract, Some(&NoSpaces), text.as_bytes(), repair) {
-                Fit::Fits => "fits".to_owned(),
-                Fit::Closed(closing) => format!("closed by {closing}"),
-                Fit::Unknown(_) => "unknown".to_owned(),
-                Fit::Broken(failure) if failure.message.contains("at /a,") => "broken at /a".to_owned(),
-                Fit::Broken(_) => "broken".to_owned(),
+            let Judged { closing, doubt } = judge(contract, Some(&NoSpaces), text.as_bytes(), repair);
+            let found = match doubt {
+                None => "fits",
+                Some(Doubt::Unknown(_)) => "unknown",
+                Some(Doubt::Broken(failure)) if failure.message.contains("at /a,") => "broken at /a",
+                Some(Doubt::Broken(_)) => "broken",
             };
+            let found = closing.map_or(found.to_owned(), |closing| format!("{found}, closed by {closing}"));
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::contract::{OutputCheck, Repair};
+use super::contract::{Checks, OutputCheck, Repair};
 use crate::dialect::AnswerDialect;
 use crate::seal::{Seal, Unsealed};
 
@@ -13,6 +13,7 @@ pub struct Setup {
     pub seal: Arc<dyn Seal>,
     /// Asked about the answer to a request with a JSON schema.
     pub check: Option<Arc<dyn OutputCheck>>,
+    pub checks: Checks,
     pub repair: Repair,
     /// The size of the chat request, for the estimate where the provider sends no usage.
     pub prompt_bytes: usize,
@@ -24,6 +25,7 @@ impl Default for Setup {
             dialect: Arc::default(),
             seal: Arc::new(Unsealed),
             check: None,
+            checks: Checks::default(),
             repair: Repair::default(),
             prompt_bytes: 0,
         }

@@ -69,6 +69,7 @@ impl<'a> Output<'a> {
         let contract = OutputContract::JsonSchema {
             name: name.decode().into_owned(),
             schema: schema.0.as_str().to_owned(),
+            strict: strict == Some(true),
             native: way == JsonSchema::Native,
         };
         let format = match way {

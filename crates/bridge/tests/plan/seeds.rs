@@ -122,8 +122,12 @@ fn order() {
     let contents: Vec<&str> = planned.messages().iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert!(matches!(contents[..], ["sys", instruction, "then", "yes", "now"] if instruction.contains("JSON Schema")));
     // The contract that the answer is held to (seed: `requiresValidJson`; the design holds it to the schema).
-    let contract =
-        OutputContract::JsonSchema { name: "x".into(), schema: r#"{"type":"object"}"#.into(), native: false };
+    let contract = OutputContract::JsonSchema {
+        name: "x".into(),
+        schema: r#"{"type":"object"}"#.into(),
+        strict: true,
+        native: false,
+    };
     assert_eq!(planned.reading.output, contract);
     assert_eq!(planned.body["response_format"], json!({"type": "json_object"}));
 }

@@ -158,6 +158,7 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
         dialect: walk.answer(),
         seal: Arc::new(seal),
         check: output::check(&plan.reading.output),
+        checks: app.config.output.check,
         repair: app.config.output.repair,
         prompt_bytes: plan.body.len(),
     };

@@ -98,6 +98,7 @@ impl Config {
             out.pair(2, "repair_history", &repair.to_string());
         }
         out.line(0, "output:");
+        out.pair(2, "check", &quote(self.output.check.name()));
         out.pair(2, "repair", &quote(self.output.repair.name()));
         let resilience = &self.resilience;
         out.line(0, "resilience:");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bridge::Repair;
+use bridge::{Checks, Repair};
 use providers::yaml::{Document, Field, Reader, Section};
 
 use super::place::{Place, variable};
@@ -147,9 +147,10 @@ fn compat(mut section: Section<'_>) -> CompatConfig {
 }
 
 fn output(mut section: Section<'_>) -> OutputConfig {
+    let check = section.read("check", |field| field.choice(Checks::ALL, Checks::name));
     let repair = section.read("repair", |field| field.choice(Repair::ALL, Repair::name));
     section.finish();
-    OutputConfig { repair: repair.unwrap_or_default() }
+    OutputConfig { check: check.unwrap_or_default(), repair: repair.unwrap_or_default() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Structured output that never lies: what is not in the format that was asked for is mended, asked for again, or
 //! failed, and never passed on as if it were.
 
-use bridge::Repair;
+use bridge::{Checks, Repair};
 use serde_json::{Value, json};
 use testkit::Script;
 
@@ -53,6 +53,26 @@ async fn a_streamed_answer_in_the_wrong_format_fails() {
 }
 
 #[tokio::test]
+async fn what_is_checked_can_be_said() {
+    for (strict, check, passes) in [
+        (true, Checks::Strict, false),
+        (true, Checks::Off, true),
+        (false, Checks::Strict, true),
+        (false, Checks::Always, false),
+    ] {
+        let tweak: fn(&mut server::config::Config) = match check {
+            Checks::Strict => |config| config.output.check = Checks::Strict,
+            Checks::Always => |config| config.output.check = Checks::Always,
+            Checks::Off => |config| config.output.check = Checks::Off,
+        };
+        let rig = rig(completion("{\"n\": \"seven\"}"), tweak).await;
+        let mut body = request();
+        body["text"]["format"]["strict"] = json!(strict);
+        assert_eq!(rig.post(&body).await.status == 200, passes, "{strict} {check:?}");
+    }
+}
+
+#[tokio::test]
 async fn off_mends_nothing() {
     let rig = rig(completion("```json\n{\"n\": 7}\n```"), |config| config.output.repair = Repair::Off).await;
     assert_eq!(error(&rig.post(&request()).await).code, "invalid_output_format");
@@ -76,4 +96,57 @@ async fn reask_asks_once_more_and_adds_the_usage_up() {
     // And no more than once.
     assert_eq!(error(&rig.post(&request()).await).code, "invalid_output_format");
     assert_eq!(rig.upstream.requests().len(), 4);
+}
+
+/// Every level fits two branches, so a validator that follows each by itself does 2^26 times the work, and one that
+/// tells of every branch needs the memory as well.
+#[tokio::test]
+async fn a_schema_that_refers_to_itself_twice_costs_little() {
+    let items = json!({"type": "array", "items": {"$ref": "#"}});
+    let schema = json!({"anyOf": [items, items, {"type": "integer"}]});
+    let mut body = request();
+    body["text"]["format"]["schema"] = schema;
+    let nested = |leaf: &str| "[".repeat(26) + leaf + &"]".repeat(26);
+    let rig = Rig::start(completion(&nested("1"))).await;
+    assert_eq!(object(&rig.post(&body).await)["output"][0]["content"][0]["text"], nested("1"));
+    let rig = Rig::start(completion(&nested("\"x\""))).await;
+    let (whole, streamed) = rig.both(&body).await;
+    let error = error(&whole);
+    assert_eq!(error.key(), (502, "server_error", "invalid_output_format", None));
+    assert!(error.message.contains(&"/0".repeat(26)) && error.message.len() < 600, "{}", error.message);
+    assert_eq!(stream(&streamed).response["error"]["code"], "invalid_output_format");
+}
+
+/// A tree as a data class describes it, with one wrong leaf.
+#[tokio::test]
+async fn one_wrong_leaf_of_a_tree_is_named() {
+    let side = json!({"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]});
+    let node = json!({"type": "object", "properties": {"value": {"type": "integer"}, "left": side, "right": side},
+        "required": ["value", "left", "right"], "additionalProperties": false});
+    let mut body = request();
+    body["text"]["format"]["schema"] = json!({"$ref": "#/$defs/Node", "$defs": {"Node": node}});
+    let mut tree = json!({"value": "wrong", "left": null, "right": null});
+    for depth in 0..20 {
+        tree = json!({"value": depth, "left": tree, "right": null});
+    }
+    let rig = Rig::start(completion(&tree.to_string())).await;
+    let error = error(&rig.post(&body).await);
+    assert!(error.message.contains(&("/left".repeat(20) + "/value")) && error.message.len() < 600, "{}", error.message);
+}
+
+/// Only `strict: true` promises a fit.
+#[tokio::test]
+async fn without_strict_a_misfit_is_delivered_with_a_note() {
+    for strict in [json!(false), Value::Null] {
+        for answer in ["{\"n\": \"seven\"}", "seven"] {
+            let mut body = request();
+            body["text"]["format"]["strict"] = strict.clone();
+            let rig = Rig::start(Script::sse(&[chat::text(answer), chat::stop()])).await;
+            rig.upstream.queue(completion(answer));
+            let (whole, streamed) = rig.both(&body).await;
+            assert_eq!(object(&whole)["output"][0]["content"][0]["text"], answer);
+            assert!(whole.header("x-godex-compat").unwrap().contains("text.format=degraded"));
+            assert_eq!(stream(&streamed).response["status"], "completed", "{answer}");
+        }
+    }
 }

@@ -327,7 +327,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
     let settings = Settings { spec: NATIVE, tweak: Some(tweak), ..Settings::default() };
     let rig = Rig::before(upstream.await.unwrap(), settings).await;
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
-    let format = json!({"format": {"type": "json_schema", "name": "n", "schema": schema}});
+    let format = json!({"format": {"type": "json_schema", "name": "n", "schema": schema, "strict": true}});
     let answer = turn(&rig, json!({"input": "JSON, please", "text": format}), false).await;
     assert_eq!((text(&answer), &answer["usage"]["total_tokens"]), ("{\"a\":1}", &json!(14)));
     assert_eq!(rig.upstream.requests().pop().unwrap().json()["text"], format);

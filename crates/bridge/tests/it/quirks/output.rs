@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bridge::{OutputCheck, OutputContract, OutputProblem, Repair, Setup};
+use bridge::{Checks, OutputCheck, OutputContract, OutputProblem, Repair, Setup};
 use serde_json::{Value, json};
 
 use super::{Quirk, done, quirk, text};
@@ -24,8 +24,17 @@ impl OutputCheck for WantsA {
 
 fn promised(repair: Repair) -> Run {
     let mut run = Run::default();
-    run.reading.output = OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), native: false };
+    run.reading.output =
+        OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), strict: true, native: false };
     Run { setup: Setup { check: Some(Arc::new(WantsA)), repair, ..run.setup }, ..run }
+}
+
+/// The same without the promise.
+fn asked_for(checks: Checks) -> Run {
+    let mut run = promised(Repair::Syntax);
+    run.reading.output =
+        OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), strict: false, native: false };
+    Run { setup: Setup { checks, ..run.setup }, ..run }
 }
 
 pub(super) fn quirks() -> Vec<Quirk> {
@@ -69,6 +78,22 @@ pub(super) fn quirks() -> Vec<Quirk> {
         )
         .with(syntax())
         .noted(&["text.format"]),
+        quirk("H6 not strict: a misfit is delivered", said(&["{\"a\":\"x\"}"]), "completed: \"{\\\"a\\\":\\\"x\\\"}\"")
+            .with(asked_for(Checks::Strict))
+            .noted(&["text.format"]),
+        quirk("H6 not strict: no JSON", said(&["Sure!"]), "completed: \"Sure!\"")
+            .with(asked_for(Checks::Strict))
+            .noted(&["text.format"]),
+        quirk("H6 not strict: a fence that never opens", said(&["``", "`json"]), "completed: \"```json\"")
+            .with(asked_for(Checks::Strict))
+            .noted(&["text.format"]),
+        quirk("H6 not strict: a misfit is closed", said(&["{\"a\":[1"]), "completed: \"{\\\"a\\\":[1]}\"")
+            .with(asked_for(Checks::Strict))
+            .noted(&["text.format", "text.format"]),
+        quirk("H6 not strict, always checked", said(&["Sure!"]), "failed(invalid_output_format): \"Sure!\"")
+            .with(asked_for(Checks::Always))
+            .noted(&["text.format"]),
+        quirk("H6 never checked", said(&["Sure!"]), "completed: \"Sure!\"").with(asked_for(Checks::Off)),
         quirk(
             "H6 cut by the limit: never judged",
             done(vec![text("{\"a\":")], "length"),
