@@ -29,9 +29,10 @@ mod rules;
 
 pub use answer::{AnswerDialect, EofTolerance, ErrorMeaning, FinishMeaning, RefusalForm, ThinkTags};
 pub use request::{
-    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField, EmptyText,
-    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel,
-    Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort, EffortField,
+    EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
+    LimitField, Parallel, Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages,
+    Turns, UserField,
 };
 pub use rules::{
     Bounds, ContentRules, MessageRules, NativeRules, OptionRules, ReasoningRules, RequestRules, ToolRules,

@@ -24,6 +24,8 @@ pub struct Strictness {
     pub ids: Ids,
     /// Names of functions are no longer than this.
     pub name_length: usize,
+    /// There may be calls of custom tools.
+    pub custom: bool,
 }
 
 /// Which ids of calls are taken.
@@ -119,9 +121,14 @@ impl Checker {
         self.demand(good, at, &format!("the id {id:?}"));
         let fresh = self.ids.insert(id.clone());
         self.demand(fresh, at, &format!("the id {id:?} again"));
-        self.demand(call["type"] == "function", at, "a call of another type");
-        let name = call["function"]["name"].as_str().unwrap_or_default();
+        let kind = if self.strictness.custom && call["type"] == "custom" { "custom" } else { "function" };
+        self.demand(call["type"] == kind, at, "a call of another type");
+        let name = call[kind]["name"].as_str().unwrap_or_default();
         self.demand(is_name(name, self.strictness.name_length), at, &format!("the name {name:?}"));
+        if kind == "custom" {
+            self.demand(call["custom"]["input"].is_string(), at, "the input is no text");
+            return id;
+        }
         let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
         let parsed: Result<Value, _> = serde_json::from_str(arguments);
         self.demand(parsed.is_ok_and(|value| value.is_object()), at, &format!("the arguments {arguments:?}"));

@@ -4,6 +4,6 @@ mod answer;
 mod message;
 mod request;
 
-pub use answer::{Answer, Choice, Delta, FunctionDelta, ToolCallDelta};
+pub use answer::{Answer, Choice, CustomDelta, Delta, FunctionDelta, ToolCallDelta};
 pub use message::{Absent, Call, Content, Json, Message, Part, Replay, Str, Style};
-pub use request::{Declared, Function, Request, ResponseFormat, ToolChoice};
+pub use request::{Custom, Declared, Function, Grammar, Request, ResponseFormat, ToolChoice};

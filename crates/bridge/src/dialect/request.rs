@@ -203,6 +203,18 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Forms of input that a custom tool may have there, as a tool of that kind.
+    pub enum CustomForm {
+        /// Any text.
+        Text = "text",
+        /// What a Lark grammar describes.
+        Lark = "lark",
+        /// What a regular expression matches.
+        Regex = "regex",
+    }
+}
+
+vocabulary! {
     /// What a tool's JSON schema must not have there, and what is done about it.
     pub enum SchemaRule {
         /// `$ref` stands alone: its neighbours go.

@@ -1,9 +1,9 @@
 //! The rules for requests, by concern. Defaults are what nearly every chat server takes.
 
 use super::request::{
-    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, Effort, EffortField, EmptyText, Exclusion,
-    ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay, ReplayField, RequiredWord,
-    SchemaRule, Thinking, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, Effort, EffortField, EmptyText,
+    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay, ReplayField,
+    RequiredWord, SchemaRule, Thinking, ToolImages, Turns, UserField,
 };
 
 /// How requests must look beyond the few things that every dialect says.
@@ -99,6 +99,8 @@ pub struct ToolRules {
     pub forced_while_thinking: ForcedWhileThinking,
     pub parallel: Parallel,
     pub schema: Vec<SchemaRule>,
+    /// Custom tools with these forms of input go as custom tools; the others as functions with one string.
+    pub custom: Vec<CustomForm>,
     /// Tools that the far side runs itself, each as it declares them: JSON templates, see `plan::tools::template`.
     pub native: Vec<(Hosted, String)>,
     /// What to do about the other hosted tools.
@@ -118,6 +120,7 @@ impl Default for ToolRules {
             forced_while_thinking: ForcedWhileThinking::Allowed,
             parallel: Parallel::WhenFalse,
             schema: Vec::new(),
+            custom: Vec::new(),
             native: Vec::new(),
             lacking_hosted: Lacking::Degrade,
             format_excludes: Vec::new(),

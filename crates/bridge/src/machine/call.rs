@@ -28,6 +28,8 @@ pub(super) struct Call {
     /// Escaped.
     pub(super) name: Vec<u8>,
     pub(super) arguments: Arguments,
+    /// Called as a custom tool: the arguments are its input, and any text may be one.
+    pub(super) is_plain: bool,
     form: Form,
 }
 
@@ -83,7 +85,7 @@ pub(super) static CUSTOM: Streamed = Streamed {
 impl Call {
     pub(super) fn new(index: Option<i64>, upstream_id: String, call_id: String) -> Self {
         let (name, arguments) = (Vec::new(), Arguments::default());
-        Self { index, upstream_id, call_id, name, arguments, form: Form::Waiting }
+        Self { index, upstream_id, call_id, name, arguments, is_plain: false, form: Form::Waiting }
     }
 
     /// Whether a client has seen it.
@@ -105,7 +107,8 @@ impl Call {
     }
 
     pub(super) fn kind(&self, tools: &[OfferedTool]) -> ToolKind {
-        offered(&self.name, tools).map_or(ToolKind::Function, |tool| tool.kind)
+        let own = if self.is_plain { ToolKind::Custom } else { ToolKind::Function };
+        offered(&self.name, tools).map_or(own, |tool| tool.kind)
     }
 
     /// Sends what can be sent of it.
@@ -136,7 +139,8 @@ impl Call {
 
     /// The name is whole once the arguments begin; and their first character tells whether they are an object.
     fn begin(&mut self, sink: &mut Sink, out: &mut Vec<u8>) {
-        let Some(first) = self.arguments.first() else { return };
+        let plain = self.arguments.text().bytes().next().filter(|_| self.is_plain);
+        let Some(first) = self.arguments.first().or(plain) else { return };
         if self.name.is_empty() {
             return;
         }
@@ -144,6 +148,9 @@ impl Call {
             ToolKind::Function if first == b'{' => {
                 let named = Named::of(&self.name, &sink.tools);
                 Form::Function(Outlet::open(&FUNCTION, &named, &self.call_id, sink, out))
+            }
+            ToolKind::Custom if self.is_plain => {
+                Form::Custom { input: CustomInput::plain(), read: 0, outlet: None }
             }
             ToolKind::Custom if self.arguments.is_blank() => return,
             ToolKind::Custom => Form::Custom { input: CustomInput::default(), read: 0, outlet: None },

@@ -108,7 +108,7 @@ impl Calls {
     /// Takes one entry of `tool_calls`; sends nothing. An entry of a whole message is a call of its own, whatever its
     /// id and index say.
     pub(super) fn accept(&mut self, raw: Raw<'_>, form: Form, bag: &mut Bag, sink: &mut Sink) {
-        let Ok(delta) = serde_json::from_str::<ToolCallDelta<'_>>(raw.as_str()) else {
+        let Ok(mut delta) = serde_json::from_str::<ToolCallDelta<'_>>(raw.as_str()) else {
             return sink.note(Action::Ignored, "tool_calls", "a call that could not be read was left out");
         };
         let index = delta.index.and_then(|index| match index.text() {
@@ -116,7 +116,7 @@ impl Calls {
             None => index.as_str().parse().ok(),
         });
         let id = delta.id.and_then(Raw::text).filter(|id| !id.is_empty()).map(Text::escaped);
-        let at = self.function(id, index, &delta.function.unwrap_or_default(), form, sink);
+        let at = self.function(id, index, &delta.called(), form, sink);
         if let (Some(at), Some(extra)) = (at, delta.extra_content.filter(|extra| extra.kind() == Kind::Object)) {
             bag.call(&unescape(&self.waiting[at].call_id), extra);
         }
@@ -150,6 +150,7 @@ impl Calls {
         };
         // The name that a call was waiting for begins no other.
         let piece = Piece { name: name.filter(|_| !self.waiting[at].name.is_empty()), ..piece };
+        self.waiting[at].is_plain |= function.is_custom;
         if let Some(name) = name {
             let before = self.waiting[at].name.len();
             self.waiting[at].take_name(name);
@@ -261,6 +262,9 @@ impl Calls {
         let (mut at, mut rest) = (at, escaped);
         loop {
             let call = &mut self.waiting[at];
+            if call.is_plain {
+                return call.arguments.push(rest);
+            }
             match call.arguments.take(rest) {
                 Took::All => {
                     if call.arguments.is_cumulative() {

@@ -48,6 +48,11 @@ enum State {
 }
 
 impl CustomInput {
+    /// The arguments are the input, whatever they look like.
+    pub(super) fn plain() -> Self {
+        Self { state: State::Plain, ..Self::default() }
+    }
+
     /// Whether the input has begun: the call can be announced as what it is.
     pub(super) const fn has_begun(&self) -> bool {
         matches!(self.state, State::Input | State::Closed | State::Plain)

@@ -2,8 +2,8 @@
 //! nothing beyond the bare protocol, and one that takes all.
 
 use bridge::{
-    AbsentContent, AfterTool, CallIds, ChoiceKind, ContentRules, DeveloperRole, Dialect, EffortField, Hosted,
-    ImageInput, JsonSchema, Lacking, LateSystem, LimitField, MessageRules, Parameter, ReasoningRules, Replay,
+    AbsentContent, AfterTool, CallIds, ChoiceKind, ContentRules, CustomForm, DeveloperRole, Dialect, EffortField,
+    Hosted, ImageInput, JsonSchema, Lacking, LateSystem, LimitField, MessageRules, Parameter, ReasoningRules, Replay,
     RequestRules, SchemaRule, StreamUsage, ToolImages, ToolRules, Turns,
 };
 use providers::{Library, resolve_named};
@@ -78,6 +78,7 @@ fn rich() -> Dialect {
         files: true,
         lacking: Lacking::Reject,
     };
+    dialect.request.tools.custom = vec![CustomForm::Text, CustomForm::Lark];
     dialect.request.tools.native = vec![(Hosted::WebSearch, r#"{"type":"web_search"}"#.to_owned())];
     dialect.request.reasoning.replay = Replay::Always;
     dialect
@@ -99,5 +100,6 @@ pub(crate) fn strictness(dialect: &Dialect) -> Strictness {
             CallIds::Alnum9 => Ids::Alnum9,
         },
         name_length: dialect.request.tools.name_length,
+        custom: !dialect.request.tools.custom.is_empty(),
     }
 }

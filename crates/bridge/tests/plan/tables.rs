@@ -43,7 +43,9 @@ fn outcome(request: &Value, dialect: &str, shown: &[&str], policy: Policy) -> St
         Ok(planned) => {
             if shown.contains(&"tool names") {
                 let tools = planned.body["tools"].as_array().into_iter().flatten();
-                let names: Vec<&str> = tools.filter_map(|tool| tool["function"]["name"].as_str()).collect();
+                let names: Vec<&str> = tools
+                    .filter_map(|tool| tool["function"]["name"].as_str().or(tool["custom"]["name"].as_str()))
+                    .collect();
                 writeln!(text, "     tools: {}", names.join(" ")).unwrap();
             }
             for (key, value) in planned.body.as_object().unwrap() {

@@ -2,10 +2,10 @@
 //! of the rules' own fields.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, Effort, EffortField, EmptyText,
-    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, MessageRules, NativeRules,
-    OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking,
-    ToolImages, ToolRules, Turns, UserField,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm, Effort,
+    EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem,
+    MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord,
+    SchemaRule, Thinking, ToolImages, ToolRules, Turns, UserField,
 };
 
 use super::layer::{Setting, Sources, layer, word};
@@ -39,6 +39,7 @@ layer!(Tools over ToolRules {
     forced_while_thinking: ForcedWhileThinking = word!(ForcedWhileThinking),
     parallel: Parallel = word!(Parallel),
     schema: Vec<SchemaRule> = word!([SchemaRule]),
+    custom: Vec<CustomForm> = word!([CustomForm]),
     native: Vec<(Hosted, String)> = |field| keyed(field, Hosted::ALL, Hosted::name, json),
     lacking_hosted: Lacking = word!(Lacking),
     format_excludes: Vec<Exclusion> = word!([Exclusion]),

@@ -1,10 +1,10 @@
 //! Values of a spec as YAML that reads back as the same.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, DeveloperRole, Effort, EffortField,
-    EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds,
-    JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord,
-    SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
+    EffortField, EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted,
+    ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
+    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
 };
 
 use super::layer::Source;
@@ -37,6 +37,7 @@ words!(
     CacheKeyField,
     CallIds,
     ChoiceKind,
+    CustomForm,
     DeveloperRole,
     Effort,
     EffortField,

@@ -11,6 +11,7 @@ const PEDANT: Strictness = Strictness {
     no_null_content: true,
     ids: Ids::Alnum9,
     name_length: 64,
+    custom: false,
 };
 
 #[test]

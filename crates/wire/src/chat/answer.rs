@@ -108,6 +108,9 @@ pub struct ToolCallDelta<'a> {
     pub id: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub function: Option<FunctionDelta<'a>>,
+    /// A call of a custom tool has this instead.
+    #[serde(borrow, default)]
+    pub custom: Option<CustomDelta<'a>>,
     /// What a server wants back with this call.
     #[serde(borrow, default)]
     pub extra_content: Option<Raw<'a>>,
@@ -119,6 +122,27 @@ pub struct FunctionDelta<'a> {
     pub name: Option<Raw<'a>>,
     #[serde(borrow, default)]
     pub arguments: Option<Raw<'a>>,
+    /// The arguments are the input of a custom tool.
+    #[serde(skip)]
+    pub is_custom: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub struct CustomDelta<'a> {
+    #[serde(borrow, default)]
+    pub name: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    pub input: Option<Raw<'a>>,
+}
+
+impl<'a> ToolCallDelta<'a> {
+    /// What is called, of either kind.
+    pub fn called(&mut self) -> FunctionDelta<'a> {
+        match (self.function.take(), self.custom.take()) {
+            (None, Some(CustomDelta { name, input })) => FunctionDelta { name, arguments: input, is_custom: true },
+            (function, _) => function.unwrap_or_default(),
+        }
+    }
 }
 
 impl<'a> Answer<'a> {

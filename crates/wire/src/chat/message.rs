@@ -144,7 +144,9 @@ pub enum Part<'a> {
 pub struct Call<'a> {
     pub id: Str<'a>,
     pub name: Str<'a>,
+    /// The arguments of a function, or the input of a custom tool.
     pub arguments: Str<'a>,
+    pub is_custom: bool,
     /// A signature or the like that belongs to this call; JSON.
     pub extra_content: Option<String>,
 }
@@ -276,11 +278,12 @@ impl Call<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         let mut call = ObjectWriter::new(out);
         self.id.write(call.key("id"));
-        call.text("type", "function");
-        let mut function = ObjectWriter::new(call.key("function"));
-        self.name.write(function.key("name"));
-        self.arguments.write(function.key("arguments"));
-        function.end();
+        let (kind, member) = if self.is_custom { ("custom", "input") } else { ("function", "arguments") };
+        call.text("type", kind);
+        let mut called = ObjectWriter::new(call.key(kind));
+        self.name.write(called.key("name"));
+        self.arguments.write(called.key(member));
+        called.end();
         if let Some(extra) = &self.extra_content {
             call.json("extra_content", extra.as_bytes());
         }

@@ -9,6 +9,7 @@ use crate::json::{Number, ObjectWriter, Raw, Text};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declared<'a> {
     Function(Function<'a>),
+    Custom(Custom<'a>),
     /// A tool that the provider runs itself, in its own shape; JSON.
     Native(String),
 }
@@ -23,10 +24,27 @@ pub struct Function<'a> {
     pub strict: Option<bool>,
 }
 
+/// A tool whose input is text, not arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Custom<'a> {
+    pub name: String,
+    /// Paragraphs; none: no description.
+    pub description: Vec<Str<'a>>,
+    /// What the input must match; none: any text.
+    pub grammar: Option<Grammar<'a>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grammar<'a> {
+    pub syntax: &'static str,
+    pub definition: Text<'a>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChoice {
     Mode(&'static str),
     Function(String),
+    Custom(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -87,14 +105,8 @@ impl Request<'_> {
             Some(ToolChoice::Mode(mode)) => {
                 body.text("tool_choice", mode);
             }
-            Some(ToolChoice::Function(name)) => {
-                let mut choice = ObjectWriter::new(body.key("tool_choice"));
-                choice.text("type", "function");
-                let mut function = ObjectWriter::new(choice.key("function"));
-                function.text("name", name);
-                function.end();
-                choice.end();
-            }
+            Some(ToolChoice::Function(name)) => write_named("function", name, body.key("tool_choice")),
+            Some(ToolChoice::Custom(name)) => write_named("custom", name, body.key("tool_choice")),
             None => {}
         }
         if let Some(parallel) = self.parallel_tool_calls {
@@ -172,8 +184,42 @@ impl Declared<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Function(function) => function.write(out),
+            Self::Custom(custom) => custom.write(out),
             Self::Native(json) => out.extend_from_slice(json.as_bytes()),
         }
+    }
+}
+
+/// `{"type":"function","function":{"name":…}}`.
+fn write_named(kind: &str, name: &str, out: &mut Vec<u8>) {
+    let mut choice = ObjectWriter::new(out);
+    choice.text("type", kind);
+    let mut named = ObjectWriter::new(choice.key(kind));
+    named.text("name", name);
+    named.end();
+    choice.end();
+}
+
+impl Custom<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut tool = ObjectWriter::new(out);
+        tool.text("type", "custom");
+        let mut custom = ObjectWriter::new(tool.key("custom"));
+        custom.text("name", &self.name);
+        if !self.description.is_empty() {
+            write_joined(custom.key("description"), &self.description, "\\n\\n");
+        }
+        if let Some(Grammar { syntax, definition }) = &self.grammar {
+            let mut format = ObjectWriter::new(custom.key("format"));
+            format.text("type", "grammar");
+            let mut grammar = ObjectWriter::new(format.key("grammar"));
+            Str::Wire(*definition).write(grammar.key("definition"));
+            grammar.text("syntax", syntax);
+            grammar.end();
+            format.end();
+        }
+        custom.end();
+        tool.end();
     }
 }
 

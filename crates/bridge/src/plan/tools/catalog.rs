@@ -25,6 +25,8 @@ pub(in crate::plan) struct Catalog<'a> {
     left_out: BTreeSet<(String, Option<String>)>,
     provider_names: BTreeSet<String>,
     name_length: usize,
+    /// The far side has custom tools of its own.
+    has_custom: bool,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl<'a> Catalog<'a> {
             left_out: BTreeSet::new(),
             provider_names: BTreeSet::new(),
             name_length: rules.name_length,
+            has_custom: !rules.custom.is_empty(),
         };
         let mut collector = Collector { catalog, rules, notes };
         for (index, tool) in request.tools.iter().flatten().enumerate() {
@@ -101,6 +104,18 @@ impl<'a> Catalog<'a> {
         }
         let flat = flat(space, &decoded);
         Self::same_or(name, &decoded, &names::encode(&flat, self.name_length))
+    }
+
+    /// Whether a call of that custom tool is one to the far side, too. A tool that is gone is what it was, where there
+    /// are such tools.
+    pub(in crate::plan) fn calls_custom(&self, namespace: Option<Text<'a>>, name: Text<'a>) -> bool {
+        let space = namespace.map(Text::decode).filter(|space| !space.is_empty());
+        let (space, name) = (canonical(space.as_deref()), name.decode());
+        let declared = self.find(&name, space, |what| what == What::Client(ToolKind::Custom));
+        match declared.or_else(|| self.find(&name, space, |what| matches!(what, What::Client(_)))) {
+            Some(entry) => matches!(entry.declared, Declared::Custom(_)),
+            None => self.has_custom,
+        }
     }
 
     /// The provider's name of a call whose tool has no name of the client's.
@@ -192,7 +207,7 @@ impl<'a> Collector<'a, '_> {
                 self.client(ToolKind::Function, &name, space, at, |provider_name| {
                     let (declared, cleaned) = declare::function(function, provider_name, rules);
                     changed = cleaned;
-                    declared
+                    Declared::Function(declared)
                 });
                 if changed {
                     self.notes.degraded(code::TOOL_SCHEMA, at, "its schema has what this provider refuses");
@@ -200,19 +215,22 @@ impl<'a> Collector<'a, '_> {
             }
             Tool::Custom(custom) => {
                 let name = named(custom.name, at)?;
-                self.client(ToolKind::Custom, &name, space, at, |provider_name| declare::custom(custom, provider_name));
+                let rules = self.rules;
+                self.client(ToolKind::Custom, &name, space, at, |provider_name| {
+                    declare::custom(custom, provider_name, rules)
+                });
             }
             Tool::Namespace(namespace) => self.namespace(namespace, at)?,
-            Tool::Shell(_) => self.client(ToolKind::Shell, "shell", space, at, declare::shell),
-            Tool::LocalShell(_) => self.client(ToolKind::LocalShell, "local_shell", space, at, declare::local_shell),
-            Tool::ApplyPatch(_) => self.client(ToolKind::ApplyPatch, "apply_patch", space, at, declare::apply_patch),
+            Tool::Shell(_) => self.fixed(ToolKind::Shell, "shell", space, at, declare::shell),
+            Tool::LocalShell(_) => self.fixed(ToolKind::LocalShell, "local_shell", space, at, declare::local_shell),
+            Tool::ApplyPatch(_) => self.fixed(ToolKind::ApplyPatch, "apply_patch", space, at, declare::apply_patch),
             Tool::ToolSearch(search) if search.execution.is_some_and(|who| who.is("server")) => {
                 self.leave_out("tool_search", None);
                 self.notes.skipped(code::TOOL_IGNORED, at, "all tools are loaded: there is nothing to search");
             }
             Tool::ToolSearch(search) => {
                 let rules = self.rules;
-                self.client(ToolKind::ToolSearch, "tool_search", space, at, |provider_name| {
+                self.fixed(ToolKind::ToolSearch, "tool_search", space, at, |provider_name| {
                     declare::tool_search(search, provider_name, rules)
                 });
             }
@@ -244,25 +262,37 @@ impl<'a> Collector<'a, '_> {
         Ok(())
     }
 
+    /// A tool without a name of the client's, which is a function there.
+    fn fixed(
+        &mut self,
+        kind: ToolKind,
+        name: &'static str,
+        space: Option<Space<'_, 'a>>,
+        at: At<'_>,
+        declare: impl FnOnce(String) -> Function<'a>,
+    ) {
+        self.client(kind, name, space, at, |provider_name| Declared::Function(declare(provider_name)));
+    }
+
     fn client(
         &mut self,
         kind: ToolKind,
         name: &str,
         space: Option<Space<'_, 'a>>,
         at: At<'_>,
-        declare: impl FnOnce(String) -> Function<'a>,
+        declare: impl FnOnce(String) -> Declared<'a>,
     ) {
         let namespace = space.map(|space| space.name);
         let what = What::Client(kind);
         let again = self.catalog.position(name, namespace, |other| other == what);
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
         if let Some(entry) = again {
-            entry.declared = Declared::Function(described(declare(entry.provider_name.clone()), space));
+            entry.declared = described(declare(entry.provider_name.clone()), space);
             return;
         }
         let provider_name = self.catalog.unique_name(kind.name(), namespace, name);
-        let declared = Declared::Function(described(declare(provider_name.clone()), space));
-        if kind != ToolKind::Function {
+        let declared = described(declare(provider_name.clone()), space);
+        if kind != ToolKind::Function && matches!(declared, Declared::Function(_)) {
             self.notes.lowered(code::TOOL_DEGRADED, at, format!("offered as the function {provider_name}"));
         }
         let namespace = namespace.map(str::to_owned);
@@ -307,11 +337,14 @@ impl<'a> Collector<'a, '_> {
 }
 
 /// The first tool of a namespace tells what the namespace is for.
-fn described<'a>(mut function: Function<'a>, space: Option<Space<'_, 'a>>) -> Function<'a> {
-    if let Some(about) = space.and_then(|space| space.description) {
-        function.description.push(Str::Wire(about));
+fn described<'a>(mut declared: Declared<'a>, space: Option<Space<'_, 'a>>) -> Declared<'a> {
+    let about = space.and_then(|space| space.description).map(Str::Wire);
+    match &mut declared {
+        Declared::Function(function) => function.description.extend(about),
+        Declared::Custom(custom) => custom.description.extend(about),
+        Declared::Native(_) => {}
     }
-    function
+    declared
 }
 
 fn named(name: Option<Text<'_>>, at: At<'_>) -> Result<String, Invalid> {

@@ -76,8 +76,10 @@ fn settle(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mu
         }
         Wanted::Named(index) if has(ChoiceKind::Function) => {
             chosen.forced = true;
-            let name = catalog.entries.get(*index).map(|entry| entry.provider_name.clone());
-            chosen.choice = name.map(chat::ToolChoice::Function);
+            chosen.choice = catalog.entries.get(*index).map(|entry| match entry.declared {
+                chat::Declared::Custom(_) => chat::ToolChoice::Custom(entry.provider_name.clone()),
+                _ => chat::ToolChoice::Function(entry.provider_name.clone()),
+            });
         }
         Wanted::Named(index) if has(ChoiceKind::Required) => {
             chosen.forced = true;

@@ -1,14 +1,14 @@
-//! One declared tool → the function by which the model sees it.
+//! One declared tool → the function by which the model sees it, or the custom tool where the chat API has those.
 //!
 //! Kinds that the chat API lacks are lowered to functions; what the machine needs to raise their calls again is
 //! in the identity map. The schemas are those of the tool's own call items.
 
-use wire::chat::{Function, Json, Str};
+use wire::chat::{Custom, Declared, Function, Grammar, Json, Str};
 use wire::json::{ObjectWriter, Raw, Text, escape_into, sanitize_into};
 use wire::responses::{CustomTool, FunctionTool, ToolSearchTool};
 
 use super::schema;
-use crate::dialect::{SchemaRule, ToolRules};
+use crate::dialect::{CustomForm, SchemaRule, ToolRules};
 
 /// What a shell command is called with.
 const SHELL: &[u8] = br#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"minItems":1,"description":"Shell commands, run one after the other."},"timeout_ms":{"type":"number","minimum":1},"max_output_length":{"type":"number","minimum":1}},"required":["commands"],"additionalProperties":false}"#;
@@ -27,8 +27,23 @@ pub(super) fn function<'a>(tool: &FunctionTool<'a>, name: String, rules: &ToolRu
     (Function { name, description: paragraph(tool.description), parameters, strict }, changed)
 }
 
-/// A free-form tool: its whole input becomes one string (C5), its grammar goes with it (C7).
-pub(super) fn custom<'a>(tool: &CustomTool<'a>, name: String) -> Function<'a> {
+/// A free-form tool: as it is where the far side has such tools, with this form of input; else as a function.
+pub(super) fn custom<'a>(tool: &CustomTool<'a>, name: String, rules: &ToolRules) -> Declared<'a> {
+    let definition = format_member(tool, "definition");
+    let form = match (definition, format_member(tool, "syntax")) {
+        (None, _) => CustomForm::Text,
+        (Some(_), Some(syntax)) if syntax.is(CustomForm::Regex.name()) => CustomForm::Regex,
+        (Some(_), _) => CustomForm::Lark,
+    };
+    if !rules.custom.contains(&form) {
+        return Declared::Function(lowered_custom(tool, name));
+    }
+    let grammar = definition.map(|definition| Grammar { syntax: form.name(), definition });
+    Declared::Custom(Custom { name, description: paragraph(tool.description), grammar })
+}
+
+/// Its whole input becomes one string (C5), its grammar goes with it (C7).
+fn lowered_custom<'a>(tool: &CustomTool<'a>, name: String) -> Function<'a> {
     let mut description = paragraph(tool.description);
     description.push("Call this as a function: the whole input goes into the one string `input`, as it is.".into());
     let mut parameters = Vec::new();
@@ -45,18 +60,18 @@ pub(super) fn custom<'a>(tool: &CustomTool<'a>, name: String) -> Function<'a> {
     Function { name, description, parameters: Json::Ours(parameters), strict: None }
 }
 
+/// A member of the tool's format; chat's own form nests them once more.
+fn format_member<'a>(tool: &CustomTool<'a>, name: &str) -> Option<Text<'a>> {
+    let format = tool.format?.0;
+    let nested = || format.get("grammar").and_then(|grammar| grammar.get(name)).and_then(Raw::text);
+    format.get(name).and_then(Raw::text).or_else(nested)
+}
+
 fn format_note(tool: &CustomTool<'_>, out: &mut Vec<u8>) {
-    let member = |name: &str| tool.format.and_then(|format| format.0.get(name)).and_then(Raw::text);
-    // Chat's own form nests them once more.
-    let nested = |name: &str| {
-        let grammar = tool.format.and_then(|format| format.0.get("grammar"));
-        grammar.and_then(|grammar| grammar.get(name)).and_then(Raw::text)
-    };
     out.push(b'"');
-    match member("definition").or_else(|| nested("definition")) {
+    match format_member(tool, "definition") {
         Some(definition) => {
-            let syntax = member("syntax").or_else(|| nested("syntax"));
-            let kind = match syntax {
+            let kind = match format_member(tool, "syntax") {
                 Some(syntax) if syntax.is("regex") => "regular expression",
                 _ => "Lark grammar",
             };

@@ -11,14 +11,22 @@ use super::{Builder, Pending, Said};
 use crate::plan::content::clean;
 use crate::plan::notes::code;
 use crate::plan::place::Place;
+use crate::plan::tools::Catalog;
 use crate::reading::ToolKind;
 
 /// What a call says: the tool's id, name and arguments.
 type Spoken<'a> = (Option<Text<'a>>, Str<'a>, Str<'a>);
 
+/// Whether it is the call of a custom tool to the far side, too.
+fn is_custom<'a>(item: &Item<'a>, catalog: &Catalog<'a>) -> bool {
+    let Item::CustomToolCall(call) = item else { return false };
+    call.name.is_some_and(|name| catalog.calls_custom(call.namespace, name))
+}
+
 impl<'a> Builder<'_, 'a, '_> {
     pub(super) fn call(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
         let Some((id, name, arguments)) = self.spoken(item, place)? else { return Ok(()) };
+        let is_custom = is_custom(item, self.catalog);
         let (nth, pending) = match self.pairs.link(index) {
             Link::Answered { output, nth } => (nth, Pending::Output(output)),
             Link::Repeated => {
@@ -32,7 +40,7 @@ impl<'a> Builder<'_, 'a, '_> {
             }
         };
         let id = self.call_id(id, index, nth);
-        self.open.calls.push(Call { id, name, arguments, extra_content: None });
+        self.open.calls.push(Call { id, name, arguments, is_custom, extra_content: None });
         self.open.results.push(pending);
         Ok(())
     }
@@ -48,7 +56,12 @@ impl<'a> Builder<'_, 'a, '_> {
             Item::CustomToolCall(call) => {
                 self.demand_id(call.call_id, place)?;
                 let name = self.name(ToolKind::Custom, call.namespace, call.name, place)?;
-                (call.call_id, name, wrapped("{\"input\":", call.input.map(Text::raw), "\"\""))
+                let input = match call.input {
+                    _ if !is_custom(item, catalog) => wrapped("{\"input\":", call.input.map(Text::raw), "\"\""),
+                    Some(input) => input.into(),
+                    None => "".into(),
+                };
+                (call.call_id, name, input)
             }
             Item::ShellCall(call) => {
                 self.demand_id(call.call_id, place)?;
@@ -141,7 +154,7 @@ impl<'a> Builder<'_, 'a, '_> {
         };
         self.notes.lowered(code::ITEM_DEGRADED, place, "sent as a call and its result");
         let id = self.own_id(id, index);
-        self.open.calls.push(Call { id, name, arguments, extra_content: None });
+        self.open.calls.push(Call { id, name, arguments, is_custom: false, extra_content: None });
         self.open.results.push(Pending::Inline(said));
     }
 }

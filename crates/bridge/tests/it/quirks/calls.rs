@@ -30,7 +30,7 @@ fn calls(chunks: Vec<String>) -> Vec<String> {
 }
 
 pub(super) fn quirks() -> Vec<Quirk> {
-    [identity(), arguments(), repeated(), senseless(), kinds()].concat()
+    [identity(), arguments(), repeated(), senseless(), kinds(), custom()].concat()
 }
 
 /// All calls in one whole message.
@@ -419,5 +419,57 @@ fn kinds() -> Vec<Quirk> {
         ),
         quirk("C9 tool search", one("tool_search", r#"{"query":"q"}"#), r#"completed: tool_search_call {"query":"q"}"#),
         quirk("C11 a tool that nobody offered", one("other", "{}"), "completed: call other {}").noted(&["tool_calls"]),
+    ]
+}
+
+/// Custom tools that are called as such: any text is input, whatever it looks like.
+fn custom() -> Vec<Quirk> {
+    let entry = |index: i64, id: &str, name: &str, input: &str| {
+        let mut call = json!({"index": index, "id": null, "type": null, "function": null, "custom": {"input": input}});
+        if !name.is_empty() {
+            call["id"] = json!(id);
+            call["type"] = json!("custom");
+            call["custom"]["name"] = json!(name);
+        }
+        call
+    };
+    let piece =
+        move |index, id: &str, name: &str, input: &str| delta(&json!({"tool_calls": [entry(index, id, name, input)]}));
+    let one = |input: &str| calls(vec![piece(0, "a", "patch", ""), piece(0, "", "", input)]);
+    vec![
+        quirk("C6 custom in one piece", calls(vec![piece(0, "a", "patch", "x y")]), "completed: custom patch x y"),
+        quirk(
+            "C6 custom in pieces",
+            calls(vec![piece(0, "a", "patch", ""), piece(0, "", "", "*** B"), piece(0, "", "", "egin\n")]),
+            "completed: custom patch *** Begin\n",
+        ),
+        quirk("C6 custom like arguments", one(r#"{"input":"x"}"#), r#"completed: custom patch {"input":"x"}"#),
+        quirk("C6 custom like a string", one(r#""x""#), r#"completed: custom patch "x""#),
+        quirk("C6 custom like two objects", one("{} {}"), "completed: custom patch {} {}"),
+        quirk("C6 custom like half an object", one(r#"{"a":"#), r#"completed: custom patch {"a":"#),
+        quirk("C6 custom, blank", one(" \n "), "completed: custom patch  \n "),
+        quirk("C6 custom, empty", one(""), "completed: custom patch "),
+        quirk(
+            "C6 custom, two at once",
+            calls(vec![
+                piece(0, "a", "patch", "{}"),
+                piece(1, "b", "ns__write", "b"),
+                piece(0, "", "", " x"),
+                piece(1, "", "", " y"),
+            ]),
+            "completed: custom patch {} x | custom ns/write b y",
+        ),
+        quirk(
+            "C6 custom beside a function",
+            calls(vec![piece(0, "a", "patch", "p"), call(Some(1), "b", "f", "{}")]),
+            "completed: custom patch p | call f {}",
+        ),
+        quirk(
+            "C6 custom in a whole message",
+            message(&json!([entry(0, "a", "patch", "{}"), entry(1, "b", "patch", "q")])),
+            "completed: custom patch {} | custom patch q",
+        ),
+        quirk("C6 custom that nobody offered", calls(vec![piece(0, "a", "other", "x")]), "completed: custom other x")
+            .noted(&["tool_calls"]),
     ]
 }
