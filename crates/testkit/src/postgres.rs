@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// The server; dropping it stops it and takes its data along.
 #[derive(Debug)]
 pub struct Postgres {
@@ -77,15 +79,13 @@ impl Postgres {
 
     /// As after a crash: no goodbye to anybody, recovery at the next start.
     pub fn crash(&mut self) {
-        self.stop("-QUIT");
+        self.stop(Signal::QUIT);
     }
 
-    fn stop(&mut self, signal: &str) {
+    fn stop(&mut self, signal: Signal) {
         if let Some(mut process) = self.process.take() {
-            let sent = Command::new("kill").args([signal, &process.id().to_string()]).status();
-            if !sent.is_ok_and(|status| status.success()) {
-                let _ = process.kill();
-            }
+            // It may be gone already.
+            let _ = kill_process(Pid::from_child(&process), signal);
             let _ = process.wait();
         }
     }
@@ -107,7 +107,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        self.stop("-INT");
+        self.stop(Signal::INT);
     }
 }
 
