@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the whole gate, in the order in which failures are cheapest to learn of. It installs
 //! what it needs, so that a clean checkout and a registry are enough.
 
+mod browser;
 mod clients;
 mod install;
 mod programs;
@@ -12,7 +13,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use crate::{crash, process};
-pub(crate) use install::{once, venv};
+pub(crate) use install::{once, system_package, venv};
 pub(crate) use programs::cargo;
 use programs::works;
 
@@ -41,6 +42,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
     Step { name: "clients", run: clients::run },
+    Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
 ];
 

@@ -1,4 +1,4 @@
-//! What the gate needs beyond Rust: a C compiler, Postgres, strace, Python with the official clients, and a Node new
+//! What the gate needs beyond Rust: a C compiler, Postgres, strace, Chromium, Python with the official clients, and a Node new
 //! enough for theirs. Everything goes under `target/clients`; what is there already is left alone.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::programs::{cargo, works};
-use super::require;
+use super::{browser, require};
 use crate::process;
 
 /// The Node SDK wants this version of Node.
@@ -45,6 +45,9 @@ pub(super) fn all() -> Result<()> {
     if let Err(error) = system_package(Command::new("sh").args(["-c", pgbouncer]), &["pgbouncer"]) {
         println!("one test will be skipped: {error}");
     }
+    if browser::program().is_none() {
+        system_package(Command::new("chromium").arg("--version"), &["chromium"])?;
+    }
     python_packages()?;
     node_packages(&node()?)
 }
@@ -60,7 +63,7 @@ fn rust_component(command: &str, component: &str) -> Result<()> {
 }
 
 /// Installs the packages when the probe fails, if we may; else says what to install.
-fn system_package(probe: &mut Command, packages: &[&str]) -> Result<()> {
+pub(crate) fn system_package(probe: &mut Command, packages: &[&str]) -> Result<()> {
     if works(probe) {
         return Ok(());
     }
