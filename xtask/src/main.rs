@@ -1,9 +1,11 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model.
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model,
+//! `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
 
+mod bare;
 mod bench;
 mod crash;
 mod llm;
@@ -26,6 +28,8 @@ enum Chore {
     Crash(crash::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
     Llm,
+    /// Both commands of the README on a minimal Debian, made below target/bare; needs root.
+    Bare(bare::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Llm => llm::run(),
+        Chore::Bare(arguments) => bare::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Runs to the end with our stdout and stderr; an exit code other than 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
@@ -74,6 +75,18 @@ impl Running {
     /// Closes its stdin and waits for it to end.
     pub(crate) fn finish(mut self) -> Result<()> {
         drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        ensure!(status.success(), "a child ended with {status}");
+        Ok(())
+    }
+
+    /// Ctrl-C: what was started as a process group of its own is to end well.
+    pub(crate) fn interrupt(mut self) -> Result<()> {
+        kill_process_group(Pid::from_child(&self.child), Signal::INT)?;
+        // It may have something to say while it ends.
+        if let Some(stdout) = self.stdout.as_mut() {
+            std::io::copy(stdout, &mut std::io::sink())?;
+        }
         let status = self.child.wait()?;
         ensure!(status.success(), "a child ended with {status}");
         Ok(())
