@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::migrate::migrate;
@@ -76,9 +77,9 @@ impl Place {
             statements(&connection)?;
             return Ok(connection);
         };
-        renew_log(path).map_err(|error| input_output(&error.to_string()))?;
         let connection = Connection::open(path)?;
         common(&connection)?;
+        renew_log(&connection, path)?;
         // Items have a few kilobytes, and a smaller page is left half empty by them: measured, 1.3 instead of 1.8 bytes
         // on disk per byte stored, and twice as fast a read of long histories. Only a new file takes it.
         connection.pragma_update(None, "page_size", 16_384)?;
@@ -112,9 +113,19 @@ impl Place {
 ///
 /// After a sync that failed, in this process or an earlier one, the log may read as if it were whole while the disk has
 /// only a part of it. A connection that goes by what it reads would write behind the gap, or move half a transaction into
-/// the database, and a power cut would lose what it then acknowledged. Only the writer's connection writes to the log, so
-/// there is nobody to disturb while there is none.
-fn renew_log(database: &Path) -> std::io::Result<()> {
+/// the database, and a power cut would lose what it then acknowledged.
+fn renew_log(connection: &Connection, database: &Path) -> rusqlite::Result<()> {
+    // Should this fail, closing must not move the log either.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Meanwhile nobody writes to the log, empties it or takes it away, such as the last reader when it closes.
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let renewed = rewrite_log(database);
+    connection.execute_batch("ROLLBACK")?;
+    renewed.map_err(|error| input_output(&error.to_string()))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
+}
+
+fn rewrite_log(database: &Path) -> std::io::Result<()> {
     let mut name = database.as_os_str().to_owned();
     name.push("-wal");
     let log = match OpenOptions::new().read(true).write(true).open(name) {
