@@ -115,20 +115,25 @@ impl Place {
 /// only a part of it. A connection that goes by what it reads would write behind the gap, or move half a transaction into
 /// the database, and a power cut would lose what it then acknowledged.
 fn renew_log(connection: &Connection, database: &Path) -> rusqlite::Result<()> {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    let log = PathBuf::from(log);
+    // A new file must not be locked yet: it would take its page size from that.
+    if !log.exists() {
+        return Ok(());
+    }
     // Should this fail, closing must not move the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Meanwhile nobody writes to the log, empties it or takes it away, such as the last reader when it closes.
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let renewed = rewrite_log(database);
+    let renewed = rewrite(&log);
     connection.execute_batch("ROLLBACK")?;
     renewed.map_err(|error| input_output(&error.to_string()))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
-fn rewrite_log(database: &Path) -> std::io::Result<()> {
-    let mut name = database.as_os_str().to_owned();
-    name.push("-wal");
-    let log = match OpenOptions::new().read(true).write(true).open(name) {
+fn rewrite(log: &Path) -> std::io::Result<()> {
+    let log = match OpenOptions::new().read(true).write(true).open(log) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
@@ -282,3 +287,19 @@ fn synchronous(full: &'static str) -> &'static str {
 
 #[cfg(test)]
 use super::tests::synchronous;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_has_large_pages_and_keeps_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        for _ in 0..2 {
+            let opened = file(&path, &SqliteOptions::default()).unwrap();
+            let size: u32 = opened.writer.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+            assert_eq!(size, 16_384);
+        }
+    }
+}
