@@ -1,28 +1,32 @@
 //! Whose words they are. An upstream may repeat in its refusal what a client wrote, and nothing that one client wrote
 //! may change what becomes of another's requests: neither what godex leaves out of them, nor which keys it uses.
 
-use wire::json::{Kind, Raw};
+use wire::json::{Kind, Raw, Text};
 
 use super::Failure;
 use super::unsupported::Proof;
 
-/// What a failure was sorted by.
+/// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because failures stand in
+/// every turn, and hardly any has words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Basis {
-    /// Words in the message, lower case; none: a status, a code, or what we saw ourselves.
-    words: Option<String>,
-    /// The request has these words.
+pub struct Basis(Option<Box<Words>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Words {
+    /// Lower case.
+    words: String,
+    /// The request has them.
     is_hearsay: bool,
 }
 
 impl Basis {
     pub(super) fn words(words: Option<&str>) -> Self {
-        Self { words: words.map(str::to_owned), is_hearsay: false }
+        Self(words.map(|words| Box::new(Words { words: words.to_owned(), is_hearsay: false })))
     }
 
     /// The client may have said it itself: what follows from it is for this request only.
-    pub const fn is_hearsay(&self) -> bool {
-        self.is_hearsay
+    pub fn is_hearsay(&self) -> bool {
+        self.0.as_ref().is_some_and(|words| words.is_hearsay)
     }
 }
 
@@ -30,11 +34,13 @@ impl Failure {
     /// Holds the answer against the request that it refuses, both as they were on the wire.
     #[must_use]
     pub fn weighed(mut self, request: &[u8], answer: &[u8]) -> Self {
-        if self.basis.words.is_none() && self.unsupported.is_none() {
+        if self.basis.0.is_none() && self.unsupported.is_none() {
             return self;
         }
         let asked = Asked::read(request);
-        self.basis.is_hearsay = self.basis.words.as_ref().is_some_and(|words| asked.has(words));
+        if let Some(words) = &mut self.basis.0 {
+            words.is_hearsay = asked.has(&words.words);
+        }
         if let Some(refusal) = &mut self.unsupported {
             let name = refusal.unsupported.member();
             let own = match refusal.proof {
@@ -82,7 +88,7 @@ impl Asked {
 fn gather(value: Raw<'_>, out: &mut String) {
     match value.kind() {
         Kind::String => {
-            out.extend(value.text().map(|text| text.decode()));
+            out.extend(value.text().map(Text::decode));
             out.push('\n');
         }
         Kind::Array => value.elements().for_each(|element| gather(element, out)),

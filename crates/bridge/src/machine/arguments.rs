@@ -2,7 +2,7 @@
 //! some an empty object first and the real one after it, and some say the whole once more. Whatever cannot be one of
 //! these is nobody's to guess: the turn fails.
 
-use wire::json::{Kind, Raw, sanitize_into, unescape};
+use wire::json::{Kind, Raw, Text, sanitize_into, unescape};
 
 use super::balance::Balance;
 use super::grammar::Grammar;
@@ -72,6 +72,11 @@ pub(super) enum Took<'e> {
 impl Arguments {
     pub(super) fn text(&self) -> &str {
         str::from_utf8(&self.text).unwrap_or_default()
+    }
+
+    /// The same at no price: for every delta.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.text
     }
 
     pub(super) const fn first(&self) -> Option<u8> {
@@ -232,7 +237,7 @@ fn same_value(a: Raw<'_>, b: Raw<'_>) -> bool {
             a.elements().count() == b.elements().count()
                 && a.elements().zip(b.elements()).all(|(a, b)| same_value(a, b))
         }
-        (Kind::String, Kind::String) => a.text().map(|text| text.decode()) == b.text().map(|text| text.decode()),
+        (Kind::String, Kind::String) => a.text().map(Text::decode) == b.text().map(Text::decode),
         _ => a.as_str() == b.as_str(),
     }
 }

@@ -119,11 +119,11 @@ impl Call {
         match &mut self.form {
             // An empty object may be no more than a place for the real one.
             Form::Function(outlet) if !self.arguments.is_blank() => {
-                outlet.send(self.arguments.text().as_bytes(), sink, out);
+                outlet.send(self.arguments.bytes(), sink, out);
             }
             Form::Custom { input, read, outlet } => {
-                let text = self.arguments.text();
-                input.push_escaped(text.get(*read..).unwrap_or_default());
+                let text = self.arguments.bytes();
+                input.push_escaped(str::from_utf8(&text[*read..]).unwrap_or_default());
                 *read = text.len();
                 if outlet.is_none() && input.has_begun() {
                     let named = Named::of(&self.name, &sink.tools);
@@ -169,7 +169,7 @@ impl Call {
         let named = Named::of(&self.name, &sink.tools);
         match std::mem::replace(&mut self.form, Form::Held) {
             Form::Function(mut outlet) => {
-                let text = self.arguments.text().as_bytes();
+                let text = self.arguments.bytes();
                 outlet.send(text, sink, out);
                 outlet.close(text, &named, &self.call_id, status, sink, out);
             }
@@ -206,7 +206,7 @@ impl Call {
             // A tool without parameters (pitfall B10); of a call that was cut nobody knows.
             "" | "null" if status == Status::Completed => escaped.extend_from_slice(b"{}"),
             _ if inner.is_some() => wire::json::escape_into(&mut escaped, arguments),
-            _ => escaped.extend_from_slice(self.arguments.text().as_bytes()),
+            _ => escaped.extend_from_slice(self.arguments.bytes()),
         }
         let mut outlet = Outlet::open(&FUNCTION, named, &self.call_id, sink, out);
         outlet.send(&escaped, sink, out);

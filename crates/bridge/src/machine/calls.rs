@@ -55,8 +55,8 @@ struct Closed {
     call_id: String,
     /// As JSON.
     arguments: String,
-    /// What came of them once more.
-    again: String,
+    /// How much of them came once more.
+    again: usize,
 }
 
 /// One delta.
@@ -210,13 +210,15 @@ impl Calls {
     fn late(&mut self, at: usize, arguments: Option<Raw<'_>>, sink: &mut Sink) {
         let closed = &mut self.closed[at];
         let piece = arguments.and_then(escaped).map(|piece| unescape(&piece).into_owned()).unwrap_or_default();
-        let known = closed.arguments.trim();
-        let is_known = |text: &str| known.starts_with(text.trim()) || same(known, text);
-        closed.again.push_str(&piece);
-        if is_known(&piece) || same("{}", &piece) {
-            // All of it, or all so far.
-            closed.again = if same(known, &piece) { String::new() } else { piece };
-        } else if !is_known(&closed.again) {
+        let (piece, known) = (piece.trim(), closed.arguments.as_str());
+        let rest = known.get(closed.again..).unwrap_or_default().trim_start();
+        if rest.starts_with(piece) {
+            let read = known.len() - rest.len() + piece.len();
+            closed.again = if read < known.len() { read } else { 0 };
+        } else if known.starts_with(piece) {
+            // All so far.
+            closed.again = piece.len();
+        } else if !same("{}", piece) && !same(known, piece) {
             self.nonsense = Some("arguments came for a tool call that was over");
         }
         sink.note(Action::Repaired, "tool_calls", "what came for a call after its end was left out");
@@ -335,7 +337,8 @@ impl Calls {
         let call = &mut self.waiting[at];
         let Some(second) = call.arguments.second.take() else { return Some(at) };
         let (before, after) = (unescape(call.arguments.text()), unescape(&second.text));
-        if same(&before, &after) {
+        // An empty object behind the arguments says no more than one before them.
+        if same(&before, &after) || !second.is_named && same("{}", &after) {
             sink.note(Action::Repaired, "tool_calls", "arguments that came twice were taken once");
             return Some(at);
         }
@@ -393,8 +396,8 @@ impl Calls {
         }
         let (index, name) = (call.index, call.name.clone());
         let (upstream_id, call_id) = (call.upstream_id.clone(), call.call_id.clone());
-        let arguments = unescape(call.arguments.text()).into_owned();
-        self.closed.push(Closed { index, name, upstream_id, call_id, arguments, again: String::new() });
+        let arguments = unescape(call.arguments.text()).trim().to_owned();
+        self.closed.push(Closed { index, name, upstream_id, call_id, arguments, again: 0 });
         call.close(status, sink, out);
     }
 

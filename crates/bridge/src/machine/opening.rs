@@ -19,7 +19,8 @@ const MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Debug)]
 pub struct Opening {
-    machine: Machine,
+    /// Boxed: a look lives in every request's future.
+    machine: Box<Machine>,
     source: Source,
     read: usize,
 }
@@ -48,7 +49,7 @@ impl Opening {
         let native = native.then_some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
         let (reading, setup) = (Reading { native, ..Reading::default() }, Setup { dialect, ..Setup::default() });
         let machine = Machine::new(reading, setup, Ids::new([0; 24]), 0, Framing::Silent);
-        Self { machine, source: Source::Unknown, read: 0 }
+        Self { machine: Box::new(machine), source: Source::Unknown, read: 0 }
     }
 
     /// The next bytes of the body.

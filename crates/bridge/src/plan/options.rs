@@ -45,7 +45,7 @@ fn strings<'a>(request: &CreateResponse<'a>, gate: &mut Gate<'_>, body: &mut cha
     // Where there is a choice of tiers, `default` is one of them, and `auto` is none; where there is none, everybody
     // gets the default.
     let only_one = gate.dialect.drops(Parameter::ServiceTier);
-    let tier = request.service_tier.filter(|tier| !tier.is("auto") && !(only_one && tier.is("default")));
+    let tier = request.service_tier.filter(|tier| !(tier.is("auto") || only_one && tier.is("default")));
     push(body, "service_tier", gate.info(Parameter::ServiceTier, tier));
     let cache_key = gate.info(Parameter::PromptCacheKey, request.prompt_cache_key);
     push(body, rules.cache_key_field.name(), cache_key);

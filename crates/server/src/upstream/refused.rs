@@ -24,7 +24,7 @@ impl Refused {
     }
 
     /// Whether the target itself is in trouble; None when this says nothing about it.
-    pub(super) const fn is_trouble(&self) -> Option<bool> {
+    pub(super) fn is_trouble(&self) -> Option<bool> {
         if self.failure.basis.is_hearsay() {
             return None;
         }

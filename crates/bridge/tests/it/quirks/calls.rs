@@ -327,6 +327,7 @@ fn repeated() -> Vec<Quirk> {
             r#"completed: call f {"x":{"x":1}}"#,
         ),
         all("B4 the whole again, in pieces", vec![first(r#"{"x":1}"#), at(0, "{\"x"), at(0, "\":1}")], one),
+        all("B4 the arguments first, {} after", vec![first(r#"{"x":1}"#), at(0, "{}")], one),
         all("B4 the whole again, with other white space", vec![first(r#"{"x":1}"#), at(0, r#"{ "x": 1 }"#)], one),
         all(
             "B4 the whole again, without an id",
