@@ -19,8 +19,8 @@ const CLASSES: [FailureClass; 15] = [
     FailureClass::InvalidOutput,
 ];
 
-fn store(error: store::Error) -> ApiError {
-    ApiError::store(&error)
+fn store(error: &store::Error) -> ApiError {
+    ApiError::store(error)
 }
 
 fn upstream(class: FailureClass, code: Option<&str>) -> ApiError {
@@ -63,15 +63,16 @@ fn codes_are_openais_or_our_own_and_never_have_dots() {
             Some("previous_response_unavailable"),
             "session.chain.unavailable",
         ),
+        (ApiError::forbidden("host_not_allowed", ""), Some("host_not_allowed"), "host_not_allowed"),
         (ApiError::unavailable("draining", ""), Some("draining"), "draining"),
-        (store(store::Error::Full), Some("storage_full"), "storage_full"),
-        (store(store::Error::Locked), Some("conversation_locked"), "conversation_locked"),
-        (store(store::Error::NoSuchCursor), Some("invalid_value"), "invalid_value"),
-        (store(store::Error::Corrupt("".into())), Some("storage_damaged"), "storage_damaged"),
-        (store(store::Error::NotFound), Some("deleted_meanwhile"), "session.deleted_meanwhile"),
-        (store(store::Error::DeletedAncestor), Some("deleted_meanwhile"), "session.deleted_meanwhile"),
-        (store(store::Error::TooDeep { limit: 1 }), Some("storage_error"), "storage_error"),
-        (store(store::Error::Conflict), Some("storage_error"), "storage_error"),
+        (store(&store::Error::Full), Some("storage_full"), "storage_full"),
+        (store(&store::Error::Locked), Some("conversation_locked"), "conversation_locked"),
+        (store(&store::Error::NoSuchCursor), Some("invalid_value"), "invalid_value"),
+        (store(&store::Error::Corrupt("".into())), Some("storage_damaged"), "storage_damaged"),
+        (store(&store::Error::NotFound), Some("deleted_meanwhile"), "session.deleted_meanwhile"),
+        (store(&store::Error::DeletedAncestor), Some("deleted_meanwhile"), "session.deleted_meanwhile"),
+        (store(&store::Error::TooDeep { limit: 1 }), Some("storage_error"), "storage_error"),
+        (store(&store::Error::Conflict), Some("storage_error"), "storage_error"),
         (upstream(FailureClass::Quota, None), Some("insufficient_quota"), "provider_quota"),
         (upstream(FailureClass::RateLimit, Some("x")), Some("rate_limit_exceeded"), "upstream_rate_limit"),
         (upstream(FailureClass::Timeout, None), Some("upstream_timeout"), "upstream_timeout"),
@@ -116,6 +117,6 @@ fn what_lasts_is_not_retried() {
         let lasts = matches!(class, FailureClass::Quota | FailureClass::Auth);
         assert_eq!(told(upstream(class, None)), lasts.then_some(true), "{class:?}");
     }
-    assert_eq!(told(store(store::Error::Corrupt("".into()))), Some(true));
-    assert_eq!(told(store(store::Error::Full)), None);
+    assert_eq!(told(store(&store::Error::Corrupt("".into()))), Some(true));
+    assert_eq!(told(store(&store::Error::Full)), None);
 }

@@ -1,5 +1,7 @@
 //! `godex config check` and `godex config print`.
 
+use std::fmt::Write;
+
 use server::config::Config;
 use wire::visible::visible_lines;
 
@@ -25,7 +27,8 @@ fn summary(config: &Config) -> String {
         config.session.backend,
     );
     if !config.unused.is_empty() {
-        out.push_str(&format!("no effect in this version: {}\n", config.unused.join(", ")));
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "no effect in this version: {}", config.unused.join(", "));
     }
     out
 }

@@ -89,7 +89,7 @@ fn config_print_shows_the_sessions_in_force() {
     let url = "postgres://me:pw-secret@db/godex";
     for (session, expected) in [
         ("{}".to_owned(), "backend: sqlite\n  sqlite:\n    path: "),
-        ("{ttl: 12h}".to_owned(), "\n  ttl: 43200s\n"),
+        ("{ttl: 12h}".to_owned(), "\n  ttl: 12h\n"),
         ("{ttl: never, backend: memory, max_bytes: 2097152}".to_owned(), "backend: memory\n  max_bytes: 2097152\n"),
         (
             format!("{{backend: postgres, postgres: {{url: '{url}', connections: 3, retry_ms: 700}}}}"),
