@@ -149,9 +149,7 @@ impl Call {
                 let named = Named::of(&self.name, &sink.tools);
                 Form::Function(Outlet::open(&FUNCTION, &named, &self.call_id, sink, out))
             }
-            ToolKind::Custom if self.is_plain => {
-                Form::Custom { input: CustomInput::plain(), read: 0, outlet: None }
-            }
+            ToolKind::Custom if self.is_plain => Form::Custom { input: CustomInput::plain(), read: 0, outlet: None },
             ToolKind::Custom if self.arguments.is_blank() => return,
             ToolKind::Custom => Form::Custom { input: CustomInput::default(), read: 0, outlet: None },
             _ => Form::Held,

@@ -1,9 +1,12 @@
 //! `godex serve`: start, say where, and run until a signal.
 
+use std::future::poll_fn;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+
 use anyhow::Context;
 use server::Server;
 use tokio::signal;
-use tokio::sync::Mutex;
 
 use crate::args::Flags;
 use crate::{banner, logs, output};
@@ -18,7 +21,7 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(threads).enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
-        let signals = Mutex::new(Signals::new()?);
+        let signals = Mutex::new(listen()?);
         let drain = signalled(&signals, "shutting down; a second signal ends it at once");
         let now = signalled(&signals, "ending at once");
         let server = Server::bind(config.clone()).await?;
@@ -31,46 +34,29 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 }
 
 /// Completes at the next SIGINT or SIGTERM.
-async fn signalled(signals: &Mutex<Signals>, what: &str) {
-    signals.lock().await.next().await;
+async fn signalled(signals: &Mutex<Vec<Listener>>, what: &str) {
+    poll_fn(|cx| {
+        let mut signals = signals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut came = signals.iter_mut().map(|signal| signal.poll_recv(cx).is_ready());
+        if came.any(|came| came) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
     tracing::info!("{what}");
 }
 
-/// SIGINT and SIGTERM, listened for from one moment on: none that follows is missed.
-struct Signals {
-    #[cfg(unix)]
-    interrupt: signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: signal::unix::Signal,
-}
-
 #[cfg(unix)]
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        let listen = |kind| signal::unix::signal(kind).context("cannot listen for signals");
-        let (interrupt, terminate) = (signal::unix::SignalKind::interrupt(), signal::unix::SignalKind::terminate());
-        Ok(Self { interrupt: listen(interrupt)?, terminate: listen(terminate)? })
-    }
+type Listener = signal::unix::Signal;
+#[cfg(windows)]
+type Listener = signal::windows::CtrlC;
 
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
+/// Listens from now on: none that comes is missed.
+#[cfg(unix)]
+fn listen() -> anyhow::Result<Vec<Listener>> {
+    let kinds = [signal::unix::SignalKind::interrupt(), signal::unix::SignalKind::terminate()];
+    kinds.into_iter().map(signal::unix::signal).collect::<Result<_, _>>().context("cannot listen for signals")
 }
 
-#[cfg(not(unix))]
-impl Signals {
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {})
-    }
-
-    async fn next(&mut self) {
-        if let Err(error) = signal::ctrl_c().await {
-            tracing::error!(%error, "cannot listen for Ctrl-C");
-            std::future::pending::<()>().await;
-        }
-    }
+#[cfg(windows)]
+fn listen() -> anyhow::Result<Vec<Listener>> {
+    Ok(vec![signal::windows::ctrl_c().context("cannot listen for Ctrl-C")?])
 }

@@ -12,3 +12,5 @@ mod providers;
 mod seed;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod signals;

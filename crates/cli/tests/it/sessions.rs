@@ -67,9 +67,13 @@ impl Godex {
         (answer.status, answer.json())
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
     /// Sends a signal: how it ended.
     pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
-        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        self.signal(signal);
         self.process.wait().unwrap()
     }
 }

@@ -221,12 +221,12 @@ mod tests {
             (
                 "at_1",
                 r#"{"type":"additional_tools","tools":[{"type":"mcp","authorization":"KEY"}]}"#,
-                r#"{"id":"at_1","type":"additional_tools","tools":[{"type":"mcp"}]}"#,
+                r#"{"id":"at_1","type":"additional_tools","tools":[{"type":"mcp"}],"role":"developer"}"#,
             ),
             (
                 "at_2",
                 r#"{"type":"additional_tools","id":"at_2","tools":[{"type":"mcp","headers":{}}]}"#,
-                r#"{"type":"additional_tools","id":"at_2","tools":[{"type":"mcp"}]}"#,
+                r#"{"id":"at_2","type":"additional_tools","tools":[{"type":"mcp"}],"role":"developer"}"#,
             ),
             (
                 "rs_1",
