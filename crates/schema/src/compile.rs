@@ -24,12 +24,19 @@ pub(crate) struct Compiler<'d> {
     /// What is left for patterns.
     patterns: usize,
     unchecked: Vec<String>,
-    negates: bool,
-    unevaluated: bool,
-    dynamic: bool,
+    uses: Uses,
     resources: usize,
     /// A draft in which nothing counts beside `$ref`.
     lone_ref: bool,
+}
+
+/// Whether there are keywords that concern more than their place.
+#[derive(Debug, Default)]
+struct Uses {
+    /// One that holds because another does not.
+    negation: bool,
+    unevaluated: bool,
+    dynamic_references: bool,
 }
 
 /// An object with keywords, and the resource that it is in.
@@ -52,9 +59,7 @@ impl<'d> Compiler<'d> {
             references: Vec::new(),
             patterns: PATTERNS,
             unchecked: Vec::new(),
-            negates: false,
-            unevaluated: false,
-            dynamic: false,
+            uses: Uses::default(),
             resources: 0,
             lone_ref: draft.is_some_and(|draft| draft.contains("/draft-0")),
         }
@@ -69,12 +74,14 @@ impl<'d> Compiler<'d> {
             let node = node.ok_or_else(|| format!("there is nothing at '{}'", clip(&reference)))?;
             targets.push(self.schema(node, resource)?);
         }
-        if self.dynamic && self.resources > 1 {
+        if self.uses.dynamic_references && self.resources > 1 {
             return Err("'$dynamicRef' between embedded schemas is not supported".to_owned());
         }
-        let mut shared = vec![self.unevaluated; self.schemas.len()];
-        targets.iter().for_each(|target| shared[*target] = true);
-        Ok(Schema { schemas: self.schemas, targets, shared, unchecked: self.unchecked, negates: self.negates })
+        let mut shared = vec![self.uses.unevaluated; self.schemas.len()];
+        for target in &targets {
+            shared[*target] = true;
+        }
+        Ok(Schema { schemas: self.schemas, targets, shared, unchecked: self.unchecked, negates: self.uses.negation })
     }
 
     fn schema(&mut self, node: NodeId, resource: NodeId) -> Compiled<SchemaId> {
@@ -102,12 +109,9 @@ impl<'d> Compiler<'d> {
             place.resource = node;
             self.resources += 1;
         }
-        for name in
-            [id.and_then(|id| id.strip_prefix('#')), self.text(place, "$anchor"), self.text(place, "$dynamicAnchor")]
-        {
-            if let Some(name) = name {
-                self.anchors.insert((place.resource, name.to_owned()), node);
-            }
+        let own = id.and_then(|id| id.strip_prefix('#'));
+        for name in [own, self.text(place, "$anchor"), self.text(place, "$dynamicAnchor")].into_iter().flatten() {
+            self.anchors.insert((place.resource, name.to_owned()), node);
         }
         let mut keywords = Vec::new();
         self.references(place, &mut keywords);
@@ -132,7 +136,7 @@ impl<'d> Compiler<'d> {
     fn references(&mut self, place: Place, keywords: &mut Vec<Keyword>) {
         for name in ["$ref", "$dynamicRef", "$recursiveRef"] {
             if let Some(reference) = self.text(place, name) {
-                self.dynamic |= name == "$dynamicRef" || name == "$recursiveRef";
+                self.uses.dynamic_references |= name == "$dynamicRef" || name == "$recursiveRef";
                 keywords.push(Keyword::Reference(self.references.len()));
                 self.references.push((reference.to_owned(), place.resource));
             }
@@ -324,7 +328,7 @@ impl<'d> Compiler<'d> {
         if let Some(schema) = self.sub(place, "contains")? {
             let min = self.count(place, "minContains")?.unwrap_or(1);
             let max = self.count(place, "maxContains")?.unwrap_or(u64::MAX);
-            self.negates |= max != u64::MAX;
+            self.uses.negation |= max != u64::MAX;
             keywords.push(Keyword::Contains { schema, min, max });
         }
         let unique = self.member(place, "uniqueItems").map(|node| self.document.node(node));
@@ -332,7 +336,7 @@ impl<'d> Compiler<'d> {
             keywords.push(Keyword::UniqueItems);
         }
         if let Some(schema) = self.sub(place, "unevaluatedItems")? {
-            self.unevaluated = true;
+            self.uses.unevaluated = true;
             keywords.push(Keyword::UnevaluatedItems(schema));
         }
         Ok(())
@@ -359,7 +363,7 @@ impl<'d> Compiler<'d> {
         }
         keywords.extend(self.sub(place, "propertyNames")?.map(Keyword::PropertyNames));
         if let Some(schema) = self.sub(place, "unevaluatedProperties")? {
-            self.unevaluated = true;
+            self.uses.unevaluated = true;
             keywords.push(Keyword::UnevaluatedProperties(schema));
         }
         Ok(())
@@ -393,16 +397,16 @@ impl<'d> Compiler<'d> {
         keywords.extend(self.list(place, "allOf")?.map(Keyword::AllOf));
         keywords.extend(self.list(place, "anyOf")?.map(Keyword::AnyOf));
         if let Some(schemas) = self.list(place, "oneOf")? {
-            self.negates = true;
+            self.uses.negation = true;
             keywords.push(Keyword::OneOf(schemas));
         }
         if let Some(schema) = self.sub(place, "not")? {
-            self.negates = true;
+            self.uses.negation = true;
             keywords.push(Keyword::Not(schema));
         }
         let (then, otherwise) = (self.sub(place, "then")?, self.sub(place, "else")?);
         if let Some(test) = self.sub(place, "if")? {
-            self.negates = true;
+            self.uses.negation = true;
             keywords.push(Keyword::If { test, then, otherwise });
         }
         Ok(())

@@ -92,7 +92,7 @@ impl Decimal {
         let modulus = u128::from(modulus);
         let digits = self.digits.bytes().map(|digit| u128::from(digit - b'0'));
         let rest = digits.fold(0, |rest, digit| (rest * 10 + digit) % modulus);
-        (rest * power_of_ten(zeros, modulus)) % modulus == 0
+        (rest * power_of_ten(zeros, modulus)).is_multiple_of(modulus)
     }
 
     pub(crate) fn canonical(&self, out: &mut String) {

@@ -236,7 +236,7 @@ mod tests {
             (r#""\u0061""#, r#""a""#, true),
             (r#"{"a":1,"b":[]}"#, r#"{"b":[],"a":10e-1}"#, true),
             (r#"["a","b"]"#, r#"["a\"1:b"]"#, false),
-            (r#"[[],[]]"#, r#"[[[]]]"#, false),
+            ("[[],[]]", "[[[]]]", false),
         ] {
             assert_eq!(canonical(a) == canonical(b), equal, "{a} {b}");
         }

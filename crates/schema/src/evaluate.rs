@@ -12,7 +12,7 @@ use crate::misfit::Misfit;
 /// two mebibytes of stack that a worker of the runtime has, unoptimized, too.
 pub const MAX_DEPTH: usize = 512;
 
-/// What a remembered result costs: it is memory.
+/// What a remembered result costs, or a text that is made: it is memory.
 const MEMORY: u64 = 8;
 
 /// Why there is no answer.
@@ -32,8 +32,15 @@ pub(crate) struct Evaluation<'s, 'd> {
     pub(crate) document: &'d Document<'d>,
     steps: u64,
     depth: usize,
-    /// What is known of a shared schema at a node; nothing yet while it is being looked at.
-    known: HashMap<(SchemaId, NodeId), Option<Option<Misfit>>>,
+    known: HashMap<(SchemaId, NodeId), Known>,
+}
+
+/// What is known of a shared schema at a node.
+#[derive(Debug, Clone, Copy)]
+enum Known {
+    /// It is being looked at.
+    Begun,
+    Found(Option<Misfit>),
 }
 
 /// A keyword at a node.
@@ -78,14 +85,14 @@ impl<'s, 'd> Evaluation<'s, 'd> {
             return self.look(schema, node);
         }
         match self.known.get(&(schema, node)) {
-            Some(Some(found)) => return Ok(*found),
-            Some(None) => return Err(Stop::Endless),
+            Some(Known::Found(found)) => return Ok(*found),
+            Some(Known::Begun) => return Err(Stop::Endless),
             None => {}
         }
         self.spend(MEMORY)?;
-        self.known.insert((schema, node), None);
+        self.known.insert((schema, node), Known::Begun);
         let found = self.look(schema, node)?;
-        self.known.insert((schema, node), Some(found));
+        self.known.insert((schema, node), Known::Found(found));
         Ok(found)
     }
 
@@ -217,6 +224,7 @@ impl<'s, 'd> Evaluation<'s, 'd> {
     fn canonical(&mut self, node: NodeId) -> Result<String, Stop> {
         let mut text = String::new();
         self.document.canonical(node, &mut text);
+        self.spend(MEMORY)?;
         self.spend_text(text.len())?;
         Ok(text)
     }

@@ -17,6 +17,8 @@
 //!
 //! No I/O, no clock.
 
+#![forbid(unsafe_code)]
+
 mod compile;
 mod decimal;
 mod document;

@@ -1,5 +1,6 @@
 //! The same verdicts as the `jsonschema` crate, on schemas and documents of all sorts; and, where its folder is given
 //! (`JSON_SCHEMA_TEST_SUITE`), on the official test suite.
+#![cfg(test)]
 
 use proptest::prelude::*;
 use schema::{Schema, Verdict};

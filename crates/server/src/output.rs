@@ -160,8 +160,8 @@ mod tests {
         let cases = [
             (schema, list(40_000, "1"), "fits"),
             (schema, list(40_000, "null"), "/40000"),
-            (many.as_str(), list(100, "1"), "fits"),
-            (many.as_str(), list(20_000, "1"), "the check would take too long"),
+            (many.as_str(), list(20, "1"), "fits"),
+            (many.as_str(), list(1_000, "1"), "the check would take too long"),
             (
                 r#"{"items":{"pattern":"(a|b|ab)*c{50}"}}"#,
                 format!("[\"{}\"]", "ab".repeat(500_000)),

@@ -119,6 +119,9 @@ impl Machine {
         if through && self.half.is_empty() {
             return self.say(PartKind::Text, text.escaped(), out);
         }
+        if !text.is_empty() {
+            self.note_late();
+        }
         let joined = std::mem::take(&mut self.half) + text.escaped();
         let mut clean = Vec::with_capacity(joined.len());
         sanitize_into(&mut clean, &joined).clone_into(&mut self.half);
@@ -163,15 +166,20 @@ impl Machine {
         }
         let mut escaped = Vec::with_capacity(text.len() + 8);
         escape_into(&mut escaped, text);
-        self.say(kind, str::from_utf8(&escaped).unwrap_or_default(), out);
+        self.pass_on(kind, str::from_utf8(&escaped).unwrap_or_default(), out);
     }
 
-    /// Text of any kind, escaped. While a call may still get arguments it waits: items never interleave.
-    pub(super) fn say(&mut self, kind: PartKind, escaped: &str, out: &mut Vec<u8>) {
+    /// Text of any kind, escaped, as it comes.
+    fn say(&mut self, kind: PartKind, escaped: &str, out: &mut Vec<u8>) {
         if escaped.is_empty() {
             return;
         }
         self.note_late();
+        self.pass_on(kind, escaped, out);
+    }
+
+    /// The same, which may have been held back. While a call may still get arguments it waits: items never interleave.
+    fn pass_on(&mut self, kind: PartKind, escaped: &str, out: &mut Vec<u8>) {
         self.has_spoken = true;
         match kind {
             PartKind::Reasoning | PartKind::Summary => self.reasoned_bytes += escaped.len(),

@@ -9,31 +9,29 @@ use crate::rig::{Rig, Settings, error, object, stream};
 /// Each script is played once.
 const ONCE: &str = "retries: 0, breaker_failures: 0";
 
-/// The body of a short answer, and where its finish reason has arrived whole.
-fn recorded() -> (Vec<u8>, usize) {
+/// The body of a short answer, where its first content has arrived whole, and where its finish reason has.
+fn recorded() -> (Vec<u8>, usize, usize) {
     let chunks = [chat::text("Hé"), chat::stop(), json!({"choices": [], "usage": chat::usage()})];
     let mut body = Vec::new();
-    let mut finished = 0;
-    for (index, chunk) in chunks.iter().enumerate() {
+    let mut ends = Vec::new();
+    for chunk in &chunks {
         body.extend_from_slice(format!("data: {chunk}\n\n").as_bytes());
-        if index == 1 {
-            finished = body.len();
-        }
+        ends.push(body.len());
     }
     body.extend_from_slice(b"data: [DONE]\n\n");
-    (body, finished)
+    (body, ends[0], ends[1])
 }
 
 #[tokio::test]
 async fn a_connection_that_closes_at_any_byte() {
-    let (body, finished) = recorded();
+    let (body, begun, finished) = recorded();
     let rig = Rig::with(Script::hang_up(), Settings { resilience: ONCE, ..Settings::default() }).await;
     for end in 0..=body.len() {
         let script = Script::sse_bytes(body[..end].to_vec()).cut();
         rig.upstream.queue(script.clone());
         rig.upstream.queue(script);
         let (whole, streamed) = rig.both(&json!({"model": "m", "input": "Hello"})).await;
-        if end == 0 {
+        if end < begun {
             // Nothing was said yet, so this is a refusal like any other.
             assert_eq!(error(&streamed).key(), error(&whole).key());
             assert_eq!((whole.status, error(&whole).code.as_str()), (502, "upstream_truncated"));
@@ -54,11 +52,17 @@ async fn a_connection_that_closes_at_any_byte() {
 /// The body ends in good order where it should not.
 #[tokio::test]
 async fn a_body_that_ends_at_any_byte() {
-    let (body, finished) = recorded();
-    let rig = Rig::start(Script::hang_up()).await;
+    let (body, begun, finished) = recorded();
+    let rig = Rig::with(Script::hang_up(), Settings { resilience: ONCE, ..Settings::default() }).await;
     for end in 0..=body.len() {
         rig.upstream.queue(Script::sse_bytes(body[..end].to_vec()));
         let answer = rig.post(&json!({"model": "m", "input": "Hello", "stream": true})).await;
+        // The last event may lack its blank line.
+        if end + 2 < begun {
+            let code = error(&answer).code;
+            assert!(matches!(code.as_str(), "upstream_protocol" | "upstream_truncated"), "byte {end}: {code}");
+            continue;
+        }
         let status = stream(&answer).response["status"].as_str().unwrap().to_owned();
         let delivered = end + 2 >= finished;
         assert!(delivered || status == "failed", "byte {end}: {status}");
@@ -69,7 +73,7 @@ async fn a_body_that_ends_at_any_byte() {
 /// A reset may overtake what was sent before it: nothing is promised but honesty.
 #[tokio::test]
 async fn a_connection_that_is_reset() {
-    let (body, finished) = recorded();
+    let (body, _, finished) = recorded();
     let rig = Rig::with(Script::hang_up(), Settings { resilience: ONCE, ..Settings::default() }).await;
     for end in (0..=body.len()).step_by(9) {
         rig.upstream.queue(Script::sse_bytes(body[..end].to_vec()).reset());
