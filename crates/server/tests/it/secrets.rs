@@ -89,7 +89,7 @@ async fn keys_in_tools_are_neither_repeated_nor_kept() {
         let folder = tempfile::tempdir().unwrap();
         let session = format!("sqlite: {{path: '{}'}}", folder.path().join("sessions.db").display());
         let upstream = Upstream::start_with(provider).await.unwrap();
-        let rig = Rig::before(upstream, Settings { spec, session, ..Settings::default() }).await;
+        let rig = Rig::before(upstream, Settings { session, spec, ..Settings::default() }).await;
         let (whole, streamed) = rig.both(&body()).await;
         let from_stream = testkit::grammar::check(&streamed.body).unwrap().response;
         for (answer, response) in [(&whole, whole.json()), (&streamed, from_stream)] {
