@@ -182,6 +182,10 @@ impl ApiError {
         }
     }
 
+    pub(crate) fn shutting_down() -> Self {
+        Self::unavailable("shutting_down", "The server is shutting down.")
+    }
+
     pub(crate) fn unavailable(domain: &'static str, message: impl Into<String>) -> Self {
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, domain, message) }
     }

@@ -125,7 +125,7 @@ async fn dispatch_until_stopped(
     let stop = Arc::clone(&app.stop);
     tokio::select! {
         biased;
-        () = stop.now() => Err(ApiError::unavailable("shutting_down", "The server is shutting down.")),
+        () = stop.now() => Err(ApiError::shutting_down()),
         answer = dispatch(app, request, path, ids) => answer,
     }
 }

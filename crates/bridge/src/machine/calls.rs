@@ -295,8 +295,8 @@ impl Calls {
         }
     }
 
-    /// What stands behind whole arguments: the real ones behind an empty object, the same again, or another call's
-    /// (pitfall B4). Gives whose the rest is.
+    /// What comes after whole arguments: the real ones after an empty object, the same again, or another call's.
+    /// Gives whose the rest is.
     fn behind<'e>(
         &mut self,
         at: usize,

@@ -24,6 +24,7 @@ use crate::clock;
 use crate::error::{ApiError, clip};
 use crate::output;
 use crate::session::Record;
+use crate::stop::Phase;
 use crate::turn::{Finished, Turn};
 use crate::upstream::{Accepted, Step, Walk};
 pub(crate) use stored::{cancel, delete, input_items, retrieve};
@@ -72,6 +73,7 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     }
     let mut walk = app.walk(&name).map_err(|error| ApiError::model_not_found(&name, &hint(&error)))?;
     let mut context = app.session().context(&request).await?;
+    let _past = app.bodies.budget.reserve(context.bytes())?;
     let mut record = context.record(&request, bytes, &mut ids);
     let mut request = request;
     context.refer(&mut request)?;
@@ -203,7 +205,9 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
         return Err(ApiError::store(error));
     }
     if let Some(failure) = &finished.failure {
-        return Err(ApiError::upstream(failure));
+        // The turn may have seen the end of the server before the route did.
+        let stopped = app.stop.phase() == Phase::Now;
+        return Err(if stopped { ApiError::shutting_down() } else { ApiError::upstream(failure) });
     }
     let mut response = json(finished.object);
     compat::insert(response.headers_mut(), notes.iter().chain(&finished.notes));

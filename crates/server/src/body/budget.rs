@@ -19,11 +19,16 @@ impl Budget {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
 
+    /// Room for bytes that are held elsewhere.
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Share, ApiError> {
+        let mut share = Share::new(self);
+        share.grow_to(bytes)?;
+        Ok(share)
+    }
+
     /// Bytes that are made here, counted from now until the last reference to them is gone.
     pub(crate) fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
-        let mut share = Share::new(self);
-        share.grow_to(bytes.len())?;
-        Ok(share.hold(bytes))
+        Ok(self.reserve(bytes.len())?.hold(bytes))
     }
 
     fn take(&self, bytes: usize) -> Result<(), ApiError> {

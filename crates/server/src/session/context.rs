@@ -179,6 +179,11 @@ impl Session {
 }
 
 impl Context {
+    /// How much was read from the store: a small request may continue a long history.
+    pub(crate) fn bytes(&self) -> usize {
+        self.past.iter().map(|item| item.body.len()).sum()
+    }
+
     /// What is to be stored of this turn; none with `store: false`. The client's items stay as they are in `body`.
     pub(crate) fn record(&mut self, request: &CreateResponse<'_>, body: &Bytes, ids: &mut Ids) -> Option<Record> {
         if !request.store.unwrap_or(true) {

@@ -15,9 +15,13 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 
 use super::connect::Stream;
+
+/// What is read from a provider in one go becomes one frame for the client, which waits whole if the client does not
+/// read.
+const READ: usize = 64 * 1024;
 
 /// Why an exchange did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +59,7 @@ impl std::fmt::Debug for Link {
 
 impl Link {
     pub(super) async fn open(stream: Stream) -> Result<Self, LinkError> {
-        let (sender, connection) = handshake(stream).await?;
+        let (sender, connection) = Builder::new().max_buf_size(READ).handshake(stream).await?;
         Ok(Self { sender, connection: Box::pin(connection), over: false })
     }
 
