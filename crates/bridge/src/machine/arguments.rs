@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     held: String,
     balance: Balance,
     manner: Manner,
-    /// Something stands behind the value that the arguments should be.
+    /// Something comes after the value that the arguments should be.
     pub(super) is_spoiled: bool,
     /// An object behind the first one: the same once more, or another call's.
     pub(super) second: Option<Box<Second>>,
@@ -63,7 +63,7 @@ pub(super) struct Second {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Took<'e> {
     All,
-    /// This stands behind the value.
+    /// This comes after the value.
     Behind(&'e str),
     /// It is neither more of them nor the same again.
     Nonsense,

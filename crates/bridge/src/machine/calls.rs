@@ -364,7 +364,7 @@ impl Calls {
                 sink.note(Action::Repaired, "tool_calls", CUMULATIVE);
             }
             let known = unescape(call.arguments.text());
-            // The beginning of the same again, or a head with nothing behind it.
+            // The beginning of the same again, or a head with nothing after it.
             let repeats = |text: &str| known.trim().starts_with(unescape(text).trim());
             if call.arguments.second.as_ref().is_some_and(|second| repeats(&second.text)) {
                 call.arguments.second = None;

@@ -82,7 +82,7 @@ impl Checks {
 /// What was found out about a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// With this behind it, it is JSON.
+    /// With this after it, it is JSON.
     pub(super) closing: Option<String>,
     pub(super) doubt: Option<Doubt>,
 }

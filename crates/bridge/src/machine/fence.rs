@@ -25,7 +25,7 @@ enum State {
 }
 
 const MARK: &str = "```";
-/// White space before the fence, and what may stand behind its mark; more than that is an answer.
+/// White space before the fence, and what may come after its mark; more than that is an answer.
 const MAX_LEAD: usize = 64;
 
 impl Fence {
@@ -70,7 +70,7 @@ impl Fence {
         }
     }
 
-    /// `json`, a line end; or the value at once. A mark with a long line behind it is no fence, and stays.
+    /// `json`, a line end; or the value at once. A mark with a long line after it is no fence, and stays.
     fn info(&mut self) {
         let line = self.held.trim_start().strip_prefix(MARK).unwrap_or_default();
         match line.find(['\n', '{', '[']) {

@@ -44,7 +44,7 @@ pub enum Look {
 }
 
 impl Opening {
-    /// `native`: the far side speaks the Responses API itself.
+    /// `native`: the provider speaks the Responses API itself.
     pub fn new(native: bool, dialect: Arc<AnswerDialect>) -> Self {
         let native = native.then_some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
         let (reading, setup) = (Reading { native, ..Reading::default() }, Setup { dialect, ..Setup::default() });

@@ -63,7 +63,7 @@ impl Redactor {
     }
 }
 
-/// What is secret in a header's value: what stands behind the scheme, and the password inside.
+/// What is secret in a header's value: what follows the scheme, and the password inside.
 fn texts(value: &str) -> Vec<String> {
     let Some((scheme, rest)) = value.split_once(' ') else { return vec![value.to_owned()] };
     if scheme.eq_ignore_ascii_case("basic") {

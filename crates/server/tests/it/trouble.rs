@@ -220,7 +220,7 @@ async fn the_providers_key_is_never_repeated() {
 /// A message that is cut is cut after the key was taken out: whole or in part, it does not come back.
 #[tokio::test]
 async fn a_key_at_the_edge_of_what_is_shown_is_taken_out_first() {
-    // The edge lies inside the key, one character before its end, and right behind its beginning.
+    // The edge lies inside the key, one character before its end, and right after its beginning.
     for before in [2048 - KEY.len() + 1, 2048 - KEY.len() / 2, 2048 - 4] {
         let message = format!("{}{KEY}{}", "x".repeat(before), "y".repeat(100));
         let in_stream = json!({"error": {"message": message, "code": 401}});

@@ -25,7 +25,7 @@ pub(in crate::plan) struct Catalog<'a> {
     left_out: BTreeSet<(String, Option<String>)>,
     provider_names: BTreeSet<String>,
     name_length: usize,
-    /// The far side has custom tools of its own.
+    /// The provider has custom tools of its own.
     has_custom: bool,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Catalog<'a> {
         Self::same_or(name, &decoded, &names::encode(&flat, self.name_length))
     }
 
-    /// Whether a call of that custom tool is one to the far side, too. A tool that is gone is what it was, where there
+    /// Whether a call of that custom tool is one to the provider, too. A tool that is gone is what it was, where there
     /// are such tools.
     pub(in crate::plan) fn calls_custom(&self, namespace: Option<Text<'a>>, name: Text<'a>) -> bool {
         let space = namespace.map(Text::decode).filter(|space| !space.is_empty());

@@ -28,7 +28,7 @@ enum Wanted {
     Required,
     /// This function of ours.
     Named(usize),
-    /// A tool that was declared and cannot be named to the far side.
+    /// A tool that was declared and cannot be named to the provider.
     Unnameable(String),
 }
 

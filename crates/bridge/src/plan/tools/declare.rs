@@ -27,7 +27,7 @@ pub(super) fn function<'a>(tool: &FunctionTool<'a>, name: String, rules: &ToolRu
     (Function { name, description: paragraph(tool.description), parameters, strict }, changed)
 }
 
-/// A free-form tool: as it is where the far side has such tools, with this form of input; else as a function.
+/// A free-form tool: as it is where the provider has such tools, with this form of input; else as a function.
 pub(super) fn custom<'a>(tool: &CustomTool<'a>, name: String, rules: &ToolRules) -> Declared<'a> {
     let definition = format_member(tool, "definition");
     let form = match (definition, format_member(tool, "syntax")) {

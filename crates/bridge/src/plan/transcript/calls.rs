@@ -17,7 +17,7 @@ use crate::reading::ToolKind;
 /// What a call says: the tool's id, name and arguments.
 type Spoken<'a> = (Option<Text<'a>>, Str<'a>, Str<'a>);
 
-/// Whether it is the call of a custom tool to the far side, too.
+/// Whether it is the call of a custom tool to the provider, too.
 fn is_custom<'a>(item: &Item<'a>, catalog: &Catalog<'a>) -> bool {
     let Item::CustomToolCall(call) = item else { return false };
     call.name.is_some_and(|name| catalog.calls_custom(call.namespace, name))

@@ -66,7 +66,7 @@ async fn nothing_is_built_upon_what_failed_syncs_left_in_the_log() {
     }
 }
 
-/// Whether a power cut right behind it is another one than before it.
+/// Whether a power cut right after it is another one than before it.
 fn changes(event: &Event) -> bool {
     matches!(event, Event::Written { .. } | Event::SyncEnded { .. } | Event::Said(_))
 }
