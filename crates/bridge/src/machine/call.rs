@@ -30,6 +30,8 @@ pub(super) struct Call {
     pub(super) arguments: Arguments,
     /// Called as a custom tool: the arguments are its input, and any text may be one.
     pub(super) is_plain: bool,
+    /// A delta of it came under another id than its own.
+    pub(super) had_other_id: bool,
     form: Form,
 }
 
@@ -85,7 +87,7 @@ pub(super) static CUSTOM: Streamed = Streamed {
 impl Call {
     pub(super) fn new(index: Option<i64>, upstream_id: String, call_id: String) -> Self {
         let (name, arguments) = (Vec::new(), Arguments::default());
-        Self { index, upstream_id, call_id, name, arguments, is_plain: false, form: Form::Waiting }
+        Self { index, upstream_id, call_id, name, arguments, is_plain: false, had_other_id: false, form: Form::Waiting }
     }
 
     /// Whether a client has seen it.

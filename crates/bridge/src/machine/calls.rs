@@ -59,6 +59,15 @@ struct Closed {
     again: usize,
 }
 
+impl Closed {
+    /// Whether these arguments say nothing, or begin to say what the call had, once more.
+    fn has_said(&self, arguments: Option<Raw<'_>>) -> bool {
+        let escaped = arguments.and_then(escaped).unwrap_or_default();
+        let piece = unescape(&escaped);
+        self.arguments.starts_with(piece.trim()) || same("{}", &piece) || same(&self.arguments, &piece)
+    }
+}
+
 /// One delta.
 struct Piece<'a> {
     id: Option<&'a str>,
@@ -141,7 +150,13 @@ impl Calls {
         let piece = Piece { id, index, name, arguments: function.arguments };
         let owner = if form == Form::Whole { Owner::New } else { self.owner(&piece, sink) };
         let at = match owner {
-            Owner::Open(at) => at,
+            Owner::Open(at) => {
+                if !self.waiting[at].is_called(id) {
+                    self.nonsense = Some("two tool calls come side by side and cannot be told apart");
+                    return None;
+                }
+                at
+            }
             Owner::New => self.begin(id, index, sink)?,
             Owner::Late(at) => {
                 self.late(at, piece.arguments, sink);
@@ -201,7 +216,8 @@ impl Calls {
                 let same_name = piece.name.is_none_or(|name| closed.name == name.as_bytes());
                 same_name && closed.upstream_id == id && (piece.index.is_none() || closed.index == piece.index)
             }
-            None => piece.name.is_none() && piece.index.is_some() && closed.index == piece.index,
+            None if piece.index.is_none() || closed.index != piece.index => false,
+            None => piece.name.is_none_or(|name| closed.name == name.as_bytes() && closed.has_said(piece.arguments)),
         });
         late.map_or(Owner::New, Owner::Late)
     }
@@ -305,7 +321,9 @@ impl Calls {
         sink: &mut Sink,
     ) -> Option<(usize, &'e str)> {
         let call = &mut self.waiting[at];
-        let is_custom = call.kind(&sink.tools) == ToolKind::Custom;
+        // Of a custom tool they may be any text, and then nothing tells where it ends.
+        let is_text =
+            call.kind(&sink.tools) == ToolKind::Custom && Raw::parse(&unescape(call.arguments.text())).is_err();
         let arguments = &mut call.arguments;
         if arguments.second.is_none() {
             let text = unescape(behind);
@@ -315,7 +333,7 @@ impl Calls {
                 sink.note(Action::Repaired, "tool_calls", "an empty object before the arguments was left out");
                 return Some((at, behind));
             }
-            if !is_object || is_custom || arguments.is_spoiled || arguments.first() != Some(b'{') {
+            if !is_object || is_text || arguments.is_spoiled || arguments.first() != Some(b'{') {
                 // Behind anything but an object nothing can be told apart any more.
                 arguments.is_spoiled |= !text.trim().is_empty();
                 arguments.push(behind);
@@ -410,20 +428,31 @@ impl Calls {
     }
 }
 
-/// Arguments come as (pieces of) a string; some servers send the object itself.
+/// Arguments come as (pieces of) a string; some servers send the value itself.
 fn escaped(arguments: Raw<'_>) -> Option<Cow<'_, str>> {
     match arguments.kind() {
         Kind::String => arguments.text().map(Text::escaped).map(Cow::Borrowed),
-        Kind::Object => {
+        Kind::Null => None,
+        _ => {
             let mut escaped = Vec::with_capacity(arguments.as_str().len() + 16);
             escape_into(&mut escaped, arguments.as_str());
             String::from_utf8(escaped).ok().map(Cow::Owned)
         }
-        _ => None,
     }
 }
 
 impl Call {
+    /// Notes the id under which a delta came. Some servers give every delta an id of its own; but one that comes back
+    /// after another belongs to a call of its own, which was not seen.
+    fn is_called(&mut self, id: Option<&str>) -> bool {
+        let Some(id) = id else { return true };
+        if self.upstream_id.is_empty() || self.upstream_id == id {
+            return !self.had_other_id;
+        }
+        self.had_other_id = true;
+        true
+    }
+
     /// Whether a named delta without an id belongs to this call: its name in pieces or once more (pitfall B3).
     fn goes_on_with(&self, name: &str, has_index: bool, sink: &Sink) -> bool {
         if self.name.is_empty() {
@@ -434,7 +463,9 @@ impl Call {
             return !self.is_other(name, sink);
         }
         // The same once more, or another call of the same tool: its arguments will tell.
-        self.name == name.as_bytes() && (has_index || !self.arguments.is_blank())
+        // Whoever gave the first one an id would give the second one its own.
+        let is_placed = has_index || !self.upstream_id.is_empty();
+        self.name == name.as_bytes() && (is_placed || !self.arguments.is_blank())
     }
 
     /// Whether the name is that of another tool, and not a piece of this one's.

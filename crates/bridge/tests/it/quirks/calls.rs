@@ -30,7 +30,7 @@ fn calls(chunks: Vec<String>) -> Vec<String> {
 }
 
 pub(super) fn quirks() -> Vec<Quirk> {
-    [identity(), arguments(), repeated(), senseless(), kinds(), custom()].concat()
+    [identity(), arguments(), repeated(), late(), side_by_side(), senseless(), kinds(), custom()].concat()
 }
 
 /// All calls in one whole message.
@@ -256,6 +256,69 @@ fn arguments() -> Vec<Quirk> {
                 "function_call": {"name": "f", "arguments": "{}"}}),
             )]),
             "completed: call f {}",
+        ),
+    ]
+}
+
+/// What comes for a call that is over.
+fn late() -> Vec<Quirk> {
+    let (f, g) = (call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(1), "b", "g", r#"{"y":2}"#));
+    let both = r#"completed: call f {"x":1} | call g {"y":2}"#;
+    let after = |name: &'static str, last: String| {
+        quirk(name, calls(vec![f.clone(), g.clone(), last]), both).noted(&["tool_calls"])
+    };
+    vec![
+        after("B4 the name again, without arguments", call(Some(0), "", "f", "")),
+        after("B4 the name again, with null", entry(Some(0), "", "f", &json!(null))),
+        after("B4 the name again, with {}", call(Some(0), "", "f", "{}")),
+        after("B4 the whole again without its id, at the end", call(Some(0), "", "f", r#"{"x":1}"#)),
+        quirk(
+            "B4 the whole again without its id, after text",
+            calls(vec![f.clone(), text("t"), call(Some(0), "", "f", r#"{"x":1}"#)]),
+            r#"completed: call f {"x":1} | "t""#,
+        )
+        .noted(&["tool_calls"]),
+        quirk(
+            "B1 all on index 0 without ids, the first tool again",
+            calls(vec![
+                call(Some(0), "", "f", r#"{"x":1}"#),
+                call(Some(0), "", "g", r#"{"y":2}"#),
+                call(Some(0), "", "f", r#"{"x":3}"#),
+            ]),
+            r#"completed: call f {"x":1} | call g {"y":2} | call f {"x":3}"#,
+        ),
+    ]
+}
+
+/// Calls of one tool at once.
+fn side_by_side() -> Vec<Quirk> {
+    let torn = |name: &'static str, index: Option<i64>| {
+        let chunks = vec![
+            call(index, "a", "f", "{\"x\""),
+            call(index, "b", "f", "{\"y\""),
+            call(index, "a", "", ":1}"),
+            call(index, "b", "", ":2}"),
+        ];
+        quirk(name, calls(chunks), r#"failed(server_error): ~call f {"x"{"y""#)
+    };
+    let two = r#"completed: custom patch one | custom patch two"#;
+    let patch =
+        |index: Option<i64>, id: &str, input: &str| call(index, id, "patch", &format!(r#"{{"input":"{input}"}}"#));
+    vec![
+        torn("B1 two calls of one tool in turns, by id alone", None),
+        torn("B1 two calls of one tool in turns, all on index 0", Some(0)),
+        quirk("C6 two custom calls without ids", calls(vec![patch(None, "", "one"), patch(None, "", "two")]), two),
+        quirk("C6 two custom calls on index 0", calls(vec![patch(Some(0), "", "one"), patch(Some(0), "", "two")]), two),
+        quirk(
+            "B4 {} first, the name without id and index after",
+            calls(vec![call(None, "a", "f", "{}"), call(None, "", "f", r#"{"x":1}"#)]),
+            r#"completed: call f {"x":1}"#,
+        )
+        .noted(&["tool_calls"]),
+        quirk(
+            "B10 a list as arguments",
+            calls(vec![entry(Some(0), "a", "f", &json!([1, 2]))]),
+            "completed: call f [1,2]",
         ),
     ]
 }
