@@ -1,11 +1,15 @@
 //! Logging: one subscriber, to stderr, so that stdout stays for what a command was asked for.
 //!
-//! A log that cannot be written is no reason to answer nobody: a lost line is counted, and `/health` shows the count.
+//! A log that cannot be written is no reason to answer nobody: a thread of its own writes it, so that a pipe that nobody
+//! reads holds up nothing; a lost line is counted, and `/health` shows the count.
 //! What others wrote (a model's name, a finish reason) cannot act on the terminal of who reads the log.
 
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use server::LOST_LOG_LINES;
 use server::config::{LogFormat, LoggingConfig};
@@ -15,6 +19,12 @@ use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{self, Writer};
 use wire::visible::Visible;
 
+/// Lines that may wait for whoever reads them. More are lost.
+const WAITING: usize = 1024;
+
+/// Lines that were taken and neither written nor lost yet.
+static UNWRITTEN: AtomicU64 = AtomicU64::new(0);
+
 pub(crate) fn start(config: LoggingConfig) {
     if !config.console {
         return;
@@ -23,8 +33,13 @@ pub(crate) fn start(config: LoggingConfig) {
     // Our own crates at the level asked for; the libraries below only when something is wrong.
     let filter = EnvFilter::new(format!("warn,godex={level},server={level},store={level}"));
     let terminal = io::stderr().is_terminal();
+    let (lines, written) = sync_channel(WAITING);
+    if thread::Builder::new().name("log".to_owned()).spawn(move || write(&written)).is_err() {
+        return;
+    }
+    let line = move || Line(lines.clone());
     // The subscriber would tell stderr that stderr cannot be written to, and panic.
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false).with_writer(|| Line);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false).with_writer(line);
     let human = match config.format {
         LogFormat::Auto => terminal,
         LogFormat::Human => true,
@@ -37,12 +52,33 @@ pub(crate) fn start(config: LoggingConfig) {
     }
 }
 
-/// One line of the log: written whole, or counted as lost.
-struct Line;
+/// Gives what waits a moment to be written: the process ends.
+pub(crate) fn finish() {
+    for _ in 0..100 {
+        if UNWRITTEN.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn write(lines: &Receiver<Box<[u8]>>) {
+    for line in lines {
+        if io::stderr().lock().write_all(&line).is_err() {
+            LOST_LOG_LINES.fetch_add(1, Ordering::Relaxed);
+        }
+        UNWRITTEN.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// One line of the log: on its way to be written, or counted as lost.
+struct Line(SyncSender<Box<[u8]>>);
 
 impl Write for Line {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if io::stderr().lock().write_all(line).is_err() {
+        UNWRITTEN.fetch_add(1, Ordering::Relaxed);
+        if self.0.try_send(line.into()).is_err() {
+            UNWRITTEN.fetch_sub(1, Ordering::Relaxed);
             LOST_LOG_LINES.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())

@@ -20,17 +20,19 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(threads).enable_all().build().context("cannot start the runtime")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let signals = Mutex::new(listen()?);
         let drain = signalled(&signals, "shutting down; a second signal ends it at once");
         let now = signalled(&signals, "ending at once");
         let server = Server::bind(config.clone()).await?;
         let banner = banner::banner(&config, server.local_addr());
-        // A closed stdout is no reason not to serve.
-        let _ = output::print(&banner);
+        // A stdout that is closed, or that nobody reads, is no reason not to serve.
+        std::thread::spawn(move || output::print(&banner));
         server.run(drain, now).await?;
         Ok(())
-    })
+    });
+    logs::finish();
+    ended
 }
 
 /// Completes at the next SIGINT or SIGTERM.
