@@ -280,6 +280,7 @@ impl<'s, 'd> Evaluation<'s, 'd> {
                 Ok(None)
             }
             Keyword::DependentSchemas(schemas) => {
+                self.spend(schemas.len() as u64)?;
                 let present = schemas.iter().filter(|(name, _)| has(name));
                 self.all(present.map(|(_, schema)| (*schema, node)))
             }

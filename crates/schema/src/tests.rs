@@ -70,6 +70,7 @@ fn what_is_too_much_is_not_decided() {
     let wide: Vec<Value> = (0..200).map(|n| json!({"const": n.to_string()})).chain([json!(true)]).collect();
     let long: Vec<u32> = (0..10_000).collect();
     let huge: Vec<u32> = vec![0; MAX_NODES];
+    let absent: serde_json::Map<String, Value> = (0..1000).map(|n| (n.to_string(), json!(true))).collect();
     let unknown = |why: &str| Verdict::Unknown(why.to_owned());
     for (schema, document, expected) in [
         (json!({"$ref": "#"}), json!(1), unknown("a reference in the schema leads to itself")),
@@ -77,6 +78,8 @@ fn what_is_too_much_is_not_decided() {
         (chain, json!(1), unknown("the schema nests too deep")),
         (json!({"items": {"anyOf": wide}}), json!(long), Verdict::Spent),
         (json!({"items": {"pattern": "(a|b|ab)*c{50}"}}), json!(["ab".repeat(100_000)]), Verdict::Spent),
+        (json!({"items": {"dependentSchemas": absent}}), json!(vec![json!({}); 2000]), Verdict::Spent),
+        (json!({"items": {"dependencies": absent}}), json!(vec![json!({}); 2000]), Verdict::Spent),
         (json!({}), json!(huge), unknown("it is too large to be checked")),
     ] {
         assert_eq!(verdict(&schema, &document, 100_000), expected);

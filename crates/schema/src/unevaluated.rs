@@ -22,6 +22,7 @@ impl<'s> Evaluation<'s, '_> {
         if children.is_empty() {
             return Ok(None);
         }
+        self.spend(children.len() as u64)?;
         let mut marks = Marks { seen: vec![false; children.len()], schemas: HashSet::new() };
         self.mark(at.misfit().schema, at.node, at.misfit().place, &mut marks)?;
         for (child, _) in children.iter().zip(&marks.seen).filter(|(_, seen)| !**seen) {
@@ -53,6 +54,7 @@ impl<'s> Evaluation<'s, '_> {
                 self.mark_fitting(schemas, node, marks)
             }
             Keyword::DependentSchemas(schemas) => {
+                self.spend(schemas.len() as u64)?;
                 let document = self.document;
                 let present = schemas.iter().filter(|(name, _)| document.member(node, name).is_some());
                 let present: Vec<SchemaId> = present.map(|(_, schema)| *schema).collect();
@@ -64,6 +66,7 @@ impl<'s> Evaluation<'s, '_> {
                 self.mark_fitting(chosen.as_slice(), node, marks)
             }
             Keyword::Items { prefix, rest } => {
+                self.spend(marks.seen.len() as u64)?;
                 let count = if rest.is_some() { usize::MAX } else { prefix.len() };
                 if !self.document.elements(node).is_empty() {
                     marks.seen.iter_mut().take(count).for_each(|seen| *seen = true);
@@ -81,10 +84,12 @@ impl<'s> Evaluation<'s, '_> {
             }
             Keyword::Properties(properties) => self.mark_properties(properties, node, marks),
             Keyword::UnevaluatedItems(_) if !self.document.elements(node).is_empty() => {
+                self.spend(marks.seen.len() as u64)?;
                 marks.seen.fill(true);
                 Ok(())
             }
             Keyword::UnevaluatedProperties(_) if !self.document.members(node).is_empty() => {
+                self.spend(marks.seen.len() as u64)?;
                 marks.seen.fill(true);
                 Ok(())
             }
@@ -103,6 +108,7 @@ impl<'s> Evaluation<'s, '_> {
 
     fn mark_properties(&mut self, properties: &Properties, node: NodeId, marks: &mut Marks) -> Result<(), Stop> {
         for (place, (key, _)) in self.document.members(node).iter().enumerate() {
+            self.spend(1)?;
             let name = self.document.string(*key).unwrap_or_default();
             let mut seen = properties.rest.is_some() || properties.open || properties.named.contains_key(name);
             for (pattern, _) in &properties.patterns {

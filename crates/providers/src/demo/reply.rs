@@ -1,5 +1,6 @@
 //! Decides what the demo model says to a request.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::json;
@@ -65,8 +66,9 @@ enum Calls {
 fn calls(request: &Request, script: &Script) -> Calls {
     if !script.calls.is_empty() {
         let most = if request.parallel_tool_calls { usize::MAX } else { 1 };
+        let mut made_up = HashMap::new();
         let made: Result<Vec<_>, String> =
-            script.calls.iter().take(most).map(|call| commanded(request, call)).collect();
+            script.calls.iter().take(most).map(|call| commanded(request, call, &mut made_up)).collect();
         return made.map_or_else(Calls::Unknown, Calls::Made);
     }
     if !request.tool_outputs.is_empty() || script.echo.is_some() {
@@ -80,9 +82,15 @@ fn calls(request: &Request, script: &Script) -> Calls {
     tool.map_or(Calls::None, |tool| Calls::Made(vec![(tool.name.clone(), schema::arguments(&tool.parameters))]))
 }
 
-fn commanded(request: &Request, call: &Call) -> Result<(String, String), String> {
+/// Arguments are made up once for each tool.
+fn commanded<'r>(
+    request: &'r Request,
+    call: &Call,
+    made_up: &mut HashMap<&'r str, String>,
+) -> Result<(String, String), String> {
     let tool = request.tool(&call.name).ok_or_else(|| call.name.clone())?;
-    let arguments = call.arguments.clone().unwrap_or_else(|| schema::arguments(&tool.parameters));
+    let make_up = || made_up.entry(&tool.name).or_insert_with(|| schema::arguments(&tool.parameters)).clone();
+    let arguments = call.arguments.clone().unwrap_or_else(make_up);
     Ok((tool.name.clone(), arguments))
 }
 

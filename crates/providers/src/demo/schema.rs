@@ -84,8 +84,12 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, schema: &Value, depth: usize) -> Value {
-        let required: HashSet<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let names = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+        // Each is looked at, whether or not it is new.
+        if !self.take(names.len()) {
+            return json!({});
+        }
+        let required: HashSet<&str> = names.iter().filter_map(Value::as_str).collect();
         let mut object = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             if !self.take(name.len() + 1) {
@@ -95,7 +99,7 @@ impl Walk<'_> {
                 object.insert(name.clone(), self.value(property, depth + 1));
             }
         }
-        for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for name in names.iter().filter_map(Value::as_str) {
             if !object.contains_key(name) && self.take(name.len() + self.text.len()) {
                 object.insert(name.to_owned(), json!(self.text));
             }

@@ -48,6 +48,7 @@ fn ends_on_schemas_that_do_not() {
         json!({"enum": [vec![0; 50_000]]}),
         json!({"properties": {"x".repeat(100_000): {"type": "integer"}}}),
         json!({"required": ["x".repeat(100_000)]}),
+        json!({"properties": {"a": {"const": 1}}, "required": vec!["a"; 100_000]}),
         json!({"allOf": [{"title": "x".repeat(100_000)}]}),
         json!({"prefixItems": vec![true; 50_000]}),
     ] {
