@@ -49,6 +49,8 @@ pub struct Dialect {
     pub stream_usage: StreamUsage,
     /// How a JSON schema for the answer is asked for.
     pub json_schema: JsonSchema,
+    /// `response_format: {type: json_object}` turned out to be refused: it is asked for in an instruction.
+    pub no_json_object: bool,
     /// How many tokens an answer may have; more is not asked for.
     pub max_output: Option<u64>,
     /// Parameters that the far side refuses; each is left out with a note.
@@ -69,6 +71,7 @@ impl Default for Dialect {
             developer_role: DeveloperRole::System,
             stream_usage: StreamUsage::Request,
             json_schema: JsonSchema::Native,
+            no_json_object: false,
             max_output: None,
             drop: Vec::new(),
             family: String::new(),

@@ -14,6 +14,8 @@ pub enum Unsupported {
     Limit(LimitField),
     StreamOptions,
     ResponseFormat,
+    /// `json_object` as the response format; others may do.
+    JsonObject,
 }
 
 /// What a refusal is about, and what speaks for it.
@@ -56,6 +58,7 @@ const MEMBERS: &[(&str, Unsupported)] = &[
     ("stop", Unsupported::Parameter(Parameter::Stop)),
     ("stream_options", Unsupported::StreamOptions),
     ("response_format", Unsupported::ResponseFormat),
+    ("response_format", Unsupported::JsonObject),
 ];
 
 /// How servers say that they do not take something; lower case.
@@ -91,10 +94,21 @@ impl Unsupported {
         MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether this chat request has it: only then is there something to do without.
+    /// What of it this chat request has: only then is there something to do without.
+    pub fn within(self, body: &[u8]) -> Option<Self> {
+        let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok())?;
+        let value = request.get(self.member()).filter(|value| !value.is_null())?;
+        let is_object = || value.get("type").and_then(Raw::text).is_some_and(|name| name.is("json_object"));
+        match self {
+            Self::ResponseFormat if is_object() => Some(Self::JsonObject),
+            Self::JsonObject => is_object().then_some(self),
+            _ => Some(self),
+        }
+    }
+
+    /// Whether this chat request has it.
     pub fn is_in(self, body: &[u8]) -> bool {
-        let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
-        request.is_some_and(|request| request.get(self.member()).is_some_and(|value| !value.is_null()))
+        self.within(body).is_some()
     }
 }
 
@@ -117,11 +131,11 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
             }
             Unsupported::StreamOptions => dialect.stream_usage = StreamUsage::Omit,
             Unsupported::ResponseFormat => {
-                dialect.json_schema = match dialect.json_schema {
-                    JsonSchema::Native => JsonSchema::JsonObject,
-                    JsonSchema::JsonObject | JsonSchema::Prompt => JsonSchema::Prompt,
-                };
+                if dialect.json_schema == JsonSchema::Native {
+                    dialect.json_schema = JsonSchema::JsonObject;
+                }
             }
+            Unsupported::JsonObject => dialect.no_json_object = true,
         }
     }
     dialect
@@ -286,9 +300,14 @@ mod tests {
         assert_eq!(adapted(&dialect, &limit[..1]).limit_field, LimitField::MaxCompletionTokens);
         assert!(!adapted(&dialect, &limit[..1]).drops(Parameter::MaxOutputTokens));
         assert!(adapted(&dialect, &limit).drops(Parameter::MaxOutputTokens));
-        let format = [Unsupported::ResponseFormat; 2];
-        assert_eq!(adapted(&dialect, &format[..1]).json_schema, JsonSchema::JsonObject);
-        assert_eq!(adapted(&dialect, &format).json_schema, JsonSchema::Prompt);
+        let format = adapted(&dialect, &[Unsupported::ResponseFormat; 2]);
+        assert_eq!((format.json_schema, format.no_json_object), (JsonSchema::JsonObject, false));
+        let object = adapted(&dialect, &[Unsupported::JsonObject]);
+        assert_eq!((object.json_schema, object.no_json_object), (JsonSchema::Native, true));
+        let format = |kind: &str| format!(r#"{{"response_format":{{"type":"{kind}"}}}}"#);
+        let within = |kind: &str| Unsupported::ResponseFormat.within(format(kind).as_bytes());
+        assert_eq!(within("json_object"), Some(Unsupported::JsonObject));
+        assert_eq!(within("json_schema"), Some(Unsupported::ResponseFormat));
         assert_eq!(adapted(&dialect, &[Unsupported::StreamOptions]).stream_usage, StreamUsage::Omit);
         let temperature = named("temperature").unwrap();
         assert!(adapted(&dialect, &[temperature]).drops(Parameter::Temperature));

@@ -42,7 +42,15 @@ impl<'a> Output<'a> {
             Exclusion::Tools => tools,
             Exclusion::Stream => request.stream == Some(true),
         });
-        let way = if excluded { JsonSchema::Prompt } else { dialect.json_schema };
+        let way = match dialect.json_schema {
+            _ if excluded => JsonSchema::Prompt,
+            // What would be sent as an object.
+            JsonSchema::JsonObject if dialect.no_json_object => JsonSchema::Prompt,
+            JsonSchema::Native if dialect.no_json_object && matches!(format, Some(TextFormat::JsonObject)) => {
+                JsonSchema::Prompt
+            }
+            way => way,
+        };
         match format {
             None | Some(TextFormat::Text) => Ok(Self::default()),
             Some(TextFormat::JsonObject) => Ok(Self::object(way, notes)),

@@ -21,6 +21,9 @@ use crate::app::{Manner, Provider};
 use crate::clock;
 use crate::config::ResilienceConfig;
 
+/// How many members one target may refuse, one after the other, before its refusal stands.
+const REPAIRS: usize = 4;
+
 /// A request on its way.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
@@ -30,8 +33,8 @@ pub(crate) struct Walk<'a> {
     at: usize,
     sent: usize,
     retries: u32,
-    /// Whose refusal named what it will not take, and what.
-    repaired: Option<(usize, Refusal)>,
+    /// Whose refusals named what they will not take, and what.
+    repaired: Vec<(usize, Refusal)>,
     /// What was learned before and changed this request without the plan's knowing.
     used: Vec<Unsupported>,
     began: Instant,
@@ -76,7 +79,7 @@ impl<'a> Walk<'a> {
             at: 0,
             sent: 0,
             retries: 0,
-            repaired: None,
+            repaired: Vec::new(),
             used: Vec::new(),
             began: Instant::now(),
             failure: None,
@@ -124,8 +127,13 @@ impl<'a> Walk<'a> {
     /// What the target does not take: as others found out, and as it said of this very request.
     fn lessons(&self) -> Vec<Unsupported> {
         let mut lessons = self.candidates[self.at].target.lessons();
-        lessons.extend(self.repaired.filter(|(at, _)| *at == self.at).map(|(_, refusal)| refusal.unsupported));
+        lessons.extend(self.repairs().map(|refusal| refusal.unsupported));
         lessons
+    }
+
+    /// What the target whose turn it is refused in this request.
+    fn repairs(&self) -> impl Iterator<Item = Refusal> {
+        self.repaired.iter().filter(|(at, _)| *at == self.at).map(|(_, refusal)| *refusal)
     }
 
     pub(crate) fn wire(&self) -> Wire {
@@ -210,25 +218,30 @@ impl<'a> Walk<'a> {
 // === what is next ===
 
 impl Walk<'_> {
-    /// A refusal that names what it will not take: once more without it.
+    /// A refusal that names what it will not take: once more without it. Servers name one member at a time; one that
+    /// names the same again does not mean it.
     fn repair(&mut self, refused: &Refused, body: &[u8]) -> bool {
         let Some(refusal) = refused.failure.unsupported else { return false };
-        if self.repaired.is_some() || !refusal.unsupported.is_in(body) {
+        let Some(unsupported) = refusal.unsupported.within(body) else { return false };
+        let is_known = self.repairs().any(|before| before.unsupported == unsupported);
+        if is_known || self.repairs().count() >= REPAIRS {
             return false;
         }
         count(&self.candidates[self.at].target.counts.repaired);
-        self.repaired = Some((self.at, refusal));
+        self.repaired.push((self.at, Refusal { unsupported, ..refusal }));
         true
     }
 
-    /// What was refused with a member was accepted without it: others need not try, if it was not the client who said so.
+    /// What was refused with some members was accepted without them: others need not try, if it was not the client who
+    /// said so.
     fn learn(&self) {
-        let Some((_, refusal)) = self.repaired.filter(|(at, _)| *at == self.at) else { return };
-        let (upstream, member) = (self.name(), refusal.unsupported.member());
-        if self.candidates[self.at].target.learn(refusal) {
-            tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
-        } else {
-            tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
+        for refusal in self.repairs() {
+            let (upstream, member) = (self.name(), refusal.unsupported.member());
+            if self.candidates[self.at].target.learn(refusal) {
+                tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
+            } else {
+                tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
+            }
         }
     }
 
@@ -326,7 +339,7 @@ fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> 
             Unsupported::Limit(other).is_in(body)
         }
         Unsupported::StreamOptions => stream,
-        Unsupported::Parameter(_) | Unsupported::ResponseFormat => false,
+        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject => false,
     };
     lessons.iter().copied().filter(changed).collect()
 }

@@ -167,3 +167,77 @@ async fn what_does_not_help_is_not_learned() {
     object(&rig.post(&ask("Hello", "top_p", json!(0.5))).await);
     assert_eq!(last(&rig)["top_p"], 0.5);
 }
+
+/// Servers name one member at a time: all are mended, each is told, and all are known then.
+#[tokio::test]
+async fn several_members_are_mended_one_after_the_other() {
+    const MEMBERS: [&str; 6] =
+        ["temperature", "top_p", "presence_penalty", "frequency_penalty", "parallel_tool_calls", "user"];
+    for most in 1..=MEMBERS.len() {
+        let rig = rig("", move |request| {
+            let request = request.json();
+            let member = MEMBERS[..most].iter().find(|member| request.get(**member).is_some())?;
+            let message = format!("Unsupported parameter: '{member}'");
+            let error = json!({"message": message, "param": member, "code": "unsupported_parameter"});
+            Some(Script::json(400, &json!({"error": error})))
+        });
+        let rig = rig.await;
+        let mut body = json!({"model": "m", "input": "Hello", "user": "me", "parallel_tool_calls": false});
+        body["tools"] = json!([{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]);
+        for member in &MEMBERS[..4] {
+            body[*member] = json!(0.5);
+        }
+        if most > 4 {
+            assert_eq!(error(&rig.post(&body).await).status, 400, "{most}");
+            assert_eq!(rig.upstream.requests().len(), 5, "{most}");
+            continue;
+        }
+        for sent in [most + 1, most + 2] {
+            let answer = rig.post(&body).await;
+            object(&answer);
+            let notes = answer.header("x-godex-compat").unwrap_or_default();
+            for member in &MEMBERS[..most] {
+                assert!(notes.contains(&format!("{member}=ignored")), "{most}: {notes}");
+            }
+            assert_eq!(rig.upstream.requests().len(), sent, "{most}");
+            assert_eq!(last(&rig)["user"], "me", "{most}");
+        }
+    }
+}
+
+/// What a model takes as a response format, and what is left of each way to ask for JSON: the request that finds it out,
+/// and the next one.
+#[tokio::test]
+async fn a_response_format_goes_down_to_words() {
+    let schema = json!({"type": "json_schema", "name": "n", "schema": {"type": "object"}});
+    let object_only = json!({"type": "json_object"});
+    for (taken, asked, left, tries) in [
+        ("nothing", &schema, None, 3),
+        ("nothing", &object_only, None, 2),
+        ("json_object", &schema, Some("json_object"), 2),
+        ("json_schema", &object_only, None, 2),
+    ] {
+        let rig = rig("", move |request| {
+            let request = request.json();
+            let is_taken = request.get("response_format").is_none_or(|format| format["type"] == taken);
+            let message = "Unsupported parameter: 'response_format' is not supported with this model.";
+            let error = json!({"message": message, "param": "response_format", "code": "unsupported_parameter"});
+            let answer = json!({"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]});
+            Some(if is_taken { Script::json(200, &answer) } else { Script::json(400, &json!({"error": error})) })
+        });
+        let rig = rig.await;
+        for sent in [tries, tries + 1] {
+            let answer = rig.post(&ask("Give me JSON", "text", json!({"format": asked}))).await;
+            object(&answer);
+            let notes = answer.header("x-godex-compat").unwrap_or_default();
+            assert!(notes.contains("text.format=degraded"), "{taken} {asked}: {notes}");
+            assert_eq!(rig.upstream.requests().len(), sent, "{taken} {asked}");
+            assert_eq!(last(&rig)["response_format"]["type"].as_str(), left, "{taken} {asked}");
+        }
+        // What the model does take is not lost for others.
+        if taken == "json_schema" {
+            object(&rig.post(&ask("Give me JSON", "text", json!({"format": schema}))).await);
+            assert_eq!(last(&rig)["response_format"]["type"], "json_schema");
+        }
+    }
+}
