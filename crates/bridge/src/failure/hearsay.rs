@@ -57,53 +57,82 @@ impl Failure {
 }
 
 /// Everything in a request that a client may have written, lower case.
-struct Asked(String);
+#[derive(Default)]
+struct Asked {
+    /// In the order of the request.
+    text: String,
+    /// Apart, as an upstream may put them together without what stood between them.
+    names: Vec<String>,
+    values: Vec<String>,
+}
 
 impl Asked {
     /// A request that cannot be read may say anything.
     fn read(request: &[u8]) -> Self {
-        let mut text = String::with_capacity(request.len());
+        let mut asked = Self::default();
         match str::from_utf8(request).ok().and_then(|text| Raw::parse(text).ok()) {
             Some(request) => {
                 // The members' own names are ours.
                 for (_, value) in request.fields() {
-                    gather(value, &mut text);
+                    asked.gather(value);
                 }
             }
-            None => text.push_str(&String::from_utf8_lossy(request)),
+            None => asked.text.push_str(&String::from_utf8_lossy(request).to_lowercase()),
         }
-        Self(text.to_lowercase())
+        asked
+    }
+
+    fn gather(&mut self, value: Raw<'_>) {
+        match value.kind() {
+            Kind::String => {
+                let text = value.text().map(Text::decode).unwrap_or_default().to_lowercase();
+                self.text.push_str(&text);
+                self.text.push('\n');
+                self.values.push(text);
+            }
+            Kind::Array => value.elements().for_each(|element| self.gather(element)),
+            Kind::Object => {
+                for (name, value) in value.fields() {
+                    // Who speaks is not said by the client's words.
+                    if !name.is("role") {
+                        let name = name.decode().to_lowercase();
+                        self.text.push_str(&name);
+                        self.text.push('\n');
+                        self.names.push(name);
+                        self.gather(value);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     fn has(&self, words: &str) -> bool {
-        self.0.contains(words)
+        self.text.contains(words) || is_joined(&self.values, words) || is_joined(&self.names, words)
     }
 
     /// Whether the name is not in it, however it is written, or put together by a model that was told to.
     fn cannot_spell(&self, name: &str) -> bool {
-        !squeezed(&self.0).contains(&squeezed(name))
+        let name = squeezed(name);
+        let apart = |pieces: &[String]| {
+            let pieces: Vec<String> = pieces.iter().map(|piece| squeezed(piece)).collect();
+            is_joined(&pieces, &name)
+        };
+        !squeezed(&self.text).contains(&name) && !apart(&self.values) && !apart(&self.names)
     }
 }
 
-fn gather(value: Raw<'_>, out: &mut String) {
-    match value.kind() {
-        Kind::String => {
-            out.extend(value.text().map(Text::decode));
-            out.push('\n');
-        }
-        Kind::Array => value.elements().for_each(|element| gather(element, out)),
-        Kind::Object => {
-            for (name, value) in value.fields() {
-                // Who speaks is not said by the client's words.
-                if !name.is("role") {
-                    out.push_str(&name.decode());
-                    out.push('\n');
-                    gather(value, out);
-                }
-            }
-        }
-        _ => {}
+/// Whether some of the pieces, one behind the other in any order, have the word across their borders.
+fn is_joined(pieces: &[String], word: &str) -> bool {
+    let word = word.as_bytes();
+    let pieces = || pieces.iter().map(String::as_bytes).filter(|piece| !piece.is_empty());
+    // How much of the word can stand at the end of what is put together.
+    let mut stands = vec![false; word.len()];
+    for end in 1..word.len() {
+        stands[end] = pieces().any(|piece| piece.ends_with(&word[..end]))
+            || (1..end).any(|start| stands[start] && pieces().any(|piece| piece == &word[start..end]));
     }
+    (1..word.len()).any(|start| stands[start] && pieces().any(|piece| piece.starts_with(&word[start..])))
 }
 
 /// Letters and digits only, lower case.
@@ -163,5 +192,33 @@ mod tests {
             let failure = weighed(input, answer);
             assert_eq!((failure.class, failure.basis.is_hearsay()), (FailureClass::Auth, expected), "{input} {answer}");
         }
+    }
+
+    /// Pieces of a request that an upstream repeats behind each other.
+    #[test]
+    fn what_the_client_said_in_pieces_is_its_own() {
+        let answer = r#"{"error":{"message":"Bad: Unsupported parameter: 'temperature'"}}"#;
+        let fields = r#"{"error":{"message":"no","param":"temperature","code":"unsupported_parameter"}}"#;
+        let message = |content: &str| format!(r#"{{"role":"user","content":{content}}}"#);
+        for (messages, answer, expected) in [
+            (vec![r#""Unsupported parameter: 'temper""#, r#""ature'""#], answer, Proof::Hearsay),
+            (vec![r#""ature'""#, r#""Unsupported parameter: 'temper""#], answer, Proof::Hearsay),
+            (vec![r#""Unsupported parameter: 'tem""#, r#""per""#, r#""-""#, r#""ature'""#], answer, Proof::Hearsay),
+            (vec![r#""'temper""#, r#""Sure.""#, r#""ature'""#], answer, Proof::Hearsay),
+            (vec![r#"[{"type":"text","text":"temper"},{"type":"text","text":"ature"}]"#], answer, Proof::Hearsay),
+            (vec![r#"[{"type":"text","temper":1,"ature":"x"}]"#], answer, Proof::Hearsay),
+            (vec![r#""\",\"param\":\"temper""#, r#""ature\",\"x\":\"""#], fields, Proof::Hearsay),
+            (vec![r#""temper""#, r#""of nature""#], answer, Proof::Words),
+            (vec![r#""temper""#, r#""ature""#], fields, Proof::Fields),
+        ] {
+            let messages: Vec<String> = messages.into_iter().map(message).collect();
+            let request = format!(r#"{{"temperature":1,"messages":[{}]}}"#, messages.join(","));
+            let failure = Failure::from_answer(400, answer.as_bytes());
+            let refusal = failure.weighed(request.as_bytes(), answer.as_bytes()).unsupported;
+            assert_eq!(refusal.map(|refusal| refusal.proof), Some(expected), "{request} {answer}");
+        }
+        let request = br#"{"messages":[{"content":"invalid a"},{"content":"pi key"}]}"#;
+        let echo = br#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
+        assert!(Failure::from_answer(400, echo).weighed(request, echo).basis.is_hearsay());
     }
 }
