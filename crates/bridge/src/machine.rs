@@ -186,9 +186,11 @@ impl Machine {
         self.finish.is_some()
     }
 
-    /// Whether anything of an answer has come.
+    /// Whether anything of an answer has come. That it was cut, or held back, before it began is an answer, too.
     pub(crate) fn has_begun(&self) -> bool {
-        self.has_spoken || self.is_finished()
+        self.has_spoken
+            || self.answered_bytes + self.reasoned_bytes > 0
+            || self.finish.as_ref().is_some_and(Finish::is_incomplete)
     }
 
     pub fn usage(&self) -> Option<Usage> {

@@ -80,7 +80,7 @@ pub(crate) enum AnswerBody {
 
 impl Upstream {
     /// Sends a request of that wire and waits until the upstream has accepted or refused it. The dialect says how errors
-    /// read.
+    /// read; where nobody else could answer (`alone`), an answer without content is accepted, to be told as it is.
     pub(crate) async fn send(
         &self,
         wire: Wire,
@@ -88,9 +88,10 @@ impl Upstream {
         stream: bool,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
+        alone: bool,
     ) -> Result<Accepted, Refused> {
         match self {
-            Self::Http(target) => target.send(wire, body, dialect, deadlines).await,
+            Self::Http(target) => target.send(wire, body, dialect, deadlines, alone).await,
             Self::Demo => demo::send(&body, stream).await,
         }
     }

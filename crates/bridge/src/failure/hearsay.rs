@@ -24,6 +24,11 @@ impl Basis {
         Self(words.map(|words| Box::new(Words { words: words.to_owned(), is_hearsay: false })))
     }
 
+    /// What the model came to, for which a client may have asked it.
+    pub(crate) fn of_the_model() -> Self {
+        Self(Some(Box::new(Words { words: String::new(), is_hearsay: true })))
+    }
+
     /// The client may have said it itself: what follows from it is for this request only.
     pub fn is_hearsay(&self) -> bool {
         self.0.as_ref().is_some_and(|words| words.is_hearsay)
@@ -39,7 +44,7 @@ impl Failure {
         }
         let asked = Asked::read(request);
         if let Some(words) = &mut self.basis.0 {
-            words.is_hearsay = asked.has(&words.words);
+            words.is_hearsay |= asked.has(&words.words);
         }
         if let Some(refusal) = &mut self.unsupported {
             let name = refusal.unsupported.member();

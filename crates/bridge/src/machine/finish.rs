@@ -25,6 +25,11 @@ impl Finish {
         let own = dialect.finish.iter().find(|(name, _)| name == reason).map(|(_, meaning)| *meaning);
         Self { reason: reason.chars().take(64).collect(), meaning: own.or_else(|| usual(reason)) }
     }
+
+    /// Whether nothing of an answer need be there.
+    pub(super) const fn is_incomplete(&self) -> bool {
+        matches!(self.meaning, Some(FinishMeaning::Length | FinishMeaning::ContentFilter))
+    }
 }
 
 fn usual(reason: &str) -> Option<FinishMeaning> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use wire::id::Ids;
 use wire::sse::Decoder;
 
-use super::{Flow, Framing, Machine, Setup};
+use super::{End, Flow, Framing, Machine, Setup};
 use crate::dialect::{AnswerDialect, ItemIds};
-use crate::failure::{Failure, FailureClass};
+use crate::failure::{Basis, Failure, FailureClass};
 use crate::reading::{NativeReading, Reading};
 
 /// What has no content in its first bytes is taken as it is: this much may be kept, and read twice.
@@ -23,6 +23,8 @@ pub struct Opening {
     machine: Box<Machine>,
     source: Source,
     read: usize,
+    /// Nobody else could take over: an answer that ends before it begins is told as it is.
+    alone: bool,
 }
 
 #[derive(Debug)]
@@ -49,7 +51,14 @@ impl Opening {
         let native = native.then_some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
         let (reading, setup) = (Reading { native, ..Reading::default() }, Setup { dialect, ..Setup::default() });
         let machine = Machine::new(reading, setup, Ids::new([0; 24]), 0, Framing::Silent);
-        Self { machine: Box::new(machine), source: Source::Unknown, read: 0 }
+        Self { machine: Box::new(machine), source: Source::Unknown, read: 0, alone: false }
+    }
+
+    /// Whether there is nobody else who could answer.
+    #[must_use]
+    pub fn alone(mut self, alone: bool) -> Self {
+        self.alone = alone;
+        self
     }
 
     /// The next bytes of the body.
@@ -93,7 +102,7 @@ impl Opening {
             };
             *events += 1;
             let flow = self.machine.event(event.name, event.data, &mut out);
-            match seen(&mut self.machine, flow) {
+            match seen(&mut self.machine, flow, self.alone) {
                 Look::More => {}
                 look => return look,
             }
@@ -106,19 +115,18 @@ impl Opening {
         match &mut self.source {
             Source::Unknown => protocol("The provider's answer has an empty body."),
             Source::Json(buffer) => {
-                // Nearly every body is a whole completion without an error: that is seen without reading it.
-                let has = |word: &[u8]| memchr::memmem::find(buffer, word).is_some();
-                if has(b"\"choices\":[{") && !has(b"\"error\"") && buffer.trim_ascii_end().ends_with(b"}") {
+                if is_plainly_an_answer(buffer) {
                     return Look::Answer;
                 }
                 let _ = self.machine.chunk(buffer, &mut out);
-                seen(&mut self.machine, Flow::Over)
+                seen(&mut self.machine, Flow::Over, self.alone)
             }
             Source::Sse { decoder, events } => {
                 let rest = decoder.rest().map(|event| self.machine.event(event.name, event.data, &mut out));
-                match rest.map(|flow| seen(&mut self.machine, flow)) {
+                match rest.map(|flow| seen(&mut self.machine, flow, self.alone)) {
                     Some(look @ (Look::Answer | Look::Failed(_))) => look,
                     None if *events == 0 => protocol("The provider's answer has no event in it."),
+                    Some(Look::More) | None if self.machine.is_finished() => over(&mut self.machine),
                     Some(Look::More) | None => {
                         let message = "The provider's answer broke off before it began.";
                         Look::Failed(Failure::new(FailureClass::Truncated, message))
@@ -129,15 +137,44 @@ impl Opening {
     }
 }
 
-fn seen(machine: &mut Machine, flow: Flow) -> Look {
+fn seen(machine: &mut Machine, flow: Flow, alone: bool) -> Look {
     match machine.failure.take() {
         Some(failure) => Look::Failed(failure),
-        None if machine.has_begun() => Look::Answer,
-        None if flow == Flow::Over => {
-            Look::Failed(Failure::new(FailureClass::Empty, "The model gave an empty answer."))
-        }
+        None if machine.has_begun() || alone && machine.is_finished() => Look::Answer,
+        None if flow == Flow::Over => over(machine),
+        // Content may come behind a finish reason.
         None => Look::More,
     }
+}
+
+/// Nothing more will come, and nothing has.
+fn over(machine: &mut Machine) -> Look {
+    if !machine.is_finished() && machine.native.is_some() {
+        return Look::Failed(Failure::new(FailureClass::Empty, "The model gave an empty answer."));
+    }
+    let is_finished = machine.is_finished();
+    // What was held back comes out.
+    machine.end(End::Done, &mut Vec::new());
+    match machine.failure().filter(|_| !machine.has_begun()) {
+        // A model that ends in good order may have been told to say nothing.
+        Some(failure) if is_finished && matches!(failure.class, FailureClass::Empty | FailureClass::Server) => {
+            Look::Failed(Failure { basis: Basis::of_the_model(), ..failure.clone() })
+        }
+        Some(failure) if !is_finished => Look::Failed(failure.clone()),
+        // Others would not take it either.
+        _ => Look::Answer,
+    }
+}
+
+/// Nearly every body is a whole completion with content and without an error: that is seen without reading it.
+fn is_plainly_an_answer(body: &[u8]) -> bool {
+    const TEXT: &[u8] = b"\"content\":\"";
+    let has = |word: &[u8]| memchr::memmem::find(body, word).is_some();
+    let has_text = || memchr::memmem::find_iter(body, TEXT).any(|at| body.get(at + TEXT.len()) != Some(&b'"'));
+    has(b"\"choices\":[{")
+        && !has(b"\"error\"")
+        && body.trim_ascii_end().ends_with(b"}")
+        && (has_text() || has(b"\"tool_calls\":[{"))
 }
 
 fn protocol(message: &str) -> Look {
@@ -156,6 +193,12 @@ mod tests {
             "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n";
         let delta = |members: &str| format!("{role}data: {{\"choices\":[{{\"delta\":{{{members}}}}}]}}\n\n");
         let behind = |rest: &str| format!("{role}{rest}");
+        let finish = |reason: &str| {
+            behind(&format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\n"))
+        };
+        let whole = |message: &str, reason: &str| {
+            format!("{{\"choices\":[{{\"message\":{{{message}}},\"finish_reason\":\"{reason}\"}}]}}")
+        };
         for (body, expected) in [
             (r#"{"error":{"message":"busy","code":503}}"#.to_owned(), Err(C::Overloaded)),
             ("\u{feff}{\"error\":{\"message\":\"busy\",\"code\":503}}".into(), Err(C::Overloaded)),
@@ -186,7 +229,21 @@ mod tests {
                 delta("\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]"),
                 Ok(true),
             ),
-            (behind("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"), Ok(true)),
+            (finish("stop"), Err(C::Empty)),
+            (finish("stop") + "data: {\"choices\":[],\"usage\":{}}\n\ndata: [DONE]\n\n", Err(C::Empty)),
+            (finish("never heard of"), Err(C::Empty)),
+            (finish("error"), Err(C::Server)),
+            (finish("error") + "data: [DONE]\n\n", Err(C::Server)),
+            (finish("length"), Ok(true)),
+            (finish("content_filter"), Ok(true)),
+            (finish("stop") + "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n", Ok(true)),
+            (whole("\"content\":\"\"", "stop"), Err(C::Empty)),
+            (whole("\"content\":null", "stop"), Err(C::Empty)),
+            (whole("\"content\":null", "error"), Err(C::Server)),
+            (whole("\"content\":null", "content_filter"), Ok(true)),
+            (whole("\"content\":null,\"refusal\":\"no\"", "stop"), Ok(true)),
+            (whole("\"content\":null,\"reasoning_content\":\"hm\"", "stop"), Ok(true)),
+            (whole("\"content\":\"cut\"", "error"), Ok(true)),
         ] {
             for size in [1, 7, body.len().max(1)] {
                 let mut opening = Opening::new(false, Arc::default());

@@ -228,7 +228,7 @@ async fn ask_again(
     let deadlines = provider.deadlines(false);
     // How it fails does not matter: then the first answer stands.
     let usual = Arc::<AnswerDialect>::default();
-    let sent = provider.upstream.send(wire, request.into(), false, &usual, deadlines).await;
+    let sent = provider.upstream.send(wire, request.into(), false, &usual, deadlines, true).await;
     let Ok(accepted) = sent else { return first };
     machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();

@@ -155,11 +155,12 @@ impl HttpTarget {
         body: Bytes,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
+        alone: bool,
     ) -> Result<Accepted, Refused> {
         let mut tried = Tried::default();
         let mut last = None;
         while let Some(key) = self.keys.take(&mut tried) {
-            match self.send_with(key, wire, body.clone(), dialect, deadlines).await {
+            match self.send_with(key, wire, body.clone(), dialect, deadlines, alone).await {
                 Err(refused) if self.keys.refused(key, &refused.failure) => {
                     tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
                     last = Some(refused);
@@ -177,6 +178,7 @@ impl HttpTarget {
         body: Bytes,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
+        alone: bool,
     ) -> Result<Accepted, Refused> {
         let place = if wire == Wire::Responses { &self.responses } else { &self.chat };
         let uri = place.of(&body)?;
@@ -194,7 +196,7 @@ impl HttpTarget {
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
         let mut answer = response.into_body();
-        let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect));
+        let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect)).alone(alone);
         let first = self.look(&mut answer, opening, &body).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), target: None };
         Ok(Accepted { format, body, redactor: self.redactor.clone() })

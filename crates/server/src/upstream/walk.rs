@@ -186,8 +186,8 @@ impl<'a> Walk<'a> {
         count(&target.counts.sent);
         let mut deadlines = provider.deadlines(stream);
         deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
-        let (wire, dialect) = (self.wire(), self.answer());
-        let refused = match provider.upstream.send(wire, body.clone(), stream, &dialect, deadlines).await {
+        let (wire, dialect, alone) = (self.wire(), self.answer(), self.first_turn().is_none());
+        let refused = match provider.upstream.send(wire, body.clone(), stream, &dialect, deadlines, alone).await {
             Ok(mut accepted) => {
                 count(&target.counts.accepted);
                 self.alive(&target);

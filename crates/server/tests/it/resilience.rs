@@ -128,6 +128,39 @@ async fn targets_stand_in_for_each_other_in_order() {
     assert_eq!(second.requests()[0].json()["model"], "two/2", "planned for the target that answers");
 }
 
+/// Answers that end before they begin: another takes over, as long as that may help.
+#[tokio::test]
+async fn an_answer_with_nothing_in_it_goes_to_the_next_target() {
+    for (reason, stands_in) in [("stop", true), ("error", true), ("length", false), ("content_filter", false)] {
+        let nothing = move |request: &Received| {
+            let choice = json!({"index": 0, "finish_reason": reason});
+            if request.json()["stream"] == json!(true) {
+                let chunk = json!({"choices": [{"index": 0, "delta": {"role": "assistant"}}]});
+                let mut last = choice;
+                last["delta"] = json!({});
+                Script::sse(&[chunk, json!({"choices": [last]})])
+            } else {
+                let mut whole = choice;
+                whole["message"] = json!({"role": "assistant", "content": ""});
+                Script::json(200, &json!({"choices": [whole]}))
+            }
+        };
+        let (first, second) = (Upstream::start_with(nothing).await.unwrap(), good().await);
+        let entries = [provider("a", &first, ""), provider("b", &second, "")].concat();
+        let rig = rig(first, "[a/m, b/m]", "retries: 0, breaker_failures: 2", &entries).await;
+        // Often: a client may ask for an empty answer, and that takes the target away from nobody.
+        for streamed in [false, true, false, true] {
+            let mut body = asked();
+            body["stream"] = json!(streamed);
+            let answer = rig.post(&body).await;
+            let status =
+                if streamed { stream(&answer).response["status"].clone() } else { object(&answer)["status"].clone() };
+            assert_eq!(status, if stands_in { "completed" } else { "incomplete" }, "{reason} {streamed}");
+        }
+        assert_eq!(names(&rig, &[&second]), [4, if stands_in { 4 } else { 0 }], "{reason}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_does_not_fall_to_a_target_that_cannot_serve_it() {
     let image = json!({"model": "x", "input": [{"role": "user", "content": [

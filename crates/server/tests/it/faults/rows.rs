@@ -288,7 +288,7 @@ fn endings(table: &mut Table) {
     table.both("F14", "[DONE] behind a role", role().done(), moves(EMPTY));
     table.both("F14", "no choices", Script::json(200, &json!({"choices": []})), moves(EMPTY));
     let nothing = Script::event_stream().event(&chat::stop()).done();
-    table.row("F14", "a finish reason alone", nothing, fixed(EMPTY), fixed(Failed(SERVER)));
+    table.row("F14", "a finish reason alone", nothing, moves(EMPTY), moves(Failed(SERVER)));
     let both = |text: &str| chat::chunk(&json!({"content": text}), Some("stop"));
     table.both(
         "F15",
