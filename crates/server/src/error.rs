@@ -165,6 +165,7 @@ impl ApiError {
                 Self::bad_request("invalid_value", "No item of this list has the id that 'after' names.")
                     .with_param("after")
             }
+            Error::NoRoom => Self::too_many_bytes(),
             Error::Full => Self::unavailable("storage_full", "The session store is full."),
             Error::Unavailable(_) => Self::unavailable("storage_unavailable", error.to_string()),
             Error::Corrupt(_) => {
@@ -180,6 +181,11 @@ impl ApiError {
                 "The session store gave no usable answer.",
             ),
         }
+    }
+
+    pub(crate) fn too_many_bytes() -> Self {
+        let message = "The server holds as many bytes of requests as it may. Please retry in a moment.";
+        Self::unavailable("too_many_bytes_in_flight", message)
     }
 
     pub(crate) fn shutting_down() -> Self {

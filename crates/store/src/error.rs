@@ -14,6 +14,9 @@ pub enum Error {
     /// The chain has more turns than the caller allows.
     #[error("the chain of responses is longer than {limit}")]
     TooDeep { limit: u32 },
+    /// The caller has no room for what is to be read ([`crate::Room`]).
+    #[error("there is no room for what is to be read")]
+    NoRoom,
     /// `after` names no item of the list.
     #[error("no item of this list has that id")]
     NoSuchCursor,

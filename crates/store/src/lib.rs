@@ -18,6 +18,7 @@ mod packed;
 mod postgres;
 mod prefix;
 mod prepared;
+mod room;
 mod rows;
 mod same;
 mod sqlite;
@@ -30,6 +31,7 @@ pub use conversation::{Lease, NewConversation, StoredConversation};
 pub use error::{Error, OpenError, Unavailable};
 pub use options::{Counters, MemoryLimits, PostgresOptions, SqliteOptions};
 use prefix::{Hasher, Secret};
+pub use room::Room;
 pub use tenanted::Tenanted;
 pub use turn::{
     ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn,

@@ -50,6 +50,18 @@ fn compress(body: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
+/// How long the body is, before it is taken apart. What is damaged has no length; unpacking tells.
+pub(crate) fn length(packed: &[u8]) -> usize {
+    match packed.split_first() {
+        Some((&ZSTD, rest)) => {
+            let length = rest.first_chunk::<4>().map(|length| u32::from_le_bytes(*length));
+            length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= LARGEST).unwrap_or(0)
+        }
+        Some((_, rest)) => rest.len(),
+        None => 0,
+    }
+}
+
 pub(crate) fn unpack(packed: Vec<u8>) -> Result<Bytes, Error> {
     match packed.first() {
         Some(&RAW) => Ok(Bytes::from(packed).slice(1..)),
@@ -74,6 +86,7 @@ mod tests {
     fn bodies_come_back_byte_for_byte() {
         let long = br#"{"text":"again and "}"#.repeat(5_000);
         for body in [&b""[..], b"{}", b"{\"a\":\"\\u0000\\ud800\"}", b"\0\xff", &long] {
+            assert_eq!(length(&pack(body)), body.len());
             assert_eq!(unpack(pack(body)).unwrap(), body);
         }
         assert!(pack(&long).len() < long.len() / 10);

@@ -133,9 +133,9 @@ fn maybe_text(row: &Row, index: usize) -> Result<Option<String>, Error> {
 
 /// A future that must be able to move between threads, which the compiler checks here.
 #[expect(dead_code, reason = "a check, not a function")]
-fn check(database: &Database, tenant: &Tenant) -> impl Future + Send {
+fn check(database: &Database, tenant: &Tenant, room: &std::sync::Arc<dyn crate::Room>) -> impl Future + Send {
     async move {
-        let _ = database.response(tenant, "").await;
+        let _ = database.response(tenant, "", room).await;
         let _ = database.delete_response(tenant, "").await;
     }
 }

@@ -5,11 +5,13 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::packed::unpack;
 use crate::prefix::Prefix;
+use crate::room::{Meter, Room};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, Turn};
 
 /// Why a response is not there any more, though its row is.
@@ -103,20 +105,24 @@ pub(crate) fn complete(mut rows: Vec<ItemRow>, range: Range<i64>) -> Result<(Vec
     if expected == range.end.max(range.start) { Ok((items, places)) } else { Err(Error::DeletedAncestor) }
 }
 
-/// Fills a page from ranges of places. Mostly one range is enough; removed items make it ask for more.
+/// Fills a page from ranges of places. Mostly one range is enough; removed items make it ask for more, and large ones for
+/// less at once.
 #[derive(Debug)]
 pub(crate) struct Pager {
     order: Order,
     limit: usize,
     left: Range<i64>,
     window: i64,
+    /// Bytes that the page may still take.
+    bytes: usize,
+    pub(crate) meter: Meter,
     items: Vec<Item>,
     has_more: bool,
 }
 
 impl Pager {
     /// `after` is the cursor's place.
-    pub(crate) fn new(page: &Page, upto: i64, after: Option<i64>) -> Self {
+    pub(crate) fn new(page: &Page, upto: i64, after: Option<i64>, room: &Arc<dyn Room>) -> Self {
         let left = match (page.order, after) {
             (_, None) => 0..upto,
             (Order::OldestFirst, Some(pos)) => pos + 1..upto,
@@ -124,7 +130,8 @@ impl Pager {
         };
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
         let window = i64::from(page.limit) + 1;
-        Self { order: page.order, limit, left, window, items: Vec::new(), has_more: false }
+        let (bytes, meter) = (page.max_bytes, Meter::new(room));
+        Self { order: page.order, limit, left, window, bytes, meter, items: Vec::new(), has_more: false }
     }
 
     /// The places to read next; none when the page is full or the list at its end.
@@ -141,10 +148,21 @@ impl Pager {
             Order::NewestFirst => self.left.end = range.start,
         }
         self.window = self.window.saturating_mul(4);
+        let alone = self.items.is_empty() && range.end - range.start == 1;
+        self.meter.begin(if alone { usize::MAX } else { self.bytes });
         Some(range)
     }
 
-    pub(crate) fn take(&mut self, mut rows: Vec<ItemRow>) -> Result<(), Error> {
+    /// What was read at those places, by [`Self::meter`].
+    pub(crate) fn take(&mut self, places: Range<i64>, rows: Result<Vec<ItemRow>, Error>) -> Result<(), Error> {
+        let mut rows = match rows {
+            Err(Error::NoRoom) if self.meter.is_beyond() => {
+                self.shrink(&places);
+                return Ok(());
+            }
+            rows => rows?,
+        };
+        self.bytes = self.bytes.saturating_sub(self.meter.taken());
         rows.sort_unstable_by_key(|row| row.pos);
         if self.order == Order::NewestFirst {
             rows.reverse();
@@ -158,6 +176,18 @@ impl Pager {
             self.items.push(Item { id: row.id, body: unpack(body)? });
         }
         Ok(())
+    }
+
+    /// That was too much at once: half as many places, down to the one with which the page ends.
+    fn shrink(&mut self, places: &Range<i64>) {
+        self.meter.give_back();
+        match self.order {
+            Order::OldestFirst => self.left.start = places.start,
+            Order::NewestFirst => self.left.end = places.end,
+        }
+        let count = places.end - places.start;
+        self.window = (count / 2).max(1);
+        self.has_more = count <= 1;
     }
 
     pub(crate) fn finish(self) -> ItemPage {

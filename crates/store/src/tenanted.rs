@@ -1,12 +1,14 @@
 //! One tenant's store: the same calls for every backend.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::prefix::Hasher;
 use crate::prepared::{PackedItem, Prepared};
+use crate::room::{Endless, Room};
 use crate::{
     Backend, ChainLimits, Error, History, Item, ItemPage, Lease, NewConversation, NewTurn, Page, StoredConversation,
     StoredResponse, Tenant, sqlite,
@@ -21,6 +23,7 @@ pub struct Tenanted {
     backend: Backend,
     hasher: Hasher,
     tenant: Tenant,
+    room: Arc<dyn Room>,
 }
 
 /// Runs the call on whichever backend it is. On SQLite it is a job for a thread, which needs its own copy of names.
@@ -41,7 +44,13 @@ macro_rules! call {
 
 impl Tenanted {
     pub(crate) fn new(backend: Backend, hasher: Hasher, tenant: Tenant) -> Self {
-        Self { backend, hasher, tenant }
+        Self { backend, hasher, tenant, room: Arc::new(Endless) }
+    }
+
+    /// The same, for reads whose bodies need room: [`Error::NoRoom`] as soon as there is none.
+    #[must_use]
+    pub fn within(&self, room: Arc<dyn Room>) -> Self {
+        Self { room, ..self.clone() }
     }
 
     /// Stores a finished turn. When this returns, it is durable and any instance finds it.
@@ -58,14 +67,14 @@ impl Tenanted {
     /// [`Error::NotFound`] if there is no such response, [`Error::DeletedAncestor`] if something of its history was
     /// deleted, [`Error::TooDeep`] if the chain is longer than allowed.
     pub async fn history(&self, response_id: &str, limits: ChainLimits) -> Result<History, Error> {
-        let id = response_id.to_owned();
-        call!(self, read, history(&id, limits), used)
+        let (id, room) = (response_id.to_owned(), Arc::clone(&self.room));
+        call!(self, read, history(&id, limits, &room), used)
     }
 
     /// The response as it was stored, with its output items.
     pub async fn response(&self, id: &str) -> Result<StoredResponse, Error> {
-        let id = id.to_owned();
-        call!(self, read, response(&id), used)
+        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
+        call!(self, read, response(&id, &room), used)
     }
 
     /// Erases the response, and its own items unless another response or a conversation has them too. What continues
@@ -77,8 +86,8 @@ impl Tenanted {
 
     /// A page of what the response was given: its own input and the history before it.
     pub async fn input_items(&self, id: &str, page: Page) -> Result<ItemPage, Error> {
-        let id = id.to_owned();
-        call!(self, read, input_items(&id, &page))
+        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
+        call!(self, read, input_items(&id, &page, &room))
     }
 
     /// Stored items by their ids, for item references, in the order asked for; of several with one id the newest.
@@ -86,8 +95,8 @@ impl Tenanted {
         let mut found = Vec::with_capacity(ids.len());
         // One query for many, but not for all: others who read have their turn in between.
         for some in ids.chunks(AT_ONCE) {
-            let some = some.to_vec();
-            found.extend(call!(self, read, items_by_id(&some))?);
+            let (some, room) = (some.to_vec(), Arc::clone(&self.room));
+            found.extend(call!(self, read, items_by_id(&some, &room))?);
         }
         Ok(found)
     }
@@ -125,19 +134,19 @@ impl Tenanted {
     }
 
     pub async fn conversation_items(&self, id: &str, page: Page) -> Result<ItemPage, Error> {
-        let id = id.to_owned();
-        call!(self, read, conversation_items(&id, &page))
+        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
+        call!(self, read, conversation_items(&id, &page, &room))
     }
 
     /// All items of a conversation, oldest first. For a turn, read them after [`Self::begin_turn`].
     pub async fn conversation_history(&self, id: &str) -> Result<Vec<Item>, Error> {
-        let id = id.to_owned();
-        call!(self, read, conversation_history(&id))
+        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
+        call!(self, read, conversation_history(&id, &room))
     }
 
     pub async fn conversation_item(&self, id: &str, item_id: &str) -> Result<Item, Error> {
-        let (id, item) = (id.to_owned(), item_id.to_owned());
-        call!(self, read, conversation_item(&id, &item))
+        let (id, item, room) = (id.to_owned(), item_id.to_owned(), Arc::clone(&self.room));
+        call!(self, read, conversation_item(&id, &item, &room))
     }
 
     /// Which of these ids items of the conversation have.

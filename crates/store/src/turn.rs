@@ -180,6 +180,8 @@ pub enum Order {
 pub struct Page {
     pub limit: u32,
     pub order: Order,
+    /// Bytes of bodies after which the page ends early; one item is always given out.
+    pub max_bytes: usize,
     /// The id of the last item seen, in this order; the page begins behind it.
     pub after: Option<String>,
 }

@@ -57,7 +57,7 @@ impl Query {
             Some(other) => return Err(Invalid::value(other, &["asc", "desc"]).at("order").into()),
         };
         let after = self.get("after").filter(|after| !after.is_empty()).map(str::to_owned);
-        Ok(Page { limit, order, after })
+        Ok(Page { limit, order, max_bytes: usize::MAX, after })
     }
 }
 

@@ -1,15 +1,18 @@
 //! Conversations: a segment of their own that only they append to. Their row is the lock of their list.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use deadpool_postgres::{Object, Transaction};
 
 use super::delete::trim;
 use super::put::{append, end, new_segment};
-use super::read::item_row;
+use super::read::{bodies, item_row};
 use super::{Database, Hold, column, failure, sql, text, typed};
-use crate::packed::{pack, unpack};
+use crate::packed::{length, pack, unpack};
 use crate::prepared::PackedItem;
+use crate::room::{Meter, Room};
 use crate::rows::{self, ItemRow, Pager};
 use crate::{Error, Item, ItemPage, Lease, NewConversation, Order, Page, StoredConversation, Tenant};
 
@@ -82,7 +85,13 @@ impl Database {
         .await
     }
 
-    pub(crate) async fn conversation_items(&self, tenant: &Tenant, id: &str, page: &Page) -> Result<ItemPage, Error> {
+    pub(crate) async fn conversation_items(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        page: &Page,
+        room: &Arc<dyn Room>,
+    ) -> Result<ItemPage, Error> {
         self.read(async |client| {
             let (segment, upto) = place(client, tenant, id).await?;
             let mut cursor = None;
@@ -92,36 +101,48 @@ impl Database {
                 let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
                 cursor = Some(pos.ok_or(Error::NoSuchCursor)?);
             }
-            let mut pager = Pager::new(page, upto, cursor);
+            let mut pager = Pager::new(page, upto, cursor, room);
             while let Some(places) = pager.next() {
-                pager.take(range(client, tenant, segment, places.start, places.end).await?)?;
+                let rows = range(client, tenant, segment, places.clone(), &mut pager.meter).await;
+                pager.take(places, rows)?;
             }
             Ok(pager.finish())
         })
         .await
     }
 
-    pub(crate) async fn conversation_history(&self, tenant: &Tenant, id: &str) -> Result<Vec<Item>, Error> {
+    pub(crate) async fn conversation_history(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        room: &Arc<dyn Room>,
+    ) -> Result<Vec<Item>, Error> {
         self.read(async |client| {
             let (segment, upto) = place(client, tenant, id).await?;
-            Ok(rows::complete(range(client, tenant, segment, 0, upto).await?, 0..upto)?.0)
+            let rows = range(client, tenant, segment, 0..upto, &mut Meter::new(room)).await?;
+            Ok(rows::complete(rows, 0..upto)?.0)
         })
         .await
     }
 
-    pub(crate) async fn conversation_item(&self, tenant: &Tenant, id: &str, item: &str) -> Result<Item, Error> {
+    pub(crate) async fn conversation_item(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        item: &str,
+        room: &Arc<dyn Room>,
+    ) -> Result<Item, Error> {
         self.read(async |client| {
             let (segment, _) = place(client, tenant, id).await?;
             let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
             let row =
                 client.query_typed_opt(sql::CONVERSATION_ITEM, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            Meter::new(room).take(length(column(&row, 0)?))?;
             Ok(Item { id: item.to_owned(), body: unpack(column(&row, 0)?)? })
         })
         .await
     }
 
-    /// Takes an item out of the list. Its place stays, so that later places keep their numbers; responses from before
-    /// have it still.
     /// Which of these ids stand in the conversation.
     pub(crate) async fn conversation_has(
         &self,
@@ -139,6 +160,8 @@ impl Database {
         .await
     }
 
+    /// Takes an item out of the list. Its place stays, so that later places keep their numbers; responses from before
+    /// have it still.
     pub(crate) async fn delete_conversation_item(
         &self,
         tenant: &Tenant,
@@ -238,8 +261,13 @@ async fn free(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<
     if column::<bool>(&row, 2)? { Err(Error::Locked) } else { Ok((column(&row, 0)?, column(&row, 1)?)) }
 }
 
-async fn range(client: &Object, tenant: &Tenant, segment: i64, from: i64, to: i64) -> Result<Vec<ItemRow>, Error> {
-    let key = typed![tenant.key() => BYTEA, segment => INT8, from => INT8, to => INT8];
-    let rows = client.query_typed(sql::CONVERSATION_RANGE, key).await.map_err(failure)?;
-    rows.iter().map(item_row).collect()
+async fn range(
+    client: &Object,
+    tenant: &Tenant,
+    segment: i64,
+    places: Range<i64>,
+    meter: &mut Meter,
+) -> Result<Vec<ItemRow>, Error> {
+    let key = typed![tenant.key() => BYTEA, segment => INT8, places.start => INT8, places.end => INT8];
+    bodies(client, sql::CONVERSATION_RANGE, key, 2, meter, item_row).await
 }

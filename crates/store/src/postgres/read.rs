@@ -2,39 +2,59 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use deadpool_postgres::Object;
+use futures_util::TryStreamExt;
 use futures_util::future::try_join;
 use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::{Database, column, failure, maybe_text, sql, text, typed};
-use crate::packed::unpack;
+use crate::packed::{length, unpack};
+use crate::room::{Meter, Room};
 use crate::rows::{self, ItemRow, Pager, TurnRow};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse, Tenant};
 
 impl Database {
-    pub(crate) async fn history(&self, tenant: &Tenant, id: &str, limits: ChainLimits) -> Result<History, Error> {
+    pub(crate) async fn history(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        limits: ChainLimits,
+        room: &Arc<dyn Room>,
+    ) -> Result<History, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
             let turns = async { client.query_typed(sql::TURNS, key).await.map_err(failure) };
-            let (turns, items) = try_join(turns, items(client, tenant, id, 0..i64::MAX)).await?;
+            let mut meter = Meter::new(room);
+            let (turns, items) = try_join(turns, items(client, tenant, id, 0..i64::MAX, &mut meter)).await?;
             let chain = rows::chain(turns.iter().map(turn).collect::<Result<_, _>>()?, id, limits)?;
             let hashes = chain.iter().filter(|_| limits.settings).filter_map(|turn| turn.settings.as_deref());
-            let settings = settings(client, tenant, hashes.collect()).await?;
+            let settings = settings(client, tenant, hashes.collect(), &mut meter).await?;
             rows::history(chain, items, &settings)
         })
         .await
     }
 
-    pub(crate) async fn response(&self, tenant: &Tenant, id: &str) -> Result<StoredResponse, Error> {
+    pub(crate) async fn response(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        room: &Arc<dyn Room>,
+    ) -> Result<StoredResponse, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
             let row = client.query_typed_opt(sql::RESPONSE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             let places: Range<i64> = column(&row, 7)?..column(&row, 8)?;
             let hash: Option<&[u8]> = column(&row, 5)?;
-            let items = items(client, tenant, id, places.clone());
-            let (items, settings) = try_join(items, settings(client, tenant, hash.into_iter().collect())).await?;
+            let (mut meter, mut other) = (Meter::new(room), Meter::new(room));
+            meter.take(length(column(&row, 6)?))?;
+            let items = items(client, tenant, id, places.clone(), &mut meter);
+            let settings = settings(client, tenant, hash.into_iter().collect(), &mut other);
+            let (items, settings) = try_join(items, settings).await?;
             let status = Status::from_code(column(&row, 2)?);
             Ok(StoredResponse {
                 id: id.to_owned(),
@@ -51,7 +71,13 @@ impl Database {
         .await
     }
 
-    pub(crate) async fn input_items(&self, tenant: &Tenant, id: &str, page: &Page) -> Result<ItemPage, Error> {
+    pub(crate) async fn input_items(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        page: &Page,
+        room: &Arc<dyn Room>,
+    ) -> Result<ItemPage, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
             let row = client.query_typed_opt(sql::INPUTS, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
@@ -64,9 +90,10 @@ impl Database {
                 let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
                 place = Some(pos.filter(|pos| *pos < upto).ok_or(Error::NoSuchCursor)?);
             }
-            let mut pager = Pager::new(page, upto, place);
+            let mut pager = Pager::new(page, upto, place, room);
             while let Some(places) = pager.next() {
-                pager.take(items(client, tenant, id, places).await?)?;
+                let rows = items(client, tenant, id, places.clone(), &mut pager.meter).await;
+                pager.take(places, rows)?;
             }
             Ok(pager.finish())
         })
@@ -74,13 +101,18 @@ impl Database {
     }
 
     /// For each id the newest item that still has a body.
-    pub(crate) async fn items_by_id(&self, tenant: &Tenant, ids: &[String]) -> Result<Vec<Option<Item>>, Error> {
+    pub(crate) async fn items_by_id(
+        &self,
+        tenant: &Tenant,
+        ids: &[String],
+        room: &Arc<dyn Room>,
+    ) -> Result<Vec<Option<Item>>, Error> {
         self.read(async |client| {
             let wanted: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
             let key = typed![tenant.key() => BYTEA, wanted => BYTEA_ARRAY];
-            let rows = client.query_typed(sql::NEWEST, key).await.map_err(failure)?;
-            let found = rows.iter().map(|row| Ok((text(row, 0)?, unpack(column(row, 1)?)?)));
-            let found = found.collect::<Result<HashMap<String, Bytes>, Error>>()?;
+            let named = |row: &Row| Ok((text(row, 0)?, unpack(column(row, 1)?)?));
+            let found = bodies(client, sql::NEWEST, key, 1, &mut Meter::new(room), named).await?;
+            let found: HashMap<String, Bytes> = found.into_iter().collect();
             Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())
         })
         .await
@@ -101,30 +133,57 @@ fn turn(row: &Row) -> Result<TurnRow, Error> {
     })
 }
 
-async fn items(client: &Object, tenant: &Tenant, id: &str, places: Range<i64>) -> Result<Vec<ItemRow>, Error> {
+/// Rows with a packed body in that column, each taken from the connection only if there is room for it.
+pub(super) async fn bodies<T>(
+    client: &Object,
+    statement: &str,
+    parameters: &[(&(dyn ToSql + Sync), Type)],
+    index: usize,
+    meter: &mut Meter,
+    read: impl Fn(&Row) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let parameters = parameters.iter().map(|(value, kind)| (*value, kind.clone()));
+    let mut rows = pin!(client.query_typed_raw(statement, parameters).await.map_err(failure)?);
+    let mut found = Vec::new();
+    while let Some(row) = rows.try_next().await.map_err(failure)? {
+        meter.take(column::<Option<&[u8]>>(&row, index)?.map_or(0, length))?;
+        found.push(read(&row)?);
+    }
+    Ok(found)
+}
+
+async fn items(
+    client: &Object,
+    tenant: &Tenant,
+    id: &str,
+    places: Range<i64>,
+    meter: &mut Meter,
+) -> Result<Vec<ItemRow>, Error> {
     let key = typed![
         tenant.key() => BYTEA,
         id.as_bytes() => BYTEA,
         places.start => INT8,
         places.end => INT8,
     ];
-    let rows = client.query_typed(sql::ITEMS, key).await.map_err(failure)?;
-    rows.iter().map(item_row).collect()
+    bodies(client, sql::ITEMS, key, 2, meter, item_row).await
 }
 
 pub(super) fn item_row(row: &Row) -> Result<ItemRow, Error> {
     Ok(ItemRow { pos: column(row, 0)?, id: text(row, 1)?, body: column(row, 2)? })
 }
 
-async fn settings(client: &Object, tenant: &Tenant, mut hashes: Vec<&[u8]>) -> Result<HashMap<Vec<u8>, Bytes>, Error> {
+async fn settings(
+    client: &Object,
+    tenant: &Tenant,
+    mut hashes: Vec<&[u8]>,
+    meter: &mut Meter,
+) -> Result<HashMap<Vec<u8>, Bytes>, Error> {
     hashes.sort_unstable();
     hashes.dedup();
     if hashes.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = client
-        .query_typed(sql::SETTINGS, typed![tenant.key() => BYTEA, hashes => BYTEA_ARRAY])
-        .await
-        .map_err(failure)?;
-    rows.iter().map(|row| Ok((column(row, 0)?, unpack(column(row, 1)?)?))).collect()
+    let key = typed![tenant.key() => BYTEA, hashes => BYTEA_ARRAY];
+    let hashed = |row: &Row| Ok((column(row, 0)?, unpack(column(row, 1)?)?));
+    Ok(bodies(client, sql::SETTINGS, key, 1, meter, hashed).await?.into_iter().collect())
 }

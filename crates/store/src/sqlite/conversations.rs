@@ -1,15 +1,18 @@
 //! Conversations: a segment of their own that only they append to.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::delete::trim;
 use super::put::{advance, append, new_segment};
-use super::read::{item_row, list};
+use super::read::{body, item_rows, list};
 use super::{failure, sql};
 use crate::packed::{pack, unpack};
 use crate::prepared::PackedItem;
+use crate::room::{Meter, Room};
 use crate::rows::{self, ItemRow, Pager};
 use crate::{Error, Item, ItemPage, Lease, NewConversation, Order, Page, StoredConversation};
 
@@ -76,6 +79,7 @@ pub(crate) fn conversation_items(
     tenant: &str,
     id: &str,
     page: &Page,
+    room: &Arc<dyn Room>,
 ) -> Result<ItemPage, Error> {
     let (segment, upto) = place(connection, tenant, id)?;
     let after = page.after.as_ref().map(|after| {
@@ -86,23 +90,37 @@ pub(crate) fn conversation_items(
         let place = if page.order == Order::OldestFirst { found.1 } else { found.0 };
         place.ok_or(Error::NoSuchCursor)
     });
-    let mut pager = Pager::new(page, upto, after.transpose()?);
+    let mut pager = Pager::new(page, upto, after.transpose()?, room);
     while let Some(places) = pager.next() {
-        pager.take(range(connection, tenant, segment, places.start, places.end)?)?;
+        let rows = range(connection, tenant, segment, places.clone(), &mut pager.meter);
+        pager.take(places, rows)?;
     }
     Ok(pager.finish())
 }
 
-pub(crate) fn conversation_history(connection: &Connection, tenant: &str, id: &str) -> Result<Vec<Item>, Error> {
+pub(crate) fn conversation_history(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    room: &Arc<dyn Room>,
+) -> Result<Vec<Item>, Error> {
     let (segment, upto) = place(connection, tenant, id)?;
-    Ok(rows::complete(range(connection, tenant, segment, 0, upto)?, 0..upto)?.0)
+    Ok(rows::complete(range(connection, tenant, segment, 0..upto, &mut Meter::new(room))?, 0..upto)?.0)
 }
 
-pub(crate) fn conversation_item(connection: &Connection, tenant: &str, id: &str, item: &str) -> Result<Item, Error> {
+pub(crate) fn conversation_item(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    item: &str,
+    room: &Arc<dyn Room>,
+) -> Result<Item, Error> {
     let (segment, _) = place(connection, tenant, id)?;
     let mut select = connection.prepare_cached(sql::CONVERSATION_ITEM).map_err(failure)?;
-    let body = select.query_row(params![tenant, segment, item], |row| row.get(0)).optional().map_err(failure)?;
-    Ok(Item { id: item.to_owned(), body: unpack(body.ok_or(Error::NotFound)?)? })
+    let mut rows = select.query(params![tenant, segment, item]).map_err(failure)?;
+    let row = rows.next().map_err(failure)?;
+    let body = row.map(|row| body(row, 0, &mut Meter::new(room))).transpose()?.flatten();
+    Ok(Item { id: item.to_owned(), body: unpack(body.ok_or(Error::NotFound)?.to_vec())? })
 }
 
 /// Which of these ids stand in the conversation.
@@ -183,10 +201,15 @@ fn place(connection: &Connection, tenant: &str, id: &str) -> Result<(i64, i64), 
     found.optional().map_err(failure)?.ok_or(Error::NotFound)
 }
 
-fn range(connection: &Connection, tenant: &str, segment: i64, from: i64, to: i64) -> Result<Vec<ItemRow>, Error> {
+fn range(
+    connection: &Connection,
+    tenant: &str,
+    segment: i64,
+    places: Range<i64>,
+    meter: &mut Meter,
+) -> Result<Vec<ItemRow>, Error> {
     let mut select = connection.prepare_cached(sql::CONVERSATION_RANGE).map_err(failure)?;
-    let rows = select.query_map(params![tenant, segment, from, to], item_row).map_err(failure)?;
-    rows.collect::<Result<_, _>>().map_err(failure)
+    item_rows(select.query(params![tenant, segment, places.start, places.end]).map_err(failure)?, meter)
 }
 
 /// Remembers that a conversation was used, where that matters.

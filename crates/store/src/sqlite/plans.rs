@@ -127,7 +127,8 @@ fn a_file_of_the_version_before_gets_the_indexes_and_keeps_its_items() {
     drop(connection);
     let opened = open::file(&path, &crate::SqliteOptions::default()).unwrap();
     let ids = ["i19999", "same", "unknown"].map(str::to_owned);
-    let found = super::items_by_id(&opened.writer, "t", &ids).unwrap();
+    let found =
+        super::items_by_id(&opened.writer, "t", &ids, &(std::sync::Arc::new(crate::room::Endless) as _)).unwrap();
     assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
     let index = "SELECT count(*) FROM sqlite_schema WHERE name IN ('item_named', 'item_hidden', 'segment_branch')";
     assert_eq!(opened.writer.query_row(index, [], |row| row.get::<_, i64>(0)).unwrap(), 3);

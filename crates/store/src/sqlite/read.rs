@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::types::{FromSqlError, Value};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 
 use super::{failure, sql};
-use crate::packed::unpack;
+use crate::packed::{length, unpack};
+use crate::room::{Meter, Room};
 use crate::rows::{self, ItemRow, Pager, TurnRow, gone};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse};
 
@@ -18,13 +20,15 @@ pub(crate) fn history(
     tenant: &str,
     id: &str,
     limits: ChainLimits,
+    room: &Arc<dyn Room>,
     used: Option<i64>,
 ) -> Result<History, Error> {
     let mut turns = connection.prepare_cached(sql::TURNS).map_err(failure)?;
     let turns = turns.query_map(params![tenant, id], turn).map_err(failure)?;
     let chain = rows::chain(turns.collect::<Result<_, _>>().map_err(failure)?, id, limits)?;
-    let items = items(connection, tenant, id, 0..i64::MAX)?;
-    let settings = if limits.settings { settings(connection, tenant, &chain)? } else { HashMap::new() };
+    let mut meter = Meter::new(room);
+    let items = items(connection, tenant, id, 0..i64::MAX, &mut meter)?;
+    let settings = if limits.settings { settings(connection, tenant, &chain, &mut meter)? } else { HashMap::new() };
     touch(connection, tenant, id, used)?;
     rows::history(chain, items, &settings)
 }
@@ -43,36 +47,67 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
     })
 }
 
-fn items(connection: &Connection, tenant: &str, id: &str, places: Range<i64>) -> Result<Vec<ItemRow>, Error> {
+fn items(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    places: Range<i64>,
+    meter: &mut Meter,
+) -> Result<Vec<ItemRow>, Error> {
     let mut select = connection.prepare_cached(sql::ITEMS).map_err(failure)?;
-    let rows = select.query_map(params![tenant, id, places.start, places.end], item_row).map_err(failure)?;
-    rows.collect::<Result<_, _>>().map_err(failure)
+    item_rows(select.query(params![tenant, id, places.start, places.end]).map_err(failure)?, meter)
 }
 
-pub(super) fn item_row(row: &Row<'_>) -> rusqlite::Result<ItemRow> {
-    Ok(ItemRow { pos: row.get(0)?, id: row.get(1)?, body: row.get(2)? })
+/// Rows of a place, an id and a body.
+pub(super) fn item_rows(mut rows: Rows<'_>, meter: &mut Meter) -> Result<Vec<ItemRow>, Error> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failure)? {
+        let body = body(row, 2, meter)?;
+        found.push(ItemRow {
+            pos: row.get(0).map_err(failure)?,
+            id: row.get(1).map_err(failure)?,
+            body: body.map(<[u8]>::to_vec),
+        });
+    }
+    Ok(found)
 }
 
-fn settings(connection: &Connection, tenant: &str, chain: &[TurnRow]) -> Result<HashMap<Vec<u8>, Bytes>, Error> {
+/// A packed body, before it is copied: only if there is room for it.
+pub(super) fn body<'r>(row: &'r Row<'_>, index: usize, meter: &mut Meter) -> Result<Option<&'r [u8]>, Error> {
+    let body = row.get_ref(index).map_err(failure)?.as_blob_or_null();
+    let body = body.map_err(|error: FromSqlError| Error::corrupt(error.to_string()))?;
+    meter.take(body.map_or(0, length))?;
+    Ok(body)
+}
+
+fn settings(
+    connection: &Connection,
+    tenant: &str,
+    chain: &[TurnRow],
+    meter: &mut Meter,
+) -> Result<HashMap<Vec<u8>, Bytes>, Error> {
     let mut settings = HashMap::new();
     for hash in chain.iter().filter_map(|turn| turn.settings.as_ref()) {
         if !settings.contains_key(hash) {
-            settings.insert(hash.clone(), setting(connection, tenant, hash)?);
+            settings.insert(hash.clone(), setting(connection, tenant, hash, meter)?);
         }
     }
     Ok(settings)
 }
 
-fn setting(connection: &Connection, tenant: &str, hash: &[u8]) -> Result<Bytes, Error> {
+fn setting(connection: &Connection, tenant: &str, hash: &[u8], meter: &mut Meter) -> Result<Bytes, Error> {
     let mut select = connection.prepare_cached(sql::SETTINGS).map_err(failure)?;
-    let body = select.query_row(params![tenant, hash], |row| row.get(0)).optional().map_err(failure)?;
-    unpack(body.ok_or_else(|| Error::corrupt("a response without its settings"))?)
+    let mut rows = select.query(params![tenant, hash]).map_err(failure)?;
+    let row = rows.next().map_err(failure)?;
+    let body = row.map(|row| body(row, 0, meter)).transpose()?.flatten();
+    unpack(body.ok_or_else(|| Error::corrupt("a response without its settings"))?.to_vec())
 }
 
 pub(crate) fn response(
     connection: &Connection,
     tenant: &str,
     id: &str,
+    room: &Arc<dyn Room>,
     used: Option<i64>,
 ) -> Result<StoredResponse, Error> {
     let mut select = connection.prepare_cached(sql::RESPONSE).map_err(failure)?;
@@ -94,14 +129,22 @@ pub(crate) fn response(
         Ok((response, hash, head, places))
     });
     let (mut response, hash, head, places) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
+    let mut meter = Meter::new(room);
+    meter.take(length(&head))?;
     response.head = unpack(head)?;
-    response.settings = hash.map(|hash| setting(connection, tenant, &hash)).transpose()?;
-    response.output = rows::complete(items(connection, tenant, id, places.clone())?, places)?.0;
+    response.settings = hash.map(|hash| setting(connection, tenant, &hash, &mut meter)).transpose()?;
+    response.output = rows::complete(items(connection, tenant, id, places.clone(), &mut meter)?, places)?.0;
     touch(connection, tenant, id, used)?;
     Ok(response)
 }
 
-pub(crate) fn input_items(connection: &Connection, tenant: &str, id: &str, page: &Page) -> Result<ItemPage, Error> {
+pub(crate) fn input_items(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    page: &Page,
+    room: &Arc<dyn Room>,
+) -> Result<ItemPage, Error> {
     let mut select = connection.prepare_cached(sql::INPUTS).map_err(failure)?;
     let upto = select.query_row(params![tenant, id, gone::LIVE], |row| row.get(0)).optional().map_err(failure)?;
     let upto = upto.ok_or(Error::NotFound)?;
@@ -113,21 +156,29 @@ pub(crate) fn input_items(connection: &Connection, tenant: &str, id: &str, page:
         let place = if page.order == Order::OldestFirst { found.1 } else { found.0 };
         place.filter(|pos| *pos < upto).ok_or(Error::NoSuchCursor)
     });
-    let mut pager = Pager::new(page, upto, after.transpose()?);
+    let mut pager = Pager::new(page, upto, after.transpose()?, room);
     while let Some(places) = pager.next() {
-        pager.take(items(connection, tenant, id, places)?)?;
+        let rows = items(connection, tenant, id, places.clone(), &mut pager.meter);
+        pager.take(places, rows)?;
     }
     Ok(pager.finish())
 }
 
 /// For each id the newest item that still has a body.
-pub(crate) fn items_by_id(connection: &Connection, tenant: &str, ids: &[String]) -> Result<Vec<Option<Item>>, Error> {
+pub(crate) fn items_by_id(
+    connection: &Connection,
+    tenant: &str,
+    ids: &[String],
+    room: &Arc<dyn Room>,
+) -> Result<Vec<Option<Item>>, Error> {
     let mut select = connection.prepare_cached(sql::NEWEST).map_err(failure)?;
-    let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let found = select.query_map(params![tenant, list(ids)], pair).map_err(failure)?;
-    let found: HashMap<String, Option<Vec<u8>>> = found.collect::<Result<_, _>>().map_err(failure)?;
-    let found = found.into_iter().filter_map(|(id, body)| Some((id, body?)));
-    let found = found.map(|(id, body)| Ok((id, unpack(body)?))).collect::<Result<HashMap<String, Bytes>, Error>>()?;
+    let mut rows = select.query(params![tenant, list(ids)]).map_err(failure)?;
+    let (mut found, mut meter) = (HashMap::new(), Meter::new(room));
+    while let Some(row) = rows.next().map_err(failure)? {
+        if let Some(body) = body(row, 1, &mut meter)? {
+            found.insert(row.get::<_, String>(0).map_err(failure)?, unpack(body.to_vec())?);
+        }
+    }
     Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())
 }
 

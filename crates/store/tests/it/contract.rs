@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{ChainLimits, Error, Item, NewConversation, NewTurn, Order, Status, Store, StoredResponse, Turn};
+use store::{
+    ChainLimits, Error, Item, NewConversation, NewTurn, Order, Page, Room, Status, Store, StoredResponse, Turn,
+};
 use tokio::task::JoinSet;
 
 use crate::make::{DEEP, after, history, item, items, names, page, tenant, turn};
@@ -386,6 +388,110 @@ pub(crate) async fn a_turn_without_items_is_a_turn(store: Store) {
     assert_eq!(t.history("r4", DEEP).await.unwrap().turns.len(), 4);
     t.delete_response("r1").await.unwrap();
     assert!(matches!(history(&t, "r4").await, Err(Error::DeletedAncestor)));
+}
+
+/// Room for so many bytes.
+#[derive(Debug)]
+struct Shelf(AtomicUsize);
+
+impl Room for Shelf {
+    fn take(&self, bytes: usize) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Every read of bodies takes room for exactly those, as long as they are when they are whole, and ends without.
+pub(crate) async fn what_is_read_needs_room(store: Store) {
+    let t = tenant(&store, "room");
+    let large = |n: usize| Item { id: format!("msg_l{n}"), body: Bytes::from(vec![b'a'; 100_000]) };
+    let settings = Some(Bytes::from(vec![b's'; 1_000]));
+    let input = vec![large(0), large(1)];
+    let head = Bytes::from(vec![b'h'; 10]);
+    t.put(NewTurn { input: input.clone(), output: vec![large(2)], settings, head, ..turn("r", "", "") }).await.unwrap();
+    let new =
+        NewConversation { id: "c".into(), created_at: 1, metadata: Bytes::from_static(b"{}"), items: input.clone() };
+    t.create_conversation(new).await.unwrap();
+    let whole = page(20, Order::NewestFirst, None);
+    let reads: [(&str, usize); 8] = [
+        ("history", 300_000),
+        ("history with settings", 301_000),
+        ("response", 101_010),
+        ("input_items", 200_000),
+        ("items", 200_000),
+        ("conversation_items", 200_000),
+        ("conversation_history", 200_000),
+        ("conversation_item", 100_000),
+    ];
+    for (name, bytes) in reads {
+        for (room, enough) in [(bytes, true), (bytes - 1, false), (0, false)] {
+            let shelf = Arc::new(Shelf(AtomicUsize::new(room)));
+            let t = t.within(Arc::<Shelf>::clone(&shelf));
+            let read = match name {
+                "history" => t.history("r", DEEP).await.map(drop),
+                "history with settings" => t.history("r", ChainLimits { settings: true, ..DEEP }).await.map(drop),
+                "response" => t.response("r").await.map(drop),
+                "input_items" => t.input_items("r", whole.clone()).await.map(drop),
+                "items" => t.items(vec!["msg_l0".into(), "none".into(), "msg_l1".into()]).await.map(drop),
+                "conversation_items" => t.conversation_items("c", whole.clone()).await.map(drop),
+                "conversation_history" => t.conversation_history("c").await.map(drop),
+                _ => t.conversation_item("c", "msg_l1").await.map(drop),
+            };
+            match read {
+                Ok(()) => assert!(enough && shelf.0.load(Ordering::Relaxed) == 0, "{name} {room} {shelf:?}"),
+                Err(error) => assert!(!enough && matches!(error, Error::NoRoom), "{name} {room} {error}"),
+            }
+        }
+    }
+    // The store is as it was.
+    assert_eq!(t.conversation_history("c").await.unwrap(), input);
+}
+
+/// A page that would be too large ends early and says so; what is too large alone is a page of its own.
+pub(crate) async fn a_page_ends_with_its_bytes(store: Store) {
+    let t = tenant(&store, "page bytes");
+    let sizes = [10, 20, 30, 500, 10, 10, 10, 99, 1, 100, 101, 5];
+    let items = (0..).zip(sizes).map(|(n, size): (usize, usize)| {
+        let body = Bytes::from(vec![b'a'; size]);
+        Item { id: format!("msg_{n}"), body }
+    });
+    let items: Vec<Item> = items.collect();
+    t.put(NewTurn { input: items.clone(), ..turn("r", "", "") }).await.unwrap();
+    let new =
+        NewConversation { id: "c".into(), created_at: 1, metadata: Bytes::from_static(b"{}"), items: items.clone() };
+    t.create_conversation(new).await.unwrap();
+    for (order, limit) in
+        [Order::OldestFirst, Order::NewestFirst].into_iter().flat_map(|order| [(order, 3), (order, 20)])
+    {
+        for of_conversation in [false, true] {
+            let (mut seen, mut cursor) = (Vec::new(), None);
+            loop {
+                let page = Page { max_bytes: 100, ..page(limit, order, cursor.as_deref()) };
+                let shelf = Arc::new(Shelf(AtomicUsize::new(700)));
+                let t = t.within(Arc::<Shelf>::clone(&shelf));
+                let got = match of_conversation {
+                    true => t.conversation_items("c", page).await.unwrap(),
+                    false => t.input_items("r", page).await.unwrap(),
+                };
+                let bytes: usize = got.items.iter().map(|item| item.body.len()).sum();
+                assert!(bytes <= 100 || got.items.len() == 1, "{order:?} {limit} {bytes}");
+                // No more is kept than what is shown, and one that told of more.
+                assert!(700 - shelf.0.load(Ordering::Relaxed) <= bytes.max(100), "{order:?} {limit} {shelf:?}");
+                cursor = got.items.last().map(|item| item.id.clone());
+                seen.extend(got.items);
+                if !got.has_more {
+                    break;
+                }
+            }
+            if order == Order::NewestFirst {
+                seen.reverse();
+            }
+            assert_eq!(seen, items, "{order:?} {limit}");
+        }
+    }
 }
 
 /// Others read between the parts of a long lookup: where the queue is ours, and on one thread, so that only its order

@@ -38,6 +38,8 @@ macro_rules! cases {
 cases![
     contract::bytes_come_back_as_they_were,
     contract::a_chain_is_given_out_oldest_first,
+    contract::what_is_read_needs_room,
+    contract::a_page_ends_with_its_bytes,
     contract::forks_see_exactly_their_ancestors,
     contract::unknown_ids_are_not_found,
     contract::an_id_is_taken_once,

@@ -49,5 +49,5 @@ pub(crate) async fn history(tenant: &Tenanted, id: &str) -> Result<String, store
 }
 
 pub(crate) fn page(limit: u32, order: Order, after: Option<&str>) -> Page {
-    Page { limit, order, after: after.map(str::to_owned) }
+    Page { limit, order, max_bytes: usize::MAX, after: after.map(str::to_owned) }
 }
