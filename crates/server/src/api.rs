@@ -11,13 +11,25 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use wire::json::ObjectWriter;
 
+use crate::app::App;
 use crate::body::Body;
+use crate::error::ApiError;
 
 /// A JSON answer.
 fn json(body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::full(body.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// A JSON answer of stored things, which a client that does not read it makes stay: counted, from before it is written
+/// until it is sent. `bytes` is about how long it will be.
+fn counted(app: &App, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Response<Body>, ApiError> {
+    let mut share = app.bodies.budget.reserve(bytes)?;
+    let mut body = Vec::with_capacity(bytes);
+    write(&mut body);
+    share.grow_to(body.len())?;
+    Ok(json(share.hold(body)))
 }
 
 /// What stands for a thing that is gone.

@@ -70,8 +70,8 @@ impl App {
             Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
         };
         let seal_key = SealKey::of(&config.session, &store)?;
-        let sessions = Sessions::new(store, config.session.clone());
         let budget = Budget::new(config.limits.body_bytes_in_flight);
+        let sessions = Sessions::new(store, config.session.clone(), Arc::clone(&budget));
         let bodies = body::Limits { body: config.server.max_body_bytes, budget };
         let started_at = crate::clock::unix_seconds();
         Ok(Self {

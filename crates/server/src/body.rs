@@ -21,8 +21,8 @@ use wire::json::{FromRaw, Raw};
 
 use crate::delivery::{Pace, Running};
 use crate::error::{ApiError, clip};
-pub(crate) use budget::Budget;
 use budget::Share;
+pub(crate) use budget::{Budget, Room};
 
 /// A body may take this long, and a second more for each of its KiB: who is slower holds a connection for nothing.
 const BODY_GRACE: Duration = Duration::from_secs(10);

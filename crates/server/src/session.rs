@@ -18,12 +18,13 @@ use store::{Error, Store, Tenant, Tenanted};
 use wire::id::{IdKind, Ids};
 use wire::json::Raw;
 
+use crate::body::{Budget, Room};
 use crate::config::SessionConfig;
 use crate::error::ApiError;
 pub(crate) use keeper::keep;
 use lease::Leases;
 pub(crate) use listed::write_listed;
-pub(crate) use object::join;
+pub(crate) use object::{join, joined_length};
 pub(crate) use record::{Commit, NotKept, Record};
 
 /// All sessions of this process.
@@ -32,6 +33,8 @@ pub(crate) struct Sessions {
     store: Store,
     config: SessionConfig,
     leases: Arc<Leases>,
+    /// Of what is read, too.
+    budget: Arc<Budget>,
     /// The store did not answer the last time it was asked.
     unwell: AtomicBool,
     /// Answers that were delivered but could not be kept.
@@ -39,9 +42,9 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(store: Store, config: SessionConfig) -> Arc<Self> {
-        let leases = Arc::default();
-        Arc::new(Self { store, config, leases, unwell: AtomicBool::new(false), unstored: AtomicU64::new(0) })
+    pub(crate) fn new(store: Store, config: SessionConfig, budget: Arc<Budget>) -> Arc<Self> {
+        let (leases, unwell, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
+        Arc::new(Self { store, config, leases, budget, unwell, unstored })
     }
 
     /// One tenant's sessions: the only way to read or write any.
@@ -91,6 +94,16 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) const fn store(&self) -> &Tenanted {
         &self.store
+    }
+
+    /// Room for items that are read; it counts until it is gone, and has to stay as long as they do.
+    pub(crate) fn room(&self) -> Arc<Room> {
+        self.all.budget.room()
+    }
+
+    /// The store, for reading items: they count while they are read, and not when all of them are here.
+    pub(crate) fn reading(&self, room: &Arc<Room>) -> Tenanted {
+        self.store.within(Arc::<Room>::clone(room))
     }
 
     /// What the store answered. What can be absent is the caller's to say.

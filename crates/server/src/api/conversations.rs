@@ -27,7 +27,8 @@ pub(crate) async fn create(app: &App, request: Request<Incoming>, mut ids: Ids) 
     let request: CreateConversation<'_> = body::parse(&bytes)?;
     check_metadata(request.metadata)?;
     let session = app.session();
-    let items = items::given(&session, request.items.as_deref().unwrap_or_default(), None, &bytes, &mut ids).await?;
+    let (items, _room) =
+        items::given(&session, request.items.as_deref().unwrap_or_default(), None, &bytes, &mut ids).await?;
     let conversation = StoredConversation {
         id: ids.make(IdKind::Conversation).to_string(),
         created_at: i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX),

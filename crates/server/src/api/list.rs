@@ -4,13 +4,19 @@ use http::Response;
 use store::Item;
 use wire::json::ObjectWriter;
 
-use super::json;
+use super::counted;
+use crate::app::App;
 use crate::body::Body;
+use crate::error::ApiError;
 use crate::session::write_listed;
 
-pub(super) fn items(items: &[Item], has_more: bool) -> Response<Body> {
-    let mut body = Vec::with_capacity(256 + items.iter().map(|item| item.body.len() + 64).sum::<usize>());
-    let mut list = ObjectWriter::new(&mut body);
+pub(super) fn items(app: &App, items: &[Item], has_more: bool) -> Result<Response<Body>, ApiError> {
+    let bytes = 256 + items.iter().map(|item| item.body.len() + 64).sum::<usize>();
+    counted(app, bytes, |body| write(items, has_more, body))
+}
+
+fn write(items: &[Item], has_more: bool, body: &mut Vec<u8>) {
+    let mut list = ObjectWriter::new(body);
     list.text("object", "list");
     let data = list.key("data");
     data.push(b'[');
@@ -29,5 +35,4 @@ pub(super) fn items(items: &[Item], has_more: bool) -> Response<Body> {
     }
     list.bool("has_more", has_more);
     list.end();
-    json(body)
 }

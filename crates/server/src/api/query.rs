@@ -49,7 +49,7 @@ impl Query {
     }
 
     /// `limit`, `order`, `after` of a list.
-    pub(super) fn page(&self) -> Result<Page, ApiError> {
+    pub(super) fn page(&self, max_bytes: usize) -> Result<Page, ApiError> {
         let limit = self.get("limit").map_or(Ok(20), |text| limit(text).map_err(|invalid| invalid.at("limit")))?;
         let order = match self.get("order") {
             Some("asc") => Order::OldestFirst,
@@ -57,7 +57,7 @@ impl Query {
             Some(other) => return Err(Invalid::value(other, &["asc", "desc"]).at("order").into()),
         };
         let after = self.get("after").filter(|after| !after.is_empty()).map(str::to_owned);
-        Ok(Page { limit, order, max_bytes: usize::MAX, after })
+        Ok(Page { limit, order, max_bytes, after })
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn page(query: &str) -> Result<Page, ApiError> {
-        Query::of(&format!("/v1/x?{query}").parse().unwrap())?.page()
+        Query::of(&format!("/v1/x?{query}").parse().unwrap())?.page(1)
     }
 
     #[test]

@@ -73,7 +73,6 @@ async fn begin<'a>(app: &'a App, bytes: &Bytes, policy: Policy, mut ids: Ids) ->
     }
     let mut walk = app.walk(&name).map_err(|error| ApiError::model_not_found(&name, &hint(&error)))?;
     let mut context = app.session().context(&request).await?;
-    let _past = app.bodies.budget.reserve(context.bytes())?;
     let mut record = context.record(&request, bytes, &mut ids);
     let mut request = request;
     context.refer(&mut request)?;

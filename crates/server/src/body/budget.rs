@@ -8,6 +8,9 @@ use bytes::Bytes;
 
 use crate::error::ApiError;
 
+/// The largest page of a list.
+const PAGE: usize = 32 << 20;
+
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
@@ -34,10 +37,17 @@ impl Budget {
     fn take(&self, bytes: usize) -> Result<(), ApiError> {
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.map(drop).map_err(|_| {
-            let message = "The server holds as many bytes of requests as it may. Please retry in a moment.";
-            ApiError::unavailable("too_many_bytes_in_flight", message)
-        })
+        taken.map(drop).map_err(|_| ApiError::too_many_bytes())
+    }
+
+    /// Room for what one request reads from the store.
+    pub(crate) fn room(self: &Arc<Self>) -> Arc<Room> {
+        Arc::new(Room { budget: Arc::clone(self), bytes: AtomicUsize::new(0) })
+    }
+
+    /// How much one page of a list may show: few pages that nobody reads must not take everything.
+    pub(crate) fn page(&self) -> usize {
+        PAGE.min(self.limit / 4)
     }
 }
 
@@ -81,6 +91,32 @@ impl Drop for Share {
     }
 }
 
+/// What was read from the store for one request; counted while it is read, until this is gone.
+#[derive(Debug)]
+pub(crate) struct Room {
+    budget: Arc<Budget>,
+    bytes: AtomicUsize,
+}
+
+impl store::Room for Room {
+    fn take(&self, bytes: usize) -> bool {
+        let taken = self.budget.take(bytes).is_ok();
+        self.bytes.fetch_add(if taken { bytes } else { 0 }, Ordering::Relaxed);
+        taken
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
 struct Held {
     bytes: Vec<u8>,
     _share: Share,
@@ -109,6 +145,19 @@ mod tests {
         assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(1)));
         assert_eq!(budget.hold(vec![0; 40]).unwrap().len(), 40);
         drop(slice);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_read_counts_until_its_room_is_gone() {
+        let budget = Budget::new(100);
+        let (one, other) = (budget.room(), budget.room());
+        assert!(store::Room::take(&*one, 60) && !store::Room::take(&*other, 41));
+        store::Room::give_back(&*one, 20);
+        assert!(store::Room::take(&*other, 41));
+        drop(one);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 41);
+        drop(other);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
     }
 }

@@ -1,10 +1,11 @@
 //! What a request continues: the chain of `previous_response_id`, or a conversation, and the items it refers to.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bridge::{Action, Note, Severity};
 use bytes::Bytes;
-use store::{ChainLimits, Error, History, Item, Status, Tenanted};
+use store::{ChainLimits, Error, History, Item, Room as _, Status, Tenanted};
 use wire::id::Ids;
 use wire::json::{FromRaw, Invalid, Kept, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
@@ -12,6 +13,7 @@ use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 use super::lease::{Held, LEASE};
 use super::record::Record;
 use super::{Session, new_id, object, own_id};
+use crate::body::Room;
 use crate::error::{ApiError, clip};
 
 /// Everything of the store that one request needs.
@@ -19,7 +21,11 @@ use crate::error::{ApiError, clip};
 pub(crate) struct Context {
     session: Session,
     past: Vec<Item>,
+    /// Of the past, which is needed until somebody has taken the request.
+    room: Arc<Room>,
     referred: Vec<Referred>,
+    /// Of these, which are stored with the turn.
+    referred_room: Arc<Room>,
     continues: Continues,
 }
 
@@ -51,8 +57,14 @@ impl Session {
         if request.store.unwrap_or(true) {
             self.well().await?;
         }
-        let mut context =
-            Context { session: self.clone(), past: Vec::new(), referred: Vec::new(), continues: Continues::Nothing };
+        let mut context = Context {
+            session: self.clone(),
+            past: Vec::new(),
+            room: self.room(),
+            referred: Vec::new(),
+            referred_room: self.room(),
+            continues: Continues::Nothing,
+        };
         match self.read(&mut context, request, references).await {
             Ok(()) => Ok(context),
             Err(error) => {
@@ -73,7 +85,7 @@ impl Session {
     ) -> Result<(), ApiError> {
         if let Some(id) = request.previous_response_id {
             let id = id.decode().into_owned();
-            context.past = self.chain(&id).await?;
+            context.past = self.chain(&id, &context.room).await?;
             context.continues = Continues::Response(id);
         } else if let Some(conversation) = request.conversation {
             let id = conversation.id.decode();
@@ -81,11 +93,11 @@ impl Session {
             if request.store.unwrap_or(true) {
                 context.continues = Continues::Conversation(self.take(&id, absent).await?);
             }
-            context.past = self.heard(self.store.conversation_history(&id).await, absent)?;
+            context.past = self.heard(self.reading(&context.room).conversation_history(&id).await, absent)?;
         }
         if let Some(Input::Items(items)) = &request.input {
             let past = context.past.iter().map(|item| item.id.clone()).collect();
-            context.referred = self.referred(references, items, past).await?;
+            context.referred = self.referred(references, items, past, &context.referred_room).await?;
         }
         Ok(())
     }
@@ -106,12 +118,12 @@ impl Session {
     }
 
     /// Every item up to and including that response.
-    async fn chain(&self, id: &str) -> Result<Vec<Item>, ApiError> {
+    async fn chain(&self, id: &str, room: &Arc<Room>) -> Result<Vec<Item>, ApiError> {
         let config = &self.all.config;
         let max_depth = u32::try_from(config.chain.max_depth).unwrap_or(u32::MAX);
         let limits = ChainLimits { max_depth, settings: config.chain.replay_instructions };
         let status = config.unknown_previous_response_status;
-        let history = self.all.heard(self.store.history(id, limits).await).map_err(|error| match error {
+        let history = self.all.heard(self.reading(room).history(id, limits).await).map_err(|error| match error {
             Error::NotFound => ApiError::previous_not_found(id, status),
             Error::DeletedAncestor => ApiError::ancestor_deleted(id, status),
             Error::TooDeep { limit } => ApiError::chain_too_deep(limit),
@@ -125,18 +137,18 @@ impl Session {
         if let Some(turn) = history.turns.iter().find(|turn| refused(turn.status)) {
             return Err(ApiError::chain_unavailable(&turn.id, turn.status));
         }
-        Ok(if config.chain.replay_instructions { with_instructions(history) } else { history.items })
+        if config.chain.replay_instructions { with_instructions(history, room) } else { Ok(history.items) }
     }
 
     /// A client's items as they are stored in that conversation, or in a new one; what they refer to stands in its
-    /// place.
+    /// place, and takes room.
     pub(crate) async fn own_items(
         &self,
         items: &[InputItem<'_>],
         conversation: Option<&str>,
         body: &Bytes,
         ids: &mut Ids,
-    ) -> Result<Vec<Item>, ApiError> {
+    ) -> Result<(Vec<Item>, Arc<Room>), ApiError> {
         let references = references(items)?;
         let named = items.iter().filter_map(|item| own_id(item.raw));
         let named: Vec<String> = named.chain(references.iter().map(|(_, id)| id.clone())).collect();
@@ -145,8 +157,9 @@ impl Session {
             let absent = || ApiError::conversation_not_found(conversation);
             present = self.heard(self.store.conversation_has(conversation, named).await, absent)?;
         }
-        let referred = self.referred(references, items, present.clone()).await?;
-        Ok(own(items, &referred, present, body, ids))
+        let room = self.room();
+        let referred = self.referred(references, items, present.clone(), &room).await?;
+        Ok((own(items, &referred, present, body, ids), room))
     }
 
     /// The stored items that an input refers to. Each once: one that `present` names, or the input itself, or an
@@ -156,6 +169,7 @@ impl Session {
         references: Vec<(usize, String)>,
         input: &[InputItem<'_>],
         mut present: HashSet<String>,
+        room: &Arc<Room>,
     ) -> Result<Vec<Referred>, ApiError> {
         if references.is_empty() {
             return Ok(Vec::new());
@@ -164,7 +178,7 @@ impl Session {
         let fresh: Vec<bool> = references.iter().map(|(_, id)| present.insert(id.clone())).collect();
         let wanted = references.iter().zip(&fresh).filter(|(_, fresh)| **fresh).map(|((_, id), _)| id.clone());
         let missing = || ApiError::item_not_found("");
-        let mut found = self.heard(self.store.items(wanted.collect()).await, missing)?.into_iter();
+        let mut found = self.heard(self.reading(room).items(wanted.collect()).await, missing)?.into_iter();
         let mut referred = Vec::with_capacity(references.len());
         for ((place, id), fresh) in references.into_iter().zip(fresh) {
             if !fresh {
@@ -179,11 +193,6 @@ impl Session {
 }
 
 impl Context {
-    /// How much was read from the store: a small request may continue a long history.
-    pub(crate) fn bytes(&self) -> usize {
-        self.past.iter().map(|item| item.body.len()).sum()
-    }
-
     /// What is to be stored of this turn; none with `store: false`. The client's items stay as they are in `body`.
     pub(crate) fn record(&mut self, request: &CreateResponse<'_>, body: &Bytes, ids: &mut Ids) -> Option<Record> {
         if !request.store.unwrap_or(true) {
@@ -197,7 +206,8 @@ impl Context {
                 own(items, &self.referred, past, body, ids)
             }
         };
-        Some(Record::new(self.session.clone(), std::mem::take(&mut self.continues), input))
+        let continues = std::mem::take(&mut self.continues);
+        Some(Record::new(self.session.clone(), continues, input, Arc::clone(&self.referred_room)))
     }
 
     /// What was not done as asked.
@@ -330,20 +340,27 @@ fn text_item(text: Text<'_>, ids: &mut Ids) -> Item {
 }
 
 /// `session.chain.replay_instructions`: each turn's instructions stand before its input.
-fn with_instructions(history: History) -> Vec<Item> {
+///
+/// One copy of them is stored, and may become one for each turn here.
+fn with_instructions(history: History, room: &Room) -> Result<Vec<Item>, ApiError> {
     let mut turns = history.turns.iter().peekable();
     let mut items = Vec::with_capacity(history.items.len() + history.turns.len());
     for (place, item) in history.items.into_iter().enumerate() {
         while let Some(turn) = turns.next_if(|turn| turn.input.start <= place) {
-            items.extend(turn.settings.as_ref().and_then(|settings| instruction_item(settings)));
+            let Some(text) = turn.settings.as_ref().and_then(|settings| object::instructions(settings)) else {
+                continue;
+            };
+            if !room.take(text.len()) {
+                return Err(ApiError::too_many_bytes());
+            }
+            items.push(instruction_item(text));
         }
         items.push(item);
     }
-    items
+    Ok(items)
 }
 
-fn instruction_item(settings: &[u8]) -> Option<Item> {
-    let text = object::instructions(settings)?;
+fn instruction_item(text: &str) -> Item {
     let body = format!(r#"{{"type":"message","role":"system","content":{text}}}"#);
-    Some(Item { id: String::new(), body: body.into() })
+    Item { id: String::new(), body: body.into() }
 }

@@ -49,16 +49,20 @@ fn output_item(item: Raw<'_>, object: &Bytes) -> Item {
     Item { id, body: object.slice_ref(item.as_str().as_bytes()) }
 }
 
-/// The object again; None if what was stored is no object.
-pub(crate) fn join(stored: &StoredResponse) -> Option<Vec<u8>> {
+/// About how long the object is.
+pub(crate) fn joined_length(stored: &StoredResponse) -> usize {
+    let length = stored.head.len() + stored.settings.as_ref().map_or(0, Bytes::len);
+    length + stored.output.iter().map(|item| item.body.len() + 1).sum::<usize>()
+}
+
+/// Writes the object again; None if what was stored is no object.
+pub(crate) fn join(stored: &StoredResponse, out: &mut Vec<u8>) -> Option<()> {
     let head = Raw::parse(str::from_utf8(&stored.head).ok()?).ok()?;
     let settings = match &stored.settings {
         Some(settings) => Some(Raw::parse(str::from_utf8(settings).ok()?).ok()?),
         None => None,
     };
-    let length = stored.head.len() + stored.settings.as_ref().map_or(0, Bytes::len);
-    let mut out = Vec::with_capacity(length + stored.output.iter().map(|item| item.body.len() + 1).sum::<usize>());
-    let mut object = ObjectWriter::new(&mut out);
+    let mut object = ObjectWriter::new(out);
     for (key, value) in head.fields() {
         let name = key.decode();
         let value = settings.and_then(|settings| settings.get(&name)).unwrap_or(value);
@@ -71,7 +75,7 @@ pub(crate) fn join(stored: &StoredResponse) -> Option<Vec<u8>> {
         }
     }
     object.end();
-    Some(out)
+    Some(())
 }
 
 fn array(items: &[Item], out: &mut Vec<u8>) {
@@ -110,7 +114,7 @@ mod tests {
             r#"{"id":"r","output":[{"id":"msg_1","type":"message"},{"id":"fc_1","arguments":"{\"a\":1}"}],"usage":null,"instructions":"Be brief\n.","previous_response_id":null,"tools":[{"type":"function","name":"f"}],"metadata":{"instructions":"x"}}"#,
         ] {
             let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
-            assert_eq!(String::from_utf8(join(&stored(head, settings, output)).unwrap()).unwrap(), object);
+            assert_eq!(joined(&stored(head, settings, output)), object);
         }
     }
 
@@ -119,11 +123,17 @@ mod tests {
     fn what_was_stored_with_keys_comes_back_without() {
         let object = r#"{"id":"r","output":[{"type":"tool_search_output","tools":[{"type":"mcp","headers":{"a":"KEY"}}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp","authorization":"KEY"}]},"tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"s","authorization":"KEY"}]}"#;
         let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
-        let stored = String::from_utf8(join(&stored(head, settings, output)).unwrap()).unwrap();
+        let stored = joined(&stored(head, settings, output));
         assert_eq!(
             stored,
             r#"{"id":"r","output":[{"type":"tool_search_output","tools":[{"type":"mcp"}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp"}]},"tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"s"}]}"#
         );
+    }
+
+    fn joined(stored: &StoredResponse) -> String {
+        let mut out = Vec::new();
+        join(stored, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
     }
 
     fn stored(head: Bytes, settings: Option<Bytes>, output: Vec<Item>) -> StoredResponse {

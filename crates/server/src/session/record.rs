@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use store::{Error, Item, NewTurn, Parent, Status};
 
 use super::context::Continues;
 use super::{Session, object};
+use crate::body::Room;
 use crate::clock;
 
 /// A turn that will be stored when it ends. Dropped before that, nothing is, and its conversation is free again.
@@ -17,6 +19,8 @@ pub(crate) struct Record {
     continues: Continues,
     created_at: u64,
     input: Vec<Item>,
+    /// Of the items among the input that were read from the store.
+    room: Arc<Room>,
 }
 
 /// Storing under way: whether it worked.
@@ -31,8 +35,8 @@ pub(crate) struct NotKept {
 }
 
 impl Record {
-    pub(super) fn new(session: Session, continues: Continues, input: Vec<Item>) -> Self {
-        Self { session, continues, created_at: clock::unix_millis(), input }
+    pub(super) fn new(session: Session, continues: Continues, input: Vec<Item>, room: Arc<Room>) -> Self {
+        Self { session, continues, created_at: clock::unix_millis(), input, room }
     }
 
     /// Nothing will be stored: the conversation is free again.
@@ -48,7 +52,7 @@ impl Record {
     }
 
     async fn store(self, id: String, status: wire::responses::Status, object: Bytes) -> Result<(), NotKept> {
-        let Self { session, continues, created_at, input } = self;
+        let Self { session, continues, created_at, input, room: _room } = self;
         let status = match status {
             wire::responses::Status::Completed => Status::Completed,
             wire::responses::Status::Incomplete => Status::Incomplete,

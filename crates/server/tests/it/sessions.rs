@@ -7,6 +7,7 @@ mod instances;
 mod lists;
 mod references;
 mod resources;
+mod room;
 mod tenants;
 mod trouble;
 

@@ -472,10 +472,12 @@ pub(crate) async fn a_page_ends_with_its_bytes(store: Store) {
                 let page = Page { max_bytes: 100, ..page(limit, order, cursor.as_deref()) };
                 let shelf = Arc::new(Shelf(AtomicUsize::new(700)));
                 let t = t.within(Arc::<Shelf>::clone(&shelf));
-                let got = match of_conversation {
-                    true => t.conversation_items("c", page).await.unwrap(),
-                    false => t.input_items("r", page).await.unwrap(),
+                let got = if of_conversation {
+                    t.conversation_items("c", page).await
+                } else {
+                    t.input_items("r", page).await
                 };
+                let got = got.unwrap();
                 let bytes: usize = got.items.iter().map(|item| item.body.len()).sum();
                 assert!(bytes <= 100 || got.items.len() == 1, "{order:?} {limit} {bytes}");
                 // No more is kept than what is shown, and one that told of more.

@@ -1,5 +1,7 @@
 //! `/v1/conversations/{id}/items`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
@@ -10,9 +12,9 @@ use wire::responses::{CreateConversationItems, InputItem};
 
 use super::object;
 use crate::api::query::Query;
-use crate::api::{json, list};
+use crate::api::{counted, list};
 use crate::app::App;
-use crate::body::{self, Body};
+use crate::body::{self, Body, Room};
 use crate::error::ApiError;
 use crate::session::{Session, write_listed};
 
@@ -34,11 +36,11 @@ pub(crate) async fn create_items(
     if given_items.is_empty() {
         return Err(Invalid::rule("empty_array", "expected at least one item.").at("items").into());
     }
-    let items = given(&session, &given_items, Some(id), &bytes, &mut ids).await?;
+    let (items, _room) = given(&session, &given_items, Some(id), &bytes, &mut ids).await?;
     let created = items.clone();
     let absent = || ApiError::conversation_not_found(id);
     session.heard(session.store().append_items(id, items).await, absent)?;
-    Ok(list::items(&created, false))
+    list::items(app, &created, false)
 }
 
 /// The items of a request as they are stored, in that conversation or in a new one.
@@ -48,7 +50,7 @@ pub(super) async fn given(
     conversation: Option<&str>,
     body: &Bytes,
     ids: &mut Ids,
-) -> Result<Vec<Item>, ApiError> {
+) -> Result<(Vec<Item>, Arc<Room>), ApiError> {
     if items.len() > MOST {
         let message = format!("array too long. Expected at most {MOST} items, but got {} items instead.", items.len());
         return Err(Invalid::rule("array_above_max_length", message).at("items").into());
@@ -57,20 +59,20 @@ pub(super) async fn given(
 }
 
 pub(crate) async fn list_items(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
-    let page = Query::of(uri)?.page()?;
+    let page = Query::of(uri)?.page(app.bodies.budget.page())?;
     let session = app.session();
+    let room = session.room();
     let absent = || ApiError::conversation_not_found(id);
-    let page = session.heard(session.store().conversation_items(id, page).await, absent)?;
-    Ok(list::items(&page.items, page.has_more))
+    let page = session.heard(session.reading(&room).conversation_items(id, page).await, absent)?;
+    list::items(app, &page.items, page.has_more)
 }
 
 pub(crate) async fn retrieve_item(app: &App, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {
     let session = app.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
-    let item = session.heard(session.store().conversation_item(id, item_id).await, absent)?;
-    let mut body = Vec::with_capacity(item.body.len() + 64);
-    write_listed(&item, &mut body);
-    Ok(json(body))
+    let room = session.room();
+    let item = session.heard(session.reading(&room).conversation_item(id, item_id).await, absent)?;
+    counted(app, item.body.len() + 64, |body| write_listed(&item, body))
 }
 
 pub(crate) async fn delete_item(app: &App, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {

@@ -3,7 +3,7 @@
 use http::{Response, Uri};
 
 use crate::api::query::Query;
-use crate::api::{deleted, json, list};
+use crate::api::{counted, deleted, list};
 use crate::app::App;
 use crate::body::Body;
 use crate::clock;
@@ -14,7 +14,8 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
     let query = Query::of(uri)?;
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
-    let stored = session.heard(session.store().response(id).await, absent)?;
+    let room = session.room();
+    let stored = session.heard(session.reading(&room).response(id).await, absent)?;
     let now = i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX);
     if stored.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(absent());
@@ -23,8 +24,10 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
         let message = "This response cannot be streamed because it was not created with background=true.";
         return Err(ApiError::bad_request("response_not_streamable", message).with_param("stream"));
     }
+    let mut joined = None;
+    let answer = counted(app, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
     let damaged = || ApiError::store(&store::Error::Corrupt(format!("response {id}").into()));
-    session::join(&stored).map(json).ok_or_else(damaged)
+    joined.map(|()| answer).ok_or_else(damaged)
 }
 
 pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
@@ -38,14 +41,15 @@ pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiErr
 pub(crate) async fn cancel(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
-    session.heard(session.store().response(id).await, absent)?;
+    session.heard(session.reading(&session.room()).response(id).await, absent)?;
     Err(ApiError::bad_request("invalid_request", "Cannot cancel a synchronous response."))
 }
 
 pub(crate) async fn input_items(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
-    let page = Query::of(uri)?.page()?;
+    let page = Query::of(uri)?.page(app.bodies.budget.page())?;
     let session = app.session();
+    let room = session.room();
     let absent = || ApiError::response_not_found(id);
-    let page = session.heard(session.store().input_items(id, page).await, absent)?;
-    Ok(list::items(&page.items, page.has_more))
+    let page = session.heard(session.reading(&room).input_items(id, page).await, absent)?;
+    list::items(app, &page.items, page.has_more)
 }
