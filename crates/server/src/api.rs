@@ -29,6 +29,7 @@ fn counted(app: &App, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<
     let mut body = Vec::with_capacity(bytes);
     write(&mut body);
     share.grow_to(body.len())?;
+    body.shrink_to_fit();
     Ok(json(share.hold(body)))
 }
 

@@ -72,6 +72,7 @@ fn codes_are_openais_or_our_own_and_never_have_dots() {
         (store(&store::Error::NotFound), Some("deleted_meanwhile"), "session.deleted_meanwhile"),
         (store(&store::Error::DeletedAncestor), Some("deleted_meanwhile"), "session.deleted_meanwhile"),
         (store(&store::Error::TooDeep { limit: 1 }), Some("storage_error"), "storage_error"),
+        (store(&store::Error::NoRoom), Some("too_many_bytes_in_flight"), "too_many_bytes_in_flight"),
         (store(&store::Error::Conflict), Some("storage_error"), "storage_error"),
         (upstream(FailureClass::Quota, None), Some("insufficient_quota"), "provider_quota"),
         (upstream(FailureClass::RateLimit, Some("x")), Some("rate_limit_exceeded"), "upstream_rate_limit"),

@@ -37,10 +37,11 @@ pub(crate) async fn create_items(
         return Err(Invalid::rule("empty_array", "expected at least one item.").at("items").into());
     }
     let (items, _room) = given(&session, &given_items, Some(id), &bytes, &mut ids).await?;
-    let created = items.clone();
+    // Before they are stored: who is told to come back must not find them there.
+    let created = list::items(app, &items, false)?;
     let absent = || ApiError::conversation_not_found(id);
     session.heard(session.store().append_items(id, items).await, absent)?;
-    list::items(app, &created, false)
+    Ok(created)
 }
 
 /// The items of a request as they are stored, in that conversation or in a new one.

@@ -122,6 +122,17 @@ async fn a_list_that_nobody_reads_counts() {
     }
 }
 
+/// Items whose list does not fit into an answer are not stored: a client that comes back would store them twice.
+#[tokio::test]
+async fn items_that_are_refused_are_not_stored() {
+    let rig = rig(chat::answer(false), |config| config.limits.body_bytes_in_flight = 1 << 20).await;
+    let said = conversation(&rig, &[]).await;
+    let path = format!("/v1/conversations/{}/items", id(&said));
+    let item = json!({"type": "message", "role": "user", "content": "x".repeat(600_000)});
+    assert_refused(&rig.send(Method::POST, &path, &json!({"items": [item]})).await, "items");
+    assert_eq!(rig.get(&path).await.json()["data"], json!([]));
+}
+
 /// A page of large items ends before it is larger than its part of the room; the rest is on the next ones.
 #[tokio::test]
 async fn a_page_of_large_items_ends_early() {
