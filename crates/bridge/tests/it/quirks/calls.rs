@@ -301,7 +301,7 @@ fn side_by_side() -> Vec<Quirk> {
         ];
         quirk(name, calls(chunks), r#"failed(server_error): ~call f {"x"{"y""#)
     };
-    let two = r#"completed: custom patch one | custom patch two"#;
+    let two = "completed: custom patch one | custom patch two";
     let patch =
         |index: Option<i64>, id: &str, input: &str| call(index, id, "patch", &format!(r#"{{"input":"{input}"}}"#));
     vec![
