@@ -19,8 +19,7 @@ const MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Debug)]
 pub struct Opening {
-    /// Boxed: a look lives in every request's future.
-    machine: Box<Machine>,
+    machine: Reader,
     source: Source,
     read: usize,
     /// Nobody else could take over: an answer that ends before it begins is told as it is.
@@ -45,13 +44,30 @@ pub enum Look {
     Failed(Failure),
 }
 
+/// A machine that is made when it is needed: most whole answers are known as such without it.
+#[derive(Debug)]
+struct Reader {
+    native: bool,
+    dialect: Arc<AnswerDialect>,
+    machine: Option<Box<Machine>>,
+}
+
+impl Reader {
+    fn get(&mut self) -> &mut Machine {
+        self.machine.get_or_insert_with(|| {
+            let native = self.native.then_some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
+            let reading = Reading { native, ..Reading::default() };
+            let setup = Setup { dialect: Arc::clone(&self.dialect), ..Setup::default() };
+            Box::new(Machine::new(reading, setup, Ids::new([0; 24]), 0, Framing::Silent))
+        })
+    }
+}
+
 impl Opening {
     /// `native`: the provider speaks the Responses API itself.
     pub fn new(native: bool, dialect: Arc<AnswerDialect>) -> Self {
-        let native = native.then_some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
-        let (reading, setup) = (Reading { native, ..Reading::default() }, Setup { dialect, ..Setup::default() });
-        let machine = Machine::new(reading, setup, Ids::new([0; 24]), 0, Framing::Silent);
-        Self { machine: Box::new(machine), source: Source::Unknown, read: 0, alone: false }
+        let machine = Reader { native, dialect, machine: None };
+        Self { machine, source: Source::Unknown, read: 0, alone: false }
     }
 
     /// Whether there is nobody else who could answer.
@@ -101,8 +117,9 @@ impl Opening {
                 Err(_) => return Look::Answer,
             };
             *events += 1;
-            let flow = self.machine.event(event.name, event.data, &mut out);
-            match seen(&mut self.machine, flow, self.alone) {
+            let machine = self.machine.get();
+            let flow = machine.event(event.name, event.data, &mut out);
+            match seen(machine, flow, self.alone) {
                 Look::More => {}
                 look => return look,
             }
@@ -118,15 +135,17 @@ impl Opening {
                 if is_plainly_an_answer(buffer) {
                     return Look::Answer;
                 }
-                let _ = self.machine.chunk(buffer, &mut out);
-                seen(&mut self.machine, Flow::Over, self.alone)
+                let machine = self.machine.get();
+                let _ = machine.chunk(buffer, &mut out);
+                seen(machine, Flow::Over, self.alone)
             }
             Source::Sse { decoder, events } => {
-                let rest = decoder.rest().map(|event| self.machine.event(event.name, event.data, &mut out));
-                match rest.map(|flow| seen(&mut self.machine, flow, self.alone)) {
+                let machine = self.machine.get();
+                let rest = decoder.rest().map(|event| machine.event(event.name, event.data, &mut out));
+                match rest.map(|flow| seen(machine, flow, self.alone)) {
                     Some(look @ (Look::Answer | Look::Failed(_))) => look,
                     None if *events == 0 => protocol("The provider's answer has no event in it."),
-                    Some(Look::More) | None if self.machine.is_finished() => over(&mut self.machine),
+                    Some(Look::More) | None if machine.is_finished() => over(machine),
                     Some(Look::More) | None => {
                         let message = "The provider's answer broke off before it began.";
                         Look::Failed(Failure::new(FailureClass::Truncated, message))
