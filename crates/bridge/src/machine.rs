@@ -208,7 +208,7 @@ impl Machine {
         self.lifecycle(EventKind::InProgress, out);
     }
 
-    /// A sign of life while the upstream is silent: comments do not reset every client's idle timer (pitfall A16).
+    /// A sign of life while the upstream is silent: comments do not reset every client's idle timer.
     pub fn heartbeat(&mut self, out: &mut Vec<u8>) {
         if !self.sink.emitter.is_silent() {
             out.extend_from_slice(b": heartbeat\n\n");

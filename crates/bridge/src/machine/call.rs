@@ -203,7 +203,7 @@ impl Call {
         }
         let mut escaped = Vec::new();
         match arguments.trim() {
-            // A tool without parameters (pitfall B10); of a call that was cut nobody knows.
+            // A tool without parameters; of a call that was cut nobody knows.
             "" | "null" if status == Status::Completed => escaped.extend_from_slice(b"{}"),
             _ if inner.is_some() => wire::json::escape_into(&mut escaped, arguments),
             _ => escaped.extend_from_slice(self.arguments.bytes()),
@@ -353,7 +353,7 @@ impl Outlet {
     }
 }
 
-/// The object inside of a JSON string (pitfall B10).
+/// The object inside of a JSON string.
 fn double_encoded(arguments: &str) -> Option<String> {
     let inner = Raw::parse(arguments).ok()?.text()?.decode().into_owned();
     let is_object = Raw::parse(&inner).is_ok_and(|raw| raw.kind() == Kind::Object);

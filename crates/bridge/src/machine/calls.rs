@@ -1,10 +1,10 @@
 //! Tool calls. They may arrive side by side; they leave one after another, in the order of their index.
 //!
 //! The first call is live: it streams. Others wait until it has finished, which is known when its arguments are
-//! whole and another call has begun, or at the end. Whose a delta is, servers tell in many ways (pitfalls B1 to
-//! B4): the id, else the index, else the name; and two JSON objects are two calls, unless they say the same, or an
-//! empty one kept a place for the other. What can be read in more than one way fails the turn: a call that was made up
-//! here would be carried out there.
+//! whole and another call has begun, or at the end. Whose a delta is, servers tell in many ways: the id, else the
+//! index, else the name; and two JSON objects are two calls, unless they say the same, or an empty one kept a place for
+//! the other. What can be read in more than one way fails the turn: a call that was made up here would be carried out
+//! there.
 
 use std::borrow::Cow;
 
@@ -187,7 +187,7 @@ impl Calls {
             exact.or_else(|| self.waiting.iter().rposition(|call| of(&call) && piece.name.is_none()))
         });
         if let Some(at) = by_id {
-            // Two tools under one id are two calls (pitfall B2).
+            // Two tools under one id are two calls.
             let other = piece.name.is_some_and(|name| self.waiting[at].is_other(name, sink));
             return if other { Owner::New } else { Owner::Open(at) };
         }
@@ -262,7 +262,7 @@ impl Calls {
         Some(at)
     }
 
-    /// The upstream's id, if it is one by which a result can come back; else ours (pitfall B2).
+    /// The upstream's id, if it is one by which a result can come back; else ours.
     fn call_id(&self, id: Option<&str>, sink: &mut Sink) -> String {
         let mut clean = Vec::new();
         let whole = id.is_some_and(|id| id.len() <= MAX_ID && sanitize_into(&mut clean, id).is_empty());
@@ -453,7 +453,7 @@ impl Call {
         true
     }
 
-    /// Whether a named delta without an id belongs to this call: its name in pieces or once more (pitfall B3).
+    /// Whether a named delta without an id belongs to this call: its name in pieces or once more.
     fn goes_on_with(&self, name: &str, has_index: bool, sink: &Sink) -> bool {
         if self.name.is_empty() {
             // Some servers send the name last.

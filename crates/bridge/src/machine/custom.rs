@@ -6,7 +6,7 @@
 //!   └─other─▶ Plain         └──────────────────────────────────────────┘
 //! ```
 //!
-//! `{"input": …}`, `{"patch": …}`, a bare JSON string and plain text are all understood (pitfall C6). What
+//! `{"input": …}`, `{"patch": …}`, a bare JSON string and plain text are all understood. What
 //! stands inside the string is escaped just as our events need it: it is copied, not decoded.
 
 use memchr::memchr2;

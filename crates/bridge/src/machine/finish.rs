@@ -81,7 +81,7 @@ impl Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Nothing,
-    /// Thoughts, and no answer (pitfall D9).
+    /// Thoughts, and no answer.
     Reasoning,
     /// Text, or a refusal.
     Text,

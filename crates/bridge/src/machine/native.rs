@@ -1,7 +1,7 @@
 //! The second reader: a far side that speaks the Responses API itself. Its events are not passed on but said again:
 //! numbers, ids, order, the events that it left out and the object at the end are ours, as on the other road.
 //!
-//! Items never overlap. What comes for an item while another is open waits until that one is closed (pitfall A4).
+//! Items never overlap. What comes for an item while another is open waits until that one is closed.
 
 mod call;
 mod event;

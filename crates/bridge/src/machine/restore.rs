@@ -145,7 +145,7 @@ fn clean(text: Text<'_>) -> Vec<u8> {
     out
 }
 
-/// An integer, also where it is written as a float (pitfall B10).
+/// An integer, also where it is written as a float.
 fn integer<'a>(object: Raw<'a>, name: &str) -> Option<&'a str> {
     let number = object.get(name)?.as_str();
     let number = number.strip_suffix(".0").unwrap_or(number);

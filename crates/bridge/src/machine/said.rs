@@ -26,7 +26,7 @@ impl Machine {
         }
         match (&choice.delta, &choice.message) {
             (Some(delta), _) => self.delta(delta, Form::Delta, out),
-            // A whole message behind its own deltas says everything twice (pitfall A11).
+            // A whole message behind its own deltas says everything twice.
             (None, Some(message)) if !self.has_spoken => self.delta(message, Form::Whole, out),
             _ => {}
         }
@@ -288,7 +288,7 @@ impl Machine {
     }
 
     /// What must return to the upstream and came without reasoning gets an item of its own: signatures come
-    /// with calls, and behind the text (pitfall B9). Without a seal there would be nothing in it.
+    /// with calls, and behind the text. Without a seal there would be nothing in it.
     pub(super) fn settle(&mut self, out: &mut Vec<u8>) {
         if self.bag.is_empty() || self.open.is_some() || self.setup.seal.seal(b"{}").is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Takes reasoning out of text that begins with `<think>` (pitfall D5).
+//! Takes reasoning out of text that begins with `<think>`.
 //!
 //! ```text
 //!  Lead ──<think>──▶ Opening ──▶ Inside ──</think>──▶ Behind ──▶ Through    (white space at ──▶ is dropped)

@@ -1,4 +1,4 @@
-//! What came with an upstream's reasoning and must return to it untouched (pitfalls B9, D1): the sealed bag.
+//! What came with an upstream's reasoning and must return to it untouched: the sealed bag.
 //!
 //! `{"reasoning_details": […], "extra_content": …, "calls": {CALL_ID: extra_content}}`, each member only
 //! where there is something in it.

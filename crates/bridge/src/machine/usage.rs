@@ -18,7 +18,7 @@ pub(super) fn read(usage: Raw<'_>) -> Option<Usage> {
     let reasoning = nested(&["completion_tokens_details", "output_tokens_details"], &["reasoning_tokens"])
         .or_else(|| first(usage, &["reasoning_tokens"]))
         .unwrap_or(0);
-    // Some servers count reasoning outside of the completion (pitfall D10); the total tells, or the sizes.
+    // Some servers count reasoning outside of the completion; the total tells, or the sizes.
     match first(usage, &["total_tokens"]) {
         Some(total) => output_tokens = output_tokens.max(total.saturating_sub(input_tokens)),
         None if reasoning > output_tokens => output_tokens = output_tokens.saturating_add(reasoning),
@@ -38,7 +38,7 @@ fn first(object: Raw<'_>, names: &[&str]) -> Option<u64> {
     names.iter().filter_map(|name| object.get(name)).find_map(number)
 }
 
-/// A guess from sizes, for servers that send no usage (pitfall G1): four bytes to a token, at least one.
+/// A guess from sizes, for servers that send no usage: four bytes to a token, at least one.
 pub(super) fn estimate(prompt_bytes: usize, answer_bytes: usize, reasoning_bytes: usize) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
     let reasoning_tokens = tokens(reasoning_bytes);

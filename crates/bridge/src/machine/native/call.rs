@@ -120,7 +120,7 @@ impl CallItem {
             self.text.extend_from_slice(b"\\ufffd");
         }
         let function = *self.streamed == FUNCTION;
-        // A tool without parameters (pitfall B10); of a call that was cut nobody knows.
+        // A tool without parameters; of a call that was cut nobody knows.
         if function && self.text.trim_ascii().is_empty() && status == Status::Completed {
             self.text = b"{}".to_vec();
         }
