@@ -1,4 +1,4 @@
-//! The turn driver: one upstream answer, pulled through the machine by whoever wants the bytes.
+//! The turn driver: one upstream answer, pulled through its reader by whoever wants the bytes.
 //!
 //! No task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client that is gone
 //! drops the turn and with it the upstream connection. A non-streamed answer pulls the same road to its end.
@@ -8,10 +8,10 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{End, Failure, FailureClass, Flow, Machine, Note};
+use bridge::{End, Events, Failure, FailureClass, Flow, Note, Reader, ResponseWriter};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
-use wire::responses::{Status, Usage};
+use wire::responses::Status;
 use wire::sse::Decoder;
 
 use crate::clock;
@@ -36,11 +36,14 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// A turn under way.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    machine: Machine,
+    reader: Reader,
+    response: ResponseWriter,
+    out: Events,
+    /// The object, once it was written.
+    object: Vec<u8>,
     source: Source,
     body: Option<AnswerBody>,
     phase: Phase,
-    out: Vec<u8>,
     received: usize,
     watch: Watch,
     redactor: Redactor,
@@ -103,7 +106,7 @@ impl From<Result<Option<Bytes>, Failure>> for Pulled {
 
 impl Turn {
     pub(crate) fn new(
-        machine: Machine,
+        (reader, response, out): (Reader, ResponseWriter, Events),
         accepted: Accepted,
         deadlines: Deadlines,
         heartbeat: Duration,
@@ -111,7 +114,10 @@ impl Turn {
         stop: Arc<Stop>,
     ) -> Self {
         Self {
-            machine,
+            reader,
+            response,
+            out,
+            object: Vec::new(),
             source: match accepted.format {
                 Format::Json => Source::Json(Vec::new()),
                 // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
@@ -119,7 +125,6 @@ impl Turn {
             },
             body: Some(accepted.body),
             phase: Phase::Opening,
-            out: Vec::new(),
             received: 0,
             watch: Watch::new(deadlines, heartbeat),
             redactor: accepted.redactor,
@@ -138,19 +143,16 @@ impl Turn {
         })
     }
 
-    /// Runs to the end; with a silent machine the bytes are the object.
+    /// Runs to the end, for the object.
     pub(crate) async fn run(mut self) -> Finished {
-        let mut object = Vec::new();
-        while let Some(frame) = self.next_frame().await {
-            object.extend_from_slice(&frame);
-        }
-        let failure = self.machine.failure().cloned().map(|mut failure| {
+        while self.next_frame().await.is_some() {}
+        let failure = self.response.failure().cloned().map(|mut failure| {
             self.redactor.failure(&mut failure);
             failure
         });
-        let (notes, usage) = (self.machine.notes().to_vec(), self.machine.usage());
-        let Self { record, not_kept, .. } = self;
-        Finished { object: object.into(), failure, notes, usage, record, not_kept }
+        let notes = self.response.notes().to_vec();
+        let Self { record, not_kept, object, response, .. } = self;
+        Finished { object: object.into(), failure, notes, response, record, not_kept }
     }
 
     /// The next bytes for the client, all events of one upstream read in one frame; `None` at the end.
@@ -158,7 +160,7 @@ impl Turn {
         loop {
             match self.phase {
                 Phase::Opening => {
-                    self.machine.open(&mut self.out);
+                    self.response.open(&mut self.out);
                     self.phase = Phase::Streaming;
                 }
                 Phase::Streaming => match self.pull().await {
@@ -166,7 +168,7 @@ impl Turn {
                         self.feed(&bytes);
                         self.gather();
                     }
-                    Pulled::Silence => self.machine.heartbeat(&mut self.out),
+                    Pulled::Silence => self.response.heartbeat(&mut self.out),
                     Pulled::End(end) => self.finish(end),
                 },
                 Phase::Storing => self.stored().await,
@@ -178,7 +180,7 @@ impl Turn {
             }
             if !self.out.is_empty() {
                 self.watch.spoke();
-                return Some(std::mem::take(&mut self.out).into());
+                return Some(self.out.take().into());
             }
         }
     }
@@ -198,7 +200,7 @@ impl Turn {
             }
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => Pulled::Silence,
-                Alarm::Late(_) if self.machine.is_finished() => Pulled::End(End::Eof),
+                Alarm::Late(_) if self.reader.is_finished() => Pulled::End(End::Eof),
                 Alarm::Late(what) => Pulled::End(End::Failed(timeout(what))),
             },
         }
@@ -254,12 +256,12 @@ impl Turn {
         loop {
             match decoder.next_event() {
                 Ok(Some(event)) => {
-                    if self.machine.event(event.name, event.data, &mut self.out) == Flow::Over {
+                    if self.reader.event(event.name, event.data, &mut self.response, &mut self.out) == Flow::Over {
                         return self.finish(End::Done);
                     }
                 }
                 Ok(None) => {
-                    if self.machine.is_finished() {
+                    if self.reader.is_finished() {
                         self.watch.settle();
                     }
                     return;
@@ -279,35 +281,39 @@ impl Turn {
                 End::Failed(Failure::new(FailureClass::Protocol, message))
             }
             (End::Eof, Source::Json(buffer)) => {
-                let _ = self.machine.chunk(buffer, &mut self.out);
+                let _ = self.reader.chunk(buffer, &mut self.response, &mut self.out);
                 End::Done
             }
             (End::Eof, Source::Sse(decoder)) => {
-                let last = decoder.rest().map(|event| self.machine.event(event.name, event.data, &mut self.out));
+                let last = decoder
+                    .rest()
+                    .map(|event| self.reader.event(event.name, event.data, &mut self.response, &mut self.out));
                 if last == Some(Flow::Over) { End::Done } else { End::Eof }
             }
             (end, _) => end,
         };
-        let status = self.machine.end(end, &mut self.out);
+        let end = self.reader.end(end, &mut self.response, &mut self.out);
+        self.response.finish(end);
+        let status = self.response.status().unwrap_or(Status::Failed);
         // While the words are whole: where they are cut, a key may be.
-        if let Some(failure) = self.machine.failure_mut() {
+        if let Some(failure) = self.response.failure_mut() {
             self.redactor.failure(failure);
         }
-        for note in self.machine.notes() {
+        for note in self.response.notes() {
             tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "answer");
         }
         let completed_at = clock::unix_seconds();
         // Whoever got an HTTP error instead of the object has no id to ask for it by.
-        let worth_keeping = status != Status::Failed || !self.machine.is_silent();
+        let worth_keeping = status != Status::Failed || !self.out.is_silent();
         let Some(record) = self.record.take_if(|_| worth_keeping) else {
             return self.close(status, completed_at, false);
         };
         let mut object = Vec::new();
-        self.machine.object(completed_at, true, &mut object);
+        self.response.object(completed_at, true, &mut object);
         if status == Status::Failed {
             self.redactor.bytes(&mut object, 0);
         }
-        let commit = record.commit(self.machine.id().to_string(), status, object.into());
+        let commit = record.commit(self.response.id().to_string(), status, object.into());
         self.commit = Some(Storing { commit, status, completed_at });
         self.phase = Phase::Storing;
     }
@@ -334,7 +340,7 @@ impl Turn {
             && status != Status::Failed
         {
             status = Status::Failed;
-            self.machine.not_kept(Failure::new(FailureClass::Server, "The response could not be stored."));
+            self.response.fail(Failure::new(FailureClass::Server, "The response could not be stored."));
             self.not_kept = Some(error);
         }
         self.close(status, completed_at, stored);
@@ -342,12 +348,14 @@ impl Turn {
 
     /// The terminal event, or the object.
     fn close(&mut self, status: Status, completed_at: u64, stored: bool) {
-        let terminal = self.out.len();
-        self.machine.terminal(completed_at, stored, &mut self.out);
+        self.response.object(completed_at, stored, &mut self.object);
+        if status == Status::Failed {
+            self.redactor.bytes(&mut self.object, 0);
+        }
+        self.response.terminal(&self.object, &mut self.out);
         self.phase = Phase::Draining;
         if status == Status::Failed {
-            self.redactor.bytes(&mut self.out, terminal);
-            // What is wrong must be seen at once: the body ends behind the terminal event.
+            // What is wrong must be seen at once: the body ends after the terminal event.
             self.body = None;
         }
     }
@@ -382,7 +390,7 @@ pub(crate) struct Finished {
     pub(crate) object: Bytes,
     pub(crate) failure: Option<Failure>,
     pub(crate) notes: Vec<Note>,
-    pub(crate) usage: Option<Usage>,
+    pub(crate) response: ResponseWriter,
     /// What was not stored because the turn failed.
     pub(crate) record: Option<Record>,
     /// Why the turn counts as failed although its answer is good.

@@ -7,7 +7,8 @@ mod stored;
 use std::sync::Arc;
 
 use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
+    Action, AnswerDialect, Events, Failure, FailureClass, Needs, Note, Policy, Reader, Repair, ResponseWriter, Setup,
+    Target,
 };
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -54,13 +55,14 @@ enum Begun<'a> {
 struct Running<'a> {
     provider: &'a Provider,
     wire: Wire,
-    machine: Machine,
+    reader: Reader,
+    response: ResponseWriter,
     accepted: Accepted,
     notes: Vec<Note>,
     stream: bool,
     record: Option<Record>,
     /// Only an answer of which nothing was sent yet can be asked for again.
-    again: Option<Box<(Machine, Bytes)>>,
+    again: Option<Box<(Reader, Bytes)>>,
 }
 
 /// Reads the request and what it continues, plans it for each target whose turn it is, until one accepts.
@@ -97,7 +99,7 @@ async fn attempt<'a>(
 ) -> Result<Begun<'a>, ApiError> {
     let stream = asked.request.stream.unwrap_or(false);
     loop {
-        let Planned { chat_request, machine, mut notes } = match plan(app, walk, asked) {
+        let Planned { chat_request, reader, response, mut notes } = match plan(app, walk, asked) {
             Ok(planned) => planned,
             Err(error) => match walk.unfit() {
                 Ok(()) => continue,
@@ -109,16 +111,16 @@ async fn attempt<'a>(
                 notes.extend(asked.notes.iter().cloned());
                 notes.extend(walk.notes());
                 let reask = !stream && app.config.output.repair == Repair::Reask;
-                let again = reask.then(|| Box::new((machine.clone(), chat_request)));
+                let again = reask.then(|| Box::new((reader.clone(), chat_request)));
                 let (provider, accepted, record) = (walk.provider(), *accepted, record.take());
                 let wire = walk.wire();
-                let running = Running { provider, wire, machine, accepted, notes, stream, record, again };
+                let running = Running { provider, wire, reader, response, accepted, notes, stream, record, again };
                 return Ok(Begun::Accepted(Box::new(running)));
             }
             Step::Again => {}
             // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
             Step::Failed(failure) if stream && failure.class == FailureClass::ContextOverflow => {
-                return Ok(Begun::Failed(failed_stream(machine, failure, &notes, record.take()).await));
+                return Ok(Begun::Failed(failed_stream(response, failure, &notes, record.take()).await));
             }
             Step::Failed(failure) => return Err(ApiError::upstream(&failure)),
         }
@@ -140,7 +142,8 @@ struct Asked<'r, 'a> {
 /// A turn planned for one target.
 struct Planned {
     chat_request: Bytes,
-    machine: Machine,
+    reader: Reader,
+    response: ResponseWriter,
     notes: Vec<Note>,
 }
 
@@ -154,18 +157,19 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
     };
     let stream = request.stream.unwrap_or(false);
-    let framing = if stream { Framing::Sse } else { Framing::Silent };
     let setup = Setup {
         dialect: walk.answer(),
         seal: Arc::new(seal),
-        check: output::check(&plan.reading.output),
+        check: output::check(&plan.context.output),
         checks: app.config.output.check,
         repair: app.config.output.repair,
         prompt_bytes: plan.body.len(),
     };
-    let machine = Machine::new(plan.reading, setup, ids.clone(), clock::unix_seconds(), framing);
-    tracing::debug!(response_id = %machine.id(), model, stream, notes = plan.notes.len(), "planned");
-    Ok(Planned { chat_request: app.bodies.budget.hold(plan.body)?, machine, notes: plan.notes })
+    let (echo, store) = (bridge::echo(request)?, request.store.unwrap_or(true));
+    let reader = Reader::new(plan.context, setup);
+    let response = ResponseWriter::new(ids.clone(), clock::unix_seconds(), echo, store);
+    tracing::debug!(response_id = %response.id(), model, stream, notes = plan.notes.len(), "planned");
+    Ok(Planned { chat_request: app.bodies.budget.hold(plan.body)?, reader, response, notes: plan.notes })
 }
 
 /// What no model and no session is needed to refuse.
@@ -183,19 +187,20 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 
 /// Answers as the client asked.
 async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, ApiError> {
-    let Running { provider, wire, machine, accepted, notes, stream, record, again } = *running;
+    let Running { provider, wire, reader, response, accepted, notes, stream, record, again } = *running;
     let heartbeat = app.config.server.heartbeat;
     let stop = Arc::clone(&app.stop);
     compat::log(&notes);
-    let turn = Turn::new(machine, accepted, provider.deadlines(stream), heartbeat, record, stop);
+    let out = if stream { Events::sse() } else { Events::silent() };
+    let turn = Turn::new((reader, response, out), accepted, provider.deadlines(stream), heartbeat, record, stop);
     if stream {
         return Ok(events(Body::stream(turn.into_stream()), &notes));
     }
     let mut finished = turn.run().await;
     if let Some(again) = again {
-        let (machine, chat_request) = *again;
+        let (reader, chat_request) = *again;
         // Boxed: it is rare, and would make room for itself in every request.
-        finished = Box::pin(ask_again(app, (provider, wire), machine, &chat_request, finished)).await;
+        finished = Box::pin(ask_again(app, (provider, wire), reader, &chat_request, finished)).await;
     }
     if let Some(record) = finished.record.take() {
         record.release().await;
@@ -217,7 +222,7 @@ async fn answer(app: &App, running: Box<Running<'_>>) -> Result<Response<Body>, 
 async fn ask_again(
     app: &App,
     (provider, wire): (&Provider, Wire),
-    mut machine: Machine,
+    reader: Reader,
     chat_request: &[u8],
     mut first: Finished,
 ) -> Finished {
@@ -229,10 +234,12 @@ async fn ask_again(
     let usual = Arc::<AnswerDialect>::default();
     let sent = provider.upstream.send(wire, request.into(), false, &usual, deadlines, true).await;
     let Ok(accepted) = sent else { return first };
-    machine.spent_before(first.usage.unwrap_or_default());
     let record = first.record.take();
+    let mut response = first.response;
+    response.discard();
     let (heartbeat, stop) = (app.config.server.heartbeat, Arc::clone(&app.stop));
-    let mut second = Turn::new(machine, accepted, deadlines, heartbeat, record, stop).run().await;
+    let mut second =
+        Turn::new((reader, response, Events::silent()), accepted, deadlines, heartbeat, record, stop).run().await;
     let twice = Note::new(Action::Repaired, "text.format", "the answer was asked for twice");
     compat::log(std::slice::from_ref(&twice));
     second.notes.push(twice);
@@ -241,25 +248,26 @@ async fn ask_again(
 
 /// A stream that says only that it failed.
 async fn failed_stream(
-    mut machine: Machine,
+    mut response: ResponseWriter,
     failure: Failure,
     notes: &[Note],
     record: Option<Record>,
 ) -> Response<Body> {
-    let (mut out, now) = (Vec::new(), clock::unix_seconds());
-    machine.open(&mut out);
-    machine.end(End::Failed(failure), &mut out);
+    let (mut out, mut object, now) = (Events::sse(), Vec::new(), clock::unix_seconds());
+    response.open(&mut out);
+    response.fail(failure);
     let stored = match record {
         Some(record) => {
             let mut object = Vec::new();
-            machine.object(now, true, &mut object);
-            record.commit(machine.id().to_string(), Status::Failed, object.into()).await.is_ok()
+            response.object(now, true, &mut object);
+            record.commit(response.id().to_string(), Status::Failed, object.into()).await.is_ok()
         }
         None => false,
     };
-    machine.terminal(now, stored, &mut out);
+    response.object(now, stored, &mut object);
+    response.terminal(&object, &mut out);
     compat::log(notes);
-    events(Body::full(out.into()), notes)
+    events(Body::full(out.take().into()), notes)
 }
 
 fn events(body: Body, notes: &[Note]) -> Response<Body> {
