@@ -17,7 +17,7 @@ const MODELS: usize = 512;
 
 /// One model of a provider.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ModelHealth {
     pub(super) breaker: Breaker,
     pub(super) budget: Budget,
     pub(super) counts: Counts,
@@ -40,28 +40,28 @@ pub(super) struct Counts {
 
 /// The models of one provider that were asked for.
 #[derive(Debug)]
-pub(crate) struct Targets {
+pub(crate) struct HealthByModel {
     policy: ResilienceConfig,
-    known: Mutex<HashMap<String, Arc<Target>>>,
+    known: Mutex<HashMap<String, Arc<ModelHealth>>>,
 }
 
-impl Targets {
+impl HealthByModel {
     pub(crate) fn new(policy: ResilienceConfig) -> Self {
         Self { policy, known: Mutex::default() }
     }
 
-    pub(crate) fn of(&self, model: &str) -> Arc<Target> {
+    pub(crate) fn of(&self, model: &str) -> Arc<ModelHealth> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(target) = known.get(model) {
             return Arc::clone(target);
         }
         let name = if known.len() < MODELS { model } else { "" };
-        let new = || Arc::new(Target::new(&self.policy));
+        let new = || Arc::new(ModelHealth::new(&self.policy));
         Arc::clone(known.entry(name.to_owned()).or_insert_with(new))
     }
 }
 
-impl Target {
+impl ModelHealth {
     /// More than this is not learned of one model.
     const LESSONS: usize = 16;
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_of_names_costs_only_so_much() {
-        let targets = Targets::new(ResilienceConfig::default());
+        let targets = HealthByModel::new(ResilienceConfig::default());
         for number in 0..MODELS + 100 {
             targets.of(&number.to_string());
         }
@@ -125,12 +125,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn lessons_are_learned_once_and_forgotten_in_time() {
-        let target = Target::new(&ResilienceConfig::default());
+        let target = ModelHealth::new(&ResilienceConfig::default());
         let of = |unsupported, proof| Refusal { unsupported, proof };
         let temperature = Unsupported::Parameter(Parameter::Temperature);
         assert!(!target.learn(of(temperature, Proof::Hearsay)));
         assert_eq!(target.lessons(), []);
-        for (proof, memory) in [(Proof::Words, Target::SHORT_MEMORY), (Proof::Fields, Target::MEMORY)] {
+        for (proof, memory) in [(Proof::Words, ModelHealth::SHORT_MEMORY), (Proof::Fields, ModelHealth::MEMORY)] {
             for _ in 0..3 {
                 assert!(target.learn(of(temperature, proof)));
             }

@@ -1,7 +1,7 @@
-//! The walk of one request over the targets that may serve it, until one accepts.
+//! One request goes to the targets that may serve it, one after the other, until one accepts.
 //!
 //! Every target gets its turn before any gets a second one; second turns come after a wait, within the target's
-//! budget. All of this ends before the client has heard anything: what has begun to answer is never replaced.
+//! budget. All of this ends before anything of the answer was sent on: what has begun to answer is never replaced.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,20 +14,21 @@ use providers::Wire;
 use tokio::time::Instant;
 
 use super::budget::{Budget, Counted};
+use super::health::ModelHealth;
+use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
-use super::target::Target;
-use super::{Accepted, breaker};
-use crate::app::{Manner, Provider};
+use super::{Accepted, Deadlines, breaker};
+use crate::account::{Account, Attempted};
 use crate::clock;
 use crate::config::ResilienceConfig;
 
-/// How many members one target may refuse, one after the other, before its refusal stands.
+/// How many members one target may refuse, one after the other, before its refusal counts.
 const REPAIRS: usize = 4;
 
-/// A request on its way.
+/// The targets of one request, and what each has said so far.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
-    candidates: Vec<Candidate<'a>>,
+pub(crate) struct Failover {
+    candidates: Vec<Candidate>,
     policy: ResilienceConfig,
     /// Whose turn it is.
     at: usize,
@@ -37,20 +38,21 @@ pub(crate) struct Walk<'a> {
     repaired: Vec<(usize, Refusal)>,
     /// What was learned before and changed this request without the plan's knowing.
     used: Vec<Unsupported>,
-    began: Instant,
+    /// Knows when the request came, which its one deadline counts from, and learns of every try.
+    account: Account,
     /// What is reported if nothing helps, and whether waiting might help the client.
-    failure: Option<(Failure, Remedy)>,
+    failure: Option<(Refused, Remedy)>,
     live: Option<Counted>,
     retrying: Option<Counted>,
 }
 
 /// A target that may serve the request.
 #[derive(Debug)]
-struct Candidate<'a> {
-    provider: &'a Provider,
+struct Candidate {
+    provider: Arc<Provider>,
     model: String,
-    manner: Arc<Manner>,
-    target: Arc<Target>,
+    profile: Arc<ModelProfile>,
+    health: Arc<ModelHealth>,
     /// It will not do for this request.
     out: bool,
     /// When it wants to be asked again.
@@ -63,15 +65,15 @@ pub(crate) enum Step {
     Accepted(Box<Accepted>),
     /// It is another target's turn, or the same one's in another way: plan anew.
     Again,
-    Failed(Failure),
+    Failed(Refused),
 }
 
-impl<'a> Walk<'a> {
+impl Failover {
     /// In the order in which they should be tried; at least one.
-    pub(crate) fn new(targets: Vec<(&'a Provider, String)>, policy: ResilienceConfig) -> Self {
-        let candidate = |(provider, model): (&'a Provider, String)| {
-            let (target, manner) = (provider.targets.of(&model), provider.manner(&model));
-            Candidate { provider, model, manner, target, out: false, not_before: None }
+    pub(crate) fn new(targets: Vec<(Arc<Provider>, String)>, policy: ResilienceConfig, account: Account) -> Self {
+        let candidate = |(provider, model): (Arc<Provider>, String)| {
+            let (health, profile) = (provider.connections.models.of(&model), provider.profile(&model));
+            Candidate { provider, model, profile, health, out: false, not_before: None }
         };
         Self {
             candidates: targets.into_iter().map(candidate).collect(),
@@ -81,7 +83,7 @@ impl<'a> Walk<'a> {
             retries: 0,
             repaired: Vec::new(),
             used: Vec::new(),
-            began: Instant::now(),
+            account,
             failure: None,
             live: None,
             retrying: None,
@@ -95,18 +97,30 @@ impl<'a> Walk<'a> {
             return;
         }
         let needs = needs();
-        let meets = |candidate: &Candidate<'_>| needs.are_met_by(&candidate.manner.dialect);
+        let meets = |candidate: &Candidate| needs.are_met_by(&candidate.profile.dialect);
         if !self.candidates.iter().any(meets) {
             return;
         }
         for candidate in &mut self.candidates {
-            candidate.out = !needs.are_met_by(&candidate.manner.dialect);
+            candidate.out = !needs.are_met_by(&candidate.profile.dialect);
         }
         self.at = self.candidates.iter().position(|candidate| !candidate.out).unwrap_or(0);
     }
 
-    pub(crate) fn provider(&self) -> &'a Provider {
-        self.candidates[self.at].provider
+    /// The response goes on with another upstream answer: the same target first, with as many tries as before.
+    pub(crate) fn next_round(&mut self) {
+        (self.sent, self.retries, self.failure) = (0, 0, None);
+        self.used.clear();
+        self.candidates[self.at].out = false;
+    }
+
+    pub(crate) fn provider(&self) -> &Arc<Provider> {
+        &self.candidates[self.at].provider
+    }
+
+    /// How long the target may take, and until when.
+    pub(crate) fn deadlines(&self, stream: bool) -> Deadlines {
+        self.provider().deadlines(stream, self.account.began())
     }
 
     /// The model's name at the provider.
@@ -116,17 +130,17 @@ impl<'a> Walk<'a> {
 
     /// The target's dialect, as far as we have come to know it.
     pub(crate) fn dialect(&self) -> Cow<'_, Dialect> {
-        let manner = &self.candidates[self.at].manner;
+        let profile = &self.candidates[self.at].profile;
         let lessons = self.lessons();
         if lessons.is_empty() {
-            return Cow::Borrowed(&manner.dialect);
+            return Cow::Borrowed(&profile.dialect);
         }
-        Cow::Owned(bridge::adapted(&manner.dialect, &lessons))
+        Cow::Owned(bridge::adapted(&profile.dialect, &lessons))
     }
 
     /// What the target does not take: as others found out, and as it said of this very request.
     fn lessons(&self) -> Vec<Unsupported> {
-        let mut lessons = self.candidates[self.at].target.lessons();
+        let mut lessons = self.candidates[self.at].health.lessons();
         lessons.extend(self.repairs().map(|refusal| refusal.unsupported));
         lessons
     }
@@ -137,12 +151,12 @@ impl<'a> Walk<'a> {
     }
 
     pub(crate) fn wire(&self) -> Wire {
-        self.candidates[self.at].manner.wire
+        self.candidates[self.at].profile.wire
     }
 
     /// How its answers read.
     pub(crate) fn answer(&self) -> Arc<AnswerDialect> {
-        Arc::clone(&self.candidates[self.at].manner.answer)
+        Arc::clone(&self.candidates[self.at].profile.answer)
     }
 
     /// What this way of getting an answer has cost the client.
@@ -151,8 +165,9 @@ impl<'a> Walk<'a> {
             Note::new(Action::Repaired, unsupported.member(), "the provider said that it does not take it")
         };
         let mut notes: Vec<Note> = self.used.iter().map(note).collect();
-        if let Some((failure, _)) = &self.failure.as_ref().filter(|_| self.at > 0) {
-            let message = format!("answered by {}, after another failed ({})", self.name(), failure.class.code());
+        if let Some((refused, _)) = &self.failure.as_ref().filter(|_| self.at > 0) {
+            let class = refused.failure.class.code();
+            let message = format!("answered by {}, after another failed ({class})", self.name());
             notes.push(Note::new(Action::Degraded, "model", message));
         }
         notes
@@ -160,52 +175,53 @@ impl<'a> Walk<'a> {
 
     /// The request cannot be planned for this target. Gives what went wrong before, if nobody else is left; None if
     /// nothing was sent at all.
-    pub(crate) fn unfit(&mut self) -> Result<(), Option<Failure>> {
+    pub(crate) fn unfit(&mut self) -> Result<(), Option<Refused>> {
         self.candidates[self.at].out = true;
         match self.first_turn() {
             Some(at) => {
                 self.at = at;
                 Ok(())
             }
-            None => Err(self.failure.take().map(|(failure, _)| failure)),
+            None => Err(self.failure.take().map(|(refused, _)| refused)),
         }
     }
 
     /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
     pub(crate) async fn send(&mut self, body: &Bytes, stream: bool) -> Step {
-        let Candidate { provider, target, .. } = &self.candidates[self.at];
-        let (provider, target) = (*provider, Arc::clone(target));
-        if let Err(failure) = target.breaker.enter() {
-            count(&target.counts.kept_away);
+        let Candidate { provider, health, .. } = &self.candidates[self.at];
+        let (provider, health) = (Arc::clone(provider), Arc::clone(health));
+        if let Err(failure) = health.breaker.enter() {
+            count(&health.counts.kept_away);
+            self.attempted("kept_away", Duration::ZERO);
             return self.refused(kept_away(failure)).await;
         }
         if self.live.is_none() {
-            self.live = Some(Budget::live(&target));
+            self.live = Some(Budget::live(&health));
         }
         self.sent += 1;
-        count(&target.counts.sent);
-        let mut deadlines = provider.deadlines(stream);
-        deadlines.total = deadlines.total.saturating_sub(self.began.elapsed());
+        count(&health.counts.sent);
+        let began = Instant::now();
         let (wire, dialect, alone) = (self.wire(), self.answer(), self.first_turn().is_none());
-        let refused = match provider.upstream.send(wire, body.clone(), stream, &dialect, deadlines, alone).await {
+        let client = &provider.connections.client;
+        let refused = match client.send(wire, body.clone(), stream, &dialect, self.deadlines(stream), alone).await {
             Ok(mut accepted) => {
-                count(&target.counts.accepted);
-                self.alive(&target);
+                count(&health.counts.accepted);
+                self.attempted("accepted", began.elapsed());
+                self.alive(&health);
                 self.used = used(&self.lessons(), body, stream);
                 self.learn();
-                if self.sent > 1 {
-                    tracing::info!(upstream = self.name(), attempts = self.sent, "accepted in the end");
-                }
-                accepted.body.report_to(target);
+                accepted.body.report_to(health);
+                (self.live, self.retrying) = (None, None);
                 return Step::Accepted(Box::new(accepted));
             }
             Err(refused) => refused,
         };
+        self.attempted(refused.failure.class.code(), began.elapsed());
         match refused.is_trouble() {
-            Some(true) if target.breaker.bad(&refused.failure) => {
+            Some(true) if health.breaker.bad(&refused.failure) => {
                 tracing::warn!(upstream = self.name(), "failing; from now on one request per second goes there");
             }
-            Some(false) => self.alive(&target),
+            Some(false) => self.alive(&health),
             _ => {}
         }
         if self.repair(&refused, body) {
@@ -213,11 +229,15 @@ impl<'a> Walk<'a> {
         }
         self.refused(refused).await
     }
+
+    fn attempted(&self, outcome: &'static str, took: Duration) {
+        self.account.attempted(Attempted { target: self.name(), outcome, took });
+    }
 }
 
 // === what is next ===
 
-impl Walk<'_> {
+impl Failover {
     /// A refusal that names what it will not take: once more without it. Servers name one member at a time; one that
     /// names the same again does not mean it.
     fn repair(&mut self, refused: &Refused, body: &[u8]) -> bool {
@@ -227,7 +247,7 @@ impl Walk<'_> {
         if is_known || self.repairs().count() >= REPAIRS {
             return false;
         }
-        count(&self.candidates[self.at].target.counts.repaired);
+        count(&self.candidates[self.at].health.counts.repaired);
         self.repaired.push((self.at, Refusal { unsupported, ..refusal }));
         true
     }
@@ -237,7 +257,7 @@ impl Walk<'_> {
     fn learn(&self) {
         for refusal in self.repairs() {
             let (upstream, member) = (self.name(), refusal.unsupported.member());
-            if self.candidates[self.at].target.learn(refusal) {
+            if self.candidates[self.at].health.learn(refusal) {
                 tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
             } else {
                 tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
@@ -246,7 +266,7 @@ impl Walk<'_> {
     }
 
     async fn refused(&mut self, refused: Refused) -> Step {
-        let Refused { failure, mut remedy } = refused;
+        let (failure, mut remedy) = (&refused.failure, refused.remedy);
         // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
         // the way there is.
         let ours = matches!(
@@ -271,20 +291,20 @@ impl Walk<'_> {
         // Of several failures the one counts that will pass.
         let passing = |remedy: Remedy| remedy == Remedy::Again;
         if !self.failure.as_ref().is_some_and(|(_, before)| passing(*before) && !passing(remedy)) {
-            self.failure = Some((failure, remedy));
+            self.failure = Some((refused, remedy));
         }
         if remedy != Remedy::Nothing && self.next().await {
             return Step::Again;
         }
-        let failure = self.failure.take().map(|(failure, _)| failure);
-        Step::Failed(failure.unwrap_or_else(|| Failure::new(FailureClass::Server, "The provider failed.")))
+        let unknown = || Failure::new(FailureClass::Server, "The provider failed.").into();
+        Step::Failed(self.failure.take().map_or_else(unknown, |(refused, _)| refused))
     }
 
     /// Makes it somebody's turn, after a wait if need be. False: nobody is left, or it would take too long.
     async fn next(&mut self) -> bool {
         (self.live, self.retrying) = (None, None);
         if let Some(at) = self.first_turn() {
-            count(&self.candidates[self.at].target.counts.left);
+            count(&self.candidates[self.at].health.counts.left);
             self.at = at;
             return true;
         }
@@ -293,19 +313,19 @@ impl Walk<'_> {
         if self.sent > self.policy.retries as usize {
             return false;
         }
-        let Candidate { provider, target, not_before, .. } = &self.candidates[at];
-        let Some(retrying) = Budget::retry(target) else {
+        let Candidate { provider, health, not_before, .. } = &self.candidates[at];
+        let Some(retrying) = Budget::retry(health) else {
             tracing::info!(upstream = self.name(), "too many retries are under way");
             return false;
         };
         let now = Instant::now();
         let asked = not_before.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
         let wait = asked + jitter(self.policy.backoff, self.retries, clock::random());
-        if now + wait >= self.began + provider.deadlines(true).total {
+        if now + wait >= provider.deadlines(true, self.account.began()).until {
             return false;
         }
-        count(&target.counts.retried);
-        (self.live, self.retrying) = (Some(Budget::live(target)), Some(retrying));
+        count(&health.counts.retried);
+        (self.live, self.retrying) = (Some(Budget::live(health)), Some(retrying));
         (self.at, self.retries) = (at, self.retries + 1);
         tokio::time::sleep(wait).await;
         true
@@ -317,8 +337,8 @@ impl Walk<'_> {
         (self.retries == 0).then_some(untried)?.find(|at| !self.candidates[*at].out)
     }
 
-    fn alive(&self, target: &Target) {
-        if target.breaker.good() {
+    fn alive(&self, health: &ModelHealth) {
+        if health.breaker.good() {
             tracing::info!(upstream = self.name(), "it works again");
         }
     }

@@ -1,5 +1,6 @@
 //! `x-godex-compat`: what was not done as asked, in short. All that is known before the first byte of the answer is in
-//! it, the gravest first; what does not fit is counted, and everything is in the log with its reason.
+//! it, the gravest first; what does not fit is counted. The log has the same of every request, and with `level: debug` the
+//! reason for each.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +18,14 @@ const REST: usize = 16;
 /// The longest place that is named in full.
 const PLACE: usize = 96;
 
-pub(super) fn log(notes: &[Note]) {
-    for note in notes {
-        let (code, severity, action) = (note.code, note.severity.name(), note.action.name());
-        tracing::info!(code, severity, action, path = %note.path, detail = %note.message, "compat");
-    }
-}
-
-pub(super) fn insert<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
+pub(crate) fn insert<'n>(headers: &mut HeaderMap, notes: impl Iterator<Item = &'n Note>) {
     if let Some(value) = HeaderValue::try_from(short(notes)).ok().filter(|value| !value.is_empty()) {
         headers.insert(NAME, value);
     }
 }
 
 /// `truncation=ignored, tools[1]=degraded, +3 more`.
-fn short<'n>(notes: impl Iterator<Item = &'n Note>) -> String {
+pub(crate) fn short<'n>(notes: impl Iterator<Item = &'n Note>) -> String {
     let mut notes: Vec<&Note> = notes.collect();
     notes.sort_by_key(|note| std::cmp::Reverse(note.severity));
     let mut seen = BTreeSet::new();
