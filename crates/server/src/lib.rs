@@ -28,6 +28,7 @@ use tokio::net::TcpListener;
 
 use app::App;
 use config::Config;
+pub use error::Code as ErrorCode;
 pub use route::{ROUTES, Route};
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.

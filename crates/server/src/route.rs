@@ -84,7 +84,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     };
     let mut response = answer.unwrap_or_else(|error| {
         let status = error.status.as_u16();
-        let code = error.domain;
+        let code = error.code.domain();
         // Not the message: it may repeat what the client or the model said, and that is not for the log.
         tracing::info!(%request_id, %method, %path, status, code, param = error.param.as_deref(), "refused");
         error.response()

@@ -294,7 +294,7 @@ impl Turn {
             self.redactor.failure(failure);
         }
         for note in self.machine.notes() {
-            tracing::info!(code = note.action.code(), path = %note.path, detail = %note.message, "answer");
+            tracing::info!(code = note.action.code().name(), path = %note.path, detail = %note.message, "answer");
         }
         let completed_at = clock::unix_seconds();
         // Whoever got an HTTP error instead of the object has no id to ask for it by.

@@ -9,7 +9,7 @@ use super::json;
 use crate::app::App;
 use crate::body::Body;
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 
 pub(crate) fn health(app: &App) -> Response<Body> {
     let mut body = Vec::new();
@@ -36,10 +36,10 @@ pub(crate) fn health(app: &App) -> Response<Body> {
 
 pub(crate) async fn ready(app: &App) -> Result<Response<Body>, ApiError> {
     if app.is_draining() {
-        return Err(ApiError::unavailable("draining", "The server is shutting down."));
+        return Err(ApiError::unavailable(Code::Draining, "The server is shutting down."));
     }
     match app.sessions.ping().await {
         Ok(()) => Ok(json(r#"{"status":"ready"}"#)),
-        Err(error) => Err(ApiError::unavailable("storage_unavailable", error.to_string())),
+        Err(error) => Err(ApiError::unavailable(Code::StorageUnavailable, error.to_string())),
     }
 }

@@ -14,14 +14,14 @@ use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use providers::Wire;
 use wire::id::Ids;
-use wire::json::{Kept, Raw};
+use wire::json::{InvalidCode, Kept, Raw};
 use wire::responses::{CreateResponse, InputItem, Status};
 
 use super::json;
 use crate::app::{App, Provider};
 use crate::body::{self, Body};
 use crate::clock;
-use crate::error::{ApiError, clip};
+use crate::error::{ApiError, Code, clip};
 use crate::output;
 use crate::session::Record;
 use crate::stop::Phase;
@@ -172,11 +172,11 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
 fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     if request.previous_response_id.is_some() && request.conversation.is_some() {
         let message = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.";
-        return Err(ApiError::bad_request("mutually_exclusive_parameters", message));
+        return Err(ApiError::bad_request(Code::MutuallyExclusiveParameters, message));
     }
     if request.background == Some(true) {
         let message = "Unsupported parameter: 'background'. Background responses are not available yet.";
-        return Err(ApiError::bad_request("unsupported_parameter", message).with_param("background"));
+        return Err(ApiError::bad_request(InvalidCode::UnsupportedParameter, message).with_param("background"));
     }
     Ok(())
 }

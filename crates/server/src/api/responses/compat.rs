@@ -19,7 +19,7 @@ const PLACE: usize = 96;
 
 pub(super) fn log(notes: &[Note]) {
     for note in notes {
-        let (code, severity, action) = (note.code, note.severity.name(), note.action.name());
+        let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
         tracing::info!(code, severity, action, path = %note.path, detail = %note.message, "compat");
     }
 }

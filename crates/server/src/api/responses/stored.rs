@@ -7,7 +7,7 @@ use crate::api::{counted, deleted, list};
 use crate::app::App;
 use crate::body::Body;
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::session;
 
 pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
@@ -22,7 +22,7 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
     }
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
-        return Err(ApiError::bad_request("response_not_streamable", message).with_param("stream"));
+        return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
     }
     let mut joined = None;
     let answer = counted(app, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
@@ -42,7 +42,7 @@ pub(crate) async fn cancel(app: &App, id: &str) -> Result<Response<Body>, ApiErr
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
     session.heard(session.reading(&session.room()).response(id).await, absent)?;
-    Err(ApiError::bad_request("invalid_request", "Cannot cancel a synchronous response."))
+    Err(ApiError::bad_request(Code::InvalidRequest, "Cannot cancel a synchronous response."))
 }
 
 pub(crate) async fn input_items(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
