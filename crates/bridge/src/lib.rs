@@ -14,10 +14,11 @@ mod shown;
 
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,
-    DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning,
-    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, MessageRules,
-    NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules,
-    RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
+    DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
+    Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
+    LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay,
+    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules,
+    Turns, UserField,
 };
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use machine::{Checks, End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};

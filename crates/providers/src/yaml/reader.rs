@@ -98,7 +98,8 @@ impl<'r> Field<'r> {
         self.key
     }
 
-    /// Every key below this mapping with the way to it, such as `request.tools.max`, if it has a value.
+    /// Every key below this mapping with the way to it, such as `request.tools.max`, if it has a value; and every
+    /// mapping in a list, such as `answer.errors[0]`.
     pub fn keys(&self) -> Vec<(String, Position)> {
         let mut keys = Vec::new();
         collect(self.node, "", &mut keys);
@@ -262,6 +263,10 @@ fn collect(node: &Node, path: &str, keys: &mut Vec<(String, Position)>) {
     for (key, child) in entries.iter().filter(|(_, child)| !child.is_null()) {
         let path = join(path, &key.name);
         collect(child, &path, keys);
+        if let Value::Seq(elements) = &child.value {
+            let mappings = elements.iter().enumerate().filter(|(_, element)| matches!(element.value, Value::Map(_)));
+            keys.extend(mappings.map(|(index, element)| (format!("{path}[{index}]"), element.position)));
+        }
         keys.push((path, key.position));
     }
 }
