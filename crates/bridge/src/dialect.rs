@@ -24,10 +24,12 @@ macro_rules! vocabulary {
 }
 
 mod answer;
+mod errors;
 mod request;
 mod rules;
 
-pub use answer::{AnswerDialect, EofTolerance, ErrorMeaning, FinishMeaning, RefusalForm, ThinkTags};
+pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
+pub use errors::{ErrorMeaning, ErrorRule, ErrorRules};
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort, EffortField,
     EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,

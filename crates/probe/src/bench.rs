@@ -178,7 +178,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
         self.failures = 0;
         let reply = match endpoint {
             Endpoint::Chat => reply::read(&answer, &self.dialect().answer),
-            Endpoint::Responses | Endpoint::Models => reply::read_other(&answer),
+            Endpoint::Responses | Endpoint::Models => reply::read_other(&answer, &self.dialect().answer),
         };
         self.count(&reply, estimate);
         self.answered |= matches!(reply, Reply::Said(_));

@@ -109,12 +109,12 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
 }
 
 /// Reads an answer to another request than a chat: what it says is in `message`.
-pub(crate) fn read_other(answer: &Answer) -> Reply {
+pub(crate) fn read_other(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     let message = serde_json::from_slice(without_mark(&answer.body)).unwrap_or_default();
     match answer.status {
-        200..300 if is_error(&message) => refused(answer, status_in(&message), &answer.body, &AnswerDialect::default()),
+        200..300 if is_error(&message) => refused(answer, status_in(&message), &answer.body, dialect),
         200..300 => Reply::Said(Box::new(Said { message, ..Said::default() })),
-        status => refused(answer, status, &answer.body, &AnswerDialect::default()),
+        status => refused(answer, status, &answer.body, dialect),
     }
 }
 

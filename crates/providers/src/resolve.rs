@@ -180,6 +180,31 @@ mod tests {
     }
 
     #[test]
+    fn mistakes_in_rules_for_errors_are_found() {
+        let text = "answer:\n  errors:\n  - {code: 1}\n  - {means: quota}\n  - {status: 42, means: quota}\n  \
+                    - {words: [], means: quota}\n  - {code: x, means: qouta}\n  - {codes: x, means: quota}\n  - oops\n";
+        let document = Document::parse("mine.yaml", text).unwrap();
+        let reader = Reader::new(&document, &none);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &none).unwrap();
+        let root = resolve_named(Library::BUILTIN, ROOT, &none).unwrap();
+        assert_eq!(provider.dialect, root.dialect);
+        let problems = Problems(reader.finish()).to_string();
+        let needs = "a rule for errors needs `means`, and at least one of `status`, `code`, `words`, `no_message`";
+        for expected in [
+            &format!("mine.yaml:3:5: answer.errors[0]: {needs}"),
+            &format!("mine.yaml:4:5: answer.errors[1]: {needs}"),
+            "answer.errors[2].status: expected a whole number from 100 to 599, found `42`",
+            &format!("mine.yaml:6:5: answer.errors[3]: {needs}"),
+            "answer.errors[4].means: expected one of `auth`, `quota`, ",
+            "found `qouta`; did you mean `quota`?",
+            "answer.errors[5]: unknown key `codes`; did you mean `code`?",
+            "answer.errors[6]: expected a mapping, found a string",
+        ] {
+            assert!(problems.contains(expected), "{expected}\n{problems}");
+        }
+    }
+
+    #[test]
     fn mistakes_in_entries_for_models_are_found() {
         let text = "models:\n- plain\n- {limit_field: max_tokens}\n- {match: [], wire: chat}\n- match: x-*\n  \
                     limit_feild: max_tokens\n  request: {content: {images: some}}\n- {match: y, auth: none}\n";

@@ -13,8 +13,9 @@ impl Provider {
     pub fn show(&self, model: Option<&str>) -> String {
         let matches = model.map(|model| self.matches(model)).unwrap_or_default();
         let origin = |path: &str| Some(self.origin(path, &matches).unwrap_or_else(|| "default".to_owned()));
-        let settings = self.whole(&matches).into_iter();
-        let mut lines = nest(settings.map(|(path, value)| (path.clone(), value, origin(&path))), 0);
+        let settings = self.whole(&matches).into_iter().filter(|(path, _)| !is_error_rule(path));
+        let settings = settings.map(|(path, value)| (path.clone(), value, origin(&path)));
+        let mut lines = nest(settings.chain(self.error_rules(&matches)), 0);
         if model.is_none() {
             lines.extend(self.show_models());
         }
@@ -92,6 +93,29 @@ impl Provider {
         })
     }
 
+    /// The rules for errors in the order in which they count: layers add to them. Each is written as it is in its own
+    /// layer, so that what came from a variable there is not shown.
+    fn error_rules(&self, matches: &Matches) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut add = |said: Vec<Setting>, places: &Places| {
+            for (path, value) in said.into_iter().filter(|(path, _)| is_error_rule(path)) {
+                if !lines.iter().any(|(_, known, _)| *known == value) {
+                    let origin = places.find(&path).or_else(|| places.find(ERRORS));
+                    lines.push((path, value, origin));
+                }
+            }
+        };
+        let mut entries = self.entries().collect::<Vec<_>>();
+        for layer in self.layers.iter().rev() {
+            let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
+            for (_, entry) in own.iter().rev().filter(|(index, _)| matches.contains(*index)) {
+                add(entry.said(Variables::Hidden), &entry.places);
+            }
+            add(layer.spec.said(&|_| Source::hiding(&layer.places)), &layer.places);
+        }
+        lines
+    }
+
     fn show_models(&self) -> Vec<String> {
         let entries: Vec<(usize, &Entry)> = self
             .layers
@@ -111,13 +135,21 @@ impl Provider {
             // What a later layer says of all models is the last word.
             let later = self.layers.iter().skip(depth + 1);
             let over: Vec<Setting> = later.flat_map(|layer| layer.spec.said(&|_| Source::UNKNOWN)).collect();
-            lines.extend(element(entry, |path| says(&over, path), true, Variables::Hidden));
+            let is_hidden = |path: &str| !is_error_rule(path) && says(&over, path);
+            lines.extend(element(entry, is_hidden, true, Variables::Hidden));
         }
         if !lines.is_empty() {
             lines.insert(0, "models:".to_owned());
         }
         lines
     }
+}
+
+/// Where the rules for errors are.
+const ERRORS: &str = "answer.errors";
+
+fn is_error_rule(path: &str) -> bool {
+    path.strip_prefix(ERRORS).is_some_and(|rest| rest.starts_with('['))
 }
 
 fn says(said: &[Setting], path: &str) -> bool {
@@ -154,19 +186,27 @@ fn element(entry: &Entry, is_hidden: impl Fn(&str) -> bool, with_origin: bool, v
     lines
 }
 
-/// Lines of nested mappings: values whose ways begin alike stand under the same keys.
+/// Lines of nested mappings: values whose paths begin alike are written under the same keys.
 fn nest(lines: impl Iterator<Item = Line>, indent: usize) -> Vec<String> {
     let mut out = Vec::new();
     let mut above: Vec<String> = Vec::new();
     for (path, value, comment) in lines {
         let mut keys: Vec<String> = path.split('.').map(str::to_owned).collect();
         let last = keys.pop().unwrap_or_default();
+        // An element of a list has a line of its own.
+        let mark = match last.split_once('[') {
+            Some((list, _)) => {
+                keys.push(list.to_owned());
+                "-".to_owned()
+            }
+            None => format!("{last}:"),
+        };
         let shared = above.iter().zip(&keys).take_while(|(old, new)| old == new).count();
         for (depth, key) in keys.iter().enumerate().skip(shared) {
             out.push(format!("{:1$}{key}:", "", indent + 2 * depth));
         }
         let comment = comment.map(|comment| format!("  # {}", visible(&comment))).unwrap_or_default();
-        out.push(format!("{:1$}{last}: {value}{comment}", "", indent + 2 * keys.len()));
+        out.push(format!("{:1$}{mark} {value}{comment}", "", indent + 2 * keys.len()));
         above = keys;
     }
     out
@@ -232,6 +272,38 @@ mod tests {
              - match: 'mine-*'\n    request:\n      tools:\n        max: 8"
         );
         assert_eq!(resolve_named(Library::BUILTIN, "xai", &none).unwrap().user_spec(), None);
+    }
+
+    #[test]
+    fn rules_for_errors_add_up_and_each_has_its_origin() {
+        let text = "extends: minimax\nanswer:\n  errors:\n    - {code: 1008, words: 'Pay, please', means: auth}\n    \
+                    - {status: [400, 413], no_message: true, means: context_overflow, retry: true}\nmodels:\n\
+                    - match: big\n  answer:\n    errors: {'too big': context_overflow}\n";
+        let provider = inline("./mine.yaml", text);
+        let shown = provider.show(None);
+        let (own, rest) = shown.split_once("  errors:\n").unwrap().1.split_once("# specs/").unwrap();
+        assert_eq!(
+            own,
+            "    - {code: '1008', words: 'pay, please', means: auth}  # ./mine.yaml:4\n    \
+             - {status: [400, 413], no_message: true, means: context_overflow, retry: true}  # ./mine.yaml:5\n    \
+             - {code: ['1002', '1039'], means: rate_limit}  "
+        );
+        for line in [
+            "    - {code: '2013', means: invalid_request}  # specs/minimax.yaml:",
+            "    - {code: authentication_error, means: auth}  # specs/openai-compatible.yaml:",
+            "  - match: big  # ./mine.yaml:7\n    answer:\n      errors:\n        \
+             - {words: 'too big', means: context_overflow}",
+        ] {
+            assert!(rest.contains(line), "{line}\n{shown}");
+        }
+        let one = provider.show(Some("big"));
+        assert!(one.contains("errors:\n    - {words: 'too big', means: context_overflow}  # ./mine.yaml:9\n"), "{one}");
+        let again = inline("shown.yaml", &shown);
+        for model in ["big", "small"] {
+            assert_eq!(again.for_model(model), provider.for_model(model), "{shown}");
+        }
+        let user = inline("user.yaml", &provider.user_spec().unwrap().join("\n"));
+        assert_eq!((&user.dialect, user.for_model("big")), (&provider.dialect, provider.for_model("big")));
     }
 
     #[test]

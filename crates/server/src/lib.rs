@@ -34,6 +34,7 @@ use tokio::net::TcpListener;
 pub use account::LOST_LOG_LINES;
 use app::App;
 use config::Config;
+pub use error::Code as ErrorCode;
 pub use route::{ROUTES, Route};
 pub use start::StartError;
 

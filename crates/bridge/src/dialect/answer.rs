@@ -1,6 +1,6 @@
 //! The words for how a far side answers.
 
-use crate::failure::FailureClass;
+use super::errors::ErrorRules;
 
 vocabulary! {
     /// Whether reasoning stands in the text, between `<think>` and `</think>`.
@@ -49,41 +49,6 @@ vocabulary! {
     }
 }
 
-vocabulary! {
-    /// What an error's words mean, beside what all servers' words mean alike.
-    pub enum ErrorMeaning {
-        Auth = "auth",
-        Quota = "quota",
-        RateLimit = "rate_limit",
-        Overloaded = "overloaded",
-        ContextOverflow = "context_overflow",
-        InvalidRequest = "invalid_request",
-        ContentPolicy = "content_policy",
-        ModelNotFound = "model_not_found",
-        Server = "server",
-        /// A parameter is not taken; the words around these name it.
-        Unsupported = "unsupported",
-    }
-}
-
-impl ErrorMeaning {
-    /// The class that the words alone decide.
-    pub(crate) const fn class(self) -> Option<FailureClass> {
-        Some(match self {
-            Self::Auth => FailureClass::Auth,
-            Self::Quota => FailureClass::Quota,
-            Self::RateLimit => FailureClass::RateLimit,
-            Self::Overloaded => FailureClass::Overloaded,
-            Self::ContextOverflow => FailureClass::ContextOverflow,
-            Self::InvalidRequest => FailureClass::InvalidRequest,
-            Self::ContentPolicy => FailureClass::ContentPolicy,
-            Self::ModelNotFound => FailureClass::ModelNotFound,
-            Self::Server => FailureClass::Server,
-            Self::Unsupported => return None,
-        })
-    }
-}
-
 /// How the answers of one upstream model read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerDialect {
@@ -96,10 +61,12 @@ pub struct AnswerDialect {
     pub fenced_json: bool,
     /// Finish reasons beside the usual ones, or with another meaning.
     pub finish: Vec<(String, FinishMeaning)>,
-    /// Words in an error message that say that the prompt did not fit, beside the usual ones; lower case.
+    /// Words in an error message that say that the prompt did not fit: short for rules of `errors`; lower case.
     pub overflow: Vec<String>,
-    /// Words in an error message, lower case, and what they mean there.
-    pub errors: Vec<(String, ErrorMeaning)>,
+    /// What comes before the time to wait in an error message; lower case.
+    pub wait: Vec<String>,
+    /// What errors mean.
+    pub errors: ErrorRules,
 }
 
 impl Default for AnswerDialect {
@@ -112,7 +79,8 @@ impl Default for AnswerDialect {
             fenced_json: false,
             finish: Vec::new(),
             overflow: Vec::new(),
-            errors: Vec::new(),
+            wait: Vec::new(),
+            errors: ErrorRules::default(),
         }
     }
 }

@@ -154,13 +154,29 @@ fn squeezed_bytes(json: &[u8]) -> String {
 mod tests {
     use super::super::FailureClass;
     use super::*;
+    use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule};
+
+    fn failure(answer: &str) -> Failure {
+        let rule = |means, code: &[&str], words: &[&str]| {
+            let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+            ErrorRule { code: texts(code), words: texts(words), ..ErrorRule::new(means) }
+        };
+        let errors = [
+            rule(ErrorMeaning::Unsupported, &[], &["unsupported parameter"]),
+            rule(ErrorMeaning::Auth, &["1004"], &[]),
+            rule(ErrorMeaning::Quota, &["1005"], &["pay first"]),
+            rule(ErrorMeaning::Auth, &[], &["invalid api key"]),
+        ];
+        let dialect = AnswerDialect { errors: errors.into_iter().collect(), ..AnswerDialect::default() };
+        Failure::from_answer_in(&dialect, 400, answer.as_bytes())
+    }
 
     fn weighed(input: &str, answer: &str) -> Failure {
         let mut request =
             br#"{"model":"m","temperature":1,"max_tokens":5,"messages":[{"role":"user","content":"#.to_vec();
         wire::json::write_text(&mut request, input);
         request.extend_from_slice(b"}]}");
-        Failure::from_answer(400, answer.as_bytes()).weighed(&request, answer.as_bytes())
+        failure(answer).weighed(&request, answer.as_bytes())
     }
 
     #[test]
@@ -191,11 +207,19 @@ mod tests {
     fn a_class_that_the_client_may_have_named_is_hearsay() {
         let echo = r#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
         let coded = r#"{"error":{"message":"Bad prompt: invalid api key","code":"invalid_api_key"}}"#;
-        for (input, answer, expected) in
-            [("invalid API key", echo, true), ("Hello", echo, false), ("invalid API key", coded, false)]
-        {
+        let numbered = r#"{"error":{"message":"Bad prompt: invalid api key","code":1004}}"#;
+        // Words count also where a rule asks for a code beside them.
+        let both = r#"{"error":{"message":"Bad prompt: pay first","code":"1005"}}"#;
+        for (input, answer, class, expected) in [
+            ("invalid API key", echo, FailureClass::Auth, true),
+            ("Hello", echo, FailureClass::Auth, false),
+            ("invalid API key", coded, FailureClass::Auth, false),
+            ("invalid API key, 1004", numbered, FailureClass::Auth, false),
+            ("Pay first!", both, FailureClass::Quota, true),
+            ("Hello", both, FailureClass::Quota, false),
+        ] {
             let failure = weighed(input, answer);
-            assert_eq!((failure.class, failure.basis.is_hearsay()), (FailureClass::Auth, expected), "{input} {answer}");
+            assert_eq!((failure.class, failure.basis.is_hearsay()), (class, expected), "{input} {answer}");
         }
     }
 
@@ -218,12 +242,11 @@ mod tests {
         ] {
             let messages: Vec<String> = messages.into_iter().map(message).collect();
             let request = format!(r#"{{"temperature":1,"messages":[{}]}}"#, messages.join(","));
-            let failure = Failure::from_answer(400, answer.as_bytes());
-            let refusal = failure.weighed(request.as_bytes(), answer.as_bytes()).unsupported;
+            let refusal = failure(answer).weighed(request.as_bytes(), answer.as_bytes()).unsupported;
             assert_eq!(refusal.map(|refusal| refusal.proof), Some(expected), "{request} {answer}");
         }
         let request = br#"{"messages":[{"content":"invalid a"},{"content":"pi key"}]}"#;
-        let echo = br#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
-        assert!(Failure::from_answer(400, echo).weighed(request, echo).basis.is_hearsay());
+        let echo = r#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
+        assert!(failure(echo).weighed(request, echo.as_bytes()).basis.is_hearsay());
     }
 }

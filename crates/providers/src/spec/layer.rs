@@ -106,8 +106,9 @@ macro_rules! layer {
             }
 
             pub(super) fn apply(&self, to: &mut $target) {
+                use $crate::spec::values::Yaml as _;
                 $(if let Some(value) = &self.$field {
-                    to.$field = value.clone();
+                    to.$field = value.over(&to.$field);
                 })+
             }
 
@@ -124,9 +125,7 @@ macro_rules! layer {
             ) {
                 use $crate::spec::values::Yaml as _;
                 $(if let Some(value) = &self.$field {
-                    let path = format!("{path}{}", stringify!($field));
-                    let value = value.said(&path, from(&path));
-                    out.push((path, value));
+                    value.settings(format!("{path}{}", stringify!($field)), from, out);
                 })+
             }
         }

@@ -2,12 +2,13 @@
 
 use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
-    EffortField, EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted,
-    ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
-    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
+    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
+    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns,
+    UserField,
 };
 
-use super::layer::Source;
+use super::layer::{Setting, Source, Sources};
 use super::{Auth, Wire};
 
 pub(crate) trait Yaml {
@@ -16,6 +17,20 @@ pub(crate) trait Yaml {
     /// The same, where a text may be from a variable. Words of a vocabulary, numbers and booleans tell nothing.
     fn said(&self, _path: &str, _from: Source<'_>) -> String {
         self.yaml()
+    }
+
+    /// The lines that it makes: one, unless it is a list whose elements have their own origins.
+    fn settings(&self, path: String, from: Sources<'_>, out: &mut Vec<Setting>) {
+        let value = self.said(&path, from(&path));
+        out.push((path, value));
+    }
+
+    /// What comes of it where the layers below have said something already: it takes their place.
+    fn over(&self, _below: &Self) -> Self
+    where
+        Self: Clone,
+    {
+        self.clone()
     }
 }
 
@@ -151,5 +166,63 @@ impl<K: Yaml, V: Yaml> Yaml for Vec<(K, V)> {
             format!("{key}: {value}")
         };
         format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Yaml for u16 {
+    fn yaml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Yaml for ErrorRules {
+    fn yaml(&self) -> String {
+        self.iter().cloned().collect::<Vec<_>>().yaml()
+    }
+
+    fn settings(&self, path: String, from: Sources<'_>, out: &mut Vec<Setting>) {
+        for (index, rule) in self.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            let value = rule.said(&path, from(&path));
+            out.push((path, value));
+        }
+    }
+
+    fn over(&self, below: &Self) -> Self {
+        Self::over(self, below)
+    }
+}
+
+impl Yaml for ErrorRule {
+    fn yaml(&self) -> String {
+        self.said("", Source::UNKNOWN)
+    }
+
+    fn said(&self, path: &str, from: Source<'_>) -> String {
+        let Self { means, status, code, words, no_message, retry } = self;
+        let mut members = Vec::new();
+        if !status.is_empty() {
+            members.push(format!("status: {}", one_or_list(status, "", Source::UNKNOWN)));
+        }
+        if !code.is_empty() {
+            members.push(format!("code: {}", one_or_list(code, &format!("{path}.code"), from)));
+        }
+        if !words.is_empty() {
+            members.push(format!("words: {}", one_or_list(words, &format!("{path}.words"), from)));
+        }
+        if *no_message {
+            members.push("no_message: true".to_owned());
+        }
+        members.push(format!("means: {}", means.yaml()));
+        members.extend(retry.map(|retry| format!("retry: {retry}")));
+        format!("{{{}}}", members.join(", "))
+    }
+}
+
+/// A single value may have been written without the list around it.
+fn one_or_list<T: Yaml + Clone>(values: &Vec<T>, path: &str, from: Source<'_>) -> String {
+    match values.as_slice() {
+        [one] if from.filled(&format!("{path}[0]")).is_none() => one.said(path, from),
+        _ => values.said(path, from),
     }
 }

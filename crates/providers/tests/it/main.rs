@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod compact;
 #[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod gist;
 #[cfg(test)]
 mod goldens;
