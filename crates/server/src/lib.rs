@@ -27,6 +27,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::net::TcpListener;
 
 use app::App;
+pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
 pub use route::{ROUTES, Route};
