@@ -287,7 +287,12 @@ impl<'a> Collector<'a, '_> {
         let again = self.catalog.position(name, namespace, |other| other == what);
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
         if let Some(entry) = again {
-            entry.declared = described(declare(entry.provider_name.clone()), space);
+            let declared = described(declare(entry.provider_name.clone()), space);
+            if declared != entry.declared {
+                let message = format!("declared before under the name {name}: this declaration counts");
+                self.notes.degraded(code::TOOL_DEGRADED, at, message);
+            }
+            entry.declared = declared;
             return;
         }
         let provider_name = self.catalog.unique_name(kind.name(), namespace, name);
