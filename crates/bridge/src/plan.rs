@@ -5,6 +5,7 @@ mod check;
 mod content;
 mod echo;
 mod forward;
+mod json;
 mod needs;
 mod notes;
 mod options;
@@ -134,10 +135,11 @@ fn style(dialect: &Dialect) -> Style {
 
 /// `{"reasoning":{"effort":…}}`.
 fn effort_object(word: &chat::Str<'_>) -> String {
-    let mut out = br#"{"reasoning":{"effort":"#.to_vec();
-    word.write(&mut out);
-    out.extend_from_slice(b"}}");
-    String::from_utf8(out).unwrap_or_default()
+    json::text(|out| {
+        out.extend_from_slice(br#"{"reasoning":{"effort":"#);
+        word.write(out);
+        out.extend_from_slice(b"}}");
+    })
 }
 
 fn wants_summary(request: &CreateResponse<'_>) -> bool {

@@ -7,13 +7,15 @@
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 use wire::responses::Tool;
 
+use crate::plan::json;
+
 /// The declaration, as JSON.
 pub(super) fn fill(template: &str, tool: &Tool<'_>) -> String {
-    let mut out = Vec::with_capacity(template.len());
-    if let Ok(template) = Raw::parse(template) {
-        write(template, tool, &mut out);
-    }
-    String::from_utf8(out).unwrap_or_default()
+    json::text(|out| {
+        if let Ok(template) = Raw::parse(template) {
+            write(template, tool, out);
+        }
+    })
 }
 
 /// Whether there was something to write.

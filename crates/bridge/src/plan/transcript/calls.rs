@@ -9,6 +9,7 @@ use wire::responses::{Item, LocalShellCall};
 use super::pairs::Link;
 use super::{Builder, Pending, Said};
 use crate::plan::content::clean;
+use crate::plan::json;
 use crate::plan::notes::code;
 use crate::plan::place::Place;
 use crate::plan::tools::Catalog;
@@ -121,11 +122,12 @@ impl<'a> Builder<'_, 'a, '_> {
             };
         }
         self.notes.repaired(place.member("arguments"), "they are no JSON object: sent as one that holds them");
-        let mut out = Vec::with_capacity(decoded.len() + 16);
-        let mut object = ObjectWriter::new(&mut out);
-        object.text("_raw", &decoded);
-        object.end();
-        Str::Ours(String::from_utf8(out).unwrap_or_default().into())
+        let held = json::text(|out| {
+            let mut object = ObjectWriter::new(out);
+            object.text("_raw", &decoded);
+            object.end();
+        });
+        Str::Ours(held.into())
     }
 
     /// A call that somebody else ran, with its result in the same item.
@@ -175,15 +177,16 @@ fn object(value: Option<Raw<'_>>) -> Str<'_> {
 /// The action without what the function has no parameter for.
 fn local_shell<'a>(call: &LocalShellCall<'a>) -> Str<'a> {
     const KNOWN: &[&str] = &["command", "env", "timeout_ms", "user", "working_directory"];
-    let mut out = Vec::new();
-    let mut object = ObjectWriter::new(&mut out);
-    for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
-        if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
-            object.json(&key.decode(), clean(value.as_str()).as_bytes());
+    let action = json::text(|out| {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
+            if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
+                object.json(&key.decode(), clean(value.as_str()).as_bytes());
+            }
         }
-    }
-    object.end();
-    Str::Ours(String::from_utf8(out).unwrap_or_default().into())
+        object.end();
+    });
+    Str::Ours(action.into())
 }
 
 /// A result that is a string, or JSON of some kind.

@@ -129,7 +129,26 @@ fn role<'a>(item: &Item<'a>) -> Role<'a> {
         Item::ToolSearchOutput(output) if output.call_id.is_some() => Role::Output(output.call_id),
         Item::ComputerCallOutput(output) => Role::Output(output.call_id),
         Item::ProgramOutput(output) => Role::Output(output.call_id),
-        _ => Role::Neither,
+        // What is neither, or holds its own result.
+        Item::ToolSearchCall(_)
+        | Item::ToolSearchOutput(_)
+        | Item::Message(_)
+        | Item::Reasoning(_)
+        | Item::WebSearchCall(_)
+        | Item::FileSearchCall(_)
+        | Item::CodeInterpreterCall(_)
+        | Item::ImageGenerationCall(_)
+        | Item::McpListTools(_)
+        | Item::McpCall(_)
+        | Item::McpApprovalRequest(_)
+        | Item::McpApprovalResponse(_)
+        | Item::Compaction(_)
+        | Item::CompactionTrigger(_)
+        | Item::AdditionalTools(_)
+        | Item::AgentMessage(_)
+        | Item::ConfigurationUpdate(_)
+        | Item::ItemReference(_)
+        | Item::Other { .. } => Role::Neither,
     }
 }
 
