@@ -5,14 +5,14 @@ mod check;
 mod content;
 mod echo;
 mod forward;
+mod item_path;
 mod json;
 mod needs;
 mod notes;
 mod options;
 mod output;
-mod place;
 mod reasoning;
-mod rest;
+mod remaining_params;
 mod tools;
 mod transcript;
 
@@ -27,16 +27,16 @@ use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsa
 use crate::note::Note;
 use crate::reading::Reading;
 use crate::seal::Seal;
+use item_path::Items;
 pub use needs::Needs;
 use notes::Notes;
 use output::Output;
-use place::Items;
 use tools::Tools;
 use transcript::Transcript;
 
 /// The far side of one turn, and how forgiving we are on the way there.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct PlanTarget<'a> {
     /// The model's name there.
     pub model: &'a str,
     pub dialect: &'a Dialect,
@@ -64,7 +64,7 @@ pub struct Plan {
 }
 
 /// Plans one turn. `past` is the history that the session holds, oldest first.
-pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target<'_>) -> Result<Plan, Invalid> {
+pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTarget<'_>) -> Result<Plan, Invalid> {
     check::ranges(request)?;
     let dialect = target.dialect;
     let mut notes = Notes::new(target.policy.strict);
@@ -98,7 +98,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target
     };
     body.extra.extend(effort_object.as_deref());
     options::plan(request, dialect, &mut body, &mut notes);
-    rest::plan(request, &mut notes)?;
+    remaining_params::plan(request, &mut notes)?;
     let reading = Reading {
         echo: echo::tail(request)?,
         store: request.store.unwrap_or(true),

@@ -2,7 +2,9 @@
 
 use wire::visible::visible;
 
-use crate::spec::{Endpoint, Entry, Layer, Matches, Places, Provider, Setting, Source, Spec, Variables, Voice, Yaml};
+use crate::spec::{
+    Endpoint, Entry, Layer, LayerKind, Matches, Places, Provider, Setting, Source, Spec, Variables, Yaml,
+};
 
 /// A line to print: the way to the value, the value, and a comment.
 type Line = (String, String, Option<String>);
@@ -34,8 +36,8 @@ impl Provider {
     }
 
     fn user_lines(&self, variables: Variables) -> Option<Vec<String>> {
-        let layer = self.layers.iter().find(|layer| layer.voice == Voice::User)?;
-        let said = layer.spec.said(&|_| Source { places: Some(&layer.places), variables });
+        let layer = self.layers.iter().find(|layer| layer.kind == LayerKind::User)?;
+        let said = layer.spec.settings(&|_| Source { places: Some(&layer.places), variables });
         let mut lines = nest(said.into_iter().map(|(path, value)| (path, value, None)), 0);
         lines.extend(models_of(layer, variables));
         Some(lines)
@@ -60,7 +62,7 @@ impl Provider {
 
     /// What the user's entry for the provider says of models beyond their names, as the elements of a list.
     pub fn entry_models(&self) -> Vec<String> {
-        let layer = self.layers.iter().find(|layer| layer.voice == Voice::Entry);
+        let layer = self.layers.iter().find(|layer| layer.kind == LayerKind::Entry);
         let entries = layer.into_iter().flat_map(|layer| &layer.spec.models.entries);
         entries.flat_map(|entry| element(entry, |_| false, false, Variables::Hidden)).collect()
     }
@@ -72,7 +74,7 @@ impl Provider {
             query: Some(self.query.clone()),
         };
         let from = |path: &str| self.places(path, matches).map_or(Source::UNKNOWN, Source::hiding);
-        Spec::whole(self, endpoint, &self.with(matches)).said(&from)
+        Spec::whole(self, endpoint, &self.with(matches)).settings(&from)
     }
 
     fn origin(&self, path: &str, matches: &Matches) -> Option<String> {
@@ -86,9 +88,9 @@ impl Provider {
             let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
             let fitting = own.iter().rev().filter(|(index, _)| matches.contains(*index));
             let has = |places: &Places| places.find(path).is_some();
-            let says_it = |entry: &Entry| says(&entry.said(Variables::Hidden), path) && has(&entry.places);
+            let says_it = |entry: &Entry| says(&entry.settings(Variables::Hidden), path) && has(&entry.places);
             let of_entry = fitting.map(|(_, entry)| *entry).find(|entry| says_it(entry)).map(|entry| &entry.places);
-            let of_layer = || has(&layer.places) && says(&layer.spec.said(&|_| Source::UNKNOWN), path);
+            let of_layer = || has(&layer.places) && says(&layer.spec.settings(&|_| Source::UNKNOWN), path);
             of_entry.or_else(|| of_layer().then_some(&layer.places))
         })
     }
@@ -109,9 +111,9 @@ impl Provider {
         for layer in self.layers.iter().rev() {
             let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
             for (_, entry) in own.iter().rev().filter(|(index, _)| matches.contains(*index)) {
-                add(entry.said(Variables::Hidden), &entry.places);
+                add(entry.settings(Variables::Hidden), &entry.places);
             }
-            add(layer.spec.said(&|_| Source::hiding(&layer.places)), &layer.places);
+            add(layer.spec.settings(&|_| Source::hiding(&layer.places)), &layer.places);
         }
         lines
     }
@@ -134,7 +136,7 @@ impl Provider {
         for (depth, entry) in entries {
             // What a later layer says of all models is the last word.
             let later = self.layers.iter().skip(depth + 1);
-            let over: Vec<Setting> = later.flat_map(|layer| layer.spec.said(&|_| Source::UNKNOWN)).collect();
+            let over: Vec<Setting> = later.flat_map(|layer| layer.spec.settings(&|_| Source::UNKNOWN)).collect();
             let is_hidden = |path: &str| !is_error_rule(path) && says(&over, path);
             lines.extend(element(entry, is_hidden, true, Variables::Hidden));
         }
@@ -173,7 +175,7 @@ fn element(entry: &Entry, is_hidden: impl Fn(&str) -> bool, with_origin: bool, v
         [one] => one.yaml(),
         several => several.to_vec().yaml(),
     };
-    let settings = entry.said(variables).into_iter().filter(|(path, _)| !is_hidden(path));
+    let settings = entry.settings(variables).into_iter().filter(|(path, _)| !is_hidden(path));
     let head = ("match".to_owned(), patterns, with_origin.then(|| entry.places.start()));
     let rest = settings.map(|(path, value)| {
         let origin = entry.places.find(&path).filter(|_| with_origin);

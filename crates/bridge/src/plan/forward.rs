@@ -10,7 +10,7 @@ use wire::responses::{CreateResponse, InputItem};
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Plan, Target, check, echo, size, wants_summary};
+use super::{Plan, PlanTarget, check, echo, size, wants_summary};
 use crate::dialect::{Dialect, Parameter};
 use crate::reading::{NativeReading, Reading};
 
@@ -54,7 +54,7 @@ pub fn forward(
     request: &CreateResponse<'_>,
     document: Raw<'_>,
     past: &[InputItem<'_>],
-    target: Target<'_>,
+    target: PlanTarget<'_>,
 ) -> Result<Plan, Invalid> {
     check::ranges(request)?;
     let dialect = target.dialect;

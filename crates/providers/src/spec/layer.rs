@@ -4,9 +4,9 @@ use super::Spec;
 use super::values::Yaml;
 use crate::yaml::{Field, Filled};
 
-/// Who speaks.
+/// Whose words a layer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum LayerKind {
     /// A spec of the library.
     BuiltIn,
     /// A spec of the user's.
@@ -17,7 +17,7 @@ pub(crate) enum Voice {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layer {
-    pub(crate) voice: Voice,
+    pub(crate) kind: LayerKind,
     pub(crate) spec: Spec,
     pub(crate) places: Places,
 }
@@ -117,7 +117,7 @@ macro_rules! layer {
                 Self { $($field: Some(of.$field.clone())),+ }
             }
 
-            pub(super) fn said(
+            pub(super) fn settings(
                 &self,
                 path: &str,
                 from: $crate::spec::layer::Sources<'_>,

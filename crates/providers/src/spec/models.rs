@@ -32,9 +32,9 @@ impl Entry {
         self.patterns.iter().any(|pattern| pattern == model)
     }
 
-    pub(crate) fn said(&self, variables: Variables) -> Vec<Setting> {
+    pub(crate) fn settings(&self, variables: Variables) -> Vec<Setting> {
         let mut out = Vec::new();
-        self.terms.said(&|_| Source { places: Some(&self.places), variables }, &mut out);
+        self.terms.settings(&|_| Source { places: Some(&self.places), variables }, &mut out);
         out
     }
 }

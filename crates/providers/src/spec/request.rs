@@ -119,13 +119,13 @@ impl Request {
         }
     }
 
-    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
-        self.messages.said("request.messages.", from, out);
-        self.content.said("request.content.", from, out);
-        self.tools.said("request.tools.", from, out);
-        self.reasoning.said("request.reasoning.", from, out);
-        self.options.said("request.options.", from, out);
-        self.native.said("request.native.", from, out);
+    pub(super) fn settings(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
+        self.messages.settings("request.messages.", from, out);
+        self.content.settings("request.content.", from, out);
+        self.tools.settings("request.tools.", from, out);
+        self.reasoning.settings("request.reasoning.", from, out);
+        self.options.settings("request.options.", from, out);
+        self.native.settings("request.native.", from, out);
     }
 }
 

@@ -5,14 +5,14 @@ use wire::json::{ObjectWriter, Raw};
 use wire::responses::{CreateResponse, Input, InputItem, Item, Message, Reasoning};
 
 use super::super::notes::{Notes, code};
-use super::Target;
+use super::PlanTarget;
 use crate::dialect::{DeveloperRole, ItemIds, Replay};
 use crate::seal::{Encrypted, Thought};
 
 pub(super) fn write(
     request: &CreateResponse<'_>,
     past: &[InputItem<'_>],
-    target: Target<'_>,
+    target: PlanTarget<'_>,
     out: &mut Vec<u8>,
     notes: &mut Notes,
 ) {
@@ -38,7 +38,7 @@ pub(super) fn write(
 }
 
 struct List<'t, 'o> {
-    target: Target<'t>,
+    target: PlanTarget<'t>,
     out: &'o mut Vec<u8>,
     notes: &'o mut Notes,
     empty: bool,
@@ -90,17 +90,17 @@ impl List<'_, '_> {
     }
 
     fn reasoning(&mut self, reasoning: &Reasoning<'_>, raw: Raw<'_>, list: &'static str, index: usize) {
-        let place = || format!("{list}[{index}]");
+        let path = || format!("{list}[{index}]");
         let dialect = self.target.dialect;
         let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
         let thought = match sealed.map(|sealed| self.target.seal.open(&sealed.decode())) {
             None => None,
             Some(opened) => match opened.and_then(|plain| Thought::decode(&plain)) {
                 Some(thought) if thought.family == dialect.family() => Some(thought),
-                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, place(), "another model's reasoning"),
+                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, path(), "another model's reasoning"),
                 None => {
                     let message = "not sealed here, or broken";
-                    self.notes.ignored(code::REASONING_IGNORED, format!("{}.encrypted_content", place()), message);
+                    self.notes.ignored(code::REASONING_IGNORED, format!("{}.encrypted_content", path()), message);
                     None
                 }
             },
@@ -112,7 +112,7 @@ impl List<'_, '_> {
         if says && dialect.request.reasoning.replay != Replay::Never {
             return self.plain(raw);
         }
-        self.notes.skipped(code::REASONING_IGNORED, place(), "this provider does not take it back");
+        self.notes.skipped(code::REASONING_IGNORED, path(), "this provider does not take it back");
     }
 
     /// As the far side sealed it, under the id for which it did.

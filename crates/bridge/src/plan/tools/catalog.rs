@@ -9,8 +9,8 @@ use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
 
 use super::{declare, names, template};
 use crate::dialect::{Hosted, Lacking, ToolRules};
+use crate::plan::item_path::Items;
 use crate::plan::notes::{Notes, code};
-use crate::plan::place::Items;
 use crate::reading::ToolKind;
 
 /// What the client calls the namespace of tools without one.
@@ -77,13 +77,13 @@ impl<'a> Catalog<'a> {
         for (index, tool) in request.tools.iter().flatten().enumerate() {
             collector.tool(&tool.value, None, At { list: "tools", index })?;
         }
-        for (item, place) in &items.0 {
+        for (item, path) in &items.0 {
             let tools = match item {
                 Item::AdditionalTools(item) => item.tools.as_deref(),
                 Item::ToolSearchOutput(item) => item.tools.as_deref(),
                 _ => None,
             };
-            let list = tools.map(|_| place.member("tools").to_string()).unwrap_or_default();
+            let list = tools.map(|_| path.member("tools").to_string()).unwrap_or_default();
             for (index, tool) in tools.into_iter().flatten().enumerate() {
                 collector.tool(tool, None, At { list: &list, index })?;
             }

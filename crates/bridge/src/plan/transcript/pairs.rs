@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use wire::json::Text;
 use wire::responses::Item;
 
-use crate::plan::place::Items;
+use crate::plan::item_path::Items;
 
 /// What an item is in this respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use bridge::{Dialect, FailureClass, LimitField};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{Endpoint, Outcome, Request, Upstream};
+use crate::ask::{Endpoint, Outcome, ProbeUpstream, Request};
 use crate::finding::Finding;
 use crate::reply::{self, Reply};
 
@@ -87,7 +87,7 @@ pub(crate) enum Tools {
 
 /// A probe under way.
 #[derive(Debug)]
-pub(crate) struct Bench<'a, U> {
+pub(crate) struct Run<'a, U> {
     upstream: &'a mut U,
     pub(crate) settings: &'a Settings,
     pub(crate) known: Known,
@@ -99,7 +99,7 @@ pub(crate) struct Bench<'a, U> {
     out_of_time: bool,
 }
 
-impl<'a, U: Upstream> Bench<'a, U> {
+impl<'a, U: ProbeUpstream> Run<'a, U> {
     pub(crate) fn new(upstream: &'a mut U, settings: &'a Settings) -> Self {
         let known = Known { limit: Some(settings.dialect.limit_field), ..Known::default() };
         Self {
@@ -181,7 +181,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
             Endpoint::Responses | Endpoint::Models => reply::read_other(&answer, &self.dialect().answer),
         };
         self.count(&reply, estimate);
-        self.answered |= matches!(reply, Reply::Said(_));
+        self.answered |= matches!(reply, Reply::Answered(_));
         match &reply {
             // The key is good: this is about something else, such as a plan, and says nothing about the request.
             Reply::Refused(refusal) if refusal.failure.class == FailureClass::Auth && self.answered => {
@@ -216,7 +216,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
 
     fn count(&mut self, reply: &Reply, estimate: u64) {
         let (input, output) = match reply {
-            Reply::Said(said) => said
+            Reply::Answered(said) => said
                 .usage
                 .map_or_else(|| (estimate, said.text.len() as u64 / 4 + 1), |usage| (usage.input.max(1), usage.output)),
             // What is refused is rarely paid for.
