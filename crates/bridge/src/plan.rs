@@ -34,7 +34,7 @@ use output::Output;
 use tools::Tools;
 use transcript::Transcript;
 
-/// The far side of one turn, and how forgiving we are on the way there.
+/// Whom one turn is planned for, and how forgiving we are about it.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanTarget<'a> {
     /// The model's name there.

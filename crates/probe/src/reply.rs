@@ -22,7 +22,7 @@ pub(crate) struct ChatReply {
     pub(crate) calls: Vec<Call>,
     pub(crate) finish: Option<String>,
     pub(crate) usage: Option<Usage>,
-    /// The message as it stood, for answers that were not streamed.
+    /// The message as it came, for answers that were not streamed.
     pub(crate) message: Value,
     /// The shape of a stream; None for an answer in one piece.
     pub(crate) stream: Option<Shape>,

@@ -1,4 +1,4 @@
-//! Where a probe stands: what it may spend, what it has learnt, what it has found.
+//! The state of a probe: what it may spend, what it has learnt, what it has found.
 
 use bridge::{Dialect, FailureClass, LimitField};
 use serde_json::{Map, Value, json};
@@ -68,13 +68,13 @@ pub(crate) struct Known {
     /// A `tool_choice` that made it call.
     pub(crate) calling: Option<Value>,
     pub(crate) tools: Tools,
-    /// An answer with calls, as it stood.
+    /// An answer with calls, as it came.
     pub(crate) call: Option<Value>,
     /// The `content` of an assistant message with calls that was accepted.
     pub(crate) history: Option<crate::bodies::Absent>,
 }
 
-/// How it stands with tools.
+/// Whether tools can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tools {
     #[default]

@@ -4,7 +4,7 @@ use crate::builtin::Library;
 use crate::spec::{Layer, LayerKind, Places, Provider, Spec};
 use crate::yaml::{Document, Env, Field, Problem, Problems, Reader, nearest};
 
-/// The name of a spec that stands in the user's file.
+/// The name of a spec that is written in the user's file.
 pub const INLINE: &str = "inline";
 
 /// The root: the one spec that extends nothing.

@@ -10,7 +10,7 @@ use crate::spec::{
 type Line = (String, String, Option<String>);
 
 impl Provider {
-    /// The whole spec, each value with its origin behind it; for one model, or with the entries for its models.
+    /// The whole spec, each value with its origin after it; for one model, or with the entries for its models.
     /// Reads as a spec that comes to the same.
     pub fn show(&self, model: Option<&str>) -> String {
         let matches = model.map(|model| self.matches(model)).unwrap_or_default();

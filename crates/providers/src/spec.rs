@@ -26,7 +26,7 @@ pub struct Provider {
     pub spec_name: String,
     pub wire: Wire,
     pub base_url: Option<String>,
-    /// What comes behind the base URL; `{model}` stands for the model's name.
+    /// What comes after the base URL; `{model}` is replaced by the model's name.
     pub path: String,
     /// The query of every request.
     pub query: Vec<(String, String)>,
@@ -129,7 +129,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What comes behind the base URL. The base itself is read by who can check it.
+    /// What comes after the base URL. The base itself is read by who can check it.
     pub fn read(section: &mut Section<'_>) -> Self {
         Self { base_url: None, path: section.read("path", path), query: section.read("query", query) }
     }
@@ -281,7 +281,7 @@ impl Default for ModelSpec {
     }
 }
 
-/// The query of a provider. Some want their key there; a version that stands in the file is the usual thing.
+/// The query of a provider. Some want their key there; a version that is written in the file is the usual thing.
 fn shown_query(query: &[(String, String)], from: Source<'_>) -> String {
     let pair = |(name, value): &(String, String)| {
         let is_shown = name.ends_with("version") || from.variables == Variables::AsWritten;
@@ -291,7 +291,7 @@ fn shown_query(query: &[(String, String)], from: Source<'_>) -> String {
     format!("{{{}}}", query.iter().map(pair).collect::<Vec<_>>().join(", "))
 }
 
-/// What stands for a secret; a query can hold it, too.
+/// What is shown instead of a secret; a query can hold it, too.
 const REDACTED: &str = "redacted";
 
 /// An address without the user, the password and the query that it must not have: not all are checked before they

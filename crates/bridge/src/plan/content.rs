@@ -1,4 +1,4 @@
-//! Content parts → chat content. What the far side cannot take becomes a short text in its place and a note, or
+//! Content parts → chat content. What the provider cannot take becomes a short text in its place and a note, or
 //! refuses the request, as the dialect says. Nothing is ever fetched.
 
 mod file;
@@ -13,7 +13,7 @@ use super::item_path::{ItemPath, MemberPath};
 use super::notes::{Notes, code};
 use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
 
-/// A tool's result: its text, and what has to stand in a message of its own.
+/// A tool's result: its text, and what has to go into a message of its own.
 #[derive(Debug, Default)]
 pub(super) struct ToolResult<'a> {
     pub(super) texts: Vec<Str<'a>>,
@@ -40,7 +40,7 @@ pub(super) struct Renderer<'t> {
 }
 
 impl Renderer<'_> {
-    /// A message's content: a string where all of it is text (E11).
+    /// A message's content: a string where all of it is text, as some servers take no parts.
     pub(super) fn message<'a>(&mut self, content: &Content<'a>, path: ItemPath) -> chat::Content<'a> {
         let parts = match content {
             Content::Text(text) => return chat::Content::Text(vec![(*text).into()]),
@@ -73,7 +73,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// A tool's result; images are marked where they stood, and hoisted (E10).
+    /// A tool's result; images are marked where they were, and hoisted: tool messages hold only text.
     pub(super) fn output<'a>(&mut self, output: &Output<'a>, path: ItemPath) -> ToolResult<'a> {
         let mut result = ToolResult::default();
         match output {
@@ -106,7 +106,7 @@ impl Renderer<'_> {
     fn hoist<'a>(&mut self, media: chat::Part<'a>, at: MemberPath, result: &mut ToolResult<'a>) {
         if self.rules.tool_images == ToolImages::Hoist {
             result.texts.push("[image: in the next message]".into());
-            self.notes.lowered(code::CONTENT_DEGRADED, at, "moved to a user message behind the results");
+            self.notes.lowered(code::CONTENT_DEGRADED, at, "moved to a user message after the results");
         }
         result.media.push(media);
     }

@@ -1,4 +1,4 @@
-//! Where an item stands, and all items of a turn in their order. Paths become text only when a note or an
+//! Where an item is, and all items of a turn in their order. Paths become text only when a note or an
 //! error needs them.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use wire::responses::{CreateResponse, Input, InputItem, Item};
 
 const PAST: &str = "history";
 
-/// The place of an item: `history[3]`, `input[0]`.
+/// The path of an item: `history[3]`, `input[0]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ItemPath {
     list: &'static str,

@@ -1,8 +1,8 @@
-//! Items → messages, as a total function: any list of items gives a transcript that a strict far side takes.
+//! Items → messages, as a total function: any list of items gives a transcript that a strict provider takes.
 //!
-//! Neighbouring items of the assistant become one message (B5): its text, all its calls, its reasoning once. The
-//! results of its calls stand directly behind it (E3), whatever stood between; a call that nobody answered gets
-//! an answer that says so (E1).
+//! Neighbouring items of the assistant become one message: its text, all its calls, its reasoning once. The
+//! results of its calls come directly after it, whatever was between them; a call that nobody answered gets an
+//! answer that says so.
 
 mod calls;
 mod ids;
@@ -107,7 +107,7 @@ struct Open<'a> {
     replay: Replay<'a>,
     /// What came with the reasoning and belongs to single calls, by their ids.
     call_extras: Vec<(String, String)>,
-    /// Where its reasoning stood.
+    /// Where its reasoning was.
     thought_at: Option<ItemPath>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Builder<'_, 'a, '_> {
         self.messages.push(Message::Plain { role, content });
     }
 
-    /// A message of the application, under the role that the far side has for it (E6).
+    /// A message of the application, under the role that the provider has for it.
     fn instruct(&mut self, content: Content<'a>) {
         let role = match self.dialect.developer_role {
             DeveloperRole::Developer => "developer",
@@ -148,7 +148,7 @@ impl<'a> Builder<'_, 'a, '_> {
         self.open.content.extend(texts);
     }
 
-    /// Ends the assistant's message: it goes out, and its results behind it.
+    /// Ends the assistant's message: it goes out, and its results after it.
     fn close(&mut self) {
         let Open { content, mut calls, results, replay, call_extras, thought_at } = std::mem::take(&mut self.open);
         if content.is_empty() && calls.is_empty() {
@@ -210,7 +210,7 @@ impl<'a> Builder<'_, 'a, '_> {
             return Ok(());
         }
         if !self.items.0.is_empty() {
-            self.notes.repaired("input", "nothing in it could be sent: an empty message stands for it");
+            self.notes.repaired("input", "nothing in it could be sent: an empty message takes its place");
             self.messages.push(Message::Plain { role: "user", content: Content::Text(vec!["(empty)".into()]) });
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::finding::{Change, Finding};
 use crate::reply::Reply;
 use crate::run::{Abort, Run, members};
 
-/// Room for a thought; it may be cut, for where it stands is all that counts.
+/// Room for a thought; it may be cut, for where it comes is all that counts.
 const ROOM: u64 = 120;
 
 fn body(run: &Run<'_, impl ProbeUpstream>) -> Map<String, Value> {

@@ -80,7 +80,7 @@ fn best(developer: Role, system: Role) -> Option<DeveloperRole> {
     }
 }
 
-/// A system message behind the start, two users in a row.
+/// A system message after the start, two users in a row.
 pub(super) async fn order(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let rules = &run.dialect().request.messages;
     let (user, assistant) =

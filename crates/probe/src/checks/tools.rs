@@ -12,7 +12,7 @@ use crate::run::{Abort, Run, Tools};
 
 const ROOM: u64 = 80;
 
-/// A request for a call, behind an example where the model needs one.
+/// A request for a call, after an example where the model needs one.
 fn body(run: &Run<'_, impl ProbeUpstream>, prompt: &str, choice: Option<Value>) -> Map<String, Value> {
     let messages = if run.known.tools == Tools::ByExample { bodies::example(prompt) } else { bodies::user(prompt) };
     with_tools(run.body(messages, 2 * ROOM), choice)

@@ -29,7 +29,7 @@ pub(crate) type Setting = (String, String);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Places {
     file: String,
-    /// Where the mapping itself stands.
+    /// Where the mapping itself is.
     pub(crate) line: usize,
     keys: Vec<(String, usize)>,
     /// What came from variables.
@@ -76,7 +76,7 @@ impl Places {
         Self { file: field.file().to_owned(), line: field.position().line, keys, filled: field.filled() }
     }
 
-    /// `file:line` of a key, if it stands here.
+    /// `file:line` of a key, if it is written here.
     pub(crate) fn find(&self, path: &str) -> Option<String> {
         let (_, line) = self.keys.iter().find(|(known, _)| known == path)?;
         Some(format!("{}:{line}", self.file))

@@ -52,7 +52,7 @@ impl Models {
         Some(models)
     }
 
-    /// The list of names: those given here stand for what was there before; a model that an entry names in full
+    /// The list of names: those given here replace what was there before; a model that an entry names in full
     /// is listed, too.
     pub(super) fn list(&self, names: &mut Vec<String>) {
         if !self.names.is_empty() {

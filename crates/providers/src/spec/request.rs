@@ -163,7 +163,7 @@ fn rung(field: &Field<'_>) -> Option<String> {
     if field.text()?.starts_with('{') { json(field) } else { field.text() }
 }
 
-/// A JSON object as text: it becomes part of the request as it stands.
+/// A JSON object as text: it becomes part of the request as it is written.
 fn json(field: &Field<'_>) -> Option<String> {
     let text = field.text()?;
     let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&text);

@@ -65,7 +65,7 @@ impl List<'_, '_> {
         }
     }
 
-    /// The role that the far side knows instead of this message's.
+    /// The role that the provider knows instead of this message's.
     fn role(&self, message: &Message<'_>) -> Option<&'static str> {
         let role = self.target.dialect.developer_role;
         let is_developer = message.role.is_some_and(|role| role.is("developer"));
@@ -115,7 +115,7 @@ impl List<'_, '_> {
         self.notes.skipped(code::REASONING_IGNORED, path(), "this provider does not take it back");
     }
 
-    /// As the far side sealed it, under the id for which it did.
+    /// As the provider sealed it, under the id for which it did.
     fn encrypted(&mut self, raw: Raw<'_>, native: &Encrypted) {
         let mut object = ObjectWriter::new(self.next());
         object.text("type", "reasoning");

@@ -1,5 +1,5 @@
-//! All tools of a turn: those of the request, those that arrived in the input, those that a search loaded (C4,
-//! C9), in order of first appearance. A tool declared again replaces its declaration, not its place (C3).
+//! All tools of a turn: those of the request, those that arrived in the input, those that a search loaded,
+//! in order of first appearance. A tool declared again replaces its declaration, not its place in the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `tool_choice`: which of the tools are sent, and what the far side is told about them.
+//! `tool_choice`: which of the tools are sent, and what the provider is told about them.
 
 use std::collections::BTreeSet;
 

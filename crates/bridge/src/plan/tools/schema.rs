@@ -1,4 +1,4 @@
-//! A function's parameters for the far side: an object schema always, without what its dialect refuses.
+//! A function's parameters for the provider: an object schema always, without what its dialect refuses.
 
 use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
@@ -12,7 +12,7 @@ const NOTHING: &[u8] = br#"{"type":"object","properties":{}}"#;
 /// The parameters to send, and whether the dialect made us change their meaning.
 pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) -> (Json<'a>, bool) {
     let Some(schema) = declared.filter(|schema| schema.kind() == Kind::Object) else {
-        // Some servers demand parameters of a function that has none (B7).
+        // Some servers demand parameters of a function that has none.
         return (Json::Ours(NOTHING.to_vec()), false);
     };
     let is_object = schema.get("type").is_some_and(|kind| kind.as_str() == "\"object\"");

@@ -1,4 +1,4 @@
-//! The declaration of a tool that the far side runs: the spec's template, filled in from what the client declared.
+//! The declaration of a tool that the provider runs: the spec's template, filled in from what the client declared.
 //!
 //! A string `"$NAME"` takes the client's member of that name (`$filters.allowed_domains.0` goes further down). An
 //! object with the one key `"$NAME"` takes what it has for the client's word, or for `default`. What the client

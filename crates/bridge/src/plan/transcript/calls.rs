@@ -110,7 +110,7 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
-    /// Arguments as the model wrote them, if they are an object; else an object that holds them (E4).
+    /// Arguments as the model wrote them, if they are an object; else an object that holds them: some servers parse them.
     fn arguments(&mut self, arguments: Option<Text<'a>>, path: ItemPath) -> Str<'a> {
         let Some(text) = arguments.filter(|text| !text.is_empty()) else { return "{}".into() };
         let decoded = text.decode();

@@ -84,7 +84,7 @@ impl<'a> Builder<'_, 'a, '_> {
         Ok(())
     }
 
-    /// An output: it stands behind its call already, or says where it comes from.
+    /// An output: it is written after its call already, or says where it comes from.
     fn output(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
         self.check_output(item, path)?;
         match self.pairs.link(index) {
@@ -93,7 +93,7 @@ impl<'a> Builder<'_, 'a, '_> {
                 if !self.open.calls.is_empty() {
                     self.close();
                 } else if !self.at_results {
-                    self.notes.repaired(path, "put directly behind its call");
+                    self.notes.repaired(path, "put directly after its call");
                 }
             }
             Link::Extra => {
@@ -157,7 +157,7 @@ impl<'a> Builder<'_, 'a, '_> {
         self.plain("user", Content::Text(texts));
     }
 
-    /// What stands for the conversation before it, if it is ours.
+    /// What takes the place of the conversation before it, if it is ours.
     fn compaction(&mut self, compaction: &responses::Compaction<'a>, path: ItemPath) {
         let sealed = compaction.encrypted_content.map(Text::decode);
         let opened = sealed.and_then(|sealed| self.seal.open(&sealed)).and_then(|plain| Thought::decode(&plain));

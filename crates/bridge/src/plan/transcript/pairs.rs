@@ -1,5 +1,5 @@
 //! Which output answers which call. Decided for all items at once, by id and order, before any message is
-//! made: the k-th output of an id answers the k-th call of it, wherever the two stand.
+//! made: the k-th output of an id answers the k-th call of it, wherever the two are in the list.
 
 use std::borrow::Cow;
 
@@ -17,17 +17,17 @@ pub(super) enum Link {
         output: usize,
         nth: usize,
     },
-    /// A call that nobody answered (E1).
+    /// A call that nobody answered.
     Unanswered,
-    /// A call whose id and answer belong to an earlier one (E5).
+    /// A call whose id and answer belong to an earlier one.
     Repeated,
-    /// An output that stands behind its call; more of the same result may follow.
+    /// An output that goes after its call; more of the same result may follow.
     Result {
         more: Option<usize>,
     },
-    /// An output of a call that has one already (E5).
+    /// An output of a call that has one already.
     Extra,
-    /// An output of no call (E2).
+    /// An output of no call.
     Orphan,
 }
 

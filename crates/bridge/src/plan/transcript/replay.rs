@@ -1,5 +1,5 @@
 //! Earlier reasoning: opened, if we sealed it, and given back to those who want it. What another family
-//! thought, or what does not open, is left out and never forwarded (D7).
+//! thought, or what does not open, is left out and never forwarded.
 
 use wire::chat::{Call, Replay, Str};
 use wire::json::{Kind, Raw, Text};
