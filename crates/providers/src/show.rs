@@ -309,6 +309,32 @@ mod tests {
     }
 
     #[test]
+    fn what_variables_put_into_rules_is_not_shown() {
+        let text = "answer:\n  errors:\n    - {code: '${SECRET}', words: ['too ${SECRET}', plain], means: quota}\n    \
+                    - {words: 'all ${SECRET}', means: auth}\nmodels:\n- match: m\n  answer:\n    \
+                    errors: [{code: ['${SECRET}'], means: server}]\n";
+        let env = |name: &str| (name == "SECRET").then(|| "hush-hush".to_owned());
+        let document = Document::parse("mine.yaml", text).unwrap();
+        let reader = Reader::new(&document, &env);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &env).unwrap();
+        assert_eq!(Problems(reader.finish()).to_string(), "");
+        let rules = provider.for_model("m").dialect.answer.errors;
+        assert_eq!(rules.iter().filter(|rule| format!("{rule:?}").contains("hush-hush")).count(), 3);
+        let user = |lines: Option<Vec<String>>| lines.unwrap().join("\n");
+        for shown in [provider.show(None), provider.show(Some("m")), user(provider.user_spec())] {
+            assert!(!shown.contains("hush") && shown.contains("words: ['too redacted', plain]"), "{shown}");
+        }
+        let written = user(provider.user_spec_as_written());
+        for line in [
+            "- {code: \"${SECRET}\", words: [\"too ${SECRET}\", plain], means: quota}",
+            "- {words: \"all ${SECRET}\", means: auth}",
+            "- {code: [\"${SECRET}\"], means: server}",
+        ] {
+            assert!(written.contains(line), "{line}\n{written}");
+        }
+    }
+
+    #[test]
     fn the_users_word_is_the_last() {
         let text = "extends: moonshot\nlimit_field: max_tokens\n";
         let provider = inline("mine.yaml", text);
