@@ -1,4 +1,4 @@
-//! What the far side can do: plain data, closed enums, no vendor's name.
+//! What a provider can do: plain data, closed enums, no vendor's name.
 //!
 //! A [`Dialect`] is made by `providers` out of a spec file. The kernel reads it and never asks who is on
 //! the other end: a quirk that these types cannot say becomes a new variant here, implemented once, named
@@ -62,7 +62,7 @@ pub struct Dialect {
     pub no_json_object: bool,
     /// How many tokens an answer may have; more is not asked for.
     pub max_output: Option<u64>,
-    /// Parameters that the far side refuses; each is left out with a note.
+    /// Parameters that the provider refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
     /// Whose reasoning can be given back to whom; empty: `chat`.
     pub family: String,

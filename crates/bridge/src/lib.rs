@@ -23,7 +23,7 @@ pub use dialect::{
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use machine::{Checks, End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
-pub use plan::{Needs, Plan, Policy, Target, check_metadata, forward, plan};
+pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, forward, plan};
 pub use reading::{NativeReading, OfferedTool, OutputContract, Reading, ToolKind};
 pub use seal::{Encrypted, Seal, Thought, Unsealed};
 pub use shown::{shown_item, shown_tool, shown_tools};

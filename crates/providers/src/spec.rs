@@ -16,7 +16,7 @@ use bridge::Dialect;
 
 use crate::yaml::{Field, Section};
 pub use describe::{SpecKey, Taken, spec_keys};
-pub(crate) use layer::{Layer, Places, Setting, Source, Sources, Variables, Voice};
+pub(crate) use layer::{Layer, LayerKind, Places, Setting, Source, Sources, Variables};
 pub(crate) use models::{Entry, Models};
 use terms::Terms;
 pub(crate) use values::Yaml;
@@ -28,7 +28,7 @@ pub struct Provider {
     pub spec_name: String,
     pub wire: Wire,
     pub base_url: Option<String>,
-    /// What comes behind the base URL; `{model}` stands for the model's name.
+    /// What comes after the base URL; `{model}` is replaced by the model's name.
     pub path: String,
     /// The query of every request.
     pub query: Vec<(String, String)>,
@@ -109,7 +109,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What comes behind the base URL. The base itself is read by who can check it.
+    /// What comes after the base URL. The base itself is read by who can check it.
     pub fn read(section: &mut Section<'_>) -> Self {
         Self { base_url: None, path: section.read("path", path), query: section.read("query", query) }
     }
@@ -148,7 +148,7 @@ impl Spec {
     }
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
-    pub(crate) fn said(&self, from: Sources<'_>) -> Vec<Setting> {
+    pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
         let Self { extends, endpoint, auth, key_env, default_model, models: _, terms } = self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
@@ -158,9 +158,9 @@ impl Spec {
         say("endpoint.path", path.as_ref().map(Yaml::yaml));
         say("endpoint.query", query.as_ref().map(|query| shown_query(query, from("endpoint.query"))));
         say("auth", auth.as_ref().map(Yaml::yaml));
-        say("key_env", key_env.as_ref().map(|name| name.said("key_env", from("key_env"))));
+        say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
-        terms.said(from, &mut out);
+        terms.settings(from, &mut out);
         out
     }
 
@@ -217,7 +217,7 @@ impl Provider {
         let goes_elsewhere = endpoint.base_url.is_some() && self.base_url.is_some();
         let spec = Spec { endpoint, models, ..Spec::default() };
         let Self { spec_name, key_env, mut layers, .. } = self;
-        layers.push(Layer { voice: Voice::Entry, spec, places: Places::of(entry) });
+        layers.push(Layer { kind: LayerKind::Entry, spec, places: Places::of(entry) });
         Self { key_env: key_env.filter(|_| !goes_elsewhere), ..Self::of(&spec_name, layers) }
     }
 
@@ -261,17 +261,17 @@ impl Default for ModelSpec {
     }
 }
 
-/// The query of a provider. Some want their key there; a version that stands in the file is the usual thing.
+/// The query of a provider. Some want their key there; a version that is written in the file is the usual thing.
 fn shown_query(query: &[(String, String)], from: Source<'_>) -> String {
     let pair = |(name, value): &(String, String)| {
         let is_shown = name.ends_with("version") || from.variables == Variables::AsWritten;
         let shown = if is_shown { value.clone() } else { REDACTED.to_owned() };
-        format!("{}: {}", name.yaml(), shown.said(&format!("endpoint.query.{name}"), from))
+        format!("{}: {}", name.yaml(), shown.shown(&format!("endpoint.query.{name}"), from))
     };
     format!("{{{}}}", query.iter().map(pair).collect::<Vec<_>>().join(", "))
 }
 
-/// What stands for a secret; a query can hold it, too.
+/// What is shown instead of a secret; a query can hold it, too.
 const REDACTED: &str = "redacted";
 
 /// An address without the user, the password and the query that it must not have: not all are checked before they

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bridge::{
-    AnswerDialect, Dialect, End, Flow, Framing, Machine, Note, OfferedTool, Policy, Reading, Seal, Setup, Target,
+    AnswerDialect, Dialect, End, Flow, Framing, Machine, Note, OfferedTool, PlanTarget, Policy, Reading, Seal, Setup,
     ToolKind, Unsealed,
 };
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ pub(crate) fn reading(request: &str) -> Reading {
     bridge::plan(&request, &[], target(&dialect)).unwrap().reading
 }
 
-fn target(dialect: &Dialect) -> Target<'_> {
-    Target { model: "m", dialect, policy: Policy::default(), seal: &Unsealed }
+fn target(dialect: &Dialect) -> PlanTarget<'_> {
+    PlanTarget { model: "m", dialect, policy: Policy::default(), seal: &Unsealed }
 }
 
 pub(crate) fn machine(framing: Framing) -> Machine {

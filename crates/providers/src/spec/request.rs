@@ -176,13 +176,13 @@ impl Request {
         keys
     }
 
-    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
-        self.messages.said("request.messages.", from, out);
-        self.content.said("request.content.", from, out);
-        self.tools.said("request.tools.", from, out);
-        self.reasoning.said("request.reasoning.", from, out);
-        self.options.said("request.options.", from, out);
-        self.native.said("request.native.", from, out);
+    pub(super) fn settings(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
+        self.messages.settings("request.messages.", from, out);
+        self.content.settings("request.content.", from, out);
+        self.tools.settings("request.tools.", from, out);
+        self.reasoning.settings("request.reasoning.", from, out);
+        self.options.settings("request.options.", from, out);
+        self.native.settings("request.native.", from, out);
     }
 }
 
@@ -220,7 +220,7 @@ fn rung(field: &Field<'_>) -> Option<String> {
     if field.text()?.starts_with('{') { json(field) } else { field.text() }
 }
 
-/// A JSON object as text: it becomes part of the request as it stands.
+/// A JSON object as text: it becomes part of the request as it is written.
 fn json(field: &Field<'_>) -> Option<String> {
     let text = field.text()?;
     let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&text);

@@ -71,13 +71,13 @@ impl Terms {
         }
     }
 
-    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
+    pub(super) fn settings(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
         let Self { wire, context_window, basics, request, answer } = self;
         out.extend(wire.map(|wire| ("wire".to_owned(), wire.yaml())));
         out.extend(context_window.map(|tokens| ("context_window".to_owned(), tokens.yaml())));
-        basics.said("", from, out);
-        request.said(from, out);
-        answer.said("answer.", from, out);
+        basics.settings("", from, out);
+        request.settings(from, out);
+        answer.settings("answer.", from, out);
     }
 }
 

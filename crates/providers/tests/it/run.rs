@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use bridge::{AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, Policy, Seal, Setup, Target, Unsealed};
+use bridge::{
+    AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, PlanTarget, Policy, Seal, Setup, Unsealed,
+};
 use providers::{Library, ModelSpec, Provider, Wire, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
@@ -114,7 +116,7 @@ pub(crate) fn plan(case: &Case) -> Plan {
     let request = request(case);
     let (model, spec) = (model(&request), spec(case));
     let seal = seal(case);
-    let target = Target { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
+    let target = PlanTarget { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
     match spec.wire {
         Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
         Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),

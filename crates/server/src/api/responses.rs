@@ -7,7 +7,7 @@ mod stored;
 use std::sync::Arc;
 
 use bridge::{
-    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, Policy, Repair, Setup, Target,
+    Action, AnswerDialect, End, Failure, FailureClass, Framing, Machine, Needs, Note, PlanTarget, Policy, Repair, Setup,
 };
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -148,7 +148,7 @@ fn plan(app: &App, walk: &Walk<'_>, asked: &Asked<'_, '_>) -> Result<Planned, Ap
     let Asked { request, document, past, notes: _, policy, ids } = asked;
     let seal = app.seal();
     let (model, dialect) = (walk.model(), walk.dialect());
-    let target = Target { model, dialect: &dialect, policy: *policy, seal: &seal };
+    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal };
     let plan = match walk.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
