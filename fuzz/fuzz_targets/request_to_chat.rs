@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use bridge::{Dialect, Policy, Target, Unsealed};
+use bridge::{Dialect, Policy, PlanTarget, Unsealed};
 use libfuzzer_sys::fuzz_target;
 use providers::{Library, resolve_named};
 use wire::json::{FromRaw, Raw};
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(request) = CreateResponse::from_raw(raw) else { return };
     for (number, dialect) in DIALECTS.iter().enumerate() {
         let policy = Policy { strict: number % 5 == 4, repair_history: number % 2 == 0 };
-        let target = Target { model: "m", dialect, policy, seal: &Unsealed };
+        let target = PlanTarget { model: "m", dialect, policy, seal: &Unsealed };
         if let Ok(plan) = bridge::plan(&request, &[], target) {
             assert!(serde_json::from_slice::<serde::Body<'_>>(&plan.body).is_ok(), "not JSON");
             // Escaping and lowered schemas multiply by small constants; histories must not.

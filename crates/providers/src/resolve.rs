@@ -1,10 +1,10 @@
 //! From a spec to a [`Provider`]: follow `extends` to the root, then lay each spec over the one before.
 
 use crate::builtin::Library;
-use crate::spec::{Layer, Places, Provider, Spec, Voice};
+use crate::spec::{Layer, LayerKind, Places, Provider, Spec};
 use crate::yaml::{Document, Env, Field, Problem, Problems, Reader, nearest};
 
-/// The name of a spec that stands in the user's file.
+/// The name of a spec that is written in the user's file.
 pub const INLINE: &str = "inline";
 
 /// The root: the one spec that extends nothing.
@@ -28,7 +28,7 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
     let parent = spec.extends.clone().unwrap_or_else(|| ROOT.to_owned());
     match chain(library, &parent, env) {
         Ok(mut layers) => {
-            layers.push(Layer { voice: Voice::User, spec, places });
+            layers.push(Layer { kind: LayerKind::User, spec, places });
             Some(Provider::of(INLINE, layers))
         }
         Err(Problems(problems)) => {
@@ -77,7 +77,7 @@ fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Layer, Problem
     let spec = Spec::read(reader.root());
     let places = Places::of(&reader.root_field());
     let problems = reader.finish();
-    if problems.is_empty() { Ok(Layer { voice: Voice::BuiltIn, spec, places }) } else { Err(Problems(problems)) }
+    if problems.is_empty() { Ok(Layer { kind: LayerKind::BuiltIn, spec, places }) } else { Err(Problems(problems)) }
 }
 
 fn problem(name: &str, path: &str, message: String, help: Option<String>) -> Problem {

@@ -2,13 +2,15 @@
 
 use wire::visible::visible;
 
-use crate::spec::{Endpoint, Entry, Layer, Matches, Places, Provider, Setting, Source, Spec, Variables, Voice, Yaml};
+use crate::spec::{
+    Endpoint, Entry, Layer, LayerKind, Matches, Places, Provider, Setting, Source, Spec, Variables, Yaml,
+};
 
 /// A line to print: the way to the value, the value, and a comment.
 type Line = (String, String, Option<String>);
 
 impl Provider {
-    /// The whole spec, each value with its origin behind it; for one model, or with the entries for its models.
+    /// The whole spec, each value with its origin after it; for one model, or with the entries for its models.
     /// Reads as a spec that comes to the same.
     pub fn show(&self, model: Option<&str>) -> String {
         let matches = model.map(|model| self.matches(model)).unwrap_or_default();
@@ -34,8 +36,8 @@ impl Provider {
     }
 
     fn user_lines(&self, variables: Variables) -> Option<Vec<String>> {
-        let layer = self.layers.iter().find(|layer| layer.voice == Voice::User)?;
-        let said = layer.spec.said(&|_| Source { places: Some(&layer.places), variables });
+        let layer = self.layers.iter().find(|layer| layer.kind == LayerKind::User)?;
+        let said = layer.spec.settings(&|_| Source { places: Some(&layer.places), variables });
         let mut lines = nest(said.into_iter().map(|(path, value)| (path, value, None)), 0);
         lines.extend(models_of(layer, variables));
         Some(lines)
@@ -60,9 +62,15 @@ impl Provider {
 
     /// What the user's entry for the provider says of models beyond their names, as the elements of a list.
     pub fn entry_models(&self) -> Vec<String> {
-        let layer = self.layers.iter().find(|layer| layer.voice == Voice::Entry);
+        let layer = self.layers.iter().find(|layer| layer.kind == LayerKind::Entry);
         let entries = layer.into_iter().flat_map(|layer| &layer.spec.models.entries);
         entries.flat_map(|entry| element(entry, |_| false, false, Variables::Hidden)).collect()
+    }
+
+    /// The way to every value of the whole spec.
+    #[cfg(test)]
+    pub(crate) fn whole_paths(&self) -> Vec<String> {
+        self.whole(&Matches::default()).into_iter().map(|(path, _)| path).collect()
     }
 
     fn whole(&self, matches: &Matches) -> Vec<Setting> {
@@ -72,7 +80,7 @@ impl Provider {
             query: Some(self.query.clone()),
         };
         let from = |path: &str| self.places(path, matches).map_or(Source::UNKNOWN, Source::hiding);
-        Spec::whole(self, endpoint, &self.with(matches)).said(&from)
+        Spec::whole(self, endpoint, &self.with(matches)).settings(&from)
     }
 
     fn origin(&self, path: &str, matches: &Matches) -> Option<String> {
@@ -86,9 +94,9 @@ impl Provider {
             let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
             let fitting = own.iter().rev().filter(|(index, _)| matches.contains(*index));
             let has = |places: &Places| places.find(path).is_some();
-            let says_it = |entry: &Entry| says(&entry.said(Variables::Hidden), path) && has(&entry.places);
+            let says_it = |entry: &Entry| says(&entry.settings(Variables::Hidden), path) && has(&entry.places);
             let of_entry = fitting.map(|(_, entry)| *entry).find(|entry| says_it(entry)).map(|entry| &entry.places);
-            let of_layer = || has(&layer.places) && says(&layer.spec.said(&|_| Source::UNKNOWN), path);
+            let of_layer = || has(&layer.places) && says(&layer.spec.settings(&|_| Source::UNKNOWN), path);
             of_entry.or_else(|| of_layer().then_some(&layer.places))
         })
     }
@@ -109,9 +117,9 @@ impl Provider {
         for layer in self.layers.iter().rev() {
             let own = entries.split_off(entries.len() - layer.spec.models.entries.len());
             for (_, entry) in own.iter().rev().filter(|(index, _)| matches.contains(*index)) {
-                add(entry.said(Variables::Hidden), &entry.places);
+                add(entry.settings(Variables::Hidden), &entry.places);
             }
-            add(layer.spec.said(&|_| Source::hiding(&layer.places)), &layer.places);
+            add(layer.spec.settings(&|_| Source::hiding(&layer.places)), &layer.places);
         }
         lines
     }
@@ -134,7 +142,7 @@ impl Provider {
         for (depth, entry) in entries {
             // What a later layer says of all models is the last word.
             let later = self.layers.iter().skip(depth + 1);
-            let over: Vec<Setting> = later.flat_map(|layer| layer.spec.said(&|_| Source::UNKNOWN)).collect();
+            let over: Vec<Setting> = later.flat_map(|layer| layer.spec.settings(&|_| Source::UNKNOWN)).collect();
             let is_hidden = |path: &str| !is_error_rule(path) && says(&over, path);
             lines.extend(element(entry, is_hidden, true, Variables::Hidden));
         }
@@ -173,7 +181,7 @@ fn element(entry: &Entry, is_hidden: impl Fn(&str) -> bool, with_origin: bool, v
         [one] => one.yaml(),
         several => several.to_vec().yaml(),
     };
-    let settings = entry.said(variables).into_iter().filter(|(path, _)| !is_hidden(path));
+    let settings = entry.settings(variables).into_iter().filter(|(path, _)| !is_hidden(path));
     let head = ("match".to_owned(), patterns, with_origin.then(|| entry.places.start()));
     let rest = settings.map(|(path, value)| {
         let origin = entry.places.find(&path).filter(|_| with_origin);
@@ -304,6 +312,32 @@ mod tests {
         }
         let user = inline("user.yaml", &provider.user_spec().unwrap().join("\n"));
         assert_eq!((&user.dialect, user.for_model("big")), (&provider.dialect, provider.for_model("big")));
+    }
+
+    #[test]
+    fn what_variables_put_into_rules_is_not_shown() {
+        let text = "answer:\n  errors:\n    - {code: '${SECRET}', words: ['too ${SECRET}', plain], means: quota}\n    \
+                    - {words: 'all ${SECRET}', means: auth}\nmodels:\n- match: m\n  answer:\n    \
+                    errors: [{code: ['${SECRET}'], means: server}]\n";
+        let env = |name: &str| (name == "SECRET").then(|| "hush-hush".to_owned());
+        let document = Document::parse("mine.yaml", text).unwrap();
+        let reader = Reader::new(&document, &env);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &env).unwrap();
+        assert_eq!(Problems(reader.finish()).to_string(), "");
+        let rules = provider.for_model("m").dialect.answer.errors;
+        assert_eq!(rules.iter().filter(|rule| format!("{rule:?}").contains("hush-hush")).count(), 3);
+        let user = |lines: Option<Vec<String>>| lines.unwrap().join("\n");
+        for shown in [provider.show(None), provider.show(Some("m")), user(provider.user_spec())] {
+            assert!(!shown.contains("hush") && shown.contains("words: ['too redacted', plain]"), "{shown}");
+        }
+        let written = user(provider.user_spec_as_written());
+        for line in [
+            "- {code: \"${SECRET}\", words: [\"too ${SECRET}\", plain], means: quota}",
+            "- {words: \"all ${SECRET}\", means: auth}",
+            "- {code: [\"${SECRET}\"], means: server}",
+        ] {
+            assert!(written.contains(line), "{line}\n{written}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use providers::yaml::{Problem, Problems};
 
 pub use ad_hoc::ad_hoc;
 pub use alias::Alias;
-pub use key::{Described, Standing};
+pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};

@@ -1,9 +1,9 @@
-//! The words for how a far side answers.
+//! The words for how a provider answers.
 
 use super::errors::ErrorRules;
 
 vocabulary! {
-    /// Whether reasoning stands in the text, between `<think>` and `</think>`.
+    /// Whether reasoning is in the text, between `<think>` and `</think>`.
     pub enum ThinkTags {
         /// Text is text: a literal tag in an answer stays there.
         Off = "off",
@@ -42,7 +42,7 @@ vocabulary! {
         /// A limit was reached: the answer is incomplete.
         Length = "length",
         ContentFilter = "content_filter",
-        /// The far side failed.
+        /// The provider failed.
         Error = "error",
         /// The prompt did not fit.
         ContextOverflow = "context_overflow",

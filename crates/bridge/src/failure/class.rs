@@ -8,7 +8,7 @@ wire::codes! {
         /// The account at the provider has no credit or quota left.
         Quota = "provider_quota" => "The operator pays or raises the limit; another provider can be a fallback.";
         /// The provider asks to slow down.
-        RateLimit = "upstream_rate_limit" => "Retry after the seconds in `Retry-After`.";
+        RateLimit = "upstream_rate_limit" => "Retry, not before the seconds in `Retry-After` are over.";
         /// The provider is too busy to answer.
         Overloaded = "upstream_overloaded" => "Retry later; a fallback helps.";
         /// The input and the output that was asked for are more than the model's context holds.

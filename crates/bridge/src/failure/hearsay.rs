@@ -6,8 +6,8 @@ use wire::json::{Kind, Raw, Text};
 use super::Failure;
 use super::unsupported::Proof;
 
-/// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because failures stand in
-/// every turn, and hardly any has words.
+/// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because every turn
+/// has room for a failure, and hardly any has words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Basis(Option<Box<Words>>);
 
@@ -66,7 +66,7 @@ impl Failure {
 struct Asked {
     /// In the order of the request.
     text: String,
-    /// Apart, as an upstream may put them together without what stood between them.
+    /// Apart, as an upstream may put them together without what was between them.
     names: Vec<String>,
     values: Vec<String>,
 }
@@ -127,17 +127,17 @@ impl Asked {
     }
 }
 
-/// Whether some of the pieces, one behind the other in any order, have the word across their borders.
+/// Whether some of the pieces, one after the other in any order, have the word across their borders.
 fn is_joined(pieces: &[String], word: &str) -> bool {
     let word = word.as_bytes();
     let pieces = || pieces.iter().map(String::as_bytes).filter(|piece| !piece.is_empty());
-    // How much of the word can stand at the end of what is put together.
-    let mut stands = vec![false; word.len()];
+    // How much of the word can be at the end of what is put together.
+    let mut ends = vec![false; word.len()];
     for end in 1..word.len() {
-        stands[end] = pieces().any(|piece| piece.ends_with(&word[..end]))
-            || (1..end).any(|start| stands[start] && pieces().any(|piece| piece == &word[start..end]));
+        ends[end] = pieces().any(|piece| piece.ends_with(&word[..end]))
+            || (1..end).any(|start| ends[start] && pieces().any(|piece| piece == &word[start..end]));
     }
-    (1..word.len()).any(|start| stands[start] && pieces().any(|piece| piece.starts_with(&word[start..])))
+    (1..word.len()).any(|start| ends[start] && pieces().any(|piece| piece.starts_with(&word[start..])))
 }
 
 /// Letters and digits only, lower case.
@@ -145,7 +145,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The same of JSON as it stands: what is escaped in it is not what it seems.
+/// The same of JSON as it is written: what is escaped in it is not what it seems.
 fn squeezed_bytes(json: &[u8]) -> String {
     json.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(|byte| char::from(byte.to_ascii_lowercase())).collect()
 }
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Pieces of a request that an upstream repeats behind each other.
+    /// Pieces of a request that an upstream repeats one after the other.
     #[test]
     fn what_the_client_said_in_pieces_is_its_own() {
         let answer = r#"{"error":{"message":"Bad: Unsupported parameter: 'temperature'"}}"#;

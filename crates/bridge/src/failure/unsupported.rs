@@ -7,7 +7,7 @@ use super::api;
 use super::error_body::ErrorBody;
 use crate::dialect::{AnswerDialect, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, StreamUsage};
 
-/// A member of the chat request that the far side refused.
+/// A member of the chat request that the provider refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
     Parameter(Parameter),

@@ -1,4 +1,4 @@
-//! `text.format` → what the far side is asked to produce: a schema in its own shape, a JSON object, or words.
+//! `text.format` → what the provider is asked to produce: a schema in its own shape, a JSON object, or words.
 
 mod schema;
 
@@ -16,7 +16,7 @@ use crate::dialect::{Dialect, Exclusion, JsonSchema};
 #[derive(Debug, Default)]
 pub(super) struct Output<'a> {
     pub(super) format: Option<ResponseFormat<'a>>,
-    /// What the model is told; stands behind the request's instructions, so that the prefix stays the same.
+    /// What the model is told. It comes after the request's instructions, so that the prefix stays the same.
     pub(super) instruction: Option<String>,
     pub(super) contract: OutputContract,
 }

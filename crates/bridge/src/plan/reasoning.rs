@@ -1,4 +1,4 @@
-//! `reasoning`: how much thinking is asked for, in the far side's words.
+//! `reasoning`: how much thinking is asked for, in the provider's words.
 
 use std::borrow::Cow;
 
@@ -79,7 +79,7 @@ pub(super) fn plan<'a>(
     Ok(Planned { effort, members, thinks: state != Asked::Off })
 }
 
-/// Where a call can be forced only without thinking, one of the two gives way (H8).
+/// Where a call can be forced only without thinking, one of the two gives way.
 fn yield_to_choice(
     state: Asked,
     rules: &ReasoningRules,
@@ -108,7 +108,7 @@ fn yield_to_choice(
     }
 }
 
-/// The effort's name there (D8).
+/// The effort's name at the provider.
 fn effort<'a>(
     asked: Option<Str<'a>>,
     name: &str,

@@ -11,8 +11,8 @@ use wire::chat::{Declared, ToolChoice};
 use wire::json::{Invalid, InvalidCode};
 use wire::responses::CreateResponse;
 
+use super::item_path::Items;
 use super::notes::{Notes, code};
-use super::place::Items;
 use crate::context::OfferedTool;
 use crate::dialect::{Dialect, Parallel, Parameter};
 use catalog::What;

@@ -341,6 +341,10 @@ fn tools() {
             json!({"tools": [{"type": "function", "name": "f", "description": "old"}, {"type": "function", "name": "g"}, {"type": "function", "name": "f", "description": "new"}]}),
         ),
         (
+            "the same declared twice",
+            json!({"tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "f"}]}),
+        ),
+        (
             "tools in the input",
             json!({"tools": [{"type": "function", "name": "a"}], "input": [{"type": "additional_tools", "role": "developer", "tools": [{"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}]}, {"role": "user", "content": "Hi"}]}),
         ),

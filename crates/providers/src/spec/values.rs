@@ -15,13 +15,13 @@ pub(crate) trait Yaml {
     fn yaml(&self) -> String;
 
     /// The same, where a text may be from a variable. Words of a vocabulary, numbers and booleans tell nothing.
-    fn said(&self, _path: &str, _from: Source<'_>) -> String {
+    fn shown(&self, _path: &str, _from: Source<'_>) -> String {
         self.yaml()
     }
 
     /// The lines that it makes: one, unless it is a list whose elements have their own origins.
     fn settings(&self, path: String, from: Sources<'_>, out: &mut Vec<Setting>) {
-        let value = self.said(&path, from(&path));
+        let value = self.shown(&path, from(&path));
         out.push((path, value));
     }
 
@@ -120,7 +120,7 @@ impl Yaml for String {
         format!("'{}'", text.replace('\'', "''"))
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
         from.filled(path).unwrap_or_else(|| self.yaml())
     }
 }
@@ -136,8 +136,8 @@ impl<T: Yaml> Yaml for Option<T> {
         self.as_ref().map_or_else(|| "null".to_owned(), Yaml::yaml)
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
-        self.as_ref().map_or_else(|| "null".to_owned(), |value| value.said(path, from))
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
+        self.as_ref().map_or_else(|| "null".to_owned(), |value| value.shown(path, from))
     }
 }
 
@@ -146,8 +146,8 @@ impl<T: Yaml> Yaml for Vec<T> {
         format!("[{}]", self.iter().map(Yaml::yaml).collect::<Vec<_>>().join(", "))
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
-        let element = |(index, value): (usize, &T)| value.said(&format!("{path}[{index}]"), from);
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
+        let element = |(index, value): (usize, &T)| value.shown(&format!("{path}[{index}]"), from);
         format!("[{}]", self.iter().enumerate().map(element).collect::<Vec<_>>().join(", "))
     }
 }
@@ -159,10 +159,10 @@ impl<K: Yaml, V: Yaml> Yaml for Vec<(K, V)> {
         format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
         let pair = |(key, value): &(K, V)| {
             let key = key.yaml();
-            let value = value.said(&format!("{path}.{}", key.trim_matches('\'')), from);
+            let value = value.shown(&format!("{path}.{}", key.trim_matches('\'')), from);
             format!("{key}: {value}")
         };
         format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
@@ -183,7 +183,7 @@ impl Yaml for ErrorRules {
     fn settings(&self, path: String, from: Sources<'_>, out: &mut Vec<Setting>) {
         for (index, rule) in self.iter().enumerate() {
             let path = format!("{path}[{index}]");
-            let value = rule.said(&path, from(&path));
+            let value = rule.shown(&path, from(&path));
             out.push((path, value));
         }
     }
@@ -195,10 +195,10 @@ impl Yaml for ErrorRules {
 
 impl Yaml for ErrorRule {
     fn yaml(&self) -> String {
-        self.said("", Source::UNKNOWN)
+        self.shown("", Source::UNKNOWN)
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
         let Self { means, status, code, words, no_message, retry } = self;
         let mut members = Vec::new();
         if !status.is_empty() {
@@ -222,7 +222,7 @@ impl Yaml for ErrorRule {
 /// A single value may have been written without the list around it.
 fn one_or_list<T: Yaml + Clone>(values: &Vec<T>, path: &str, from: Source<'_>) -> String {
     match values.as_slice() {
-        [one] if from.filled(&format!("{path}[0]")).is_none() => one.said(path, from),
-        _ => values.said(path, from),
+        [one] if from.filled(&format!("{path}[0]")).is_none() => one.shown(path, from),
+        _ => values.shown(path, from),
     }
 }

@@ -68,7 +68,7 @@ pub struct Field<'r> {
     reader: &'r Reader<'r>,
     node: &'r Node,
     path: String,
-    /// Where its key stands, or else the value itself.
+    /// The position of its key, or else of the value itself.
     key: Position,
 }
 
@@ -88,12 +88,12 @@ impl<'r> Field<'r> {
         self.problem_at(self.key, message.into(), help);
     }
 
-    /// The file that it stands in.
+    /// The file that it is in.
     pub fn file(&self) -> &str {
         &self.reader.document.file
     }
 
-    /// Where its key stands, or else the value itself.
+    /// The position of its key, or else of the value itself.
     pub fn position(&self) -> Position {
         self.key
     }
@@ -226,7 +226,7 @@ impl<'r> Field<'r> {
         }
     }
 
-    /// Reports that something else stands there, in the file's own words: what a variable holds is never in it.
+    /// Reports that something else was found, in the file's own words: what a variable holds is never in it.
     pub fn expected<T>(&self, expected: &str) -> Option<T> {
         let found = self.found_for(expected == MAPPING);
         self.problem(format!("expected {expected}, found {found}"), None);
@@ -237,7 +237,7 @@ impl<'r> Field<'r> {
         SECRET.iter().any(|word| self.path.contains(word))
     }
 
-    /// What stands there, as it is written, unless it may be a secret that stands in the wrong place.
+    /// What was found, as it is written, unless it may be a secret in the wrong place.
     pub fn found(&self) -> String {
         self.found_for(false)
     }

@@ -13,14 +13,14 @@ pub(super) struct Key<C, K: Kind> {
     pub(super) kind: K,
     /// The default in words, where the kind does not know it; `{}` is the part of it that the kind knows.
     pub(super) otherwise: &'static str,
-    pub(super) standing: Standing,
+    pub(super) status: KeyStatus,
     /// The value that is in force; none: not printed.
     pub(super) value: fn(&C) -> Option<K::Value>,
 }
 
 /// Whether a key should still be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum KeyStatus {
     Current,
     /// Another key has taken its place; older files have it.
     Older,
@@ -36,7 +36,7 @@ pub trait Described<C>: Sync {
     fn kind(&self) -> String;
     /// What holds if it is not there, in YAML or in words.
     fn default(&self) -> String;
-    fn standing(&self) -> Standing;
+    fn status(&self) -> KeyStatus;
     /// The value that is in force, as YAML.
     fn print(&self, config: &C) -> Option<String>;
     /// Reads a value only to check it.
@@ -66,8 +66,8 @@ impl<C, K: Kind + Sync> Described<C> for Key<C, K> {
         }
     }
 
-    fn standing(&self) -> Standing {
-        self.standing
+    fn status(&self) -> KeyStatus {
+        self.status
     }
 
     fn print(&self, config: &C) -> Option<String> {
@@ -84,7 +84,7 @@ impl<C, K: Kind + Sync> Described<C> for Key<C, K> {
 macro_rules! keys {
     ($table:ident of $config:ty { $(
         $(#[doc = $about:literal])+
-        $name:ident = $path:literal, $kind:ty: $of:expr $(, otherwise $otherwise:literal)? $(; $standing:ident)?
+        $name:ident = $path:literal, $kind:ty: $of:expr $(, otherwise $otherwise:literal)? $(; $status:ident)?
             => $value:expr;
     )+ }) => {
         $(
@@ -94,7 +94,7 @@ macro_rules! keys {
                 about: concat!($($about),+),
                 kind: $of,
                 otherwise: keys!(@otherwise $($otherwise)?),
-                standing: keys!(@standing $($standing)?),
+                status: keys!(@status $($status)?),
                 value: $value,
             };
         )+
@@ -104,8 +104,8 @@ macro_rules! keys {
     };
     (@otherwise) => { "" };
     (@otherwise $text:literal) => { $text };
-    (@standing) => { Standing::Current };
-    (@standing $standing:ident) => { Standing::$standing };
+    (@status) => { KeyStatus::Current };
+    (@status $status:ident) => { KeyStatus::$status };
 }
 
 pub(super) use keys;

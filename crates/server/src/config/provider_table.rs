@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::key::{Described, Key, Standing, keys};
+use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Special, Time, Unset};
 use super::units::Bare;
 use super::{ProviderConfig, address, print};

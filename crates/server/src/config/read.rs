@@ -8,7 +8,7 @@ use super::key::Keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
-    CompatConfig, Config, Origin, OutputConfig, Problems, ServerConfig, Sources, Standing, address, alias, defaults,
+    CompatConfig, Config, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, address, alias, defaults,
     limits, logging, provider, resilience, session, size, table, web,
 };
 
@@ -77,7 +77,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
 /// Keys that are known and checked, but that this version does nothing with: older files load, and the user is told
 /// what has no effect instead of guessing.
 fn unused(keys: &mut Keys<'_>) -> Vec<String> {
-    let without_effect = table::KEYS.iter().filter(|key| key.standing() == Standing::NoEffect);
+    let without_effect = table::KEYS.iter().filter(|key| key.status() == KeyStatus::NoEffect);
     let given = without_effect.filter(|key| keys.at(key.path()).is_some_and(|field| key.check(&field)));
     given.map(|key| key.path().to_owned()).collect()
 }

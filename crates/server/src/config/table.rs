@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bridge::{Checks, Repair};
 
-use super::key::{Described, Key, Standing, keys};
+use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
 use super::session::BackendKind;
 use super::units::Bare;
@@ -82,7 +82,7 @@ keys! { KEYS of Config {
             Backend::Sqlite { path } => Some(path.display().to_string()),
             _ => None,
         };
-    /// How much `memory` may hold; the oldest go first.
+    /// How much `memory` may hold; what was not used for longest goes first.
     SESSION_MAX_BYTES = "session.max_bytes", Size: Size { range: 1 << 20..=1 << 40, default: 256 << 20 }
         => |config| match config.session.backend {
             Backend::Memory { max_bytes } => Some(max_bytes),
@@ -132,10 +132,12 @@ keys! { KEYS of Config {
         otherwise "only for clients that are known to need it"
         => |config| config.compat.repair_history;
 
-    /// Which answers are checked against the format that was asked for.
+    /// Which answers must be in the format that was asked for: where the API promises it (`strict: true`,
+    /// `json_object`), for every schema, or none.
     OUTPUT_CHECK = "output.check", Word<Checks>:
         Word { all: Checks::ALL, name: Checks::name, default: Checks::Strict } => |config| Some(config.output.check);
-    /// What is done with an answer that does not fit.
+    /// What is done with an answer that does not fit: nothing; `syntax`: code fences come off and brackets are
+    /// closed; `reask`: that, and the provider is asked once more, where nothing has been sent yet.
     OUTPUT_REPAIR = "output.repair", Word<Repair>:
         Word { all: Repair::ALL, name: Repair::name, default: Repair::Syntax } => |config| Some(config.output.repair);
 

@@ -89,7 +89,7 @@ codes! {
     NotFound(NOT_FOUND, "not_found") => "Check the client's base URL: it ends in `/v1`.";
     /// The path is there, but not for this method.
     MethodNotSupported(METHOD_NOT_ALLOWED, "method_not_supported") => "Use a method that the `Allow` header names.";
-    /// No provider and no alias has the model.
+    /// The name of the model is empty or half a `provider/model`, or `GET /v1/models/NAME` asks for one that is not listed.
     ModelNotFound(NOT_FOUND, "model_not_found") => "Name a model that `GET /v1/models` lists.";
     /// The body did not arrive in time.
     RequestTimeout(REQUEST_TIMEOUT, "request_timeout") => "Retry; the line may be too slow for a body of this size.";
@@ -120,7 +120,7 @@ codes! {
     /// What the turn continues was deleted while it ran; the answer is not stored.
     DeletedMeanwhile(NOT_FOUND, "session.deleted_meanwhile", Some("deleted_meanwhile")) => "Send the whole history as `input`.";
     /// The store is full.
-    StorageFull(SERVICE_UNAVAILABLE, "storage_full") => "The operator frees space, shortens `session.ttl`, or raises `session.max_bytes` of a store in memory; `store: false` works meanwhile.";
+    StorageFull(SERVICE_UNAVAILABLE, "storage_full") => "The operator frees space on the disk, or shortens `session.ttl`; `store: false` works meanwhile.";
     /// The store cannot be reached, or is too busy.
     StorageUnavailable(SERVICE_UNAVAILABLE, "storage_unavailable") => "Retry; the operator looks at the log and the database.";
     /// The store has rows that cannot be read.
@@ -131,7 +131,7 @@ codes! {
     TooManyBytesInFlight(SERVICE_UNAVAILABLE, "too_many_bytes_in_flight") => "Retry in a moment; the operator can raise `limits.body_bytes_in_flight`.";
     /// The server is stopping and ended the request.
     ShuttingDown(SERVICE_UNAVAILABLE, "shutting_down") => "Retry: another instance answers, or this one when it is back.";
-    /// `/readyz` only: the server is stopping and takes no more work.
+    /// `GET /ready` only: the server is stopping and takes no more work.
     Draining(SERVICE_UNAVAILABLE, "draining") => "Nothing: load balancers stop sending to it.";
 }
 

@@ -1,4 +1,4 @@
-//! `tool_choice`: which of the tools are sent, and what the far side is told about them.
+//! `tool_choice`: which of the tools are sent, and what the provider is told about them.
 
 use std::collections::BTreeSet;
 
@@ -55,13 +55,13 @@ pub(super) fn choose(
             let message = "Unsupported value: 'tool_choice': none of the tools that it allows can be called here.";
             return Err(Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice"));
         }
-        wanted => settle(&wanted, catalog, rules, &mut chosen, notes),
+        wanted => nearest_form(&wanted, catalog, rules, &mut chosen, notes),
     }
     Ok(chosen)
 }
 
 /// Picks the nearest form that the dialect has.
-fn settle(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mut Chosen, notes: &mut Notes) {
+fn nearest_form(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mut Chosen, notes: &mut Notes) {
     let has = |kind| rules.choices.contains(&kind);
     let required = chat::ToolChoice::Mode(rules.required_word.name());
     match wanted {
