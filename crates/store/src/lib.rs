@@ -13,6 +13,7 @@
 mod conversation;
 mod erasure;
 mod error;
+mod migration;
 mod options;
 mod packed;
 mod postgres;

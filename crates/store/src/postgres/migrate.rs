@@ -1,12 +1,12 @@
 //! Numbered steps, each in a transaction under one advisory lock: instances that start together take turns, and a start
 //! that is cut off goes on where it was.
 
-use aws_lc_rs::digest;
 use deadpool_postgres::Object;
 use tokio_postgres::Client;
 
 use super::typed;
 use crate::OpenError;
+use crate::migration::checksum;
 
 /// Step n brings the schema to version n. They are never changed once released.
 const STEPS: &[&str] = &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql")];
@@ -72,10 +72,6 @@ async fn applied(client: &Client) -> Result<Vec<(i64, Vec<u8>)>, tokio_postgres:
     let select = "SELECT number, checksum FROM godex.migration ORDER BY number";
     let rows = client.query_typed(select, &[]).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
-}
-
-fn checksum(step: &str) -> Vec<u8> {
-    digest::digest(&digest::SHA256, step.as_bytes()).as_ref().to_vec()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
