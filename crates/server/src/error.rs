@@ -175,7 +175,12 @@ impl ApiError {
                 let message = "What this turn continues was deleted while it ran.";
                 Self::new(StatusCode::NOT_FOUND, "session.deleted_meanwhile", message)
             }
-            Error::TooDeep { .. } | Error::Conflict => Self::new(
+            Error::TooDeep { .. }
+            | Error::Conflict
+            | Error::Running
+            | Error::Ended { .. }
+            | Error::WrongStatus { .. }
+            | Error::OutOfOrder { .. } => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "storage_error",
                 "The session store gave no usable answer.",

@@ -12,6 +12,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0001_init.sql"),
     include_str!("sql/0002_hidden.sql"),
     include_str!("sql/0003_lookups.sql"),
+    include_str!("sql/0004_events.sql"),
 ];
 
 #[derive(Debug)]
