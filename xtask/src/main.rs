@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model,
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask fixture` runs an earlier
+//! version, `cargo xtask llm` puts it in front of a real model,
 //! `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
@@ -8,6 +9,7 @@
 mod bare;
 mod bench;
 mod crash;
+mod fixture;
 mod llm;
 mod process;
 mod test;
@@ -26,6 +28,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// kill -9, power cuts, and what must never reach the disk.
     Crash(crash::Arguments),
+    /// An earlier version's databases, made anew, and that version beside this one.
+    Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
     Llm,
     /// Both commands of the README on a minimal Debian, made below target/bare; needs root.
@@ -37,6 +41,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm => llm::run(),
         Chore::Bare(arguments) => bare::run(&arguments),
     };
