@@ -5,7 +5,6 @@ use http::{Response, Uri};
 use crate::api::query::Query;
 use crate::api::{counted, deleted, list};
 use crate::body::Body;
-use crate::clock;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::session;
@@ -16,10 +15,6 @@ pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> R
     let absent = || ApiError::response_not_found(id);
     let room = session.room();
     let stored = session.heard(session.reading(&room).response(id).await, absent)?;
-    let now = i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX);
-    if stored.expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(absent());
-    }
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
         return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
