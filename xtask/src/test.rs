@@ -5,6 +5,7 @@ mod browser;
 mod clients;
 mod install;
 mod programs;
+mod report;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -60,6 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let more = more.iter().chain(if arguments.llm { LLM } else { &[] });
     let steps: Vec<&Step> = STEPS.iter().chain(more).filter(wanted).collect();
     ensure!(!steps.is_empty(), "no such step");
+    report::clear();
     let (mut taken, mut failure) = (Vec::new(), None);
     for step in steps {
         println!("── {}", step.name);
@@ -73,10 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             break;
         }
     }
-    println!("\n{:<12} {:<8} {:>9}", "step", "", "time");
-    for (name, mark, duration) in &taken {
-        println!("{name:<12} {mark:<8} {:>9}", seconds(*duration));
-    }
+    report::print(&taken);
     failure.map_or(Ok(()), Err)
 }
 
