@@ -1,4 +1,4 @@
-//! Real exchanges, from the shared folder beside the checkout, through the spec of who made them: the conversation
+//! Real exchanges, from the shared folder beside the clone, through the spec of who made them: the conversation
 //! is asked for again in the Responses API, and the recorded answer read with the spec's dialect.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
 use wire::sse::Decoder;
 
-use crate::run::provider;
+use crate::specs::provider;
 
 /// The chat request's conversation as a Responses request.
 fn lifted(chat: &Value) -> Value {
