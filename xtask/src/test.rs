@@ -6,6 +6,7 @@ mod clients;
 mod install;
 mod programs;
 mod report;
+mod types;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ const STEPS: &[Step] = &[
     Step { name: "lints", run: lints },
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
+    Step { name: "types", run: types::run },
     Step { name: "clients", run: clients::run },
     Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
