@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
     Step { name: "types", run: types::run },
+    Step { name: "fuzz", run: fuzz },
     Step { name: "clients", run: clients::run },
     Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
@@ -112,6 +113,18 @@ fn tests(size: Size) -> Result<()> {
         command.env("GODEX_FULL", "1");
     }
     process::run(&mut command)
+}
+
+/// That the fuzz targets compile: they are a workspace of their own, and running them needs another toolchain.
+fn fuzz() -> Result<()> {
+    process::run(cargo().args([
+        "check",
+        "--locked",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+        "target/fuzz",
+    ]))
 }
 
 fn deny() -> Result<()> {

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod complete;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod recorded;
