@@ -27,7 +27,7 @@ enum Chore {
     /// kill -9, power cuts, and what must never reach the disk.
     Crash(crash::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
-    Llm,
+    Llm(llm::Arguments),
     /// Both commands of the README on a minimal Debian, made below target/bare; needs root.
     Bare(bare::Arguments),
 }
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
-        Chore::Llm => llm::run(),
+        Chore::Llm(arguments) => llm::run(&arguments),
         Chore::Bare(arguments) => bare::run(&arguments),
     };
     match outcome {

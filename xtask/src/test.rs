@@ -56,7 +56,7 @@ const FULL: &[Step] = &[
     Step { name: "deny", run: deny },
 ];
 
-const LLM: &[Step] = &[Step { name: "llm", run: crate::llm::run }];
+const LLM: &[Step] = &[Step { name: "llm", run: crate::llm::check }];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let wanted = |step: &&Step| arguments.only.as_deref().is_none_or(|only| only == step.name);
