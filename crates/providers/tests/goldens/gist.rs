@@ -1,7 +1,7 @@
 //! What is on the page of a case after what is given. The gist: the request as it is sent, the events by name, the
 //! response without what only repeats the request. Or everything, byte for byte.
 
-use bridge::{Failure, Framing};
+use bridge::{Events, Failure};
 use providers::{Auth, Wire};
 use testkit::golden::{Case, Section, Shows, compact, pretty};
 use wire::json::{ObjectWriter, Raw};
@@ -18,11 +18,11 @@ pub(crate) fn sections(case: &Case) -> Vec<Section> {
 }
 
 fn bytes(case: &Case) -> Vec<Section> {
-    let ran = whole(case, Framing::Sse);
+    let ran = whole(case, Events::sse());
     let mut sections = vec![("chat".to_owned(), pretty(&run::plan(case).body))];
     sections.extend(notes(&ran.notes));
     sections.push(("stream".to_owned(), ran.out));
-    sections.push(("object".to_owned(), pretty(&whole(case, Framing::Silent).out)));
+    sections.push(("object".to_owned(), pretty(&whole(case, Events::silent()).out)));
     sections
 }
 
@@ -33,10 +33,10 @@ fn gist(case: &Case) -> Vec<Section> {
         sections.push(("failure".to_owned(), told(&failure)));
         return sections;
     }
-    let Ran { out, notes: noted } = whole(case, Framing::Silent);
+    let Ran { out, notes: noted } = whole(case, Events::silent());
     sections.extend(notes(&noted));
     if run::request(case).stream == Some(true) {
-        sections.push(("events".to_owned(), events(&whole(case, Framing::Sse).out)));
+        sections.push(("events".to_owned(), events(&whole(case, Events::sse()).out)));
     }
     sections.push(("response".to_owned(), response(&out)));
     sections

@@ -1,6 +1,6 @@
 //! What holds for every case in which the provider answered.
 
-use bridge::Framing;
+use bridge::Events;
 use serde_json::Value;
 use testkit::golden::{Case, Shows, Upstream};
 use testkit::{Schemas, grammar};
@@ -11,7 +11,7 @@ pub(crate) fn check(case: &Case) {
     if case.status >= 400 {
         return;
     }
-    let stream = whole(case, Framing::Sse).out;
+    let stream = whole(case, Events::sse()).out;
     published(&stream);
     streamed_and_not_streamed_are_the_same_object(case, &stream);
     where_the_network_cuts_the_bytes_does_not_matter(case, &stream);
@@ -28,7 +28,7 @@ fn published(stream: &[u8]) {
 }
 
 fn streamed_and_not_streamed_are_the_same_object(case: &Case, stream: &[u8]) {
-    let object: Value = serde_json::from_slice(&whole(case, Framing::Silent).out).unwrap();
+    let object: Value = serde_json::from_slice(&whole(case, Events::silent()).out).unwrap();
     assert_eq!(object, grammar::check(stream).unwrap().response);
 }
 
@@ -38,8 +38,8 @@ fn where_the_network_cuts_the_bytes_does_not_matter(case: &Case, expected: &[u8]
     let cuts = if case.shows == Shows::Bytes { bytes.len() } else { 0 };
     for at in 0..=cuts {
         let (left, right) = bytes.split_at(at);
-        assert!(streamed(case, Framing::Sse, &[left, right]).out == expected, "cut at {at}");
+        assert!(streamed(case, Events::sse(), &[left, right]).out == expected, "cut at {at}");
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert!(streamed(case, Framing::Sse, &single).out == expected, "byte by byte");
+    assert!(streamed(case, Events::sse(), &single).out == expected, "byte by byte");
 }

@@ -16,6 +16,12 @@ mod run;
 mod specs;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+#[path = "../support/transparent_seal.rs"]
+mod transparent_seal;
+#[cfg(test)]
+#[path = "../support/turn.rs"]
+mod turn;
 
 #[cfg(test)]
 fn main() -> std::process::ExitCode {

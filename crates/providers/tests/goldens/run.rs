@@ -1,8 +1,11 @@
-//! Runs a golden case through plan and machine, with everything fixed that chance or time would decide.
+//! Runs a golden case through plan, reader and response, with everything fixed that chance or time would decide.
 
 use std::sync::Arc;
 
-use bridge::{AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, Policy, Seal, Setup, Target, Unsealed};
+use bridge::{
+    AnswerDialect, End, Events, Failure, Flow, Note, Plan, Policy, Reader, ResponseWriter, Seal, Setup, Target,
+    Unsealed,
+};
 use providers::{ModelSpec, Wire};
 use testkit::golden::{Case, Shows, Upstream};
 use wire::id::Ids;
@@ -11,31 +14,18 @@ use wire::responses::CreateResponse;
 use wire::sse::Decoder;
 
 use crate::specs::provider;
+use crate::transparent_seal::TransparentSeal;
+use crate::turn::Turn;
 
 const CREATED_AT: u64 = 1_700_000_000;
-const ENDED_AT: u64 = 1_700_000_001;
 
-/// What came out, and what was noted on the way.
+/// What came out, and what was noted, of the plan and of the answer.
 pub(crate) struct Ran {
     pub(crate) out: Vec<u8>,
     pub(crate) notes: Vec<Note>,
 }
 
-/// A seal that can be seen through, so that a page shows what is carried in it. Pages that show bytes have none: they
-/// are about streams.
-#[derive(Debug)]
-struct TransparentSeal;
-
-impl Seal for TransparentSeal {
-    fn seal(&self, plain: &[u8]) -> String {
-        format!("glass:{}", String::from_utf8_lossy(plain))
-    }
-
-    fn open(&self, sealed: &str) -> Option<Vec<u8>> {
-        Some(sealed.strip_prefix("glass:")?.into())
-    }
-}
-
+/// A page shows what is carried in a seal. Those that show bytes have none: they are about streams.
 fn seal(case: &Case) -> Arc<dyn Seal> {
     match case.shows {
         Shows::Gist => Arc::new(TransparentSeal),
@@ -49,32 +39,38 @@ pub(crate) fn spec(case: &Case) -> ModelSpec {
 }
 
 /// The case with the upstream's bytes in one piece.
-pub(crate) fn whole(case: &Case, framing: Framing) -> Ran {
+pub(crate) fn whole(case: &Case, out: Events) -> Ran {
     match &case.upstream {
-        Upstream::Sse(bytes) => streamed(case, framing, &[bytes]),
+        Upstream::Sse(bytes) => streamed(case, out, &[bytes]),
         Upstream::Json(bytes) => {
-            let (mut machine, notes, mut out) = begin(case, framing);
-            let _ = machine.chunk(bytes, &mut out);
-            end(machine, notes, out, End::Done)
+            let (mut turn, notes) = begin(case, out);
+            let _ = turn.chunk(bytes);
+            ran(turn, notes, End::Done)
         }
     }
 }
 
 /// The case with the upstream's stream in these pieces.
-pub(crate) fn streamed(case: &Case, framing: Framing, pieces: &[&[u8]]) -> Ran {
-    let (mut machine, notes, mut out) = begin(case, framing);
+pub(crate) fn streamed(case: &Case, out: Events, pieces: &[&[u8]]) -> Ran {
+    let (mut turn, notes) = begin(case, out);
     let mut decoder = Decoder::new(1 << 20);
     for piece in pieces {
         decoder.push(piece);
         while let Some(event) = decoder.next_event().unwrap() {
-            if machine.chunk(event.data, &mut out) == Flow::Over {
-                return end(machine, notes, out, End::Done);
+            if turn.chunk(event.data) == Flow::Over {
+                return ran(turn, notes, End::Done);
             }
         }
     }
-    let last = decoder.rest().map(|event| machine.chunk(event.data, &mut out));
+    let last = decoder.rest().map(|event| turn.chunk(event.data));
     let how = if last == Some(Flow::Over) { End::Done } else { End::Eof };
-    end(machine, notes, out, how)
+    ran(turn, notes, how)
+}
+
+fn ran(turn: Turn, mut notes: Vec<Note>, how: End) -> Ran {
+    let (out, more) = turn.end(how);
+    notes.extend(more);
+    Ran { out, notes }
 }
 
 /// What an answer that is no success comes to.
@@ -83,16 +79,17 @@ pub(crate) fn failure(case: &Case) -> Option<Failure> {
     (case.status >= 400).then(|| Failure::from_answer_in(&spec(case).dialect.answer, case.status, body))
 }
 
-fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
-    let Plan { reading, notes, body, .. } = plan(case);
+/// The turn, and what the plan noted.
+fn begin(case: &Case, out: Events) -> (Turn, Vec<Note>) {
+    let Plan { context, notes, body } = plan(case);
     let dialect = spec(case).dialect;
     let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer };
     let (dialect, seal) = (Arc::new(answer), seal(case));
     let setup = Setup { dialect, seal, prompt_bytes: body.len(), ..Setup::default() };
-    let mut machine = Machine::new(reading, setup, Ids::new([7; 24]), CREATED_AT, framing);
-    let mut out = Vec::new();
-    machine.open(&mut out);
-    (machine, notes, out)
+    let request = request(case);
+    let (echo, store) = (bridge::echo(&request).unwrap(), request.store.unwrap_or(true));
+    let response = ResponseWriter::new(Ids::new([7; 24]), CREATED_AT, echo, store);
+    (Turn::new(Reader::new(context, setup), response, out), notes)
 }
 
 pub(crate) fn request(case: &Case) -> CreateResponse<'_> {
@@ -116,11 +113,4 @@ pub(crate) fn plan(case: &Case) -> Plan {
         Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
         Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),
     }
-}
-
-fn end(mut machine: Machine, mut notes: Vec<Note>, mut out: Vec<u8>, how: End) -> Ran {
-    machine.end(how, &mut out);
-    machine.terminal(ENDED_AT, true, &mut out);
-    notes.extend_from_slice(machine.notes());
-    Ran { out, notes }
 }

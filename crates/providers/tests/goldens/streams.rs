@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use bridge::Framing;
+use bridge::Events;
 use testkit::golden::Case;
 use wire::responses::EventKind;
 
@@ -24,6 +24,6 @@ pub(crate) fn name_events() {
 pub(crate) fn keep(case: &Case) {
     let Some(folder) = folder().filter(|_| case.status < 400) else { return };
     let name = case.page.label().replace('/', "--");
-    fs::write(folder.join(format!("{name}.sse")), whole(case, Framing::Sse).out).unwrap();
-    fs::write(folder.join(format!("{name}.json")), whole(case, Framing::Silent).out).unwrap();
+    fs::write(folder.join(format!("{name}.sse")), whole(case, Events::sse()).out).unwrap();
+    fs::write(folder.join(format!("{name}.json")), whole(case, Events::silent()).out).unwrap();
 }

@@ -8,7 +8,12 @@ mod corpus;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod read;
+#[cfg(test)]
 mod recorded;
 #[cfg(test)]
 #[path = "../support/specs.rs"]
 mod specs;
+#[cfg(test)]
+#[path = "../support/turn.rs"]
+mod turn;

@@ -2,10 +2,14 @@
 
 use bridge::{Failure, FailureClass};
 
+use crate::account::Deadline;
+
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) failure: Failure,
     pub(super) remedy: Remedy,
+    /// The deadline that was missed, if that is what it was.
+    pub(crate) deadline: Option<Deadline>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +24,11 @@ pub(super) enum Remedy {
 
 impl Refused {
     pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
-        Self { failure, remedy }
+        Self { failure, remedy, deadline: None }
+    }
+
+    pub(super) fn late(deadline: Deadline) -> Self {
+        Self { failure: super::late(deadline), remedy: Remedy::Elsewhere, deadline: Some(deadline) }
     }
 
     /// Whether the target itself is in trouble; None when this says nothing about it.
@@ -66,6 +74,6 @@ impl From<Failure> for Refused {
             | FailureClass::ContextOverflow
             | FailureClass::InvalidOutput => Remedy::Nothing,
         };
-        Self { failure, remedy }
+        Self { failure, remedy, deadline: None }
     }
 }

@@ -8,10 +8,10 @@ use wire::responses::{InputImage, Item, Tool};
 
 use super::pairs::Link;
 use super::{Builder, Said};
+use crate::context::ToolKind;
 use crate::dialect::ImageInput;
 use crate::plan::content::clean;
 use crate::plan::place::Place;
-use crate::reading::ToolKind;
 
 impl<'a> Builder<'_, 'a, '_> {
     /// The result that begins with the output at `index`.
