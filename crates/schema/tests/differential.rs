@@ -138,7 +138,7 @@ proptest! {
 }
 
 /// Everything that is decided is decided as the suite says; what is refused or left open is counted. The folder is one
-/// draft's; of the old ones the draft is said, as documents of theirs do.
+/// draft's; for the old ones the draft is named, as their documents do.
 #[test]
 #[ignore = "JSON_SCHEMA_TEST_SUITE is to name a folder of the official suite"]
 fn agrees_with_the_official_suite() {

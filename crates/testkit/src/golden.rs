@@ -38,7 +38,7 @@ pub struct Page {
 pub struct Case {
     pub page: Page,
     pub request: Vec<u8>,
-    pub upstream: Upstream,
+    pub upstream: UpstreamAnswer,
     pub status: u16,
     pub shows: Shows,
     /// The page up to where what must come out begins.
@@ -47,7 +47,7 @@ pub struct Case {
 
 /// What the provider answered.
 #[derive(Debug, Clone)]
-pub enum Upstream {
+pub enum UpstreamAnswer {
     Sse(Vec<u8>),
     Json(Vec<u8>),
 }
@@ -120,7 +120,8 @@ fn read(page: Page) -> Result<Case> {
     let mut words = head.split(' ').skip(1);
     let status = words.next().and_then(|word| word.parse().ok()).context("no status")?;
     let body = body.as_bytes().to_vec();
-    let upstream = if words.next() == Some("text/event-stream") { Upstream::Sse(body) } else { Upstream::Json(body) };
+    let upstream =
+        if words.next() == Some("text/event-stream") { UpstreamAnswer::Sse(body) } else { UpstreamAnswer::Json(body) };
     Ok(Case { page, request, upstream, status, shows, given: given.to_owned() })
 }
 

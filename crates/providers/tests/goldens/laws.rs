@@ -2,7 +2,7 @@
 
 use bridge::Events;
 use serde_json::Value;
-use testkit::golden::{Case, Shows, Upstream};
+use testkit::golden::{Case, Shows, UpstreamAnswer};
 use testkit::{Schemas, grammar};
 
 use crate::run::{streamed, whole};
@@ -33,7 +33,7 @@ fn streamed_and_not_streamed_are_the_same_object(case: &Case, stream: &[u8]) {
 }
 
 fn where_the_network_cuts_the_bytes_does_not_matter(case: &Case, expected: &[u8]) {
-    let Upstream::Sse(bytes) = &case.upstream else { return };
+    let UpstreamAnswer::Sse(bytes) = &case.upstream else { return };
     // Pages that show bytes hold what streams can be like; the others repeat that with other words.
     let cuts = if case.shows == Shows::Bytes { bytes.len() } else { 0 };
     for at in 0..=cuts {

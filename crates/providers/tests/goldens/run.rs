@@ -7,7 +7,7 @@ use bridge::{
     Unsealed,
 };
 use providers::{ModelSpec, Wire};
-use testkit::golden::{Case, Shows, Upstream};
+use testkit::golden::{Case, Shows, UpstreamAnswer};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
@@ -41,8 +41,8 @@ pub(crate) fn spec(case: &Case) -> ModelSpec {
 /// The case with the upstream's bytes in one piece.
 pub(crate) fn whole(case: &Case, out: Events) -> Ran {
     match &case.upstream {
-        Upstream::Sse(bytes) => streamed(case, out, &[bytes]),
-        Upstream::Json(bytes) => {
+        UpstreamAnswer::Sse(bytes) => streamed(case, out, &[bytes]),
+        UpstreamAnswer::Json(bytes) => {
             let (mut turn, notes) = begin(case, out);
             let _ = turn.chunk(bytes);
             ran(turn, notes, End::Done)
@@ -75,7 +75,7 @@ fn ran(turn: Turn, mut notes: Vec<Note>, how: End) -> Ran {
 
 /// What an answer that is no success comes to.
 pub(crate) fn failure(case: &Case) -> Option<Failure> {
-    let (Upstream::Json(body) | Upstream::Sse(body)) = &case.upstream;
+    let (UpstreamAnswer::Json(body) | UpstreamAnswer::Sse(body)) = &case.upstream;
     (case.status >= 400).then(|| Failure::from_answer_in(&spec(case).dialect.answer, case.status, body))
 }
 

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Case, Section, Shows, Upstream, pages_in, settle};
+use super::{Case, Section, Shows, UpstreamAnswer, pages_in, settle};
 
 const GIVEN: &str = "About.\nsource: hand-made\n=== request\n{}\n=== upstream 429 application/json\nup === down\n";
 
@@ -19,7 +19,7 @@ fn only(root: &Path) -> Case {
 
 /// In place of the translation: the answer is what came from upstream.
 fn echo(case: &Case) -> Vec<Section> {
-    let (Upstream::Json(bytes) | Upstream::Sse(bytes)) = &case.upstream;
+    let (UpstreamAnswer::Json(bytes) | UpstreamAnswer::Sse(bytes)) = &case.upstream;
     vec![("said".to_owned(), bytes.clone())]
 }
 
