@@ -91,7 +91,6 @@ impl Shards {
         Ok((InFlight { shard }, true))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a connection ends with its last stream")]
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, SendError> {
         let stream = self.connector.connect().await?;
         let mut builder = http2::Builder::new(Services);
