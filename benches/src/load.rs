@@ -66,7 +66,7 @@ fn body(arguments: &Arguments) -> Bytes {
     format!(r#"{{"model":"bench/{}","stream":{stream},"store":{stored},"input":{input}}}"#, arguments.model).into()
 }
 
-/// What stands for a request's number: a store keeps equal inputs once, and these are to be each their own.
+/// The mark in place of a request's number: a store keeps equal inputs once, and these are to be each their own.
 const NUMBER: &str = "#00000000";
 
 fn own(body: &Bytes, number: usize) -> Bytes {

@@ -2,7 +2,7 @@
 
 use wire::sse::Decoder;
 
-/// The first byte chooses where the bytes behind it are cut.
+/// The first byte chooses where the bytes after it are cut.
 pub(super) fn run(data: &[u8]) {
     let Some((&size, bytes)) = data.split_first() else { return };
     let whole = decode(&[bytes]);

@@ -1,36 +1,6 @@
-//! Any bytes as a create request, on a few dialects: refused, or a chat request that is JSON. Nothing panics,
-//! and nothing grows out of proportion.
 #![no_main]
 
-use std::sync::LazyLock;
+#[path = "../bodies/request_to_chat.rs"]
+mod body;
 
-use bridge::{Dialect, Policy, PlanTarget, Unsealed};
-use libfuzzer_sys::fuzz_target;
-use providers::{Library, resolve_named};
-use wire::json::{FromRaw, Raw};
-use wire::responses::CreateResponse;
-
-static DIALECTS: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
-    let spec = |name| resolve_named(Library::BUILTIN, name, &|_| None).ok().map(|provider| provider.dialect);
-    Library::BUILTIN.names().filter_map(spec).collect()
-});
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = str::from_utf8(bytes) else { return };
-    let Ok(raw) = Raw::parse(text) else { return };
-    let Ok(request) = CreateResponse::from_raw(raw) else { return };
-    for (number, dialect) in DIALECTS.iter().enumerate() {
-        let policy = Policy { strict: number % 5 == 4, repair_history: number % 2 == 0 };
-        let target = PlanTarget { model: "m", dialect, policy, seal: &Unsealed };
-        if let Ok(plan) = bridge::plan(&request, &[], target) {
-            assert!(serde_json::from_slice::<serde::Body<'_>>(&plan.body).is_ok(), "not JSON");
-            // Escaping and lowered schemas multiply by small constants; histories must not.
-            assert!(plan.body.len() <= 16 * bytes.len() + 65_536, "{} from {}", plan.body.len(), bytes.len());
-        }
-    }
-});
-
-mod serde {
-    /// Any JSON, checked and dropped.
-    pub(crate) type Body<'a> = &'a serde_json::value::RawValue;
-}
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::run(data));

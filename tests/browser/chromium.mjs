@@ -18,7 +18,7 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
   "--disable-popup-blocking",
-  // Names below stand for machines elsewhere. What the browser itself has against pages that reach for this machine is
+  // The names below are those of machines elsewhere. What the browser itself has against pages that reach for this machine is
   // no merit of godex's, and not every browser has it.
   "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,HttpsUpgrades,HttpsFirstBalancedMode",
   "--remote-debugging-pipe",

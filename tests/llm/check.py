@@ -1,4 +1,4 @@
-"""A real model behind godex, end to end. It proves the wire, not the model: what it says is printed, not judged.
+"""godex in front of a real model, end to end. It proves the wire, not the model: what it says is printed, not judged.
 
 check.py GODEX_URL MODEL
 """
@@ -27,7 +27,7 @@ def post(body):
     request = urllib.request.Request(
         f"{URL}/v1/responses", json.dumps(body).encode(), {"content-type": "application/json"}
     )
-    # No proxy of the environment may stand between.
+    # No proxy of the environment may be between.
     return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=300)
 
 

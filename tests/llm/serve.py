@@ -1,6 +1,6 @@
 """llama.cpp's own HTTP server with a small model, on loopback, until it is killed.
 
-serve.py MODEL TEMPLATE PORT
+serve.py MODEL TEMPLATE PORT [TOKENS OF CONTEXT]
 """
 
 import signal
@@ -8,13 +8,13 @@ import sys
 
 import xllamacpp
 
-model, template, port = sys.argv[1:]
+model, template, port, *context = sys.argv[1:]
 params = xllamacpp.CommonParams()
 params.model.path = model
 params.model_alias = {"smollm2"}
 params.hostnames = ["127.0.0.1"]
 params.port = int(port)
-params.n_ctx = 4096
+params.n_ctx = int(context[0]) if context else 4096
 params.n_parallel = 1
 # One thread is faster than two on two shared cores.
 params.cpuparams.n_threads = 1

@@ -92,7 +92,7 @@ impl System {
         Ok(())
     }
 
-    /// The committed files, and what stands beside the checkout; what was built from earlier ones stays.
+    /// The committed files, and what is beside the clone; what was built from earlier ones stays.
     fn copy(&self) -> Result<()> {
         Host::configure(&self.root)?;
         let checkout = self.root.join(CHECKOUT.trim_start_matches('/'));
@@ -137,7 +137,7 @@ impl System {
     }
 }
 
-/// `$0` is the system's folder; then come Rust's two, what stands beside the checkout, the checkout, and the command.
+/// `$0` is the system's folder; then come Rust's two, what is beside the clone, the clone, and the command.
 const MOUNT: &str = r#"
     rustup=$1 cargo=$2 shared=$3 checkout=$4
     shift 4

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Five times the requests.
     #[arg(long)]
     full: bool,
-    /// What stands in the gateway's column; `floor` tries out the bench itself.
+    /// What is in the gateway's column; `floor` tries out the bench itself.
     #[arg(long, value_enum, default_value_t = Gateway::Godex)]
     gateway: Gateway,
 }

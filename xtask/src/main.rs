@@ -32,7 +32,7 @@ enum Chore {
     /// An earlier version's databases, made anew, and that version beside this one.
     Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
-    Llm,
+    Llm(llm::Arguments),
     /// The tables in docs/ anew, from the tables that the program reads.
     Docs,
     /// Both commands of the README on a minimal Debian, made below target/bare; needs root.
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Docs => docs::run(),
         Chore::Fixture(arguments) => fixture::run(&arguments),
-        Chore::Llm => llm::run(),
+        Chore::Llm(arguments) => llm::run(&arguments),
         Chore::Bare(arguments) => bare::run(&arguments),
     };
     match outcome {

@@ -94,17 +94,22 @@ impl Running {
 
     /// Waits until `GET /health` is answered with 200.
     pub(crate) fn until_healthy(&mut self, address: SocketAddr) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        self.until_answered(address, "/health", Duration::from_secs(20))
+    }
+
+    /// Waits until a GET of the path is answered with 200.
+    pub(crate) fn until_answered(&mut self, address: SocketAddr, path: &str, patience: Duration) -> Result<()> {
+        let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the server ended at once ({status})");
             }
-            if healthy(address).unwrap_or(false) {
+            if answers(address, path).unwrap_or(false) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(25));
         }
-        bail!("http://{address}/health does not answer")
+        bail!("http://{address}{path} does not answer")
     }
 }
 
@@ -116,10 +121,10 @@ impl Drop for Running {
     }
 }
 
-fn healthy(address: SocketAddr) -> Result<bool> {
+fn answers(address: SocketAddr, path: &str) -> Result<bool> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    write!(stream, "GET /health HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer.starts_with("HTTP/1.1 200"))

@@ -5,6 +5,8 @@ mod browser;
 mod clients;
 mod install;
 mod programs;
+mod report;
+mod types;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -41,6 +43,8 @@ const STEPS: &[Step] = &[
     Step { name: "lints", run: lints },
     Step { name: "docs", run: docs },
     Step { name: "tests", run: || tests(Size::Ci) },
+    Step { name: "types", run: types::run },
+    Step { name: "fuzz", run: fuzz },
     Step { name: "clients", run: clients::run },
     Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
@@ -52,7 +56,7 @@ const FULL: &[Step] = &[
     Step { name: "deny", run: deny },
 ];
 
-const LLM: &[Step] = &[Step { name: "llm", run: crate::llm::run }];
+const LLM: &[Step] = &[Step { name: "llm", run: crate::llm::check }];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let wanted = |step: &&Step| arguments.only.as_deref().is_none_or(|only| only == step.name);
@@ -60,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let more = more.iter().chain(if arguments.llm { LLM } else { &[] });
     let steps: Vec<&Step> = STEPS.iter().chain(more).filter(wanted).collect();
     ensure!(!steps.is_empty(), "no such step");
+    report::clear();
     let (mut taken, mut failure) = (Vec::new(), None);
     for step in steps {
         println!("── {}", step.name);
@@ -73,10 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             break;
         }
     }
-    println!("\n{:<12} {:<8} {:>9}", "step", "", "time");
-    for (name, mark, duration) in &taken {
-        println!("{name:<12} {mark:<8} {:>9}", seconds(*duration));
-    }
+    report::print(&taken);
     failure.map_or(Ok(()), Err)
 }
 
@@ -111,6 +113,18 @@ fn tests(size: Size) -> Result<()> {
         command.env("GODEX_FULL", "1");
     }
     process::run(&mut command)
+}
+
+/// That the fuzz targets compile: they are a workspace of their own, and running them needs another toolchain.
+fn fuzz() -> Result<()> {
+    process::run(cargo().args([
+        "check",
+        "--locked",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+        "target/fuzz",
+    ]))
 }
 
 fn deny() -> Result<()> {

@@ -41,7 +41,7 @@ struct Uses {
 
 /// An object with keywords, and the resource that it is in.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SchemaObject {
     node: NodeId,
     resource: NodeId,
 }
@@ -103,42 +103,42 @@ impl<'d> Compiler<'d> {
     }
 
     fn object(&mut self, node: NodeId, resource: NodeId) -> Compiled<Vec<Keyword>> {
-        let mut place = Place { node, resource };
-        let id = self.text(place, "$id").or_else(|| self.text(place, "id").filter(|_| self.lone_ref));
+        let mut object = SchemaObject { node, resource };
+        let id = self.text(object, "$id").or_else(|| self.text(object, "id").filter(|_| self.lone_ref));
         if node == Document::ROOT || id.is_some_and(|id| !id.is_empty() && !id.starts_with('#')) {
-            place.resource = node;
+            object.resource = node;
             self.resources += 1;
         }
         let own = id.and_then(|id| id.strip_prefix('#'));
-        for name in [own, self.text(place, "$anchor"), self.text(place, "$dynamicAnchor")].into_iter().flatten() {
-            self.anchors.insert((place.resource, name.to_owned()), node);
+        for name in [own, self.text(object, "$anchor"), self.text(object, "$dynamicAnchor")].into_iter().flatten() {
+            self.anchors.insert((object.resource, name.to_owned()), node);
         }
         let mut keywords = Vec::new();
-        self.references(place, &mut keywords);
+        self.references(object, &mut keywords);
         for holder in ["$defs", "definitions"] {
-            self.named(place, holder)?;
+            self.named(object, holder)?;
         }
         if self.lone_ref && !keywords.is_empty() {
             return Ok(keywords);
         }
-        self.of_values(place, &mut keywords)?;
-        self.of_counts(place, &mut keywords)?;
-        self.of_strings(place, &mut keywords);
-        self.of_arrays(place, &mut keywords)?;
-        self.of_objects(place, &mut keywords)?;
-        self.of_dependencies(place, &mut keywords)?;
-        self.of_schemas(place, &mut keywords)?;
+        self.of_values(object, &mut keywords)?;
+        self.of_counts(object, &mut keywords)?;
+        self.of_strings(object, &mut keywords);
+        self.of_arrays(object, &mut keywords)?;
+        self.of_objects(object, &mut keywords)?;
+        self.of_dependencies(object, &mut keywords)?;
+        self.of_schemas(object, &mut keywords)?;
         Ok(keywords)
     }
 
     // === references ===
 
-    fn references(&mut self, place: Place, keywords: &mut Vec<Keyword>) {
+    fn references(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) {
         for name in ["$ref", "$dynamicRef", "$recursiveRef"] {
-            if let Some(reference) = self.text(place, name) {
+            if let Some(reference) = self.text(object, name) {
                 self.uses.dynamic_references |= name == "$dynamicRef" || name == "$recursiveRef";
                 keywords.push(Keyword::Reference(self.references.len()));
-                self.references.push((reference.to_owned(), place.resource));
+                self.references.push((reference.to_owned(), object.resource));
             }
         }
     }
@@ -160,26 +160,26 @@ impl<'d> Compiler<'d> {
 
     // === reading ===
 
-    fn member(&self, place: Place, name: &str) -> Option<NodeId> {
-        self.document.member(place.node, name)
+    fn member(&self, object: SchemaObject, name: &str) -> Option<NodeId> {
+        self.document.member(object.node, name)
     }
 
-    fn text(&self, place: Place, name: &str) -> Option<&'d str> {
+    fn text(&self, object: SchemaObject, name: &str) -> Option<&'d str> {
         let document = self.document;
-        document.string(self.member(place, name)?)
+        document.string(self.member(object, name)?)
     }
 
     fn wrong(&self, node: NodeId, wanted: &str) -> String {
         clip(&format!("{wanted} is wanted at '{}'", self.document.pointer(node)))
     }
 
-    fn sub(&mut self, place: Place, name: &str) -> Compiled<Option<SchemaId>> {
-        self.member(place, name).map(|node| self.schema(node, place.resource)).transpose()
+    fn sub(&mut self, object: SchemaObject, name: &str) -> Compiled<Option<SchemaId>> {
+        self.member(object, name).map(|node| self.schema(node, object.resource)).transpose()
     }
 
     /// The schemas of a list.
-    fn list(&mut self, place: Place, name: &str) -> Compiled<Option<Vec<SchemaId>>> {
-        let Some(node) = self.member(place, name) else { return Ok(None) };
+    fn list(&mut self, object: SchemaObject, name: &str) -> Compiled<Option<Vec<SchemaId>>> {
+        let Some(node) = self.member(object, name) else { return Ok(None) };
         if !matches!(self.document.node(node), Node::Array(_)) {
             return Err(self.wrong(node, "a list"));
         }
@@ -187,20 +187,20 @@ impl<'d> Compiler<'d> {
         document
             .elements(node)
             .iter()
-            .map(|node| self.schema(*node, place.resource))
+            .map(|node| self.schema(*node, object.resource))
             .collect::<Result<_, _>>()
             .map(Some)
     }
 
     /// The schemas of an object, by name.
-    fn named(&mut self, place: Place, name: &str) -> Compiled<Vec<(&'d str, SchemaId)>> {
-        let Some(node) = self.member(place, name) else { return Ok(Vec::new()) };
+    fn named(&mut self, object: SchemaObject, name: &str) -> Compiled<Vec<(&'d str, SchemaId)>> {
+        let Some(node) = self.member(object, name) else { return Ok(Vec::new()) };
         if !matches!(self.document.node(node), Node::Object(_)) {
             return Err(self.wrong(node, "an object"));
         }
         let document = self.document;
         let schema = |(key, value): &(NodeId, NodeId)| {
-            Ok((document.string(*key).unwrap_or_default(), self.schema(*value, place.resource)?))
+            Ok((document.string(*key).unwrap_or_default(), self.schema(*value, object.resource)?))
         };
         document.members(node).iter().map(schema).collect()
     }
@@ -217,8 +217,8 @@ impl<'d> Compiler<'d> {
             .collect()
     }
 
-    fn number(&self, place: Place, name: &str) -> Compiled<Option<Decimal>> {
-        match self.member(place, name) {
+    fn number(&self, object: SchemaObject, name: &str) -> Compiled<Option<Decimal>> {
+        match self.member(object, name) {
             None => Ok(None),
             Some(node) => match self.document.node(node) {
                 Node::Number(text) => Ok(Some(Decimal::parse(text))),
@@ -227,9 +227,9 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    fn count(&self, place: Place, name: &str) -> Compiled<Option<u64>> {
+    fn count(&self, object: SchemaObject, name: &str) -> Compiled<Option<u64>> {
         let wrong = || format!("'{name}' is no count");
-        self.number(place, name)?.map(|number| number.count().ok_or_else(wrong)).transpose()
+        self.number(object, name)?.map(|number| number.count().ok_or_else(wrong)).transpose()
     }
 
     fn pattern(&mut self, pattern: &str) -> Option<Pattern> {
@@ -250,20 +250,20 @@ impl<'d> Compiler<'d> {
 
     // === keywords ===
 
-    fn of_values(&mut self, place: Place, keywords: &mut Vec<Keyword>) -> Compiled<()> {
-        if let Some(node) = self.member(place, "type") {
+    fn of_values(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) -> Compiled<()> {
+        if let Some(node) = self.member(object, "type") {
             let names =
                 self.document.string(node).map_or_else(|| self.strings(node), |name| Ok(vec![name.to_owned()]))?;
             let types = names.iter().try_fold(Types::NONE, |types, name| types.with(name));
             keywords.push(Keyword::Types(types.ok_or_else(|| self.wrong(node, "a type"))?));
         }
-        if let Some(node) = self.member(place, "enum") {
+        if let Some(node) = self.member(object, "enum") {
             if !matches!(self.document.node(node), Node::Array(_)) {
                 return Err(self.wrong(node, "a list"));
             }
             keywords.push(self.values(self.document.elements(node)));
         }
-        if let Some(node) = self.member(place, "const") {
+        if let Some(node) = self.member(object, "const") {
             keywords.push(self.values(&[node]));
         }
         for (name, bound, strict) in
@@ -271,14 +271,14 @@ impl<'d> Compiler<'d> {
         {
             let exclusive = if bound == Bound::Minimum { "exclusiveMinimum" } else { "exclusiveMaximum" };
             // In an old draft it says how the other one is meant.
-            let flag = self.member(place, exclusive).map(|node| self.document.node(node));
+            let flag = self.member(object, exclusive).map(|node| self.document.node(node));
             let bound = if matches!(flag, Some(Node::Bool(true))) { strict } else { bound };
-            keywords.extend(self.number(place, name)?.map(|limit| Keyword::Bound(bound, limit)));
+            keywords.extend(self.number(object, name)?.map(|limit| Keyword::Bound(bound, limit)));
             if !matches!(flag, Some(Node::Bool(_))) {
-                keywords.extend(self.number(place, exclusive)?.map(|limit| Keyword::Bound(strict, limit)));
+                keywords.extend(self.number(object, exclusive)?.map(|limit| Keyword::Bound(strict, limit)));
             }
         }
-        match self.number(place, "multipleOf")? {
+        match self.number(object, "multipleOf")? {
             Some(divisor) if !divisor.is_positive() => return Err("'multipleOf' is not positive".to_owned()),
             Some(divisor) if !divisor.can_divide() => self.unchecked("'multipleOf' has too many digits"),
             Some(divisor) => keywords.push(Keyword::MultipleOf(divisor)),
@@ -297,7 +297,7 @@ impl<'d> Compiler<'d> {
         Keyword::Values(nodes.iter().map(canonical).collect(), clip(&listed.join(", ")))
     }
 
-    fn of_counts(&self, place: Place, keywords: &mut Vec<Keyword>) -> Compiled<()> {
+    fn of_counts(&self, object: SchemaObject, keywords: &mut Vec<Keyword>) -> Compiled<()> {
         for (name, what, side) in [
             ("minLength", Counted::Characters, Side::Least),
             ("maxLength", Counted::Characters, Side::Most),
@@ -306,83 +306,83 @@ impl<'d> Compiler<'d> {
             ("minProperties", Counted::Members, Side::Least),
             ("maxProperties", Counted::Members, Side::Most),
         ] {
-            keywords.extend(self.count(place, name)?.map(|limit| Keyword::Count(what, side, limit)));
+            keywords.extend(self.count(object, name)?.map(|limit| Keyword::Count(what, side, limit)));
         }
         Ok(())
     }
 
-    fn of_strings(&mut self, place: Place, keywords: &mut Vec<Keyword>) {
-        if let Some(pattern) = self.text(place, "pattern") {
+    fn of_strings(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) {
+        if let Some(pattern) = self.text(object, "pattern") {
             keywords.extend(self.pattern(pattern).map(Keyword::Pattern));
         }
     }
 
-    fn of_arrays(&mut self, place: Place, keywords: &mut Vec<Keyword>) -> Compiled<()> {
-        let items = self.member(place, "items");
+    fn of_arrays(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) -> Compiled<()> {
+        let items = self.member(object, "items");
         let tuple = items.is_some_and(|items| matches!(self.document.node(items), Node::Array(_)));
-        let prefix = self.list(place, if tuple { "items" } else { "prefixItems" })?;
-        let rest = self.sub(place, if tuple { "additionalItems" } else { "items" })?;
+        let prefix = self.list(object, if tuple { "items" } else { "prefixItems" })?;
+        let rest = self.sub(object, if tuple { "additionalItems" } else { "items" })?;
         if prefix.is_some() || rest.is_some() {
             keywords.push(Keyword::Items { prefix: prefix.unwrap_or_default(), rest });
         }
-        if let Some(schema) = self.sub(place, "contains")? {
-            let min = self.count(place, "minContains")?.unwrap_or(1);
-            let max = self.count(place, "maxContains")?.unwrap_or(u64::MAX);
+        if let Some(schema) = self.sub(object, "contains")? {
+            let min = self.count(object, "minContains")?.unwrap_or(1);
+            let max = self.count(object, "maxContains")?.unwrap_or(u64::MAX);
             self.uses.negation |= max != u64::MAX;
             keywords.push(Keyword::Contains { schema, min, max });
         }
-        let unique = self.member(place, "uniqueItems").map(|node| self.document.node(node));
+        let unique = self.member(object, "uniqueItems").map(|node| self.document.node(node));
         if matches!(unique, Some(Node::Bool(true))) {
             keywords.push(Keyword::UniqueItems);
         }
-        if let Some(schema) = self.sub(place, "unevaluatedItems")? {
+        if let Some(schema) = self.sub(object, "unevaluatedItems")? {
             self.uses.unevaluated = true;
             keywords.push(Keyword::UnevaluatedItems(schema));
         }
         Ok(())
     }
 
-    fn of_objects(&mut self, place: Place, keywords: &mut Vec<Keyword>) -> Compiled<()> {
-        if let Some(node) = self.member(place, "required") {
+    fn of_objects(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) -> Compiled<()> {
+        if let Some(node) = self.member(object, "required") {
             keywords.push(Keyword::Required(self.strings(node)?));
         }
         let mut properties = Properties::default();
-        for (name, schema) in self.named(place, "properties")? {
+        for (name, schema) in self.named(object, "properties")? {
             properties.named.insert(name.to_owned(), schema);
         }
-        for (pattern, schema) in self.named(place, "patternProperties")? {
+        for (pattern, schema) in self.named(object, "patternProperties")? {
             match self.pattern(pattern) {
                 Some(pattern) => properties.patterns.push((pattern, schema)),
                 None => properties.open = true,
             }
         }
-        properties.rest = self.sub(place, "additionalProperties")?;
+        properties.rest = self.sub(object, "additionalProperties")?;
         let is_empty = properties.named.is_empty() && properties.patterns.is_empty() && !properties.open;
         if !is_empty || properties.rest.is_some() {
             keywords.push(Keyword::Properties(Box::new(properties)));
         }
-        keywords.extend(self.sub(place, "propertyNames")?.map(Keyword::PropertyNames));
-        if let Some(schema) = self.sub(place, "unevaluatedProperties")? {
+        keywords.extend(self.sub(object, "propertyNames")?.map(Keyword::PropertyNames));
+        if let Some(schema) = self.sub(object, "unevaluatedProperties")? {
             self.uses.unevaluated = true;
             keywords.push(Keyword::UnevaluatedProperties(schema));
         }
         Ok(())
     }
 
-    fn of_dependencies(&mut self, place: Place, keywords: &mut Vec<Keyword>) -> Compiled<()> {
+    fn of_dependencies(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) -> Compiled<()> {
         let (mut required, mut schemas) = (Vec::new(), Vec::new());
         let document = self.document;
         for name in ["dependentRequired", "dependencies"] {
-            let Some(node) = self.member(place, name) else { continue };
+            let Some(node) = self.member(object, name) else { continue };
             for (key, value) in document.members(node) {
                 let key = document.string(*key).unwrap_or_default().to_owned();
                 match document.node(*value) {
                     Node::Array(_) => required.push((key, self.strings(*value)?)),
-                    _ => schemas.push((key, self.schema(*value, place.resource)?)),
+                    _ => schemas.push((key, self.schema(*value, object.resource)?)),
                 }
             }
         }
-        let named = self.named(place, "dependentSchemas")?;
+        let named = self.named(object, "dependentSchemas")?;
         schemas.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
         if !required.is_empty() {
             keywords.push(Keyword::DependentRequired(required));
@@ -393,19 +393,19 @@ impl<'d> Compiler<'d> {
         Ok(())
     }
 
-    fn of_schemas(&mut self, place: Place, keywords: &mut Vec<Keyword>) -> Compiled<()> {
-        keywords.extend(self.list(place, "allOf")?.map(Keyword::AllOf));
-        keywords.extend(self.list(place, "anyOf")?.map(Keyword::AnyOf));
-        if let Some(schemas) = self.list(place, "oneOf")? {
+    fn of_schemas(&mut self, object: SchemaObject, keywords: &mut Vec<Keyword>) -> Compiled<()> {
+        keywords.extend(self.list(object, "allOf")?.map(Keyword::AllOf));
+        keywords.extend(self.list(object, "anyOf")?.map(Keyword::AnyOf));
+        if let Some(schemas) = self.list(object, "oneOf")? {
             self.uses.negation = true;
             keywords.push(Keyword::OneOf(schemas));
         }
-        if let Some(schema) = self.sub(place, "not")? {
+        if let Some(schema) = self.sub(object, "not")? {
             self.uses.negation = true;
             keywords.push(Keyword::Not(schema));
         }
-        let (then, otherwise) = (self.sub(place, "then")?, self.sub(place, "else")?);
-        if let Some(test) = self.sub(place, "if")? {
+        let (then, otherwise) = (self.sub(object, "then")?, self.sub(object, "else")?);
+        if let Some(test) = self.sub(object, "if")? {
             self.uses.negation = true;
             keywords.push(Keyword::If { test, then, otherwise });
         }
@@ -416,10 +416,10 @@ impl<'d> Compiler<'d> {
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('%') {
+    while let Some((before, after)) = rest.split_once('%') {
         bytes.extend_from_slice(before.as_bytes());
-        bytes.push(u8::from_str_radix(behind.get(..2)?, 16).ok()?);
-        rest = behind.get(2..)?;
+        bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
+        rest = after.get(2..)?;
     }
     bytes.extend_from_slice(rest.as_bytes());
     String::from_utf8(bytes).ok()

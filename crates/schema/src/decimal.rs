@@ -72,7 +72,7 @@ impl Decimal {
     }
 
     fn magnitude(&self, other: &Self) -> Ordering {
-        // Where the first digit stands; then digit by digit.
+        // The place of the first digit; then digit by digit.
         let top = |number: &Self| number.exponent + i64::try_from(number.digits.len()).unwrap_or(MAX_EXPONENT);
         top(self).cmp(&top(other)).then_with(|| self.digits.cmp(&other.digits))
     }

@@ -138,10 +138,11 @@ proptest! {
 }
 
 /// Everything that is decided is decided as the suite says; what is refused or left open is counted. The folder is one
-/// draft's; of the old ones the draft is said, as documents of theirs do.
+/// draft's; for the old ones the draft is named, as their documents do.
 #[test]
+#[ignore = "JSON_SCHEMA_TEST_SUITE is to name a folder of the official suite"]
 fn agrees_with_the_official_suite() {
-    let Some(folder) = std::env::var_os("JSON_SCHEMA_TEST_SUITE").map(std::path::PathBuf::from) else { return };
+    let folder = std::path::PathBuf::from(std::env::var_os("JSON_SCHEMA_TEST_SUITE").unwrap());
     let draft = folder.file_name().unwrap().to_string_lossy().into_owned();
     let old = draft.strip_prefix("draft").filter(|number| number.len() == 1);
     let (mut agreed, mut open, mut wrong) = (0, Vec::new(), Vec::new());

@@ -1,11 +1,11 @@
-//! Recorded exchanges of real model servers, byte for byte, from the shared folder beside the checkout.
+//! Recorded exchanges of real model servers, byte for byte, from the shared folder beside the clone.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::place;
+use crate::{place, skipped};
 
 /// One exchange.
 #[derive(Debug, Clone)]
@@ -18,8 +18,8 @@ pub struct Fixture {
     pub body: Vec<u8>,
 }
 
-/// All chat exchanges that have an answer, in the order of their names; `None` when they are not beside this
-/// checkout.
+/// All chat exchanges that have an answer, in the order of their names; `None`, and the test is reported as skipped,
+/// when they are not beside this clone.
 pub fn fixtures() -> Option<Vec<Fixture>> {
     all("/chat/completions")
 }
@@ -30,8 +30,11 @@ pub fn native_fixtures() -> Option<Vec<Fixture>> {
 }
 
 fn all(endpoint: &str) -> Option<Vec<Fixture>> {
-    let readme = place::shared("fixtures/llm/README.md")?;
-    let servers = folders(readme.parent()?);
+    let Some(recorded) = place::shared("fixtures/llm") else {
+        skipped("../shared/fixtures/llm");
+        return None;
+    };
+    let servers = folders(&recorded);
     Some(servers.iter().flat_map(|server| folders(server)).filter_map(|case| read(&case, endpoint)).collect())
 }
 

@@ -1,12 +1,12 @@
-//! Goldens: cases that are data, `tests/golden/<provider>/<case>/`. A case holds what comes in
-//! (`request.json`, and `upstream.sse` or `upstream.json`) and what must go out (`chat.json`, `response.sse`,
-//! `response.json`, `notes.txt`). Adding a case is adding a folder; a file of another name is an error, so
-//! that no case is forgotten under a misspelt name.
+//! Goldens: cases that are data, one page each, `tests/golden/SPEC/CASE.golden`. A page says what it is about and
+//! where its answer is from, then come sections under `=== NAME` lines: `request` and `upstream STATUS TYPE` are
+//! given, the sections after them are what must come out.
 //!
-//! A case that shows a provider's manners is one page, `<provider>/<case>.golden`, with the sections in it that a
-//! person wants to read: what was asked, answered and sent, and the gist of what came out.
+//! The head is a sentence and lines `NAME: VALUE`: `source`, `hand-made …` or `recorded from SERVER VERSION …`, and
+//! `shows: bytes` for a page that shows everything that comes out as it is; the others show the gist of it.
 //!
-//! `GODEX_BLESS=1` in the environment rewrites the expected files instead of comparing.
+//! Adding a case is adding a page; a file of another name is an error, so that no case is forgotten under a misspelt
+//! name. `GODEX_BLESS=1` in the environment rewrites what must come out instead of comparing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,134 +15,156 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::place;
 
-mod page;
+mod compact;
+mod pretty;
 
-const INPUTS: [&str; 3] = ["request.json", "upstream.sse", "upstream.json"];
-const OUTPUTS: [&str; 4] = ["chat.json", "response.sse", "response.json", "notes.txt"];
+pub use compact::compact;
+pub use pretty::pretty;
+
+const HEAD: &str = "=== ";
+const ENDING: &str = "golden";
+
+/// A page that was found, not yet read.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The folder above the page: the name of a spec.
+    pub provider: String,
+    pub name: String,
+    file: PathBuf,
+}
 
 /// What comes in.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The folder above the case: the name of a spec.
-    pub provider: String,
-    pub name: String,
+    pub page: Page,
     pub request: Vec<u8>,
-    pub upstream: Upstream,
+    pub upstream: UpstreamAnswer,
     pub status: u16,
-    place: Place,
-}
-
-#[derive(Debug, Clone)]
-enum Place {
-    Folder(PathBuf),
-    Page(PathBuf),
-}
-
-impl Case {
-    /// Whether the case is one page.
-    pub fn is_page(&self) -> bool {
-        matches!(self.place, Place::Page(_))
-    }
+    pub shows: Shows,
+    /// The page up to where what must come out begins.
+    given: String,
 }
 
 /// What the provider answered.
 #[derive(Debug, Clone)]
-pub enum Upstream {
+pub enum UpstreamAnswer {
     Sse(Vec<u8>),
     Json(Vec<u8>),
 }
 
-/// What goes out. `None`: this case must not have such a file.
-#[derive(Debug, Clone, Default)]
-pub struct Output {
-    /// The request that goes to the provider.
-    pub chat_json: Option<Vec<u8>>,
-    pub response_sse: Option<Vec<u8>>,
-    pub response_json: Option<Vec<u8>>,
-    pub notes: Option<Vec<u8>>,
-    /// What a page shows: heads and bodies.
-    pub sections: Vec<(String, Vec<u8>)>,
+/// How much of what comes out is on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    /// What a person wants to read.
+    Gist,
+    /// Everything, byte for byte.
+    Bytes,
 }
 
-/// Runs every case of the project through `translate` and compares, or blesses. The error lists every case
-/// that differs.
-pub fn run(translate: impl FnMut(&Case) -> Result<Output>) -> Result<()> {
-    let bless = std::env::var("GODEX_BLESS").is_ok_and(|value| value == "1");
-    run_in(&place::root().join("tests/golden"), bless, translate)
+/// A section of a page: its head and its body.
+pub type Section = (String, Vec<u8>);
+
+/// Every page of the project, sorted by spec and name.
+pub fn pages() -> Result<Vec<Page>> {
+    pages_in(&place::root().join("tests/golden"))
 }
 
-/// Every case below `root`, sorted by provider and name. No folder, no cases.
-pub fn cases(root: &Path) -> Result<Vec<Case>> {
-    let mut cases = Vec::new();
-    for provider in folders(root)? {
-        for entry in entries(&provider)? {
-            let is_page = entry.extension().is_some_and(|ending| ending == page::ENDING);
-            cases.push(if is_page { page::read(&provider, &entry)? } else { read(&provider, &entry)? });
+fn pages_in(root: &Path) -> Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    for folder in entries(root)? {
+        ensure!(folder.is_dir(), "{}: only folders belong here", folder.display());
+        for file in entries(&folder)? {
+            let is_page = file.is_file() && file.extension().is_some_and(|ending| ending == ENDING);
+            ensure!(is_page, "{}: only pages belong here", file.display());
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            pages.push(Page { provider: name(&folder), name: stem, file });
         }
     }
-    Ok(cases)
+    Ok(pages)
 }
 
-fn run_in(root: &Path, bless: bool, mut translate: impl FnMut(&Case) -> Result<Output>) -> Result<()> {
-    let mut differences = Vec::new();
-    for case in cases(root)? {
-        let label = format!("{}/{}", case.provider, case.name);
-        let outcome = translate(&case).and_then(|output| settle(&case, &output, bless));
-        if let Err(problem) = outcome {
-            differences.push(format!("{label}: {problem:#}"));
-        }
+impl Page {
+    /// `SPEC/CASE`.
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.provider, self.name)
     }
-    ensure!(differences.is_empty(), "{}\n(GODEX_BLESS=1 accepts what is there now)", differences.join("\n"));
-    Ok(())
+
+    pub fn read(&self) -> Result<Case> {
+        read(self.clone()).with_context(|| self.file.display().to_string())
+    }
 }
 
-fn read(provider: &Path, folder: &Path) -> Result<Case> {
-    let file = |name: &str| fs::read(folder.join(name)).ok();
-    for entry in fs::read_dir(folder)? {
-        let name = entry?.file_name().into_string().unwrap_or_default();
-        let known = INPUTS.contains(&name.as_str()) || OUTPUTS.contains(&name.as_str());
-        ensure!(known, "{}: a case has no file of this name", folder.join(name).display());
+impl Case {
+    /// Compares the page with these sections after what is given, or writes them.
+    pub fn settle(&self, sections: &[Section]) -> Result<()> {
+        let bless = std::env::var("GODEX_BLESS").is_ok_and(|value| value == "1");
+        settle(self, sections, bless)
     }
-    let upstream = match (file("upstream.sse"), file("upstream.json")) {
-        (Some(sse), None) => Upstream::Sse(sse),
-        (None, Some(json)) => Upstream::Json(json),
-        _ => bail!("{}: one of upstream.sse and upstream.json", folder.display()),
+}
+
+fn read(page: Page) -> Result<Case> {
+    let text = fs::read_to_string(&page.file)?;
+    let given = given(&text);
+    let head = &given[..given.find(HEAD).unwrap_or(given.len())];
+    let line = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let source = line("source").context("says no `source:` before its first section")?;
+    let known = source.starts_with("hand-made") || source.starts_with("recorded from ");
+    ensure!(known, "its source is neither `hand-made …` nor `recorded from …`");
+    let shows = match line("shows") {
+        None => Shows::Gist,
+        Some("bytes") => Shows::Bytes,
+        Some(other) => bail!("`shows: {other}` is not known"),
     };
-    let request = file("request.json").with_context(|| format!("{}: no request.json", folder.display()))?;
-    let place = Place::Folder(folder.to_owned());
-    Ok(Case { provider: name(provider), name: name(folder), request, upstream, status: 200, place })
+    let request = section(given, |head| head == "request").context("no request")?.1.into();
+    let (head, body) = section(given, |head| head.starts_with("upstream ")).context("no upstream")?;
+    let mut words = head.split(' ').skip(1);
+    let status = words.next().and_then(|word| word.parse().ok()).context("no status")?;
+    let body = body.as_bytes().to_vec();
+    let upstream =
+        if words.next() == Some("text/event-stream") { UpstreamAnswer::Sse(body) } else { UpstreamAnswer::Json(body) };
+    Ok(Case { page, request, upstream, status, shows, given: given.to_owned() })
 }
 
-/// Compares with, or writes, the expected files of one case.
-fn settle(case: &Case, output: &Output, bless: bool) -> Result<()> {
-    let folder = match &case.place {
-        Place::Folder(folder) => folder,
-        Place::Page(file) => return page::settle(file, output, bless),
-    };
-    let produced = [&output.chat_json, &output.response_sse, &output.response_json, &output.notes];
-    for (file, produced) in OUTPUTS.iter().zip(produced) {
-        let path = folder.join(file);
-        match produced {
-            Some(bytes) if bless => fs::write(&path, bytes)?,
-            None if bless && path.exists() => fs::remove_file(&path)?,
-            None if !path.exists() => {}
-            None => bail!("{file} is there, but nothing was produced for it"),
-            Some(bytes) => {
-                let expected = fs::read(&path).with_context(|| format!("no {file}"))?;
-                if let Some(difference) = first_difference(&expected, bytes) {
-                    bail!("{file} differs {difference}");
-                }
-            }
-        }
+fn settle(case: &Case, sections: &[Section], bless: bool) -> Result<()> {
+    let mut produced = case.given.clone();
+    for (head, body) in sections {
+        produced.extend([HEAD, head, "\n", &String::from_utf8_lossy(body)]);
     }
-    Ok(())
+    if bless {
+        return Ok(fs::write(&case.page.file, produced)?);
+    }
+    match first_difference(&fs::read_to_string(&case.page.file)?, &produced) {
+        Some(difference) => bail!("the page differs {difference}\n(GODEX_BLESS=1 accepts what is there now)"),
+        None => Ok(()),
+    }
 }
 
-fn first_difference(expected: &[u8], produced: &[u8]) -> Option<String> {
+/// Everything up to the end of the upstream's section.
+fn given(text: &str) -> &str {
+    let Some(start) = text.find("=== upstream ") else { return text };
+    let end = text[start..].match_indices(HEAD).map(|(at, _)| start + at).find(|at| *at > start && line(text, *at));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether a line begins here.
+fn line(text: &str, at: usize) -> bool {
+    at == 0 || text[..at].ends_with('\n')
+}
+
+/// A section's head and body.
+fn section(text: &str, is: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
+    let heads = text.match_indices(HEAD).map(|(at, _)| at).filter(|at| line(text, *at));
+    let starts: Vec<usize> = heads.chain([text.len()]).collect();
+    starts.windows(2).find_map(|pair| {
+        let (head, body) = text[pair[0] + HEAD.len()..pair[1]].split_once('\n')?;
+        is(head).then_some((head, body))
+    })
+}
+
+fn first_difference(expected: &str, produced: &str) -> Option<String> {
     if expected == produced {
         return None;
     }
-    let (expected, produced) = (String::from_utf8_lossy(expected), String::from_utf8_lossy(produced));
     let (mut left, mut right) = (expected.split('\n'), produced.split('\n'));
     let mut number = 1;
     loop {
@@ -156,24 +178,10 @@ fn first_difference(expected: &[u8], produced: &[u8]) -> Option<String> {
     }
 }
 
-fn folders(parent: &Path) -> Result<Vec<PathBuf>> {
-    let folders = entries(parent)?;
-    if let Some(file) = folders.iter().find(|path| !path.is_dir()) {
-        bail!("{}: only folders belong here", file.display());
-    }
-    Ok(folders)
-}
-
-/// Folders and pages.
-fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir(parent) else { return Ok(Vec::new()) };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let is_case = path.is_dir() || path.extension().is_some_and(|ending| ending == page::ENDING);
-        ensure!(is_case, "{}: only folders and pages belong here", path.display());
-        paths.push(path);
-    }
+/// Sorted.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }

@@ -1,10 +1,5 @@
 //! A Postgres of the test's own: made, started, stopped and thrown away by the test.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "what it cannot do ends the test, or is said aloud"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what it cannot do ends the test, or is said aloud")]
 
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
@@ -26,13 +21,13 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// None, loudly, where Postgres is not installed.
+    /// `None`, and the test is reported as skipped, where Postgres is not installed.
     ///
     /// # Panics
     /// Where it is installed and does not start.
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            println!("SKIPPED: there is no initdb on the path or below /usr/lib/postgresql; install postgresql");
+            crate::skipped("postgresql (no initdb on the path or below /usr/lib/postgresql)");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Recorded Chat Completions exchanges of real providers, from the shared folder beside the checkout.
+//! Recorded Chat Completions exchanges of real providers, from the shared folder beside the clone.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::place;
+use crate::{place, skipped};
 
 /// One exchange.
 #[derive(Debug, Clone)]
@@ -22,9 +22,14 @@ pub enum Recorded {
     Chunks(Vec<Value>),
 }
 
-/// All exchanges that have an answer; `None` when the recordings are not beside this checkout.
+/// All exchanges that have an answer; `None`, and the test is reported as skipped, when they are not beside this
+/// clone.
 pub fn recordings() -> Option<Vec<Recording>> {
-    let file = File::open(place::shared("fixtures/recordings/chat-completions.jsonl.gz")?).ok()?;
+    let Some(path) = place::shared("fixtures/recordings/chat-completions.jsonl.gz") else {
+        skipped("../shared/fixtures/recordings");
+        return None;
+    };
+    let file = File::open(path).ok()?;
     BufReader::new(GzDecoder::new(file))
         .lines()
         .filter_map(|line| line.map(|line| read(&line)).transpose())

@@ -1,5 +1,6 @@
 //! The two published schemas, `OpenAI`'s and Open Responses', as validators for what we emit. They live in the
-//! shared folder beside the checkout; without it there is nothing to check and callers skip.
+//! shared folder beside the clone. Without it callers skip, which is reported; the types of the official SDKs, which
+//! come from package registries, are checked everywhere (`tests/clients/types`).
 
 mod tolerated;
 
@@ -11,6 +12,10 @@ use jsonschema::{Registry, Validator};
 use serde_json::{Value, json};
 
 use crate::place;
+use crate::skip::{skipped, skipped_in_part};
+use tolerated::tolerated;
+
+const LACKING: &str = "../shared/schemas";
 
 /// Validators for response objects and stream events, compiled when first used.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +25,28 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// `None` when the schemas are not beside this checkout. They are read once per process.
+    /// For a test that is about the schemas. `None`, and the test is reported as skipped, when they are not beside
+    /// this clone.
     pub fn load() -> Option<Self> {
+        let schemas = Self::read();
+        if schemas.is_none() {
+            skipped(LACKING);
+        }
+        schemas
+    }
+
+    /// For a test that has more to check. `None`, and the test is reported as skipped in part, when they are not
+    /// beside this clone.
+    pub fn if_present() -> Option<Self> {
+        let schemas = Self::read();
+        if schemas.is_none() {
+            skipped_in_part(LACKING);
+        }
+        schemas
+    }
+
+    /// They are read once per process.
+    fn read() -> Option<Self> {
         static LOADED: OnceLock<Option<(Document, Document)>> = OnceLock::new();
         let loaded = LOADED.get_or_init(|| {
             let openai = Document::read(&place::shared("schemas/responses-openapi.json")?)?;
@@ -33,22 +58,23 @@ impl Schemas {
 
     /// What is wrong with a response object, by either schema; empty when nothing is.
     pub fn response(&self, response: &Value) -> Vec<String> {
-        let mut problems = self.openai.validate("Response", response);
-        problems.extend(self.open_responses.validate("ResponseResource", &tolerated::response(response)));
+        let by = |name, document: &Document, component| {
+            tolerated(name, response).map(|seen| document.validate(component, &seen)).unwrap_or_default()
+        };
+        let mut problems = by("openai", self.openai, "Response");
+        problems.extend(by("open-responses", self.open_responses, "ResponseResource"));
         problems
     }
 
     /// What is wrong with a stream event, by either schema.
     pub fn event(&self, event: &Value) -> Vec<String> {
         let name = event["type"].as_str().unwrap_or_default();
-        let mut problems = match self.openai.event_component(name) {
-            Some(component) => self.openai.validate(component, event),
-            None => vec![format!("OpenAI has no event {name:?}")],
-        };
-        if let Some(event) = tolerated::event(name, event) {
-            match self.open_responses.event_component(name) {
-                Some(component) => problems.extend(self.open_responses.validate(component, &event)),
-                None => problems.push(format!("Open Responses has no event {name:?}")),
+        let mut problems = Vec::new();
+        for (by, document) in [("openai", self.openai), ("open-responses", self.open_responses)] {
+            let Some(event) = tolerated(by, event) else { continue };
+            match document.event_component(name) {
+                Some(component) => problems.extend(document.validate(component, &event)),
+                None => problems.push(format!("{} has no event {name:?}", document.title)),
             }
         }
         problems

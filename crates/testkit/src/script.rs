@@ -28,7 +28,7 @@ pub(crate) enum Head {
 pub(crate) enum Framing {
     /// Every send is one chunk, so the peer sees the same cuts that the script made.
     Chunked,
-    /// The length of all sends is announced, also of those behind a cut.
+    /// The length of all sends is announced, also of those after a cut.
     Length,
 }
 

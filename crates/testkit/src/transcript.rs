@@ -78,7 +78,7 @@ impl Checker {
             let alike = role == previous && (role == "assistant" || self.strictness.alternate);
             self.demand(!alike, at, "two of one role in a row");
             let after_tool = previous == "tool" && self.strictness.assistant_after_tool;
-            self.demand(!(after_tool && role != "assistant"), at, "not the assistant behind a tool");
+            self.demand(!(after_tool && role != "assistant"), at, "not the assistant after a tool");
             match role {
                 "assistant" => expected = self.assistant(message, at),
                 "user" | "system" => self.content(&message["content"], at),

@@ -135,7 +135,7 @@ impl<'a> Text<'a> {
         self.0
     }
 
-    /// What stands between the quotes, still escaped.
+    /// What is between the quotes, still escaped.
     pub fn escaped(self) -> &'a str {
         let text = self.0.as_str();
         text.get(1..text.len() - 1).unwrap_or_default()
@@ -160,7 +160,7 @@ impl<'a> Text<'a> {
 pub trait FromRaw<'a>: Sized {
     fn from_raw(raw: Raw<'a>) -> Result<Self, Invalid>;
 
-    /// Reads the value at the cursor and leaves the cursor behind it. Containers do this in one sweep.
+    /// Reads the value at the cursor and leaves the cursor after it. Containers do this in one sweep.
     fn from_cursor(cursor: &mut Cursor<'a>) -> Result<Self, Invalid> {
         Self::from_raw(cursor.raw())
     }

@@ -11,7 +11,7 @@ pub(crate) fn optional<'a, T: FromRaw<'a>>(raw: Raw<'a>, name: &str) -> Result<O
     if raw.is_null() { Ok(None) } else { T::from_raw(raw).map(Some).map_err(|invalid| invalid.at(name)) }
 }
 
-/// The same, read where it stands.
+/// The same, read in place.
 pub(crate) fn optional_at<'a, T: FromRaw<'a>>(cursor: &mut Cursor<'a>, name: &str) -> Result<Option<T>, Invalid> {
     if cursor.kind() == Kind::Null {
         cursor.raw();
@@ -72,7 +72,7 @@ macro_rules! open_struct {
     };
 }
 
-/// A union told apart by `type`, wherever it stands in the object; unknown kinds stay whole.
+/// A union told apart by `type`, wherever it is in the object; unknown kinds stay whole.
 macro_rules! tagged {
     (
         $(#[$meta:meta])* pub enum $name:ident { $($variant:ident($inner:ident) = $($tag:literal)|+),* $(,)? }

@@ -201,7 +201,7 @@ forEachWay("a tool loop in a conversation", async (go) => {
   const model = openai.responses("thinking/mirror");
   const { text } = await go(kept("Hi", { model, tools, providerOptions, stopWhen: isStepCount(5) }));
   assert.deepEqual(calls, ["Paris"]);
-  // The SDK sends the question with every step: the result still stands behind its call.
+  // The SDK sends the question with every step: the result still comes after its call.
   const messages = history(text);
   assert.deepEqual(messages.map((message) => message.role), ["user", "assistant", "tool", "user"]);
   providerGotARoundTrip(JSON.stringify({ messages: messages.slice(0, 3) }));

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::cargo;
 use crate::process;
 
-/// No promise: it stands there to be compared with.
+/// No promise: it is there to be compared with.
 const BESIDE: f64 = f64::INFINITY;
 
 /// The bench, its line, what it means, and the most that we allow.
@@ -23,18 +23,18 @@ const PROMISES: &[(&str, &str, &str, f64)] = &[
     ("answer", "growth", "1 MB of arguments byte by byte, × linear", 1.5),
     ("session", "resent", "400 turns resent whole, bytes × payload", 1.5),
     ("session", "respelled", "the same, our items spelled anew", 1.5),
-    ("session", "seed_resent", "  the seed's way", BESIDE),
+    ("session", "seed_resent", "  the original's way", BESIDE),
     ("session", "history_200_cold_us", "history of turn 200, cold, µs", BESIDE),
     ("session", "history_200_warm_us", "history of turn 200, warm, µs", BESIDE),
-    ("session", "seed_history_200_cold_us", "  the seed's way, cold", BESIDE),
-    ("session", "seed_history_200_warm_us", "  the seed's way, warm", BESIDE),
+    ("session", "seed_history_200_cold_us", "  the original's way, cold", BESIDE),
+    ("session", "seed_history_200_warm_us", "  the original's way, warm", BESIDE),
     ("session", "history_2000_cold_us", "history of turn 2,000, cold, µs", BESIDE),
     ("session", "history_2000_warm_us", "history of turn 2,000, warm, µs", BESIDE),
-    ("session", "seed_history_2000_cold_us", "  the seed's way, cold", BESIDE),
-    ("session", "seed_history_2000_warm_us", "  the seed's way, warm", BESIDE),
+    ("session", "seed_history_2000_cold_us", "  the original's way, cold", BESIDE),
+    ("session", "seed_history_2000_warm_us", "  the original's way, warm", BESIDE),
     ("session", "durable_1", "durable responses/s, one writer", BESIDE),
     ("session", "durable_64", "durable responses/s, 64 writers", BESIDE),
-    ("session", "seed_durable", "  the seed's way, any number", BESIDE),
+    ("session", "seed_durable", "  the original's way, any number", BESIDE),
     ("session", "commit_1_p50_us", "commit at the end of a turn, p50, µs", BESIDE),
 ];
 

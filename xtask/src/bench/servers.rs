@@ -88,7 +88,7 @@ impl Target {
     pub(super) fn cpu(&self) -> Result<f64> {
         let Some(proxy) = &self.proxy else { return Ok(0.0) };
         let stat = fs::read_to_string(format!("/proc/{}/stat", proxy.pid()))?;
-        // The name in brackets may contain anything; utime and stime are the 12th and 13th field behind it.
+        // The name in brackets may contain anything; utime and stime are the 12th and 13th field after it.
         let fields = stat.rsplit(')').next().context("no fields in stat")?;
         let ticks: Vec<f64> =
             fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();

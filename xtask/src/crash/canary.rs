@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::chance::Chance;
 use super::http::Http;
-use super::server::{Godex, Place};
+use super::server::{Godex, Home};
 
 const CLIENTS: usize = 8;
 /// Requests between two kills.
@@ -32,10 +32,10 @@ struct Aviary {
 }
 
 pub(super) fn run(requests: usize, seed: u64) -> Result<()> {
-    let place = Place::new("canary", "sqlite")?;
+    let home = Home::new("canary", "sqlite")?;
     let mut chance = Chance::new(seed);
     let [mark, control] = ["Qz", "Kx"].map(|first| format!("{first}{:014x}", chance.next()));
-    let mut godex = place.start(0)?;
+    let mut godex = home.start(0)?;
     let mut http = Http::connect(godex.address)?;
     // The control is short: what is longer is compressed, and no search would find it.
     let stored = http.post("/v1/responses", &json!({"model": "demo", "input": format!("echo {control}")}))?;
@@ -46,11 +46,11 @@ pub(super) fn run(requests: usize, seed: u64) -> Result<()> {
     let rounds = requests.div_ceil(ROUND);
     for round in 0..rounds {
         round_of(&aviary, godex.address)?;
-        godex = killed_while_streaming(&aviary, &place, godex, round + 1)?;
+        godex = killed_while_streaming(&aviary, &home, godex, round + 1)?;
     }
     drop(godex);
-    let found = search(&place.written(), &aviary.mark)?;
-    let controlled = search(&place.written(), &control)?;
+    let found = search(&home.written(), &aviary.mark)?;
+    let controlled = search(&home.written(), &control)?;
     println!(
         "{} requests with store: false and {} canaries, {} of them heard in answers, {rounds} kills: found in {} files; \
          the control, stored, in {}",
@@ -61,9 +61,9 @@ pub(super) fn run(requests: usize, seed: u64) -> Result<()> {
         controlled.len()
     );
     ensure!(found.is_empty(), "what was not to be stored is in {found:?} (look for {})", aviary.mark);
-    ensure!(controlled.iter().any(|file| file.starts_with(place.folder().join("home"))), "the search finds nothing");
+    ensure!(controlled.iter().any(|file| file.starts_with(home.folder().join("home"))), "the search finds nothing");
     ensure!(aviary.sung.load(Ordering::Relaxed) * 2 > requests, "too few requests reached the model");
-    let logged = fs::metadata(place.folder().join("log/0.log"))?.len();
+    let logged = fs::metadata(home.folder().join("log/0.log"))?.len();
     ensure!(logged > 0, "nothing was logged, so the log proves nothing");
     Ok(())
 }
@@ -94,7 +94,7 @@ fn round_of(aviary: &Aviary, address: SocketAddr) -> Result<()> {
 }
 
 /// Kills it in the middle of slow streams, and starts it again.
-fn killed_while_streaming(aviary: &Aviary, place: &Place, godex: Godex, start: usize) -> Result<Godex> {
+fn killed_while_streaming(aviary: &Aviary, home: &Home, godex: Godex, start: usize) -> Result<Godex> {
     let address = godex.address;
     thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -108,7 +108,7 @@ fn killed_while_streaming(aviary: &Aviary, place: &Place, godex: Godex, start: u
         thread::sleep(Duration::from_millis(300));
         drop(godex);
     });
-    place.start(start)
+    home.start(start)
 }
 
 impl Aviary {
@@ -146,7 +146,7 @@ impl Aviary {
 
 type Asks = fn(&Aviary, &str) -> Value;
 
-/// Requests that work, and ones that fail in each place where one can fail.
+/// Requests that work, and ones that fail at each step at which one can fail.
 const KINDS: &[(&str, Asks)] = &[
     ("plain", |_, bird| json!({"input": format!("echo {bird}")})),
     ("long", |_, bird| json!({"input": format!("echo {}", format!("{bird} ").repeat(200))})),
@@ -193,7 +193,7 @@ const KINDS: &[(&str, Asks)] = &[
     ),
 ];
 
-/// The files below these folders in which the text stands.
+/// The files below these folders that contain the text.
 fn search(folders: &[PathBuf], text: &str) -> Result<Vec<PathBuf>> {
     let (mut found, mut left) = (Vec::new(), folders.to_vec());
     while let Some(path) = left.pop() {

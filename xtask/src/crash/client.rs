@@ -141,7 +141,7 @@ impl Client {
                 }
                 Ok(!terminal.is_null())
             });
-            // What was seen counts, also if the connection broke behind it.
+            // What was seen counts, also if the connection broke after it.
             if terminal.is_null() {
                 let status = status?;
                 return wrong(&json!({"status": status, "request": request}));

@@ -11,15 +11,15 @@ use super::chance::Chance;
 use super::check::{self, Findings};
 use super::client::{Client, Cycle};
 use super::http::Http;
-use super::server::{Godex, Place};
+use super::server::{Godex, Home};
 
 const CLIENTS: usize = 16;
 /// Of what earlier cycles stored, so many are looked at again in each; all of them at the end.
 const AGAIN: usize = 100;
 
-/// One place, its clients, and what they were told.
+/// One home, its clients, and what they were told.
 struct Rig {
-    place: Place,
+    home: Home,
     clients: Vec<Client>,
     book: Book,
     chance: Chance,
@@ -47,7 +47,7 @@ pub(super) fn run(cycles: usize, seed: u64) -> Result<()> {
         findings.add(check::check(&mut rig.book, &ids, godex.address)?);
         fresh = rig.load(godex)?;
         if cycles <= 100 || cycle % 10 == 0 {
-            findings.other.extend(check::file(&rig.place.database(), &rig.place.folder().join("copy"))?);
+            findings.other.extend(check::file(&rig.home.database(), &rig.home.folder().join("copy"))?);
         }
         ensure!(findings.none(), "cycle {cycle}, seed {seed}: {findings:#?}");
         if cycle % 20 == 19 {
@@ -88,21 +88,21 @@ fn control(seed: u64) -> Result<()> {
 
 impl Rig {
     fn new(name: &str, backend: &str, seed: u64) -> Result<Self> {
-        let place = Place::new(name, backend)?;
+        let home = Home::new(name, backend)?;
         let clients =
-            (0..CLIENTS).map(|client| Client::new(client, &place.ledger(client), seed)).collect::<Result<_>>()?;
-        Ok(Self { place, clients, book: Book::default(), chance: Chance::new(seed), starts: 0, acknowledged: 0 })
+            (0..CLIENTS).map(|client| Client::new(client, &home.ledger(client), seed)).collect::<Result<_>>()?;
+        Ok(Self { home, clients, book: Book::default(), chance: Chance::new(seed), starts: 0, acknowledged: 0 })
     }
 
     fn start(&mut self) -> Result<Godex> {
         self.starts += 1;
-        self.place.start(self.starts)
+        self.home.start(self.starts)
     }
 
     /// Kills it while it starts.
     fn kill_early(&mut self) -> Result<usize> {
         self.starts += 1;
-        let godex = self.place.begin(self.starts)?;
+        let godex = self.home.begin(self.starts)?;
         thread::sleep(Duration::from_millis(self.chance.next() % 120));
         drop(godex);
         Ok(1)
@@ -127,7 +127,7 @@ impl Rig {
         self.acknowledged += cycle.acknowledged.into_inner();
         let mut ids = Vec::new();
         for client in 0..CLIENTS {
-            ids.extend(self.book.read(&self.place.ledger(client)).context("a ledger")?);
+            ids.extend(self.book.read(&self.home.ledger(client)).context("a ledger")?);
         }
         Ok(ids)
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::process::{self, Running};
 
 /// Where a godex lives, running or not.
-pub(super) struct Place {
+pub(super) struct Home {
     folder: PathBuf,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Godex {
     pub(super) address: SocketAddr,
 }
 
-impl Place {
+impl Home {
     /// An empty one.
     pub(super) fn new(name: &str, backend: &str) -> Result<Self> {
         let folder = crate::root().join("target/crash").join(name);

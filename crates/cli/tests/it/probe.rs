@@ -81,6 +81,7 @@ async fn against(script: Script, args: &[&str], folder: &Path) -> (Option<i32>, 
     let upstream = Upstream::start(script).await.unwrap();
     let url = format!("{}/v1", upstream.url());
     let mut command = command(folder, &[&["probe", url.as_str()], args].concat());
+    #[expect(clippy::disallowed_methods, reason = "the test waits for it")]
     let run = tokio::task::spawn_blocking(move || command.env("MY_KEY", "sk-very-secret").output().unwrap());
     let output = run.await.unwrap();
     let sent = upstream.requests().last().and_then(|request| request.header("authorization").map(str::to_owned));

@@ -20,6 +20,7 @@ async fn a_second_signal_means_now() {
     for _ in 0..3 {
         read.extend_from_slice(&streaming.next().await.unwrap().unwrap());
     }
+    #[expect(clippy::disallowed_methods, reason = "the test waits for it")]
     let ended = tokio::task::spawn_blocking(move || godex.end(Signal::INT));
     while let Ok(Some(bytes)) = streaming.next().await {
         read.extend_from_slice(&bytes);

@@ -1,19 +1,21 @@
-//! The goldens: recorded answers through the dialect of their spec, as data under `tests/golden`.
+//! The specs as they are: which goldens they have, what is known of four of them, and recorded answers through them.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
-mod compact;
+mod complete;
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod documented;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
-mod gist;
-#[cfg(test)]
-mod goldens;
-#[cfg(test)]
-mod pretty;
+mod read;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
-mod run;
+#[path = "../support/specs.rs"]
+mod specs;
 #[cfg(test)]
-mod seed;
+#[path = "../support/turn.rs"]
+mod turn;

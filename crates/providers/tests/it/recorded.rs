@@ -1,4 +1,4 @@
-//! Real exchanges, from the shared folder beside the checkout, through the spec of who made them: the conversation
+//! Real exchanges, from the shared folder beside the clone, through the spec of who made them: the conversation
 //! is asked for again in the Responses API, and the recorded answer read with the spec's dialect.
 
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
 use wire::sse::Decoder;
 
-use crate::run::provider;
+use crate::read;
+use crate::specs::provider;
 
 /// The chat request's conversation as a Responses request.
 fn lifted(chat: &Value) -> Value {
@@ -59,7 +60,7 @@ fn read(name: &str, spec: &ModelSpec, plan: &Plan, chunks: &[Vec<u8>]) -> Value 
     let dialect = AnswerDialect { family: spec.dialect.family().to_owned(), ..spec.dialect.answer.clone() };
     let setup = Setup { dialect: Arc::new(dialect), prompt_bytes: plan.body.len(), ..Setup::default() };
     let echo = b",\"model\":\"m\"".to_vec().into();
-    let out = crate::run::read(plan.context.clone(), echo, setup, chunks, Events::sse());
+    let out = read::read(plan.context.clone(), echo, setup, chunks, Events::sse());
     grammar::check(&out).unwrap_or_else(|problem| panic!("{name}: {problem}")).response
 }
 

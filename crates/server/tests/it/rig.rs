@@ -206,7 +206,7 @@ fn schema_code(response: &mut Value) {
 }
 
 fn problems(check: impl FnOnce(&Schemas) -> Vec<String>) -> Vec<String> {
-    Schemas::load().map(|schemas| check(&schemas)).unwrap_or_default()
+    Schemas::if_present().map(|schemas| check(&schemas)).unwrap_or_default()
 }
 
 fn request_id(answer: &Answer) {

@@ -62,7 +62,7 @@ async fn delete(rig: &Rig, path: &str) -> Answer {
 fn listed(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     let list = answer.json();
-    let problems = Schemas::load().map(|schemas| schemas.openai("ResponseItemList", &list)).unwrap_or_default();
+    let problems = Schemas::if_present().map(|schemas| schemas.openai("ResponseItemList", &list)).unwrap_or_default();
     assert_eq!(problems, Vec::<String>::new(), "{list}");
     let ids: Vec<String> = list["data"].as_array().unwrap().iter().map(|item| id(item).to_owned()).collect();
     assert_eq!(list["first_id"].as_str(), ids.first().map(String::as_str), "{list}");

@@ -123,6 +123,7 @@ async fn a_connection_with_a_request_is_kept() {
 
 type Sender = hyper::client::conn::http2::SendRequest<Full<bytes::Bytes>>;
 
+#[expect(clippy::disallowed_methods, reason = "the test's runtime ends with the test")]
 async fn http2(rig: &Rig) -> (Sender, JoinHandle<hyper::Result<()>>) {
     let stream = TcpStream::connect(rig.address).await.unwrap();
     let (sender, connection) =

@@ -64,7 +64,7 @@ impl Run<'_> {
         // Where it is, it may still not be allowed.
         let probe = Command::new("strace").args(["-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
         if !probe.is_ok_and(|status| status.success()) {
-            println!("SKIPPED: strace is missing, or may not trace here");
+            testkit::skipped("strace, with the right to trace");
             return None;
         }
         let log = tempfile::NamedTempFile::new().unwrap();

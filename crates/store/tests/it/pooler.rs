@@ -16,7 +16,7 @@ impl Pooler {
     pub(crate) fn start(postgres: u16) -> Option<Self> {
         let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).exists());
         let Some(program) = program else {
-            println!("SKIPPED: there is no pgbouncer; install pgbouncer");
+            testkit::skipped("pgbouncer");
             return None;
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

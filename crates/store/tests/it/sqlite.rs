@@ -236,7 +236,7 @@ impl Drop for Tmpfs {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_said_so_and_got_over() {
     let Some(disk) = Tmpfs::mount() else {
-        println!("SKIPPED: no file system can be mounted here");
+        testkit::skipped("the right to mount a file system");
         return;
     };
     let store = open(&disk.0.path().join("s.db")).unwrap();

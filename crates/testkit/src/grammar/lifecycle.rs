@@ -41,7 +41,7 @@ impl Checker {
                 self.life = Life::Running;
                 self.snapshot(event, &["in_progress"])
             }
-            // A repeated in_progress is the heartbeat; it may stand between any two events.
+            // A repeated in_progress is the heartbeat; it may come between any two events.
             (Life::Running, "response.in_progress") => self.snapshot(event, &["in_progress"]),
             (Life::Running, "error") => {
                 self.life = Life::Failing;

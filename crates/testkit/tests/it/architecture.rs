@@ -77,24 +77,39 @@ fn testkit_is_for_tests_only() {
     }
 }
 
+/// What the tools of tests and benches are made with, and the binary is not.
+const TOOLS: &[&str] = &["reqwest", "proptest", "tempfile"];
+
+#[test]
+fn the_binary_has_none_of_the_tools() {
+    for (id, path) in reached("godex") {
+        assert!(!TOOLS.contains(&name(id)), "the binary reaches {}: {path}", name(id));
+    }
+}
+
 #[test]
 fn the_pure_crates_reach_no_io() {
-    let graph = normal();
     for krate in PURE {
-        let mut paths = BTreeMap::from([(member(krate), (*krate).to_owned())]);
-        let mut queue = vec![member(krate)];
-        while let Some(id) = queue.pop() {
-            for dep in &graph[id] {
-                if !paths.contains_key(dep) {
-                    paths.insert(dep, format!("{} → {}", paths[id], name(dep)));
-                    queue.push(dep);
-                }
-            }
-        }
-        for (id, path) in paths {
+        for (id, path) in reached(krate) {
             assert!(!IMPURE.contains(&name(id)), "{krate} reaches {}: {path}", name(id));
         }
     }
+}
+
+/// Everything that a crate of ours reaches, and how.
+fn reached(krate: &str) -> BTreeMap<&'static PackageId, String> {
+    let graph = normal();
+    let mut paths = BTreeMap::from([(member(krate), (*krate).to_owned())]);
+    let mut queue = vec![member(krate)];
+    while let Some(id) = queue.pop() {
+        for dep in &graph[id] {
+            if !paths.contains_key(dep) {
+                paths.insert(dep, format!("{} → {}", paths[id], name(dep)));
+                queue.push(dep);
+            }
+        }
+    }
+    paths
 }
 
 /// `arbitrary_precision` breaks floats in tagged and flattened types, and any dependency can switch it on.

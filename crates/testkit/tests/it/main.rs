@@ -6,6 +6,10 @@ mod architecture;
 #[cfg(test)]
 mod kernel;
 #[cfg(test)]
+mod modules;
+#[cfg(test)]
+mod references;
+#[cfg(test)]
 mod source;
 #[cfg(test)]
 mod tidy;

@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// Whether `word` stands in `line` by itself, in any case. `-` and `_` are part of words.
+/// Whether `word` is in `line` by itself, in any case. `-` and `_` are part of words.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let split = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
     line.split(split).any(|found| found.eq_ignore_ascii_case(word))

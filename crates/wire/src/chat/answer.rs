@@ -22,7 +22,7 @@ pub struct Answer<'a> {
     /// An error inside a 200 answer, where its `status_code` is not zero.
     #[serde(borrow, default)]
     pub base_resp: Option<Raw<'a>>,
-    /// `error` in the answers of some servers; then the error's members stand beside it.
+    /// `error` in the answers of some servers; then the error's members are beside it.
     #[serde(borrow, default)]
     pub object: Option<Raw<'a>>,
     #[serde(borrow, default)]

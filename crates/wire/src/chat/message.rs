@@ -72,7 +72,7 @@ fn write_clean(out: &mut Vec<u8>, escaped: &str) {
     }
 }
 
-/// What differs between far sides in how the same message is written.
+/// What differs between providers in how the same message is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
     /// `content` of an assistant message that only calls tools.

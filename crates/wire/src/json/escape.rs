@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter};
 
-/// Decodes what stands between the quotes. Lone surrogates become U+FFFD: a string must be a string.
+/// Decodes what is between the quotes. Lone surrogates become U+FFFD: a string must be a string.
 pub fn unescape(escaped: &str) -> Cow<'_, str> {
     if memchr(b'\\', escaped.as_bytes()).is_none() {
         return Cow::Borrowed(escaped);
@@ -14,7 +14,7 @@ pub fn unescape(escaped: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same, behind what is there already.
+/// The same, after what is there already.
 pub fn unescape_into(out: &mut String, escaped: &str) {
     let mut rest = escaped;
     while let Some(at) = memchr(b'\\', rest.as_bytes()) {

@@ -55,7 +55,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// A place in a document, for reading it in one sweep: each value is read where it stands, and its end is where
+/// A place in a document, for reading it in one sweep: each value is read in place, and its end is where
 /// reading it stopped.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {

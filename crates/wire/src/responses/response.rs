@@ -124,7 +124,7 @@ pub struct Echo<'a> {
 }
 
 impl Echo<'_> {
-    /// The members, ready to stand at the end of a snapshot.
+    /// The members, ready for the end of a snapshot.
     pub fn tail(&self) -> Tail {
         let text = |value: Option<Text<'_>>| value.map_or("null".to_owned(), |text| text.raw().as_str().to_owned());
         let number = |value: Option<Number<'_>>, default: &str| {
@@ -171,7 +171,7 @@ impl Echo<'_> {
     }
 }
 
-/// What [`Echo`] comes to: members, each preceded by a comma, and a gap where the tier stands.
+/// What [`Echo`] comes to: members, each preceded by a comma, and a gap for the tier.
 #[derive(Debug, Clone, Default)]
 pub struct Tail {
     members: Vec<u8>,

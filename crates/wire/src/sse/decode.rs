@@ -29,7 +29,7 @@ pub struct Decoder {
     searched: usize,
     /// Where the line being read starts.
     line: usize,
-    /// A CR ended the last line: an LF right behind it belongs to it.
+    /// A CR ended the last line: an LF right after it belongs to it.
     after_cr: bool,
     begun: bool,
     name: Option<(usize, usize)>,
@@ -127,7 +127,7 @@ impl Decoder {
         Some((from, to))
     }
 
-    /// A byte order mark may stand before the first line; wait until it can be told.
+    /// A byte order mark may come before the first line; wait until it can be told.
     fn strip_bom(&mut self) -> Option<()> {
         const BOM: &[u8] = b"\xef\xbb\xbf";
         let head = &self.buffer[self.line..];
@@ -186,13 +186,13 @@ impl Decoder {
         }
     }
 
-    /// A blank line without data, or the place behind an event: what came before is of no use any more.
+    /// A blank line without data, or the place after an event: what came before is of no use any more.
     fn start_event(&mut self) {
         self.name = None;
         self.start = self.line;
     }
 
-    /// Drops what was handed out, so that the buffer holds one event and what came behind it.
+    /// Drops what was handed out, so that the buffer holds one event and what came after it.
     fn compact(&mut self) {
         if self.start == 0 {
             return;

@@ -7,9 +7,9 @@ pub(super) struct Examples {
 }
 
 impl Examples {
-    /// Of OpenAI's document; none where the schemas are not beside this checkout.
+    /// Of OpenAI's document; none where the schemas are not beside this clone.
     pub(super) fn load() -> Option<Self> {
-        let path = testkit::shared_files("schemas", |name| name == "responses-openapi.json").pop()?;
+        let path = testkit::shared_files("schemas", |name| name == "responses-openapi.json")?.pop()?;
         let document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         Some(Self { components: document["components"]["schemas"].clone() })
     }

@@ -159,6 +159,7 @@ impl Drop for Open {
 
 impl Http2 {
     /// Takes its time before each answer's body, or before its head if it is not streamed.
+    #[expect(clippy::disallowed_methods, reason = "the test's runtime ends with the test")]
     pub(super) async fn start(pause: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
