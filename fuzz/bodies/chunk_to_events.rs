@@ -1,29 +1,35 @@
 //! Any lines as chunks: the stream keeps the grammar, and without a stream the object is the same.
 
-use bridge::{AnswerDialect, End, EofTolerance, Flow, Framing, Machine, OfferedTool, OutputContract, Reading, Setup};
-use bridge::{ThinkTags, ToolKind};
+use bridge::{AnswerContext, AnswerDialect, End, EofTolerance, Events, Flow, OfferedTool, OutputContract, Reader};
+use bridge::{ResponseWriter, Setup, ThinkTags, ToolKind};
 use std::sync::Arc;
 
-/// The first byte chooses the settings; the lines behind it are chunks.
+/// The first byte chooses the settings; the lines after it are chunks.
 pub(super) fn run(data: &[u8]) {
     let Some((&choice, lines)) = data.split_first() else { return };
-    let streamed = answer(choice, lines, Framing::Sse);
-    let stream = testkit::grammar::check(&streamed).unwrap_or_else(|problem| panic!("{problem}"));
-    let object = answer(choice, lines, Framing::Silent);
+    let (streamed, _) = answer(choice, lines, Events::sse());
+    let stream = testkit::grammar::check(streamed.bytes()).unwrap_or_else(|problem| panic!("{problem}"));
+    let (_, object) = answer(choice, lines, Events::silent());
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&object).unwrap(), stream.response);
 }
 
-fn answer(choice: u8, lines: &[u8], framing: Framing) -> Vec<u8> {
-    let mut machine = Machine::new(reading(choice), setup(choice), wire::id::Ids::new([7; 24]), 1, framing);
-    let mut out = Vec::new();
-    machine.open(&mut out);
-    let over = lines.split(|byte| *byte == b'\n').any(|line| machine.chunk(line, &mut out) == Flow::Over);
-    machine.end(if over || choice & 8 > 0 { End::Done } else { End::Eof }, &mut out);
-    machine.terminal(2, true, &mut out);
-    out
+/// The events, and the object.
+fn answer(choice: u8, lines: &[u8], mut out: Events) -> (Events, Vec<u8>) {
+    let echo = b",\"model\":\"m\"".to_vec().into();
+    let mut response = ResponseWriter::new(wire::id::Ids::new([7; 24]), 1, echo, true);
+    let mut reader = Reader::new(context(choice), setup(choice));
+    response.open(&mut out);
+    let over = lines.split(|byte| *byte == b'\n').any(|line| reader.chunk(line, &mut response, &mut out) == Flow::Over);
+    let end = if over || choice & 8 > 0 { End::Done } else { End::Eof };
+    let end = reader.end(end, &mut response, &mut out);
+    response.finish(end);
+    let mut object = Vec::new();
+    response.object(2, true, &mut object);
+    response.terminal(&object, &mut out);
+    (out, object)
 }
 
-fn reading(choice: u8) -> Reading {
+fn context(choice: u8) -> AnswerContext {
     let kinds = [
         ("f", ToolKind::Function),
         ("patch", ToolKind::Custom),
@@ -38,13 +44,12 @@ fn reading(choice: u8) -> Reading {
         name: name.to_owned(),
         namespace: (choice & 16 > 0).then(|| "ns".to_owned()),
     });
-    Reading {
-        echo: b",\"model\":\"m\"".to_vec().into(),
+    AnswerContext {
         tools: tools.to_vec(),
         reasoning_summary: choice & 1 > 0,
         logprobs: choice & 2 > 0,
         output: if choice & 4 > 0 { OutputContract::JsonObject } else { OutputContract::Text },
-        ..Reading::default()
+        ..AnswerContext::default()
     }
 }
 

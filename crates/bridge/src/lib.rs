@@ -3,15 +3,20 @@
 //! draws a random number, logs, or knows a vendor's name.
 #![forbid(unsafe_code)]
 
+mod context;
 mod dialect;
+mod escaped;
+mod events;
 mod failure;
-mod machine;
+mod json;
 mod note;
 mod plan;
-mod reading;
+mod reader;
+mod response;
 mod seal;
 mod shown;
 
+pub use context::{AnswerContext, AnswerWire, NativeContext, OfferedTool, OutputContract, ToolKind};
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,
     DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
@@ -20,10 +25,14 @@ pub use dialect::{
     ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules,
     Turns, UserField,
 };
+pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
-pub use machine::{Checks, End, Flow, Framing, Look, Machine, Opening, OutputCheck, OutputProblem, Repair, Setup};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
-pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, forward, plan};
-pub use reading::{NativeReading, OfferedTool, OutputContract, Reading, ToolKind};
-pub use seal::{Encrypted, Seal, Thought, Unsealed};
+pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
+pub use reader::{
+    ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
+    OutputProblem, Reader, Repair, RoundEnd, Setup,
+};
+pub use response::ResponseWriter;
+pub use seal::{Encrypted, Seal, SealedReasoning, Unsealed};
 pub use shown::{shown_item, shown_tool, shown_tools};

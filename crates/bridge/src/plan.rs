@@ -21,11 +21,12 @@ use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 pub use check::metadata as check_metadata;
+pub use echo::tail as echo;
 pub use forward::forward;
 
+use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
-use crate::reading::Reading;
 use crate::seal::Seal;
 use item_path::Items;
 pub use needs::Needs;
@@ -59,7 +60,7 @@ pub struct Policy {
 pub struct Plan {
     /// The chat request's body.
     pub body: Vec<u8>,
-    pub reading: Reading,
+    pub context: AnswerContext,
     pub notes: Vec<Note>,
 }
 
@@ -99,20 +100,18 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     body.extra.extend(effort_object.as_deref());
     options::plan(request, dialect, &mut body, &mut notes);
     remaining_params::plan(request, &mut notes)?;
-    let reading = Reading {
-        echo: echo::tail(request)?,
-        store: request.store.unwrap_or(true),
+    let context = AnswerContext {
+        wire: AnswerWire::Chat,
         tools: tools.offered(),
         reasoning_summary: wants_summary(request),
         logprobs: body.logprobs,
         output: contract,
-        native: None,
     };
     body.tool_choice = tools.choice.take();
     body.parallel_tool_calls = tools.parallel;
     body.tools = tools.into_declared();
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
-    Ok(Plan { body: body.write(capacity), reading, notes: notes.finish()? })
+    Ok(Plan { body: body.write(capacity), context, notes: notes.finish()? })
 }
 
 fn style(dialect: &Dialect) -> Style {

@@ -8,17 +8,22 @@ use wire::json::{ObjectWriter, Raw};
 pub trait Seal: std::fmt::Debug + Send + Sync {
     fn seal(&self, plain: &[u8]) -> String;
     fn open(&self, sealed: &str) -> Option<Vec<u8>>;
+
+    /// Whether anything can be sealed at all: without a key, there is no point in an item that only carries a seal.
+    fn is_available(&self) -> bool {
+        true
+    }
 }
 
-/// What an upstream thought, as it must be given back to it.
+/// The reasoning of an upstream, as it must be given back to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thought {
-    /// Who thought it: the dialect's family. Replayed to the same family only.
+pub struct SealedReasoning {
+    /// Whose it is: the dialect's family. Replayed to the same family only.
     pub family: String,
     pub text: String,
     /// What came with it and must return untouched: signatures, details; JSON.
-    pub bag: Option<String>,
-    /// What it is to a far side that encrypts its reasoning itself.
+    pub replay_data: Option<String>,
+    /// What it is to an upstream that encrypts its reasoning itself.
     pub native: Option<Encrypted>,
 }
 
@@ -29,14 +34,15 @@ pub struct Encrypted {
     pub content: String,
 }
 
-impl Thought {
+impl SealedReasoning {
     /// The plain text of a seal. Versioned: an older reader leaves a newer one alone.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.text.len() + 64);
         let mut object = ObjectWriter::new(&mut out);
         object.int("v", 1).text("family", &self.family).text("text", &self.text);
-        if let Some(bag) = &self.bag {
-            object.json("bag", bag.as_bytes());
+        // The word is that of the first version: seals are kept for long.
+        if let Some(data) = &self.replay_data {
+            object.json("bag", data.as_bytes());
         }
         if let Some(native) = &self.native {
             let mut encrypted = ObjectWriter::new(object.key("native"));
@@ -58,7 +64,7 @@ impl Thought {
         Some(Self {
             family: string("family")?,
             text: string("text")?,
-            bag: raw.get("bag").map(|bag| bag.as_str().to_owned()),
+            replay_data: raw.get("bag").map(|data| data.as_str().to_owned()),
             native: raw.get("native").and_then(encrypted),
         })
     }
@@ -76,6 +82,10 @@ impl Seal for Unsealed {
     fn open(&self, _: &str) -> Option<Vec<u8>> {
         None
     }
+
+    fn is_available(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
@@ -83,16 +93,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_survive_and_strangers_do_not() {
-        let thought = Thought {
+    fn reasoning_survives_and_strangers_do_not() {
+        let reasoning = SealedReasoning {
             family: "f".into(),
             text: "hm \"so\"\n".into(),
-            bag: Some(r#"[{"sig":"x"}]"#.into()),
+            replay_data: Some(r#"[{"sig":"x"}]"#.into()),
             native: Some(Encrypted { id: "rs_1".into(), content: "gAAA".into() }),
         };
-        assert_eq!(Thought::decode(&thought.encode()), Some(thought));
+        assert_eq!(SealedReasoning::decode(&reasoning.encode()), Some(reasoning));
         for stranger in ["", "{}", r#"{"v":2,"family":"f","text":"t"}"#, "nonsense"] {
-            assert_eq!(Thought::decode(stranger.as_bytes()), None, "{stranger}");
+            assert_eq!(SealedReasoning::decode(stranger.as_bytes()), None, "{stranger}");
         }
     }
 }

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use wire::json::ObjectWriter;
 
-use crate::app::App;
 use crate::body::Body;
 use crate::error::ApiError;
+use crate::request::RequestContext;
 
 /// A JSON answer.
 fn json(body: impl Into<Bytes>) -> Response<Body> {
@@ -24,8 +24,12 @@ fn json(body: impl Into<Bytes>) -> Response<Body> {
 
 /// A JSON answer of stored things, which a client that does not read it makes stay: counted, from before it is written
 /// until it is sent. `bytes` is about how long it will be.
-fn counted(app: &App, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Response<Body>, ApiError> {
-    let mut share = app.bodies.budget.reserve(bytes)?;
+fn counted(
+    context: &RequestContext,
+    bytes: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<Response<Body>, ApiError> {
+    let mut share = context.app.runtime.budget.reserve(bytes)?;
     let mut body = Vec::with_capacity(bytes);
     write(&mut body);
     share.grow_to(body.len())?;
@@ -33,7 +37,7 @@ fn counted(app: &App, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<
     Ok(json(share.hold(body)))
 }
 
-/// What stands for a thing that is gone.
+/// What is answered for a thing that is gone.
 fn deleted(id: &str, object: &str) -> Response<Body> {
     let mut body = Vec::new();
     let mut deleted = ObjectWriter::new(&mut body);

@@ -1,67 +1,92 @@
-//! What a running server knows: resolved at start, never changed afterwards.
+//! What a running server knows, in two parts: the snapshot, which a new configuration replaces as a whole, and the
+//! runtime, which stays: the store, connections to providers and what is known of their models, tasks, budgets.
+//!
+//! A request takes the snapshot of its beginning and keeps it to its end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use bridge::{AnswerDialect, Dialect, Policy};
-use http::HeaderMap;
-use providers::{Matches, ModelSpec, Wire};
-use store::{MemoryLimits, SqliteOptions, Store, Tenant};
+use bridge::Policy;
+use store::{MemoryLimits, SqliteOptions, Store};
 
-use crate::StartError;
+use crate::account::Account;
 use crate::body::{self, Budget};
-use crate::config::{Backend, Config, ModelError, ProviderConfig, ResilienceConfig};
+use crate::caller::{Caller, ClientKind};
+use crate::config::{
+    AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, Timeouts,
+};
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
+use crate::start::StartError;
 use crate::stop::{Phase, Stop};
-use crate::upstream::{Deadlines, HttpTarget, Targets, Upstream, Walk};
+use crate::tasks::Tasks;
+use crate::upstream::{Connections, Failover, Provider};
 
 /// The application.
 #[derive(Debug)]
 pub(crate) struct App {
+    snapshot: RwLock<Arc<Snapshot>>,
+    pub(crate) runtime: Runtime,
+}
+
+/// What the configuration says, ready for use.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
     pub(crate) config: Config,
+    providers: BTreeMap<String, Arc<Provider>>,
+}
+
+/// What stays as it is when the configuration changes.
+#[derive(Debug)]
+pub(crate) struct Runtime {
     pub(crate) sessions: Arc<Sessions>,
-    providers: BTreeMap<String, Provider>,
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
-    pub(crate) bodies: body::Limits,
-    /// How many came so far: decides among targets by weight.
+    pub(crate) tasks: Tasks,
+    pub(crate) budget: Arc<Budget>,
+    /// By the provider's name.
+    connections: Mutex<HashMap<String, Made>>,
+    /// How many requests came so far: decides among targets by weight.
     requests: AtomicU64,
     /// For `created` of models: they exist since we do.
     pub(crate) started_at: u64,
 }
 
-/// A provider that can be called.
-#[derive(Debug)]
-pub(crate) struct Provider {
-    pub(crate) name: String,
-    spec: providers::Provider,
-    /// What the spec comes to for the models that were asked for so far: one for each set of its entries.
-    manners: RwLock<HashMap<Matches, Arc<Manner>>>,
-    pub(crate) upstream: Upstream,
-    deadlines: Deadlines,
-    /// Until an answer begins that is not streamed.
-    whole: Duration,
-    pub(crate) targets: Targets,
-}
-
-/// How one model is spoken to.
-#[derive(Debug)]
-pub(crate) struct Manner {
-    pub(crate) wire: Wire,
-    pub(crate) dialect: Dialect,
-    /// The answer's half of it, in the machine's own form.
-    pub(crate) answer: Arc<AnswerDialect>,
-}
+/// Connections, and the configuration that they were made for.
+type Made = (ProviderConfig, ResilienceConfig, Arc<Connections>);
 
 impl App {
     pub(crate) async fn new(config: Config) -> Result<Self, StartError> {
-        let mut providers = BTreeMap::new();
-        for provider in &config.providers {
-            providers.insert(provider.name.clone(), Provider::new(provider, config.resilience)?);
+        let runtime = Runtime::new(&config).await?;
+        let snapshot = RwLock::new(Arc::new(Snapshot::new(config, &runtime)?));
+        Ok(Self { snapshot, runtime })
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the configuration for all requests that come from now on. Providers whose sections are the same keep
+    /// their connections. Nothing changes if it cannot be used.
+    pub(crate) fn swap(&self, config: Config) -> Result<(), StartError> {
+        let before = self.snapshot();
+        if let Some(section) = fixed_section(&before.config, &config) {
+            return Err(StartError::NeedsRestart { section });
         }
+        let snapshot = Snapshot::new(config, &self.runtime)?;
+        self.runtime.forget_all_but(&snapshot);
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        Ok(())
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.runtime.stop.phase() != Phase::Serving
+    }
+}
+
+impl Runtime {
+    async fn new(config: &Config) -> Result<Self, StartError> {
         let store = match &config.session.backend {
             Backend::Memory { max_bytes } => {
                 Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
@@ -71,106 +96,123 @@ impl App {
         };
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
-        let sessions = Sessions::new(store, config.session.clone(), Arc::clone(&budget));
-        let bodies = body::Limits { body: config.server.max_body_bytes, budget };
-        let started_at = crate::clock::unix_seconds();
         Ok(Self {
-            config,
-            sessions,
-            providers,
+            sessions: Sessions::new(store, config.session.clone(), Arc::clone(&budget)),
             seal_key,
             stop: Arc::new(Stop::new()),
-            bodies,
+            tasks: Tasks::default(),
+            budget,
+            connections: Mutex::default(),
             requests: AtomicU64::new(0),
-            started_at,
+            started_at: crate::clock::unix_seconds(),
         })
     }
 
-    /// The way of a request to those who may serve its `model`.
-    pub(crate) fn walk(&self, model: &str) -> Result<Walk<'_>, ModelError> {
-        // Even shares without a die: the multiples of the golden ratio leave no gaps.
-        let draw = self.requests.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let targets = self.config.targets(model, draw)?;
-        let provider = |(config, model): (&ProviderConfig, String)| Some((self.providers.get(&config.name)?, model));
-        let targets: Vec<_> = targets.into_iter().filter_map(provider).collect();
-        if targets.is_empty() {
-            return Err(ModelError::Incomplete { model: model.to_owned() });
-        }
-        Ok(Walk::new(targets, self.config.resilience))
+    /// The caller's sessions.
+    pub(crate) fn session(&self, caller: &Caller) -> Session {
+        self.sessions.of(caller.tenant().clone())
+    }
+
+    /// Seals what the caller carries for us.
+    pub(crate) fn seal(&self, caller: &Caller) -> TenantSeal {
+        self.seal_key.tenant(caller.tenant())
     }
 
     /// Closes connections that nobody will want; called now and then.
     pub(crate) fn tidy(&self) {
-        self.providers.values().for_each(|provider| provider.upstream.tidy());
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.values().for_each(|(_, _, connections)| connections.tidy());
+    }
+
+    /// The connections to this provider: those of before, if its section is the same.
+    fn connections(
+        &self,
+        config: &ProviderConfig,
+        resilience: ResilienceConfig,
+    ) -> Result<Arc<Connections>, StartError> {
+        let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((before, settings, connections)) = known.get(&config.name)
+            && leads_the_same_way(before, config)
+            && *settings == resilience
+        {
+            return Ok(Arc::clone(connections));
+        }
+        let new = Arc::new(Connections::new(config, resilience)?);
+        known.insert(config.name.clone(), (config.clone(), resilience, Arc::clone(&new)));
+        Ok(new)
+    }
+
+    /// Lets go of connections to providers that are no longer there. Requests that use them keep them to their end.
+    fn forget_all_but(&self, snapshot: &Snapshot) {
+        let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|name, _| snapshot.providers.contains_key(name));
+    }
+}
+
+impl Snapshot {
+    fn new(config: Config, runtime: &Runtime) -> Result<Self, StartError> {
+        let mut providers = BTreeMap::new();
+        for provider in &config.providers {
+            let connections = runtime.connections(provider, config.resilience)?;
+            providers.insert(provider.name.clone(), Arc::new(Provider::new(provider, connections)));
+        }
+        Ok(Self { config, providers })
+    }
+
+    /// Those who may serve this `model`, in the order in which they are to be tried.
+    pub(crate) fn failover(&self, model: &str, runtime: &Runtime, account: &Account) -> Result<Failover, ModelError> {
+        // Even shares without a die: the multiples of the golden ratio leave no gaps.
+        let draw = runtime.requests.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let targets = self.config.targets(model, draw)?;
+        let provider =
+            |(config, model): (&ProviderConfig, String)| Some((Arc::clone(self.providers.get(&config.name)?), model));
+        let targets: Vec<_> = targets.into_iter().filter_map(provider).collect();
+        if targets.is_empty() {
+            return Err(ModelError::Incomplete { model: model.to_owned() });
+        }
+        Ok(Failover::new(targets, self.config.resilience, account.clone()))
     }
 
     /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which
     /// sends them and cannot do otherwise.
-    pub(crate) fn policy(&self, headers: &HeaderMap) -> Policy {
+    pub(crate) fn policy(&self, caller: &Caller) -> Policy {
         let compat = self.config.compat;
-        let is_codex = || {
-            let originator = headers.get("originator").and_then(|value| value.to_str().ok());
-            originator.is_some_and(|name| name.starts_with("codex"))
-        };
-        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or_else(is_codex) }
+        let is_codex = caller.client() == ClientKind::Codex;
+        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or(is_codex) }
     }
 
-    /// The caller's sessions. Everybody is one tenant until there are keys; no header and no body says which.
-    pub(crate) fn session(&self) -> Session {
-        self.sessions.of(Tenant::default())
-    }
-
-    /// Seals what clients carry for us. Everybody is one tenant until there are keys.
-    pub(crate) fn seal(&self) -> TenantSeal {
-        self.seal_key.tenant("")
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.stop.phase() != Phase::Serving
+    /// How large a request's body may be, and all of them together.
+    pub(crate) fn body_limits(&self, runtime: &Runtime) -> body::Limits {
+        body::Limits { body: self.config.server.max_body_bytes, budget: Arc::clone(&runtime.budget) }
     }
 }
 
-impl Provider {
-    fn new(config: &ProviderConfig, policy: ResilienceConfig) -> Result<Self, StartError> {
-        let (upstream, policy) = match config.provider.wire {
-            Wire::Chat | Wire::Responses => (Upstream::Http(Box::new(HttpTarget::new(config)?)), policy),
-            // What fails there was asked to fail.
-            Wire::Demo => (Upstream::Demo, ResilienceConfig { breaker_failures: 0, ..policy }),
-        };
-        let timeouts = config.timeouts;
-        Ok(Self {
-            name: config.name.clone(),
-            spec: config.provider.clone(),
-            manners: RwLock::default(),
-            upstream,
-            deadlines: Deadlines { first_byte: timeouts.first_byte, idle: timeouts.idle, total: timeouts.total },
-            whole: timeouts.whole,
-            targets: Targets::new(policy),
-        })
-    }
-
-    /// What is not streamed begins when it is whole, and may take longer to begin.
-    pub(crate) fn deadlines(&self, stream: bool) -> Deadlines {
-        let first_byte = if stream { self.deadlines.first_byte } else { self.whole };
-        Deadlines { first_byte, ..self.deadlines }
-    }
-
-    /// How this model is spoken to. Worked out once for all models that the spec speaks of alike.
-    pub(crate) fn manner(&self, model: &str) -> Arc<Manner> {
-        let matches = self.spec.matches(model);
-        let known = self.manners.read().unwrap_or_else(PoisonError::into_inner).get(&matches).cloned();
-        known.unwrap_or_else(|| {
-            let manner = Arc::new(Manner::new(self.spec.with(&matches)));
-            self.manners.write().unwrap_or_else(PoisonError::into_inner).insert(matches, Arc::clone(&manner));
-            manner
-        })
-    }
+/// Whether requests to both go over the same connections, with the same keys.
+fn leads_the_same_way(one: &ProviderConfig, other: &ProviderConfig) -> bool {
+    let on_the_way = |config: &ProviderConfig| ProviderConfig {
+        key_from: KeyFrom::Nowhere,
+        models: Vec::new(),
+        timeouts: Timeouts { connect: config.timeouts.connect, ..Timeouts::default() },
+        ..config.clone()
+    };
+    on_the_way(one) == on_the_way(other)
 }
 
-impl Manner {
-    fn new(spec: ModelSpec) -> Self {
-        let ModelSpec { wire, dialect, .. } = spec;
-        let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
-        Self { wire, dialect, answer: Arc::new(answer) }
-    }
+/// The section that differs although only a start reads it.
+fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
+    // Of `server`, these are read anew for each request.
+    let fixed = |config: &Config| {
+        let mut server = config.server.clone();
+        (server.allowed_hosts, server.cors, server.max_body_bytes) =
+            (AllowedHosts::default(), CorsConfig::default(), 0);
+        server.heartbeat = std::time::Duration::ZERO;
+        server
+    };
+    let same = [
+        ("server", fixed(old) == fixed(new)),
+        ("session", old.session == new.session),
+        ("limits", old.limits == new.limits),
+        ("logging", old.logging == new.logging),
+    ];
+    same.into_iter().find_map(|(section, same)| (!same).then_some(section))
 }

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use wire::json::{FromRaw, Raw};
 
+use crate::account::Account;
 use crate::delivery::{Pace, Running};
 use crate::error::{ApiError, Code, clip};
 use budget::Share;
@@ -148,20 +149,34 @@ pub(crate) struct Body {
     kind: Kind,
     /// Its request is under way until the body is gone.
     running: Option<Running>,
+    /// Learns what was taken of it.
+    account: Option<Account>,
+    sent: u64,
 }
 
 enum Kind {
     Full(Option<Bytes>),
     Stream(Frames),
+    /// A stream at its end.
+    Over,
 }
 
 impl Body {
     pub(crate) fn full(bytes: Bytes) -> Self {
-        Self { kind: Kind::Full((!bytes.is_empty()).then_some(bytes)), running: None }
+        Self::new(Kind::Full((!bytes.is_empty()).then_some(bytes)))
     }
 
     pub(crate) fn stream(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { kind: Kind::Stream(Box::pin(frames)), running: None }
+        Self::new(Kind::Stream(Box::pin(frames)))
+    }
+
+    const fn new(kind: Kind) -> Self {
+        Self { kind, running: None, account: None, sent: 0 }
+    }
+
+    /// Enters in the account what becomes of the body.
+    pub(crate) fn charge(&mut self, account: Account) {
+        self.account = Some(account);
     }
 
     pub(crate) fn hold(&mut self, running: Running) {
@@ -173,7 +188,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.kind {
             Kind::Full(_) => "Body::Full",
-            Kind::Stream(_) => "Body::Stream",
+            Kind::Stream(_) | Kind::Over => "Body::Stream",
         })
     }
 }
@@ -192,22 +207,39 @@ impl http_body::Body for Body {
                 }
                 next
             }
-            Kind::Stream(frames) => std::task::ready!(frames.as_mut().poll_next(cx)),
+            Kind::Stream(frames) => {
+                let next = std::task::ready!(frames.as_mut().poll_next(cx));
+                if next.is_none() {
+                    self.kind = Kind::Over;
+                }
+                next
+            }
+            Kind::Over => None,
         };
-        if next.is_some() {
+        if let Some(bytes) = &next {
+            self.sent += bytes.len() as u64;
             Pace::handed();
         }
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.kind, Kind::Full(None))
+        matches!(self.kind, Kind::Full(None) | Kind::Over)
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
         match &self.kind {
             Kind::Full(bytes) => http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Kind::Stream(_) => http_body::SizeHint::default(),
+            Kind::Over => http_body::SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let Some(account) = self.account.take() {
+            account.delivered(self.sent, matches!(self.kind, Kind::Full(None) | Kind::Over));
         }
     }
 }

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use wire::json::{Invalid, InvalidCode, ObjectWriter};
 
-use crate::body::Body;
 pub use code::Code;
 
 /// An answer that is an error: `{"error": {message, type, param, code}}`.
@@ -223,7 +222,7 @@ impl ApiError {
         Self { status: code.status(), code, wire, param, message, retry_after, allow: None }
     }
 
-    pub(crate) fn response(&self) -> Response<Body> {
+    pub(crate) fn response(&self) -> Response<Bytes> {
         let mut body = Vec::with_capacity(256);
         let mut outer = ObjectWriter::new(&mut body);
         let mut error = ObjectWriter::new(outer.key("error"));
@@ -238,7 +237,7 @@ impl ApiError {
         };
         error.end();
         outer.end();
-        let mut response = Response::new(Body::full(Bytes::from(body)));
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -97,7 +97,7 @@ fn foreign_page(origin: Option<&HeaderValue>) -> ApiError {
     ApiError::forbidden(Code::OriginNotAllowed, message)
 }
 
-/// A header that may stand there once.
+/// A header that may be there once.
 fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h HeaderValue>, ApiError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -1,10 +1,13 @@
 //! The HTTP side of godex: the accept loop, one file per endpoint, the turn driver, calls to providers.
 #![forbid(unsafe_code)]
 
+mod account;
 mod api;
 mod app;
 mod body;
+mod caller;
 mod clock;
+mod compat;
 pub mod config;
 mod delivery;
 mod error;
@@ -12,41 +15,29 @@ mod guard;
 mod listen;
 mod output;
 pub mod probe;
+mod request;
 mod route;
 mod seal;
 mod session;
+mod start;
 mod stop;
+mod tasks;
 mod turn;
 mod upstream;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use tokio::net::TcpListener;
 
+pub use account::LOST_LOG_LINES;
 use app::App;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
 pub use route::{ROUTES, Route};
-
-/// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
-pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
-
-/// Why the server did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("cannot listen on {address}")]
-    Bind { address: String, source: std::io::Error },
-    #[error("provider {name}: {message}")]
-    Provider { name: String, message: String },
-    #[error("cannot read or create the key {path}")]
-    SealKey { path: std::path::PathBuf, source: std::io::Error },
-    #[error(transparent)]
-    Store(#[from] store::OpenError),
-}
+pub use start::StartError;
 
 /// A server that listens and has not begun to answer.
 #[derive(Debug)]
@@ -70,6 +61,11 @@ impl Server {
         self.address
     }
 
+    /// What changes the configuration while the server runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::clone(&self.app))
+    }
+
     /// Answers until `drain` is ready, then lets running requests end: for `server.drain_timeout` at most, or until
     /// `now` is ready too.
     pub async fn run(
@@ -77,12 +73,27 @@ impl Server {
         drain: impl Future<Output = ()> + Send,
         now: impl Future<Output = ()> + Send,
     ) -> Result<(), StartError> {
-        let sessions = Arc::clone(&self.app.sessions);
+        let sessions = Arc::clone(&self.app.runtime.sessions);
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
             () = session::keep(Arc::clone(&sessions)) => {}
         }
         sessions.close().await;
         Ok(())
+    }
+}
+
+/// Gives a running server another configuration.
+#[derive(Debug, Clone)]
+pub struct Reloader(Arc<App>);
+
+impl Reloader {
+    /// From now on requests are answered as this configuration says; those under way go on as they began. Connections
+    /// to providers whose sections are the same stay.
+    ///
+    /// # Errors
+    /// It cannot be used, or differs in what only a start reads. Then nothing has changed.
+    pub fn reload(&self, config: Config) -> Result<(), StartError> {
+        self.0.swap(config)
     }
 }

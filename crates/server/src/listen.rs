@@ -19,8 +19,9 @@ use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::app::App;
+use crate::app::{App, Runtime};
 use crate::body::Body;
+use crate::config::Config;
 use crate::delivery::{Activity, Running};
 use crate::route;
 use crate::stop::Phase;
@@ -77,9 +78,10 @@ pub(crate) async fn serve(
     drain: impl Future<Output = ()>,
     now: impl Future<Output = ()>,
 ) {
-    let builder = builder(&app);
-    let limit = u32::try_from(app.config.server.max_connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-    let slots = Arc::new(Semaphore::new(limit as usize));
+    let config = app.snapshot().config.clone();
+    let builder = builder(&app, &config);
+    let slots = Arc::new(Semaphore::new(config.server.max_connections.min(Semaphore::MAX_PERMITS)));
+    let Runtime { stop, tasks, .. } = &app.runtime;
     let mut drain = std::pin::pin!(drain);
     let mut tidying = tokio::time::interval(TIDY);
     loop {
@@ -88,34 +90,39 @@ pub(crate) async fn serve(
             accepted = accept(&listener, &slots) => accepted,
             () = drain.as_mut() => break,
             _ = tidying.tick() => {
-                app.tidy();
+                app.runtime.tidy();
                 continue;
             }
         };
         if let Some((stream, slot)) = accepted {
-            spawn(answer(Arc::clone(&app), builder.clone(), stream, slot));
+            let patience = Patience { first: config.server.header_timeout, idle: config.server.idle_timeout };
+            let socket = Socket::new(stream, config.limits.write_stall);
+            tasks.spawn(answer(Arc::clone(&app), builder.clone(), socket, patience, slot));
         }
     }
-    app.stop.begin(Phase::Draining);
+    stop.begin(Phase::Draining);
     drop(listener);
     tracing::info!("draining");
-    let all_ended = slots.acquire_many(limit);
-    let mut all_ended = std::pin::pin!(all_ended);
+    let mut all_ended = std::pin::pin!(tasks.ended());
     tokio::select! {
-        _ = all_ended.as_mut() => return,
-        () = tokio::time::sleep(app.config.server.drain_timeout) => {}
+        () = all_ended.as_mut() => return,
+        () = tokio::time::sleep(config.server.drain_timeout) => {}
         () = now => {}
     }
     tracing::warn!("requests that still run are cut off");
-    app.stop.begin(Phase::Now);
+    stop.begin(Phase::Now);
     let _ = tokio::time::timeout(FAREWELL, all_ended).await;
 }
 
 /// All requests of one connection.
-async fn answer(app: Arc<App>, builder: auto::Builder<Streams>, stream: TcpStream, slot: OwnedSemaphorePermit) {
-    let server = &app.config.server;
-    let patience = Patience { first: server.header_timeout, idle: server.idle_timeout };
-    let (stopping, stall) = (app.stop.subscribe(), app.config.limits.write_stall);
+async fn answer(
+    app: Arc<App>,
+    builder: auto::Builder<Streams>,
+    socket: Socket,
+    patience: Patience,
+    slot: OwnedSemaphorePermit,
+) {
+    let stopping = app.runtime.stop.subscribe();
     let activity = Arc::new(Activity::default());
     let requests = Arc::clone(&activity);
     let service = service_fn(move |request| {
@@ -127,7 +134,7 @@ async fn answer(app: Arc<App>, builder: auto::Builder<Streams>, stream: TcpStrea
             Ok::<_, Infallible>(response)
         }
     });
-    let connection = builder.serve_connection(TokioIo::new(Socket::new(stream, stall)), service);
+    let connection = builder.serve_connection(TokioIo::new(socket), service);
     if let Err(error) = connection::drive(connection, &activity, patience, stopping).await {
         tracing::debug!(error, "connection ended");
     }
@@ -150,19 +157,14 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpSt
     }
 }
 
-fn builder(app: &App) -> auto::Builder<Streams> {
-    let stall = app.config.limits.write_stall;
-    let mut builder = auto::Builder::new(Streams { stop: Arc::clone(&app.stop), stall });
+fn builder(app: &App, config: &Config) -> auto::Builder<Streams> {
+    let Runtime { stop, tasks, .. } = &app.runtime;
+    let streams = Streams { stop: Arc::clone(stop), tasks: tasks.clone(), stall: config.limits.write_stall };
+    let mut builder = auto::Builder::new(streams);
     let mut http1 = builder.http1();
-    http1.timer(TokioTimer::new()).header_read_timeout(app.config.server.header_timeout).max_buf_size(UNSENT);
+    http1.timer(TokioTimer::new()).header_read_timeout(config.server.header_timeout).max_buf_size(UNSENT);
     let mut http2 = builder.http2();
     http2.timer(TokioTimer::new()).max_concurrent_streams(100).max_send_buf_size(UNSENT);
     http2.keep_alive_interval(PING).keep_alive_timeout(PING);
     builder
-}
-
-/// The one place that starts tasks: connections, which hold a slot until they end, and their HTTP/2 streams.
-#[expect(clippy::disallowed_methods, reason = "the end of the server waits for the connections' slots")]
-fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-    tokio::spawn(task);
 }

@@ -1,4 +1,4 @@
-//! Structured output: whether an answer fits the JSON schema that was asked for, and how to ask once more.
+//! Structured output: whether an answer fits the JSON schema that was asked for.
 //!
 //! Both schema and answer come from outside, so a check has a budget. A small one is made where the turn is, in a few
 //! milliseconds at most. What needs more steps is begun anew with the large budget, and what is large is so from the
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bridge::{OutputCheck, OutputContract, OutputProblem};
 use schema::{Schema, Unusable, Verdict};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use wire::json::{ObjectWriter, Raw, Text};
+use wire::json::Raw;
 
 /// Problems are shown to people: more than this of one helps nobody.
 const MAX_PROBLEM: usize = 400;
@@ -79,44 +79,6 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The request once more, of either wire, with the answer that did not fit and what was wrong with it.
-pub(crate) fn ask_again(request: &[u8], failed: &[u8], problem: &str) -> Option<Vec<u8>> {
-    let request = Raw::parse(str::from_utf8(request).ok()?).ok()?;
-    let mut out = Vec::with_capacity(request.as_str().len() + 1024);
-    let mut object = ObjectWriter::new(&mut out);
-    for (name, value) in request.fields() {
-        if !name.is("messages") && !name.is("input") {
-            object.raw(&name.decode(), value);
-            continue;
-        }
-        let messages = object.key(&name.decode());
-        messages.extend_from_slice(value.as_str().trim_end_matches(']').trim_end().as_bytes());
-        for (role, text) in [("assistant", answer_text(failed)?), ("user", retry_words(problem))] {
-            messages.push(b',');
-            let mut message = ObjectWriter::new(messages);
-            message.text("role", role).text("content", &text);
-            message.end();
-        }
-        messages.push(b']');
-    }
-    object.end();
-    Some(out)
-}
-
-fn retry_words(problem: &str) -> String {
-    format!(
-        "{problem}\nAnswer again: only the JSON, complete, in the format that was asked for, without any other text."
-    )
-}
-
-/// The text of a response object.
-fn answer_text(object: &[u8]) -> Option<String> {
-    let object = Raw::parse(str::from_utf8(object).ok()?).ok()?;
-    let parts = object.get("output")?.elements().filter_map(|item| item.get("content")).flat_map(Raw::elements);
-    let texts = parts.filter(|part| part.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("output_text")));
-    Some(texts.filter_map(|part| part.get("text")?.text().map(Text::decode)).collect())
-}
-
 fn clip(text: &str) -> String {
     text.chars().take(MAX_PROBLEM).collect()
 }
@@ -180,16 +142,5 @@ mod tests {
                 assert_eq!(found, *expected, "{}", &schema[..40]);
             }
         }
-    }
-
-    #[test]
-    fn the_second_question_holds_the_first_answer() {
-        let request = br#"{"model":"m","messages":[{"role":"user","content":"q"}],"stream":false}"#;
-        let failed = br#"{"output":[{"type":"message","content":[{"type":"output_text","text":"a\"b"}]}]}"#;
-        let again = |request: &[u8]| String::from_utf8(ask_again(request, failed, "No.").unwrap()).unwrap();
-        let expected = r#"{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a\"b"},{"role":"user","content":"No.\nAnswer again: only the JSON, complete, in the format that was asked for, without any other text."}],"stream":false}"#;
-        assert_eq!(again(request), expected);
-        let native = str::from_utf8(request).unwrap().replace("messages", "input");
-        assert_eq!(again(native.as_bytes()), expected.replace("messages", "input"));
     }
 }

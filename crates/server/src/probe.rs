@@ -10,9 +10,9 @@ use providers::Wire;
 use providers::demo::{self, Step};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::StartError;
 use crate::config::ProviderConfig;
-use crate::upstream::HttpTarget;
+use crate::start::StartError;
+use crate::upstream::HttpClient;
 
 /// The most of an answer that is read.
 const LARGEST: usize = 8 << 20;
@@ -32,7 +32,7 @@ pub struct Client<'a> {
 
 #[derive(Debug)]
 enum Target {
-    Http(Box<HttpTarget>),
+    Http(Box<HttpClient>),
     Demo,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Client<'a> {
         progress: impl FnMut(&Request) + Send + 'a,
     ) -> Result<Self, StartError> {
         let target = match config.provider.wire {
-            Wire::Chat | Wire::Responses => Target::Http(Box::new(HttpTarget::new(config)?)),
+            Wire::Chat | Wire::Responses => Target::Http(Box::new(HttpClient::new(config)?)),
             Wire::Demo => Target::Demo,
         };
         Ok(Self { target, until: Instant::now() + total, each, progress: Box::new(progress) })
@@ -106,7 +106,7 @@ impl Target {
     }
 }
 
-async fn http_answer(target: &HttpTarget, request: &Request) -> Result<(Answer, Duration), Failure> {
+async fn http_answer(target: &HttpClient, request: &Request) -> Result<(Answer, Duration), Failure> {
     let method = if request.endpoint == Endpoint::Models { Method::GET } else { Method::POST };
     let (response, redactor) = target.raw(method, request.endpoint.path(), request.body.clone()).await?;
     let (head, mut body) = response.into_parts();

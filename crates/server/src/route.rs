@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
-use wire::id::{IdKind, Ids};
+use percent_encoding::percent_decode_str;
+use wire::id::IdKind;
 
+use crate::account::{Account, Outcome};
 use crate::api::{conversations, health, models, responses};
 use crate::app::App;
 use crate::body::Body;
+use crate::caller::Caller;
 use crate::clock;
 use crate::error::ApiError;
 use crate::guard;
+use crate::request::RequestContext;
 
 /// One method of one path. `{id}` is one segment, `{*id}` the rest of the path.
 #[derive(Debug, Clone, Copy)]
@@ -69,35 +73,37 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/ready", Endpoint::Ready),
 ];
 
-/// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`.
+/// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`, and all of it is in
+/// the request's account.
 pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let mut ids = clock::ids();
-    let request_id = ids.make(IdKind::Request);
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let admitted = guard::admit(&app.config.server, &request, is_public(&path));
+    let own_id = ids.make(IdKind::Request);
+    let path = request.uri().path().to_owned();
+    let account = Account::open(request.method(), &path, request.headers(), &own_id);
+    let (head, snapshot) = (*request.method() == Method::HEAD, app.snapshot());
+    let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, &methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
-            None => (Some(admitted), dispatch_until_stopped(app, request, &path, ids).await),
+            None => {
+                let caller = Caller::of(request.headers());
+                let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
+                (Some(admitted), dispatch_until_stopped(context, request, &path).await)
+            }
         },
         Err(error) => (None, Err(error)),
     };
-    let mut response = answer.unwrap_or_else(|error| {
-        let status = error.status.as_u16();
-        let code = error.code.domain();
-        // Not the message: it may repeat what the client or the model said, and that is not for the log.
-        tracing::info!(%request_id, %method, %path, status, code, param = error.param.as_deref(), "refused");
-        error.response()
-    });
-    if method == Method::HEAD {
+    let domain = answer.as_ref().err().map(|error| error.code.domain());
+    let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
+    if head {
         without_body(&mut response);
     }
     if let Some(admitted) = admitted {
         admitted.share(response.headers_mut());
     }
-    if let Ok(id) = HeaderValue::try_from(request_id.as_str()) {
-        response.headers_mut().insert("x-request-id", id);
-    }
+    response.headers_mut().insert("x-request-id", account.request_id().clone());
+    account.answered(response.status().as_u16(), domain);
+    response.body_mut().charge(account);
     response
 }
 
@@ -117,52 +123,55 @@ fn without_body(response: &mut Response<Body>) {
 
 /// What is not answered when the server stops at once is answered with that.
 async fn dispatch_until_stopped(
-    app: Arc<App>,
+    context: RequestContext,
     request: Request<Incoming>,
     path: &str,
-    ids: Ids,
 ) -> Result<Response<Body>, ApiError> {
-    let stop = Arc::clone(&app.stop);
+    let (stop, account) = (Arc::clone(&context.app.runtime.stop), context.account.clone());
     tokio::select! {
         biased;
-        () = stop.now() => Err(ApiError::shutting_down()),
-        answer = dispatch(app, request, path, ids) => answer,
+        () = stop.now() => {
+            account.ended(Outcome::Stopped);
+            Err(ApiError::shutting_down())
+        }
+        answer = dispatch(context, request, path) => answer,
     }
 }
 
-async fn dispatch(app: Arc<App>, request: Request<Incoming>, path: &str, ids: Ids) -> Result<Response<Body>, ApiError> {
-    let (endpoint, parameters) = find(request.method(), path, request.headers().contains_key(http::header::UPGRADE))?;
-    let [id, item_id] = parameters.map(percent_decode);
-    let (id, item_id) = (id.as_str(), item_id.as_str());
-    match endpoint {
-        // Boxed: it is large, and hyper keeps the room for it as long as the connection lives, through every stream.
-        Endpoint::CreateResponse => Box::pin(responses::create(app, request, ids)).await,
+async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &str) -> Result<Response<Body>, ApiError> {
+    let upgrade = request.headers().contains_key(http::header::UPGRADE);
+    let (route, parameters) = find(request.method(), path, upgrade)?;
+    context.account.routed(route.path, &context.caller);
+    let [id, item_id] = parameters.map(|part| percent_decode_str(part).decode_utf8_lossy());
+    let (id, item_id, uri) = (&*id, &*item_id, request.uri().clone());
+    match route.endpoint {
+        Endpoint::CreateResponse => responses::create(context, request).await,
         Endpoint::ResponsesSocket => Err(ApiError::upgrade_required()),
-        Endpoint::RetrieveResponse => responses::retrieve(&app, id, request.uri()).await,
-        Endpoint::DeleteResponse => responses::delete(&app, id).await,
-        Endpoint::CancelResponse => responses::cancel(&app, id).await,
-        Endpoint::InputItems => responses::input_items(&app, id, request.uri()).await,
-        Endpoint::CreateConversation => conversations::create(&app, request, ids).await,
-        Endpoint::RetrieveConversation => conversations::retrieve(&app, id).await,
-        Endpoint::UpdateConversation => conversations::update(&app, id, request).await,
-        Endpoint::DeleteConversation => conversations::delete(&app, id).await,
-        Endpoint::CreateItems => conversations::create_items(&app, id, request, ids).await,
-        Endpoint::ListItems => conversations::list_items(&app, id, request.uri()).await,
-        Endpoint::RetrieveItem => conversations::retrieve_item(&app, id, item_id).await,
-        Endpoint::DeleteItem => conversations::delete_item(&app, id, item_id).await,
-        Endpoint::ListModels => Ok(models::list(&app)),
-        Endpoint::RetrieveModel => models::retrieve(&app, id),
-        Endpoint::Health => Ok(health::health(&app)),
-        Endpoint::Ready => health::ready(&app).await,
+        Endpoint::RetrieveResponse => responses::retrieve(&context, id, &uri).await,
+        Endpoint::DeleteResponse => responses::delete(&context, id).await,
+        Endpoint::CancelResponse => responses::cancel(&context, id).await,
+        Endpoint::InputItems => responses::input_items(&context, id, &uri).await,
+        Endpoint::CreateConversation => conversations::create(&context, request).await,
+        Endpoint::RetrieveConversation => conversations::retrieve(&context, id).await,
+        Endpoint::UpdateConversation => conversations::update(&context, id, request).await,
+        Endpoint::DeleteConversation => conversations::delete(&context, id).await,
+        Endpoint::CreateItems => conversations::create_items(&context, id, request).await,
+        Endpoint::ListItems => conversations::list_items(&context, id, &uri).await,
+        Endpoint::RetrieveItem => conversations::retrieve_item(&context, id, item_id).await,
+        Endpoint::DeleteItem => conversations::delete_item(&context, id, item_id).await,
+        Endpoint::ListModels => Ok(models::list(&context)),
+        Endpoint::RetrieveModel => models::retrieve(&context, id),
+        Endpoint::Health => Ok(health::health(&context)),
+        Endpoint::Ready => health::ready(&context.app).await,
     }
 }
 
-/// The endpoint, and the parts of the path that its pattern leaves open. A HEAD is a GET without the body.
-fn find<'p>(method: &Method, path: &'p str, upgrade: bool) -> Result<(Endpoint, [&'p str; 2]), ApiError> {
+/// The route, and the parts of the path that its pattern leaves open. A HEAD is a GET without the body.
+fn find<'p>(method: &Method, path: &'p str, upgrade: bool) -> Result<(&'static Route, [&'p str; 2]), ApiError> {
     let name = if *method == Method::HEAD { "GET" } else { method.as_str() };
     for (route, parameters) in candidates(path) {
         if route.method == name && (upgrade || route.endpoint != Endpoint::ResponsesSocket) {
-            return Ok((route.endpoint, parameters));
+            return Ok((route, parameters));
         }
     }
     match methods(path) {
@@ -185,26 +194,6 @@ fn methods(path: &str) -> String {
         }
     }
     allowed.join(", ")
-}
-
-/// What a client escaped: the slash of `provider/model`, or everything but letters.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let digits = tail.get(..2).filter(|hex| *first == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
-        match digits.and_then(|hex| u8::from_str_radix(str::from_utf8(hex).ok()?, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn matched<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
@@ -247,17 +236,8 @@ mod tests {
             (Method::GET, "/v1/responses/a/b/c", None),
             (Method::GET, "/v1/responses", None),
         ] {
-            assert_eq!(find(&method, path, false).ok(), expected, "{method} {path}");
-        }
-        for (escaped, plain) in [
-            ("resp_1", "resp_1"),
-            ("resp%5F1%2f", "resp_1/"),
-            ("%", "%"),
-            ("%4", "%4"),
-            ("%+5%zz", "%+5%zz"),
-            ("%C3%B6%ff", "ö\u{fffd}"),
-        ] {
-            assert_eq!(percent_decode(escaped), plain);
+            let found = find(&method, path, false).ok().map(|(route, parameters)| (route.endpoint, parameters));
+            assert_eq!(found, expected, "{method} {path}");
         }
         let refused = find(&Method::PUT, "/v1/conversations/c", false).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.allow.as_deref()), (405, Some("GET, HEAD, POST, DELETE")));

@@ -11,11 +11,12 @@ use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, Unbou
 use aws_lc_rs::digest;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use store::Tenant;
 
-use crate::StartError;
 use crate::config::{Backend, SessionConfig};
+use crate::start::StartError;
 
-/// Stands before every seal, and is part of what is authenticated.
+/// Begins every seal, and is part of what is authenticated.
 const VERSION: &str = "gx1.";
 
 const KEY_FILE: &str = "seal.key";
@@ -56,8 +57,12 @@ impl SealKey {
     }
 
     /// The seal of one tenant.
-    pub(crate) fn tenant(&self, tenant: &str) -> TenantSeal {
-        TenantSeal { key: self.clone(), bound_to: format!("{VERSION}{tenant}") }
+    pub(crate) fn tenant(&self, tenant: &Tenant) -> TenantSeal {
+        TenantSeal {
+            key: self.clone(),
+            bound_to: format!("{VERSION}{}", tenant.name()),
+            once_bound_to: (*tenant == Tenant::default()).then_some(VERSION),
+        }
     }
 }
 
@@ -67,6 +72,8 @@ pub(crate) struct TenantSeal {
     key: SealKey,
     /// Version and tenant: a seal opens only where both are the same.
     bound_to: String,
+    /// What the seals of the one tenant that there was at first are bound to; clients still carry some.
+    once_bound_to: Option<&'static str>,
 }
 
 impl bridge::Seal for TenantSeal {
@@ -87,11 +94,14 @@ impl bridge::Seal for TenantSeal {
     }
 
     fn open(&self, sealed: &str) -> Option<Vec<u8>> {
-        let mut bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(VERSION)?).ok()?;
-        let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let aad = Aad::from(self.bound_to.as_bytes());
-        self.key.0.open_in_place(nonce, aad, sealed).ok().map(|plain| plain.to_vec())
+        let bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(VERSION)?).ok()?;
+        let open = |bound_to: &str| {
+            let mut bytes = bytes.clone();
+            let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
+            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+            self.key.0.open_in_place(nonce, Aad::from(bound_to.as_bytes()), sealed).ok().map(|plain| plain.to_vec())
+        };
+        open(&self.bound_to).or_else(|| open(self.once_bound_to?))
     }
 }
 
@@ -145,13 +155,13 @@ mod tests {
 
     #[test]
     fn opens_for_its_tenant_only_and_unchanged_only() {
-        let seal = key(1).tenant("a");
+        let seal = key(1).tenant(&Tenant::new("a"));
         let sealed = seal.seal(b"thought");
         assert_eq!(seal.open(&sealed).as_deref(), Some(&b"thought"[..]));
         assert_ne!(sealed, seal.seal(b"thought"), "no two seals are alike");
         assert!(!sealed.contains("thought"));
-        assert_eq!(key(1).tenant("b").open(&sealed), None, "another tenant");
-        assert_eq!(key(2).tenant("a").open(&sealed), None, "another key");
+        assert_eq!(key(1).tenant(&Tenant::new("b")).open(&sealed), None, "another tenant");
+        assert_eq!(key(2).tenant(&Tenant::new("a")).open(&sealed), None, "another key");
         assert_eq!(seal.open(&sealed.replacen("gx1.", "gx2.", 1)), None, "another version");
         for at in VERSION.len()..sealed.len() {
             let mut changed = sealed.clone().into_bytes();
@@ -165,6 +175,16 @@ mod tests {
         for foreign in ["", "gx1.", "gx1.AAAA", "gAAAAABfernet", "gx1.\u{e9}"] {
             assert_eq!(seal.open(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn seals_from_before_tenants_had_one_name_still_open_for_the_one_tenant() {
+        let old = TenantSeal { key: key(1), bound_to: VERSION.to_owned(), once_bound_to: None }.seal(b"thought");
+        let opened = |tenant: Tenant| key(1).tenant(&tenant).open(&old);
+        assert_eq!(opened(Tenant::default()).as_deref(), Some(&b"thought"[..]));
+        assert_eq!((opened(Tenant::new("a")), opened(Tenant::new(""))).0, None);
+        let new = key(1).tenant(&Tenant::default()).seal(b"thought");
+        assert_eq!(TenantSeal { key: key(1), bound_to: VERSION.to_owned(), once_bound_to: None }.open(&new), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use wire::json::Raw;
 use crate::body::{Budget, Room};
 use crate::config::SessionConfig;
 use crate::error::{ApiError, Code};
+pub(crate) use context::Context;
 pub(crate) use keeper::keep;
 use lease::Leases;
 pub(crate) use listed::write_listed;

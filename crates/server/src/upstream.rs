@@ -6,15 +6,16 @@ mod budget;
 mod client;
 mod connect;
 mod demo;
+mod failover;
 mod failure;
+mod health;
 mod keys;
 mod link;
 mod pool;
+mod provider;
 mod redact;
 mod refused;
 mod shards;
-mod target;
-mod walk;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,20 +23,22 @@ use std::time::Duration;
 use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
 use providers::Wire;
+use tokio::time::Instant;
 
-pub(crate) use client::HttpTarget;
+use crate::account::Deadline;
+pub(crate) use client::HttpClient;
 use demo::Player;
+pub(crate) use failover::{Failover, Step};
+use health::{HealthByModel, ModelHealth};
 use pool::HttpBody;
+pub(crate) use provider::{Connections, Provider};
 pub(crate) use redact::Redactor;
 pub(crate) use refused::Refused;
-use target::Target;
-pub(crate) use target::Targets;
-pub(crate) use walk::{Step, Walk};
 
 /// Where a provider's requests go.
 #[derive(Debug)]
-pub(crate) enum Upstream {
-    Http(Box<HttpTarget>),
+pub(crate) enum UpstreamClient {
+    Http(Box<HttpClient>),
     /// The offline model inside this binary.
     Demo,
 }
@@ -45,7 +48,8 @@ pub(crate) enum Upstream {
 pub(crate) struct Deadlines {
     pub(crate) first_byte: Duration,
     pub(crate) idle: Duration,
-    pub(crate) total: Duration,
+    /// When the whole request must be over.
+    pub(crate) until: Instant,
 }
 
 /// An upstream that accepted the request: what its body is, and the body.
@@ -55,6 +59,8 @@ pub(crate) struct Accepted {
     pub(crate) body: AnswerBody,
     /// For errors inside the body.
     pub(crate) redactor: Redactor,
+    /// How long it took until there was a connection.
+    pub(crate) connecting: Duration,
 }
 
 /// What an answer's body is, as its content type has it.
@@ -73,12 +79,12 @@ pub(crate) enum AnswerBody {
         first: Option<Bytes>,
         body: Box<HttpBody>,
         /// Learns of a body that breaks off.
-        target: Option<Arc<Target>>,
+        model: Option<Arc<ModelHealth>>,
     },
     Demo(Player),
 }
 
-impl Upstream {
+impl UpstreamClient {
     /// Sends a request of that wire and waits until the upstream has accepted or refused it. The dialect says how errors
     /// read; where nobody else could answer (`alone`), an answer without content is accepted, to be told as it is.
     pub(crate) async fn send(
@@ -91,15 +97,15 @@ impl Upstream {
         alone: bool,
     ) -> Result<Accepted, Refused> {
         match self {
-            Self::Http(target) => target.send(wire, body, dialect, deadlines, alone).await,
+            Self::Http(client) => client.send(wire, body, dialect, deadlines, alone).await,
             Self::Demo => demo::send(&body, stream).await,
         }
     }
 
     /// Closes idle connections that nobody will want.
     pub(crate) fn tidy(&self) {
-        if let Self::Http(target) = self {
-            target.tidy();
+        if let Self::Http(client) = self {
+            client.tidy();
         }
     }
 }
@@ -108,12 +114,12 @@ impl AnswerBody {
     /// The next bytes; `None` at the end in good order. May be dropped and called again at any time.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         match self {
-            Self::Http { first, body, target } => match first.take() {
+            Self::Http { first, body, model } => match first.take() {
                 Some(first) => Ok(Some(first)),
                 None => body.chunk().await.map_err(|error| {
                     let failure = failure::cut(&error);
-                    if let Some(target) = target {
-                        target.breaker.bad(&failure);
+                    if let Some(model) = model {
+                        model.breaker.bad(&failure);
                     }
                     failure
                 }),
@@ -122,13 +128,20 @@ impl AnswerBody {
         }
     }
 
-    fn report_to(&mut self, watching: Arc<Target>) {
-        if let Self::Http { target, .. } = self {
-            *target = Some(watching);
+    fn report_to(&mut self, watching: Arc<ModelHealth>) {
+        if let Self::Http { model, .. } = self {
+            *model = Some(watching);
         }
     }
 }
 
-pub(crate) fn timeout(phase: &str) -> Failure {
+/// The failure of an upstream that missed a deadline.
+pub(crate) fn late(deadline: Deadline) -> Failure {
+    let phase = match deadline {
+        Deadline::Connect => "connecting",
+        Deadline::FirstByte => "no answer began",
+        Deadline::Idle => "it fell silent",
+        Deadline::Total => "the whole answer took too long",
+    };
     Failure::new(FailureClass::Timeout, format!("The provider did not answer in time ({phase})."))
 }

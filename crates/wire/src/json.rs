@@ -13,7 +13,7 @@ mod write;
 use std::borrow::Cow;
 
 pub use code::InvalidCode;
-pub use escape::{escape_into, sanitize_into, unescape, unescape_into};
+pub use escape::{Append, escape_into, sanitize_into, unescape, unescape_into};
 pub use invalid::{Invalid, Problem};
 pub use scan::{Cursor, Elements, Fields};
 pub use write::{ObjectWriter, write_text};
@@ -78,6 +78,11 @@ impl<'a> Raw<'a> {
 
     pub const fn as_str(self) -> &'a str {
         self.0
+    }
+
+    /// Whether arrays and objects in it nest deeper than that.
+    pub fn is_deeper_than(self, levels: usize) -> bool {
+        scan::depth_exceeds(self.0, levels)
     }
 
     pub fn kind(self) -> Kind {

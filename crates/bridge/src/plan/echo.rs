@@ -5,7 +5,8 @@ use wire::responses::{CreateResponse, Echo, FunctionTool, Tail, TextFormat, Tool
 
 use crate::shown::shown_tool;
 
-pub(super) fn tail(request: &CreateResponse<'_>) -> Result<Tail, Invalid> {
+/// What each snapshot of the response repeats: it depends on the request only.
+pub fn tail(request: &CreateResponse<'_>) -> Result<Tail, Invalid> {
     let model = request.model.ok_or_else(|| Invalid::missing().at("model"))?;
     let reasoning = request.reasoning.as_ref();
     let echo = Echo {

@@ -10,9 +10,9 @@ use wire::responses::{CreateResponse, InputItem};
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Plan, PlanTarget, check, echo, size, wants_summary};
+use super::{Plan, PlanTarget, check, size, wants_summary};
+use crate::context::{AnswerContext, AnswerWire, NativeContext};
 use crate::dialect::{Dialect, Parameter};
-use crate::reading::{NativeReading, Reading};
 
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
@@ -72,16 +72,15 @@ pub fn forward(
     items::write(request, past, target, object.key("input"), &mut notes);
     object.end();
     let limit = request.max_output_tokens.and_then(|limit| u64::try_from(limit).ok());
-    let reading = Reading {
-        echo: echo::tail(request)?,
-        store: request.store.unwrap_or(true),
+    let silent_limit = limit.filter(|_| rules.silent_limit);
+    let context = AnswerContext {
+        wire: AnswerWire::Responses(NativeContext { item_ids: rules.item_ids, silent_limit }),
         tools: Vec::new(),
         reasoning_summary: wants_summary(request),
         logprobs: wants_logprobs(request),
         output: contract,
-        native: Some(NativeReading { item_ids: rules.item_ids, silent_limit: limit.filter(|_| rules.silent_limit) }),
     };
-    Ok(Plan { body, reading, notes: notes.finish()? })
+    Ok(Plan { body, context, notes: notes.finish()? })
 }
 
 fn wants_logprobs(request: &CreateResponse<'_>) -> bool {

@@ -9,8 +9,8 @@ use wire::json::{Invalid, InvalidCode, Object, Text};
 use wire::responses::{CreateResponse, TextFormat};
 
 use super::notes::{Notes, code};
+use crate::context::OutputContract;
 use crate::dialect::{Dialect, Exclusion, JsonSchema};
-use crate::reading::OutputContract;
 
 /// What is asked of the answer's text.
 #[derive(Debug, Default)]

@@ -13,8 +13,8 @@ use wire::responses::CreateResponse;
 
 use super::item_path::Items;
 use super::notes::{Notes, code};
+use crate::context::OfferedTool;
 use crate::dialect::{Dialect, Parallel, Parameter};
-use crate::reading::OfferedTool;
 use catalog::What;
 
 pub(super) use catalog::Catalog;

@@ -1,27 +1,28 @@
 //! A delta costs next to no allocation: memory traffic is what makes translators slow.
 
-use bridge::{End, Flow, Framing};
+use bridge::{End, Events, Flow};
 use serde_json::json;
 
-use crate::run::{Run, delta, start};
+use crate::run::{Run, delta};
 
-/// Allocations per delta, over many, behind a first chunk.
-fn per_delta(first: &str, chunk: &str) -> f64 {
+/// Whatever the events are written into.
+const SINKS: [fn() -> Events; 4] = [Events::sse, Events::frames, Events::both, Events::silent];
+
+/// Allocations per delta, over many, after a first chunk.
+fn per_delta(first: &str, chunk: &str, sink: Events) -> f64 {
     const COUNT: u32 = 1000;
-    let run = Run::default();
-    let mut machine = start(run.reading, run.setup, Framing::Sse);
-    let mut out = Vec::with_capacity(1 << 20);
-    machine.open(&mut out);
+    let mut turn = Run::default().start(sink);
+    turn.out.reserve(1 << 20);
     for chunk in [first, chunk] {
-        assert_eq!(machine.chunk(chunk.as_bytes(), &mut out), Flow::More);
+        assert_eq!(turn.chunk(chunk.as_bytes()), Flow::More);
     }
     let counted = allocation_counter::measure(|| {
         for _ in 0..COUNT {
-            out.clear();
-            assert_eq!(machine.chunk(chunk.as_bytes(), &mut out), Flow::More);
+            turn.out.clear();
+            assert_eq!(turn.chunk(chunk.as_bytes()), Flow::More);
         }
     });
-    assert!(!out.is_empty(), "{chunk}: nothing was sent");
+    assert!(!turn.out.is_empty() || turn.out.is_silent(), "{chunk}: nothing was sent");
     f64::from(u32::try_from(counted.count_total).unwrap()) / f64::from(COUNT)
 }
 
@@ -30,8 +31,10 @@ fn text_deltas_allocate_at_most_once() {
     for member in ["content", "reasoning_content"] {
         for text in ["plain", "with \"escapes\" and\nlines", "é😀"] {
             let chunk = delta(&json!({ member: text }));
-            let count = per_delta(&chunk, &chunk);
-            assert!(count <= 1.0, "{count} allocations per delta of {text:?}");
+            for sink in SINKS {
+                let count = per_delta(&chunk, &chunk, sink());
+                assert!(count <= 1.0, "{count} allocations per delta of {text:?}");
+            }
         }
     }
 }
@@ -44,8 +47,10 @@ fn call(name: &str, arguments: &str) -> String {
 fn tool_call_deltas_allocate_at_most_twice() {
     for (name, first) in [("f", "{\"a\":\""), ("undeclared", "{\"a\":\""), ("patch", "{\"input\":\"")] {
         for arguments in ["plain", "a\\\"b\\n", "é"] {
-            let count = per_delta(&call(name, first), &call(name, arguments));
-            assert!(count <= 2.0, "{count} allocations per delta of {name}");
+            for sink in SINKS {
+                let count = per_delta(&call(name, first), &call(name, arguments), sink());
+                assert!(count <= 2.0, "{count} allocations per delta of {name}");
+            }
         }
     }
 }
@@ -55,17 +60,15 @@ fn tool_call_deltas_allocate_at_most_twice() {
 #[test]
 fn long_arguments_cost_in_proportion() {
     let traffic = |name: &str, first: &str, bytes: usize| -> u64 {
-        let run = Run::default();
-        let mut machine = start(run.reading, run.setup, Framing::Sse);
-        let mut out = Vec::new();
+        let mut turn = Run::default().start(Events::sse());
         let piece = call(name, "x");
-        assert_eq!(machine.chunk(call(name, first).as_bytes(), &mut out), Flow::More);
+        assert_eq!(turn.chunk(call(name, first).as_bytes()), Flow::More);
         let counted = allocation_counter::measure(|| {
             for _ in 0..bytes {
-                out.clear();
-                assert_eq!(machine.chunk(piece.as_bytes(), &mut out), Flow::More);
+                turn.out.clear();
+                assert_eq!(turn.chunk(piece.as_bytes()), Flow::More);
             }
-            machine.end(End::Done, &mut out);
+            turn.end(End::Done);
         });
         counted.bytes_total
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bridge::{AnswerDialect, End, FinishMeaning, Framing, Setup};
+use bridge::{AnswerDialect, End, FinishMeaning, Setup};
 use serde_json::{Value, json};
 
 use crate::quirks::{done, text};
@@ -70,7 +70,7 @@ fn items_have_their_own_type_from_the_start() {
 #[test]
 fn a_summary_has_its_own_events_and_both_lists_are_there() {
     let mut asked = Run::default();
-    asked.reading.reasoning_summary = true;
+    asked.context.reasoning_summary = true;
     for (setting, events, summary, content) in [
         (
             &Run::default(),
@@ -106,7 +106,7 @@ fn probabilities_come_when_they_were_asked_for() {
     let chunk =
         json!({"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [token]}}]}).to_string();
     let mut asked = Run::default();
-    asked.reading.logprobs = true;
+    asked.context.logprobs = true;
     for (setting, expected) in [(&asked, json!([token])), (&Run::default(), json!([]))] {
         let ran = run(setting, vec![chunk.clone()]);
         assert_eq!(all(&ran, "response.output_text.delta", "logprobs"), [&expected]);
@@ -154,20 +154,6 @@ fn usage_is_estimated_from_sizes_where_there_is_none() {
     assert_eq!(ran.stream.response["usage"], Value::Null);
 }
 
-#[test]
-fn an_earlier_try_is_paid_for_too() {
-    let run = Run::default();
-    let mut machine = crate::run::start(run.reading, run.setup, Framing::Silent);
-    machine.spent_before(wire::responses::Usage { input_tokens: 5, total_tokens: 5, ..Default::default() });
-    let mut out = Vec::new();
-    for chunk in done(vec![text("a")], "stop") {
-        let _ = machine.chunk(chunk.as_bytes(), &mut out);
-    }
-    machine.end(End::Done, &mut out);
-    machine.terminal(1, true, &mut out);
-    assert_eq!(crate::run::object(&out)["usage"]["total_tokens"], 8);
-}
-
 /// Failures come as `error`, then `response.failed`, then nothing; and the dialect's words are understood.
 #[test]
 fn overflow_in_the_dialects_words() {
@@ -185,7 +171,7 @@ fn overflow_in_the_dialects_words() {
     assert_eq!(ran.stream.response["error"]["code"], "context_length_exceeded");
 }
 
-/// G1: what no usage came for is estimated from what was said, not from how it was framed.
+/// What no usage came for is estimated from what was said, not from how it was framed.
 #[test]
 fn an_estimate_does_not_depend_on_the_pieces() {
     let call = |name: Option<&str>, arguments: &str| {

@@ -1,9 +1,9 @@
 //! Every way a stream can end.
 
-use bridge::{End, Failure, FailureClass, Framing};
+use bridge::{End, Events, Failure, FailureClass};
 use serde_json::json;
 
-use crate::run::{chunks, delta, finish, object};
+use crate::run::{Run, chunks, delta, finish, whole};
 
 fn cut() -> End {
     End::Failed(Failure::new(FailureClass::Truncated, "cut"))
@@ -28,48 +28,45 @@ fn each_ending_has_its_status() {
         ("end of file in mid-answer", vec![&text], End::Eof, "failed", "server_error"),
         ("end of file at once", vec![], End::Eof, "failed", "server_error"),
         ("cut", vec![&text], cut(), "failed", "server_error"),
-        ("cut behind the finish reason", vec![&text, &stop], cut(), "completed", ""),
+        ("cut after the finish reason", vec![&text, &stop], cut(), "completed", ""),
         ("error object", vec![&text, &error], End::Eof, "failed", "server_error"),
-        ("error object behind the finish reason", vec![&text, &stop, &error], End::Eof, "failed", "server_error"),
+        ("error object after the finish reason", vec![&text, &stop, &error], End::Eof, "failed", "server_error"),
         ("not JSON", vec![&text, &"<html>".to_owned()], End::Eof, "failed", "server_error"),
         ("empty answer", vec![&role, &stop, &done], End::Eof, "failed", "server_error"),
         ("nothing but done", vec![&done], End::Eof, "failed", "server_error"),
-        ("text behind the finish reason", vec![&text, &stop, &text, &done], End::Eof, "completed", ""),
+        ("text after the finish reason", vec![&text, &stop, &text, &done], End::Eof, "completed", ""),
     ] {
         let given: Vec<&String> = given;
-        let streamed = testkit::grammar::check(&chunks(Framing::Sse, &given, end.clone()))
-            .unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        let streamed =
+            testkit::grammar::check(&chunks(&given, end.clone())).unwrap_or_else(|problem| panic!("{name}: {problem}"));
         let response = streamed.response;
         assert_eq!(response["status"], status, "{name}");
         let found = response["incomplete_details"]["reason"].as_str().or(response["error"]["code"].as_str());
         assert_eq!(found.unwrap_or_default(), detail, "{name}");
-        assert_eq!(object(&chunks(Framing::Silent, &given, end)), response, "{name}: not streamed");
+        assert_eq!(whole(&given, end), response, "{name}: not streamed");
     }
 }
 
 #[test]
 fn text_around_the_finish_reason_is_one_text() {
     let text = delta(&json!({"content": "a"}));
-    let out =
-        chunks(Framing::Sse, &[text.clone(), finish("stop"), text, finish("length"), "[DONE]".to_owned()], End::Eof);
+    let out = chunks(&[text.clone(), finish("stop"), text, finish("length"), "[DONE]".to_owned()], End::Eof);
     let stream = testkit::grammar::check(&out).unwrap();
     assert_eq!((stream.text.as_str(), stream.response["status"].as_str()), ("aa", Some("incomplete")));
 }
 
 #[test]
 fn a_heartbeat_in_mid_answer_keeps_the_grammar() {
-    let mut machine = crate::run::machine(Framing::Sse);
-    let mut out = Vec::new();
-    machine.open(&mut out);
-    machine.heartbeat(&mut out);
+    let mut turn = Run::plain().start(Events::sse());
+    turn.response.heartbeat(&mut turn.out);
     for chunk in [delta(&json!({"content": "a"})), delta(&json!({"content": "b"}))] {
-        assert_eq!(machine.chunk(chunk.as_bytes(), &mut out), bridge::Flow::More);
-        machine.heartbeat(&mut out);
+        assert_eq!(turn.chunk(chunk.as_bytes()), bridge::Flow::More);
+        turn.response.heartbeat(&mut turn.out);
     }
-    assert_eq!(machine.chunk(finish("stop").as_bytes(), &mut out), bridge::Flow::More);
-    machine.end(End::Done, &mut out);
-    machine.terminal(1, true, &mut out);
-    assert_eq!(testkit::grammar::check(&out).unwrap().text, "ab");
+    assert_eq!(turn.chunk(finish("stop").as_bytes()), bridge::Flow::More);
+    turn.end(End::Done);
+    turn.terminal();
+    assert_eq!(testkit::grammar::check(turn.out.bytes()).unwrap().text, "ab");
 }
 
 #[test]
@@ -83,7 +80,7 @@ fn half_a_surrogate_pair_waits_for_the_other_half() {
     ] {
         let mut given: Vec<String> = pieces.iter().map(|piece| half(piece)).collect();
         given.push(finish("stop"));
-        let stream = testkit::grammar::check(&chunks(Framing::Sse, &given, End::Done)).unwrap();
+        let stream = testkit::grammar::check(&chunks(&given, End::Done)).unwrap();
         assert_eq!(stream.text, expected, "{pieces:?}");
     }
 }
@@ -91,6 +88,6 @@ fn half_a_surrogate_pair_waits_for_the_other_half() {
 #[test]
 fn invalid_utf8_becomes_a_replacement_character() {
     let chunk = b"{\"choices\":[{\"delta\":{\"content\":\"a\xffb\"},\"finish_reason\":\"stop\"}]}".to_vec();
-    let stream = testkit::grammar::check(&chunks(Framing::Sse, &[chunk], End::Done)).unwrap();
+    let stream = testkit::grammar::check(&chunks(&[chunk], End::Done)).unwrap();
     assert_eq!(stream.text, "a\u{fffd}b");
 }

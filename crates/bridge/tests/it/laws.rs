@@ -6,7 +6,7 @@
 
 mod answers;
 
-use bridge::{End, Framing};
+use bridge::{End, Events};
 use wire::sse::Decoder;
 
 use crate::run::Run;
@@ -60,25 +60,23 @@ fn any_chunks_give_a_lawful_stream() {
     });
 }
 
-/// SSE bytes in pieces through decoder and machine.
+/// SSE bytes in pieces through decoder and reader.
 fn bytes(run: &Run, pieces: &[&[u8]]) -> Vec<u8> {
     let mut decoder = Decoder::new(1 << 20);
-    let mut machine = crate::run::start(run.reading.clone(), run.setup.clone(), Framing::Sse);
-    let mut out = Vec::new();
-    machine.open(&mut out);
+    let mut turn = run.start(Events::sse());
     let mut end = End::Eof;
     'read: for piece in pieces {
         decoder.push(piece);
         while let Some(event) = decoder.next_event().unwrap() {
-            if machine.chunk(event.data, &mut out) == bridge::Flow::Over {
+            if turn.chunk(event.data) == bridge::Flow::Over {
                 end = End::Done;
                 break 'read;
             }
         }
     }
-    machine.end(end, &mut out);
-    machine.terminal(1_700_000_001, true, &mut out);
-    out
+    turn.end(end);
+    turn.terminal();
+    turn.out.take()
 }
 
 #[test]

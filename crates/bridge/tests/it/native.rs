@@ -1,19 +1,19 @@
-//! Far sides that speak the Responses API themselves: whatever they leave out, turn around or make up, what comes
+//! Upstreams that speak the Responses API themselves: whatever they leave out, turn around or make up, what comes
 //! out keeps the grammar, and is the same streamed and not.
 
 mod laws;
 mod recordings;
 mod repairs;
 
-use bridge::{End, ItemIds, NativeReading};
+use bridge::{AnswerWire, End, ItemIds, NativeContext};
 use serde_json::{Value, json};
 
 use crate::run::{Ran, Run};
 
 pub(crate) fn native() -> Run {
     let mut run = Run::default();
-    run.reading.tools.clear();
-    run.reading.native = Some(NativeReading { item_ids: ItemIds::Ours, silent_limit: None });
+    run.context.tools.clear();
+    run.context.wire = AnswerWire::Responses(NativeContext { item_ids: ItemIds::Ours, silent_limit: None });
     run
 }
 

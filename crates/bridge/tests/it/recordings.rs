@@ -67,7 +67,7 @@ impl Said {
 fn check(name: &str, chunks: &[impl AsRef<[u8]>], end: End, said: &Said) {
     // All tools are functions here: the recordings do not say otherwise.
     let mut run = Run::default();
-    run.reading.tools.clear();
+    run.context.tools.clear();
     let ran = run.run(chunks, end).unwrap_or_else(|problem| panic!("{name}: {problem}"));
     let response = &ran.stream.response;
     if let Some(schemas) = testkit::Schemas::load() {

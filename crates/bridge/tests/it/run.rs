@@ -1,34 +1,26 @@
-//! Runs an upstream answer through plan and machine, as the server does.
+//! Runs an upstream answer through plan, reader and response, as the server does.
 
 use std::sync::Arc;
 
 use bridge::{
-    AnswerDialect, Dialect, End, Flow, Framing, Machine, Note, OfferedTool, PlanTarget, Policy, Reading, Seal, Setup,
-    ToolKind, Unsealed,
+    AnswerContext, AnswerDialect, Dialect, End, Events, Flow, Note, OfferedTool, PlanTarget, Policy, Reader,
+    ResponseWriter, Seal, Setup, ToolKind, Unsealed,
 };
 use serde_json::{Value, json};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
-use wire::responses::CreateResponse;
+use wire::responses::{CreateResponse, Tail};
 
 pub(crate) const REQUEST: &str = r#"{"model":"m","input":"Hello"}"#;
 
-pub(crate) fn reading(request: &str) -> Reading {
-    let request = CreateResponse::from_raw(Raw::parse(request).unwrap()).unwrap();
+fn request() -> CreateResponse<'static> {
+    CreateResponse::from_raw(Raw::parse(REQUEST).unwrap()).unwrap()
+}
+
+fn context() -> AnswerContext {
     let dialect = Dialect::default();
-    bridge::plan(&request, &[], target(&dialect)).unwrap().reading
-}
-
-fn target(dialect: &Dialect) -> PlanTarget<'_> {
-    PlanTarget { model: "m", dialect, policy: Policy::default(), seal: &Unsealed }
-}
-
-pub(crate) fn machine(framing: Framing) -> Machine {
-    start(reading(REQUEST), Setup::default(), framing)
-}
-
-pub(crate) fn start(reading: Reading, setup: Setup, framing: Framing) -> Machine {
-    Machine::new(reading, setup, Ids::new([7; 24]), 1_700_000_000, framing)
+    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    bridge::plan(&request(), &[], target).unwrap().context
 }
 
 /// One tool of every kind, under its provider's name.
@@ -55,9 +47,9 @@ pub(crate) fn tools() -> Vec<OfferedTool> {
 
 /// A seal that tests can look through.
 #[derive(Debug)]
-pub(crate) struct Glass;
+pub(crate) struct TransparentSeal;
 
-impl Seal for Glass {
+impl Seal for TransparentSeal {
     fn seal(&self, plain: &[u8]) -> String {
         format!("glass:{}", String::from_utf8_lossy(plain))
     }
@@ -70,15 +62,42 @@ impl Seal for Glass {
 /// How one case is run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
-    pub(crate) reading: Reading,
+    pub(crate) context: AnswerContext,
+    pub(crate) echo: Tail,
     pub(crate) setup: Setup,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        let mut reading = reading(REQUEST);
-        reading.tools = tools();
-        Self { reading, setup: Setup { seal: Arc::new(Glass), prompt_bytes: 40, ..Setup::default() } }
+        let setup = Setup { seal: Arc::new(TransparentSeal), prompt_bytes: 40, ..Setup::default() };
+        Self { context: AnswerContext { tools: tools(), ..context() }, setup, ..Self::plain() }
+    }
+}
+
+/// A response of one answer.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) reader: Reader,
+    pub(crate) response: ResponseWriter,
+    pub(crate) out: Events,
+}
+
+impl Turn {
+    pub(crate) fn chunk(&mut self, chunk: &[u8]) -> Flow {
+        self.reader.chunk(chunk, &mut self.response, &mut self.out)
+    }
+
+    pub(crate) fn end(&mut self, end: End) {
+        let end = self.reader.end(end, &mut self.response, &mut self.out);
+        self.response.finish(end);
+    }
+
+    /// The terminal event; gives the object.
+    pub(crate) fn terminal(&mut self) -> Vec<u8> {
+        let mut object = Vec::new();
+        self.response.object(1_700_000_001, true, &mut object);
+        self.response.terminal(&object, &mut self.out);
+        object
     }
 }
 
@@ -95,35 +114,57 @@ impl Run {
         Self { setup: Setup { dialect: Arc::new(dialect), ..run.setup }, ..run }
     }
 
-    pub(crate) fn bytes<T: AsRef<[u8]>>(&self, framing: Framing, chunks: &[T], end: End) -> (Vec<u8>, Vec<Note>) {
-        let mut machine = start(self.reading.clone(), self.setup.clone(), framing);
-        let mut out = Vec::new();
-        machine.open(&mut out);
-        let over = chunks.iter().any(|chunk| machine.chunk(chunk.as_ref(), &mut out) == Flow::Over);
-        machine.end(if over { End::Done } else { end }, &mut out);
-        machine.terminal(1_700_000_001, true, &mut out);
-        (out, machine.notes().to_vec())
+    /// No tools, no seal.
+    pub(crate) fn plain() -> Self {
+        Self { context: context(), echo: bridge::echo(&request()).unwrap(), setup: Setup::default() }
+    }
+
+    pub(crate) fn response(&self) -> ResponseWriter {
+        ResponseWriter::new(Ids::new([7; 24]), 1_700_000_000, self.echo.clone(), true)
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        Reader::new(self.context.clone(), self.setup.clone())
+    }
+
+    pub(crate) fn start(&self, out: Events) -> Turn {
+        let mut turn = Turn { reader: self.reader(), response: self.response(), out };
+        turn.response.open(&mut turn.out);
+        turn
+    }
+
+    /// To the end: what was written, the object, the notes.
+    pub(crate) fn play<T: AsRef<[u8]>>(&self, out: Events, chunks: &[T], end: End) -> (Events, Vec<u8>, Vec<Note>) {
+        let mut turn = self.start(out);
+        let over = chunks.iter().any(|chunk| turn.chunk(chunk.as_ref()) == Flow::Over);
+        turn.end(if over { End::Done } else { end });
+        let object = turn.terminal();
+        (turn.out, object, turn.response.notes().to_vec())
     }
 
     /// Both roads: the stream keeps the grammar, and the object is the same without it.
     pub(crate) fn run<T: AsRef<[u8]>>(&self, chunks: &[T], end: End) -> Result<Ran, String> {
-        let (sse, notes) = self.bytes(Framing::Sse, chunks, end.clone());
-        let stream = testkit::grammar::check(&sse)?;
-        let object = object(&self.bytes(Framing::Silent, chunks, end).0);
-        if object != stream.response {
+        let (sse, _, notes) = self.play(Events::sse(), chunks, end.clone());
+        let stream = testkit::grammar::check(sse.bytes())?;
+        let (silence, object, _) = self.play(Events::silent(), chunks, end);
+        let object = self::object(&object);
+        if object != stream.response || !silence.is_empty() {
             return Err(format!("not streamed: {object}\nstreamed: {}", stream.response));
         }
         Ok(Ran { stream, notes })
     }
 }
 
-/// Chunks (the `data` of each event) through a machine; `end` unless the chunks say `[DONE]` first.
-pub(crate) fn chunks<T: AsRef<[u8]>>(framing: Framing, chunks: &[T], end: End) -> Vec<u8> {
-    let run = Run { reading: reading(REQUEST), setup: Setup::default() };
-    run.bytes(framing, chunks, end).0
+/// Chunks (the `data` of each event) as a stream; `end` unless the chunks say `[DONE]` first.
+pub(crate) fn chunks<T: AsRef<[u8]>>(chunks: &[T], end: End) -> Vec<u8> {
+    Run::plain().play(Events::sse(), chunks, end).0.take()
 }
 
-/// The whole completion that a list of chunks amounts to, for the comparison of the two roads.
+/// The object alone.
+pub(crate) fn whole<T: AsRef<[u8]>>(chunks: &[T], end: End) -> Value {
+    object(&Run::plain().play(Events::silent(), chunks, end).1)
+}
+
 pub(crate) fn object(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }

@@ -1,6 +1,6 @@
-//! Every object and every event that the machine writes is valid against both published schemas.
+//! Every object and every event that a response writes is valid against both published schemas.
 
-use bridge::{End, Framing};
+use bridge::End;
 use serde_json::json;
 
 use crate::run::{chunks, delta, finish};
@@ -42,7 +42,7 @@ fn every_event_is_valid() {
         vec![delta(&json!({"content": "a"}))],
         vec![],
     ] {
-        let stream = testkit::grammar::check(&chunks(Framing::Sse, &given, End::Eof)).unwrap();
+        let stream = testkit::grammar::check(&chunks(&given, End::Eof)).unwrap();
         for (name, event) in &stream.events {
             assert_eq!(problems(&schemas, event), Vec::<String>::new(), "{name}: {event}");
         }

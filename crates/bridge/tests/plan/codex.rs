@@ -49,7 +49,7 @@ fn everything_is_there(name: &str, request: &Value, planned: &Planned) {
     let functions: BTreeSet<&str> =
         planned.body["tools"].as_array().into_iter().flatten().filter_map(|t| t["function"]["name"].as_str()).collect();
     let offered = |kind: &str, namespace: Option<&str>, tool: &str| {
-        let tool = planned.reading.tools.iter().find(|offered| {
+        let tool = planned.context.tools.iter().find(|offered| {
             offered.name == tool && offered.namespace.as_deref() == namespace && offered.kind.name() == kind
         });
         let tool = tool.unwrap_or_else(|| panic!("{name}: {namespace:?} {tool:?}"));

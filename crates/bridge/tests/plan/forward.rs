@@ -1,17 +1,19 @@
 //! Requests to far sides that speak the Responses API themselves.
 
-use bridge::{DeveloperRole, Dialect, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, Thought};
+use bridge::{
+    DeveloperRole, Dialect, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, SealedReasoning,
+};
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Invalid, Kept, Raw};
 use wire::responses::{CreateResponse, InputItem};
 
-use crate::run::Glass;
+use crate::run::TransparentSeal;
 
 struct Forwarded {
     text: String,
     body: Value,
     notes: Vec<String>,
-    reading: bridge::Reading,
+    context: bridge::AnswerContext,
 }
 
 fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Result<Forwarded, Invalid> {
@@ -20,11 +22,12 @@ fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Re
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap()).unwrap()).collect();
     let policy = Policy { strict, repair_history: false };
-    let plan = bridge::forward(&value, raw, &past, PlanTarget { model: "up", dialect, policy, seal: &Glass })?;
+    let plan =
+        bridge::forward(&value, raw, &past, PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal })?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let notes = plan.notes.iter().map(ToString::to_string).collect();
-    Ok(Forwarded { text, body, notes, reading: plan.reading })
+    Ok(Forwarded { text, body, notes, context: plan.context })
 }
 
 fn dialect() -> Dialect {
@@ -49,7 +52,7 @@ fn what_is_not_ours_goes_as_it_is() {
     let expected = r#"{"model":"up","temperature":0.70,"top_p":1e0,"tools":[{"type":"custom","name":"p","format":{"type":"grammar","syntax":"lark","definition":"s"}}],"tool_choice":{"type":"custom","name":"p"},"text":{"verbosity":"low"},"reasoning":{"effort":"high","summary":"auto"},"instructions":"Be brief.","max_output_tokens":32,"prompt_cache_key":"k","include":["message.output_text.logprobs"],"store":false,"stream":true,"input":[{"content":"old","role":"user","type":"message"},{"type":"message","role":"user","content":"h\u00e9","x":{"b":1,"a":2.50}},{"role":"developer","content":"d"}]}"#;
     assert_eq!(sent.text, expected);
     assert_eq!(sent.notes, Vec::<String>::new());
-    assert!(sent.reading.logprobs && sent.reading.store && sent.reading.native.is_some());
+    assert!(sent.context.logprobs && matches!(sent.context.wire, bridge::AnswerWire::Responses(_)));
 }
 
 #[test]
@@ -103,7 +106,9 @@ fn a_text_is_an_item_and_bad_values_are_refused() {
 
 fn sealed(family: &str, native: Option<&str>) -> String {
     let native = native.map(|content| Encrypted { id: "rs_up".to_owned(), content: content.to_owned() });
-    Glass.seal(&Thought { family: family.to_owned(), text: "raw".to_owned(), bag: None, native }.encode())
+    TransparentSeal.seal(
+        &SealedReasoning { family: family.to_owned(), text: "raw".to_owned(), replay_data: None, native }.encode(),
+    )
 }
 
 /// Reasoning goes to those who thought it, in the form in which they take it, and to nobody else (D7).

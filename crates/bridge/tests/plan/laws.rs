@@ -7,7 +7,7 @@ use testkit::transcript;
 
 use crate::dialects::{all, strictness};
 use crate::make::{Turn, conversation, items, request, text_of};
-use crate::run::{Glass, MEND, Planned, plan_text, plan_with};
+use crate::run::{MEND, Planned, TransparentSeal, plan_text, plan_with};
 
 /// Every dialect, none of which refuses: the law is about what is sent.
 fn willing() -> Vec<(String, Dialect)> {
@@ -33,13 +33,13 @@ proptest! {
     fn any_items_give_a_lawful_transcript(items in items()) {
         let text = text_of(&json!({"model": "m", "input": items}));
         for (name, dialect) in willing() {
-            let planned = match plan_text(&text, &[], &dialect, MEND, &Glass) {
+            let planned = match plan_text(&text, &[], &dialect, MEND, &TransparentSeal) {
                 Ok(planned) => planned,
                 Err(invalid) => panic!("{name}: {invalid}: {text}"),
             };
             let problems = transcript::check(&planned.body, strictness(&dialect));
             prop_assert!(problems.is_empty(), "{}: {:?}\n{}\n{}", name, problems, text, planned.body["messages"]);
-            let again = plan_text(&text, &[], &dialect, MEND, &Glass).unwrap();
+            let again = plan_text(&text, &[], &dialect, MEND, &TransparentSeal).unwrap();
             prop_assert_eq!(planned.bytes, again.bytes);
         }
     }
@@ -49,7 +49,7 @@ proptest! {
         let text = text_of(&request);
         for (name, dialect) in all() {
             for policy in [Policy::default(), MEND, Policy { strict: true, repair_history: false }] {
-                if let Ok(planned) = plan_text(&text, &[], &dialect, policy, &Glass) {
+                if let Ok(planned) = plan_text(&text, &[], &dialect, policy, &TransparentSeal) {
                     let problems = transcript::check(&planned.body, strictness(&dialect));
                     prop_assert!(problems.is_empty(), "{}: {:?}\n{}", name, problems, text);
                 }
@@ -63,8 +63,8 @@ proptest! {
         let (past, rest) = items.split_at(cut.min(items.len() - 1));
         let parted = json!({"model": "m", "input": rest});
         for (name, dialect) in willing() {
-            let whole = plan_with(&whole, &[], &dialect, MEND, &Glass).unwrap();
-            let parted = plan_with(&parted, past, &dialect, MEND, &Glass).unwrap();
+            let whole = plan_with(&whole, &[], &dialect, MEND, &TransparentSeal).unwrap();
+            let parted = plan_with(&parted, past, &dialect, MEND, &TransparentSeal).unwrap();
             prop_assert_eq!(messages(&whole), messages(&parted), "{}", name);
         }
     }
@@ -82,7 +82,7 @@ proptest! {
                     "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}],
                     "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}},
                 });
-                let planned = plan_with(&request, &[], &dialect, Policy::default(), &Glass).unwrap();
+                let planned = plan_with(&request, &[], &dialect, Policy::default(), &TransparentSeal).unwrap();
                 if let Some(before) = &before {
                     let (old, new) = (messages(before), messages(&planned));
                     let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

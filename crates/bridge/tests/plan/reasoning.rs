@@ -1,16 +1,17 @@
 //! Reasoning that comes back: to whom it is given, under which name, and what never leaves.
 
-use bridge::{Dialect, Policy, Replay, ReplayField, Thought, Unsealed};
+use bridge::{Dialect, Policy, Replay, ReplayField, SealedReasoning, Unsealed};
 use serde_json::{Value, json};
 
 use crate::dialects::named;
-use crate::run::{Glass, plan_with};
+use crate::run::{TransparentSeal, plan_with};
 use bridge::Seal;
 
-fn thought(family: &str, bag: Option<&str>) -> Value {
-    let thought =
-        Thought { family: family.to_owned(), text: "I think.".to_owned(), bag: bag.map(str::to_owned), native: None };
-    json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": Glass.seal(&thought.encode())})
+fn sealed(family: &str, replay_data: Option<&str>) -> Value {
+    let replay_data = replay_data.map(str::to_owned);
+    let reasoning =
+        SealedReasoning { family: family.to_owned(), text: "I think.".to_owned(), replay_data, native: None };
+    json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": TransparentSeal.seal(&reasoning.encode())})
 }
 
 fn turn(reasoning: &Value) -> Value {
@@ -22,17 +23,17 @@ fn turn(reasoning: &Value) -> Value {
 }
 
 fn assistant(request: &Value, dialect: &Dialect) -> Value {
-    let planned = plan_with(request, &[], dialect, Policy::default(), &Glass).unwrap();
+    let planned = plan_with(request, &[], dialect, Policy::default(), &TransparentSeal).unwrap();
     planned.messages().iter().find(|message| message["role"] == "assistant").unwrap().clone()
 }
 
 #[test]
 fn only_the_same_family_gets_it_back() {
     for (family, expected) in [("deepseek", json!("I think.")), ("moonshot", json!(" ")), ("chat", json!(" "))] {
-        let message = assistant(&turn(&thought(family, None)), &named("deepseek"));
+        let message = assistant(&turn(&sealed(family, None)), &named("deepseek"));
         assert_eq!(message["reasoning_content"], expected, "{family}");
     }
-    let message = assistant(&turn(&thought("chat", None)), &named("generic"));
+    let message = assistant(&turn(&sealed("chat", None)), &named("generic"));
     assert_eq!(message.get("reasoning_content"), None, "it never asks for any");
 }
 
@@ -69,13 +70,13 @@ fn a_placeholder_stands_only_while_the_model_thinks() {
 #[test]
 fn what_came_with_it_returns_untouched() {
     let details = r#"[{"type":"reasoning.encrypted","data":"xyz"}]"#;
-    let message = assistant(&turn(&thought("openrouter", Some(details))), &named("openrouter"));
+    let message = assistant(&turn(&sealed("openrouter", Some(details))), &named("openrouter"));
     assert_eq!(message["reasoning_details"], serde_json::from_str::<Value>(details).unwrap());
     assert_eq!(message["reasoning"], "I think.");
     let signatures = r#"{"calls":{"c1":{"google":{"thought_signature":"abc"}}}}"#;
     let gemini = named("gemini");
     assert_eq!(gemini.request.reasoning.field, ReplayField::Bag);
-    let message = assistant(&turn(&thought("gemini", Some(signatures))), &gemini);
+    let message = assistant(&turn(&sealed("gemini", Some(signatures))), &gemini);
     assert_eq!(message["tool_calls"][0]["extra_content"], json!({"google": {"thought_signature": "abc"}}));
     assert_eq!(message.get("reasoning_content"), None);
 }
@@ -84,7 +85,7 @@ fn what_came_with_it_returns_untouched() {
 fn thinking_is_asked_for_in_the_dialects_words() {
     let ask = |name: &str, reasoning: Value| {
         let request = json!({"model": "m", "input": "Hi", "reasoning": reasoning});
-        let body = plan_with(&request, &[], &named(name), Policy::default(), &Glass).unwrap().body;
+        let body = plan_with(&request, &[], &named(name), Policy::default(), &TransparentSeal).unwrap().body;
         json!([
             body["thinking"]["type"],
             body["reasoning_effort"],

@@ -1,6 +1,6 @@
 //! One request through `plan`, and what came of it as JSON.
 
-use bridge::{Dialect, Note, Plan, PlanTarget, Policy, Reading, Seal, Unsealed};
+use bridge::{AnswerContext, Dialect, Note, Plan, PlanTarget, Policy, Seal, Unsealed};
 use serde_json::Value;
 use wire::json::{FromRaw, Invalid, Raw};
 use wire::responses::{CreateResponse, InputItem};
@@ -9,7 +9,7 @@ pub(crate) struct Planned {
     pub(crate) bytes: Vec<u8>,
     pub(crate) body: Value,
     pub(crate) notes: Vec<Note>,
-    pub(crate) reading: Reading,
+    pub(crate) context: AnswerContext,
 }
 
 impl Planned {
@@ -50,19 +50,19 @@ pub(crate) fn plan_text(
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap())?;
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap())).collect::<Result<_, _>>()?;
-    let Plan { body: bytes, reading, notes } =
+    let Plan { body: bytes, context, notes } =
         bridge::plan(&request, &past, PlanTarget { model: "up", dialect, policy, seal })?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         panic!("not JSON: {error}: {}", String::from_utf8_lossy(&bytes));
     });
-    Ok(Planned { bytes, body, notes, reading })
+    Ok(Planned { bytes, body, notes, context })
 }
 
 /// A seal that is none, so that tests can write what is inside.
 #[derive(Debug)]
-pub(crate) struct Glass;
+pub(crate) struct TransparentSeal;
 
-impl Seal for Glass {
+impl Seal for TransparentSeal {
     fn seal(&self, plain: &[u8]) -> String {
         format!("glass:{}", String::from_utf8_lossy(plain))
     }

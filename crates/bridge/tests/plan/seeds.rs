@@ -128,7 +128,7 @@ fn order() {
         strict: true,
         native: false,
     };
-    assert_eq!(planned.reading.output, contract);
+    assert_eq!(planned.context.output, contract);
     assert_eq!(planned.body["response_format"], json!({"type": "json_object"}));
 }
 
@@ -141,7 +141,7 @@ fn identity() {
             {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "a_b"}]}]});
     let planned = plan(&request, &named("deepseek")).unwrap();
     let map: Vec<(&str, ToolKind, &str, Option<&str>)> = planned
-        .reading
+        .context
         .tools
         .iter()
         .map(|tool| (&*tool.provider_name, tool.kind, &*tool.name, tool.namespace.as_deref()))

@@ -7,7 +7,7 @@ use bridge::Policy;
 use serde_json::{Value, json};
 
 use crate::dialects::{TABLE, named};
-use crate::run::{Glass, plan_with};
+use crate::run::{TransparentSeal, plan_with};
 
 /// For each case: the request's part in question, then what the dialects make of it; those that agree together.
 fn table(name: &str, cases: &[(&str, Value)], shown: &[&str]) {
@@ -38,7 +38,7 @@ fn table_with(name: &str, cases: &[(&str, Value)], shown: &[&str], policy: Polic
 
 fn outcome(request: &Value, dialect: &str, shown: &[&str], policy: Policy) -> String {
     let mut text = String::new();
-    match plan_with(request, &[], &named(dialect), policy, &Glass) {
+    match plan_with(request, &[], &named(dialect), policy, &TransparentSeal) {
         Err(invalid) => write!(text, "     400 {} at {}: {invalid}", invalid.code().name(), invalid.path).unwrap(),
         Ok(planned) => {
             if shown.contains(&"tool names") {

@@ -1,7 +1,7 @@
 //! What a person wants to see of a case: the request as it is sent, the events by name, the response without what
 //! only repeats the request.
 
-use bridge::{Failure, Framing};
+use bridge::{Events, Failure};
 use providers::{Auth, Wire};
 use testkit::golden::Case;
 use wire::json::{ObjectWriter, Raw};
@@ -17,10 +17,10 @@ pub(crate) fn sections(case: &Case) -> Vec<(String, Vec<u8>)> {
         sections.push(("failure".to_owned(), told(&failure)));
         return sections;
     }
-    let Ran { out, notes: noted } = whole(case, Framing::Silent);
+    let Ran { out, notes: noted } = whole(case, Events::silent());
     sections.extend(notes(&noted));
     if run::request(case).stream == Some(true) {
-        sections.push(("events".to_owned(), events(&whole(case, Framing::Sse).out)));
+        sections.push(("events".to_owned(), events(&whole(case, Events::sse()).out)));
     }
     sections.push(("response".to_owned(), response(&out)));
     sections

@@ -1,6 +1,6 @@
 //! Every case against its expected files, and the laws that hold for all of them.
 
-use bridge::{Framing, Note};
+use bridge::{Events, Note};
 use serde_json::Value;
 use testkit::golden::{self, Case, Output, Upstream};
 use testkit::{Schemas, grammar};
@@ -15,12 +15,12 @@ fn goldens() {
         if case.is_page() {
             return Ok(Output { sections: gist::sections(case), ..Output::default() });
         }
-        let ran = whole(case, Framing::Sse);
+        let ran = whole(case, Events::sse());
         let notes: Vec<String> = ran.notes.iter().map(|note: &Note| format!("{note}: {}\n", note.message)).collect();
         Ok(Output {
             chat_json: Some(pretty(&plan(case).body)),
             response_sse: Some(ran.out),
-            response_json: Some(pretty(&whole(case, Framing::Silent).out)),
+            response_json: Some(pretty(&whole(case, Events::silent()).out)),
             notes: (!notes.is_empty()).then(|| notes.concat().into_bytes()),
             ..Output::default()
         })
@@ -63,7 +63,7 @@ fn every_stream_keeps_the_grammar_and_both_schemas() {
     let schemas = Schemas::load();
     for case in cases() {
         let name = label(&case);
-        let stream = grammar::check(&whole(&case, Framing::Sse).out).unwrap_or_else(|p| panic!("{name}: {p}"));
+        let stream = grammar::check(&whole(&case, Events::sse()).out).unwrap_or_else(|p| panic!("{name}: {p}"));
         let Some(schemas) = &schemas else { continue };
         for (kind, event) in &stream.events {
             assert_eq!(schemas.event(&as_published(event)), Vec::<String>::new(), "{name}: {kind}");
@@ -89,8 +89,8 @@ fn as_published(object: &Value) -> Value {
 #[test]
 fn streamed_and_not_streamed_are_the_same_object() {
     for case in cases() {
-        let streamed = grammar::check(&whole(&case, Framing::Sse).out).unwrap().response;
-        let object: Value = serde_json::from_slice(&whole(&case, Framing::Silent).out).unwrap();
+        let streamed = grammar::check(&whole(&case, Events::sse()).out).unwrap().response;
+        let object: Value = serde_json::from_slice(&whole(&case, Events::silent()).out).unwrap();
         assert_eq!(object, streamed, "{}", label(&case));
     }
 }
@@ -99,14 +99,14 @@ fn streamed_and_not_streamed_are_the_same_object() {
 fn where_the_network_cuts_the_bytes_does_not_matter() {
     for case in cases() {
         let Upstream::Sse(bytes) = &case.upstream else { continue };
-        let expected = whole(&case, Framing::Sse).out;
+        let expected = whole(&case, Events::sse()).out;
         // The folders hold what streams can be like; the pages repeat that with other words.
         let cuts = if case.is_page() { 0 } else { bytes.len() };
         for at in 0..=cuts {
             let (left, right) = bytes.split_at(at);
-            assert!(streamed(&case, Framing::Sse, &[left, right]).out == expected, "{}: cut at {at}", label(&case));
+            assert!(streamed(&case, Events::sse(), &[left, right]).out == expected, "{}: cut at {at}", label(&case));
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert!(streamed(&case, Framing::Sse, &single).out == expected, "{}: byte by byte", label(&case));
+        assert!(streamed(&case, Events::sse(), &single).out == expected, "{}: byte by byte", label(&case));
     }
 }

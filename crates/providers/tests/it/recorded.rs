@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use bridge::{AnswerDialect, End, Failure, FailureClass, Framing, Machine, Plan, PlanTarget, Policy, Setup, Unsealed};
+use bridge::{AnswerDialect, Events, Failure, FailureClass, Plan, PlanTarget, Policy, Setup, Unsealed};
 use providers::ModelSpec;
 use serde_json::{Value, json};
 use testkit::{Recorded, grammar};
-use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
 use wire::sse::Decoder;
@@ -59,14 +58,8 @@ fn plan(spec: &ModelSpec, request: &str) -> Plan {
 fn read(name: &str, spec: &ModelSpec, plan: &Plan, chunks: &[Vec<u8>]) -> Value {
     let dialect = AnswerDialect { family: spec.dialect.family().to_owned(), ..spec.dialect.answer.clone() };
     let setup = Setup { dialect: Arc::new(dialect), prompt_bytes: plan.body.len(), ..Setup::default() };
-    let mut machine = Machine::new(plan.reading.clone(), setup, Ids::new([7; 24]), 0, Framing::Sse);
-    let mut out = Vec::new();
-    machine.open(&mut out);
-    for chunk in chunks {
-        let _ = machine.chunk(chunk, &mut out);
-    }
-    machine.end(End::Done, &mut out);
-    machine.terminal(1, true, &mut out);
+    let echo = b",\"model\":\"m\"".to_vec().into();
+    let out = crate::run::read(plan.context.clone(), echo, setup, chunks, Events::sse());
     grammar::check(&out).unwrap_or_else(|problem| panic!("{name}: {problem}")).response
 }
 

@@ -1,16 +1,17 @@
-//! Runs a golden case through plan and machine, with everything fixed that chance or time would decide.
+//! Runs a golden case through plan, reader and response, with everything fixed that chance or time would decide.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use bridge::{
-    AnswerDialect, End, Failure, Flow, Framing, Machine, Note, Plan, PlanTarget, Policy, Seal, Setup, Unsealed,
+    AnswerContext, AnswerDialect, End, Events, Failure, Flow, Note, Plan, PlanTarget, Policy, Reader, ResponseWriter,
+    Seal, Setup, Unsealed,
 };
 use providers::{Library, ModelSpec, Provider, Wire, resolve_named};
 use testkit::golden::{Case, Upstream};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
-use wire::responses::CreateResponse;
+use wire::responses::{CreateResponse, Tail};
 use wire::sse::Decoder;
 
 const CREATED_AT: u64 = 1_700_000_000;
@@ -24,9 +25,9 @@ pub(crate) struct Ran {
 
 /// A seal that can be seen through, so that a page shows what is carried in it.
 #[derive(Debug)]
-struct Glass;
+struct TransparentSeal;
 
-impl Seal for Glass {
+impl Seal for TransparentSeal {
     fn seal(&self, plain: &[u8]) -> String {
         format!("glass:{}", String::from_utf8_lossy(plain))
     }
@@ -37,7 +38,7 @@ impl Seal for Glass {
 }
 
 fn seal(case: &Case) -> Arc<dyn Seal> {
-    if case.is_page() { Arc::new(Glass) } else { Arc::new(Unsealed) }
+    if case.is_page() { Arc::new(TransparentSeal) } else { Arc::new(Unsealed) }
 }
 
 /// A spec of the library; each is read once.
@@ -54,32 +55,32 @@ pub(crate) fn spec(case: &Case) -> ModelSpec {
 }
 
 /// The case with the upstream's bytes in one piece.
-pub(crate) fn whole(case: &Case, framing: Framing) -> Ran {
+pub(crate) fn whole(case: &Case, out: Events) -> Ran {
     match &case.upstream {
-        Upstream::Sse(bytes) => streamed(case, framing, &[bytes]),
+        Upstream::Sse(bytes) => streamed(case, out, &[bytes]),
         Upstream::Json(bytes) => {
-            let (mut machine, notes, mut out) = begin(case, framing);
-            let _ = machine.chunk(bytes, &mut out);
-            end(machine, notes, out, End::Done)
+            let mut turn = begin(case, out);
+            let _ = turn.chunk(bytes);
+            turn.end(End::Done)
         }
     }
 }
 
 /// The case with the upstream's stream in these pieces.
-pub(crate) fn streamed(case: &Case, framing: Framing, pieces: &[&[u8]]) -> Ran {
-    let (mut machine, notes, mut out) = begin(case, framing);
+pub(crate) fn streamed(case: &Case, out: Events, pieces: &[&[u8]]) -> Ran {
+    let mut turn = begin(case, out);
     let mut decoder = Decoder::new(1 << 20);
     for piece in pieces {
         decoder.push(piece);
         while let Some(event) = decoder.next_event().unwrap() {
-            if machine.chunk(event.data, &mut out) == Flow::Over {
-                return end(machine, notes, out, End::Done);
+            if turn.chunk(event.data) == Flow::Over {
+                return turn.end(End::Done);
             }
         }
     }
-    let last = decoder.rest().map(|event| machine.chunk(event.data, &mut out));
+    let last = decoder.rest().map(|event| turn.chunk(event.data));
     let how = if last == Some(Flow::Over) { End::Done } else { End::Eof };
-    end(machine, notes, out, how)
+    turn.end(how)
 }
 
 /// What an answer that is no success comes to.
@@ -88,16 +89,43 @@ pub(crate) fn failure(case: &Case) -> Option<Failure> {
     (case.status >= 400).then(|| Failure::from_answer_in(&spec(case).dialect.answer, case.status, body))
 }
 
-fn begin(case: &Case, framing: Framing) -> (Machine, Vec<Note>, Vec<u8>) {
-    let Plan { reading, notes, body, .. } = plan(case);
+/// A response of one answer.
+struct Turn {
+    reader: Reader,
+    response: ResponseWriter,
+    out: Events,
+    notes: Vec<Note>,
+}
+
+impl Turn {
+    fn chunk(&mut self, data: &[u8]) -> Flow {
+        self.reader.chunk(data, &mut self.response, &mut self.out)
+    }
+
+    /// The events, or the object where there are none.
+    fn end(mut self, how: End) -> Ran {
+        let end = self.reader.end(how, &mut self.response, &mut self.out);
+        self.response.finish(end);
+        let mut object = Vec::new();
+        self.response.object(ENDED_AT, true, &mut object);
+        self.response.terminal(&object, &mut self.out);
+        self.notes.extend_from_slice(self.response.notes());
+        let out = if self.out.is_silent() { object } else { self.out.take() };
+        Ran { out, notes: self.notes }
+    }
+}
+
+fn begin(case: &Case, mut out: Events) -> Turn {
+    let Plan { context, notes, body } = plan(case);
     let dialect = spec(case).dialect;
     let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer };
     let (dialect, seal) = (Arc::new(answer), seal(case));
     let setup = Setup { dialect, seal, prompt_bytes: body.len(), ..Setup::default() };
-    let mut machine = Machine::new(reading, setup, Ids::new([7; 24]), CREATED_AT, framing);
-    let mut out = Vec::new();
-    machine.open(&mut out);
-    (machine, notes, out)
+    let request = request(case);
+    let (echo, store) = (bridge::echo(&request).unwrap(), request.store.unwrap_or(true));
+    let mut response = ResponseWriter::new(Ids::new([7; 24]), CREATED_AT, echo, store);
+    response.open(&mut out);
+    Turn { reader: Reader::new(context, setup), response, out, notes }
 }
 
 pub(crate) fn request(case: &Case) -> CreateResponse<'_> {
@@ -123,9 +151,19 @@ pub(crate) fn plan(case: &Case) -> Plan {
     }
 }
 
-fn end(mut machine: Machine, mut notes: Vec<Note>, mut out: Vec<u8>, how: End) -> Ran {
-    machine.end(how, &mut out);
-    machine.terminal(ENDED_AT, true, &mut out);
-    notes.extend_from_slice(machine.notes());
-    Ran { out, notes }
+/// What an answer in these chunks becomes.
+pub(crate) fn read<T: AsRef<[u8]>>(
+    context: AnswerContext,
+    echo: Tail,
+    setup: Setup,
+    chunks: &[T],
+    mut out: Events,
+) -> Vec<u8> {
+    let mut response = ResponseWriter::new(Ids::new([7; 24]), 0, echo, true);
+    response.open(&mut out);
+    let mut turn = Turn { reader: Reader::new(context, setup), response, out, notes: Vec::new() };
+    for chunk in chunks {
+        let _ = turn.chunk(chunk.as_ref());
+    }
+    turn.end(End::Done).out
 }

@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use bridge::{End, Framing, Machine, PlanTarget, Policy, Setup, Unsealed};
+use bridge::{Events, PlanTarget, Policy, Setup, Unsealed};
 use serde_json::{Value, json};
-use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
-use wire::responses::CreateResponse;
+use wire::responses::{CreateResponse, Tail};
 
-use crate::run::provider;
+use crate::run::{provider, read};
 
 const FOUR: [&str; 4] = ["deepseek", "zhipu", "minimax", "xiaomi"];
 
@@ -33,11 +32,7 @@ fn sent(spec: &str, extra: &Value) -> Value {
 fn answered(spec: &str, answer: &Value) -> Value {
     planned(spec, &json!({}), |plan| {
         let setup = Setup { dialect: Arc::new(provider(spec).dialect.answer.clone()), ..Setup::default() };
-        let mut machine = Machine::new(plan.reading, setup, Ids::new([7; 24]), 0, Framing::Silent);
-        let mut out = Vec::new();
-        let _ = machine.chunk(answer.to_string().as_bytes(), &mut out);
-        machine.end(End::Done, &mut out);
-        machine.terminal(1, true, &mut out);
+        let out = read(plan.context, Tail::default(), setup, &[answer.to_string()], Events::silent());
         serde_json::from_slice(&out).unwrap()
     })
 }
@@ -178,13 +173,10 @@ fn a_schema_works_while_tools_are_offered() {
         assert!(body["messages"].to_string().contains("JSON Schema"), "{spec}");
         planned(spec, &extra, |plan| {
             // A turn that only calls a tool has no text, and is no failure for that.
-            let mut machine = Machine::new(plan.reading, Setup::default(), Ids::new([7; 24]), 0, Framing::Silent);
-            let mut out = Vec::new();
             let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
             let answer = json!({"choices": [{"message": {"content": null, "tool_calls": [call]}, "finish_reason": "tool_calls"}]});
-            let _ = machine.chunk(answer.to_string().as_bytes(), &mut out);
-            machine.end(End::Done, &mut out);
-            machine.terminal(1, true, &mut out);
+            let answer = [answer.to_string()];
+            let out = read(plan.context, Tail::default(), Setup::default(), &answer, Events::silent());
             let response: Value = serde_json::from_slice(&out).unwrap();
             assert_eq!(
                 (&response["status"], &response["output"][0]["type"]),

@@ -7,26 +7,27 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use store::{NewConversation, StoredConversation};
-use wire::id::{IdKind, Ids};
+use wire::id::IdKind;
 use wire::json::{Invalid, Kept, ObjectWriter};
 use wire::responses::{CreateConversation, UpdateConversation};
 
 use super::{deleted, json};
-use crate::app::App;
 use crate::body::{self, Body};
 use crate::clock;
 use crate::error::ApiError;
+use crate::request::RequestContext;
 pub(crate) use items::{create_items, delete_item, list_items, retrieve_item};
 
-pub(crate) async fn create(app: &App, request: Request<Incoming>, mut ids: Ids) -> Result<Response<Body>, ApiError> {
+pub(crate) async fn create(context: &RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+    let mut ids = context.ids.clone();
     let (parts, incoming) = request.into_parts();
-    let mut bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
+    let mut bytes = context.read_json(&parts.headers, incoming).await?;
     if bytes.trim_ascii().is_empty() {
         bytes = Bytes::from_static(b"{}");
     }
     let request: CreateConversation<'_> = body::parse(&bytes)?;
     check_metadata(request.metadata)?;
-    let session = app.session();
+    let session = context.session();
     let (items, _room) =
         items::given(&session, request.items.as_deref().unwrap_or_default(), None, &bytes, &mut ids).await?;
     let conversation = StoredConversation {
@@ -41,23 +42,27 @@ pub(crate) async fn create(app: &App, request: Request<Incoming>, mut ids: Ids) 
     Ok(object(&conversation))
 }
 
-pub(crate) async fn retrieve(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
-    let session = app.session();
+pub(crate) async fn retrieve(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
+    let session = context.session();
     let absent = || ApiError::conversation_not_found(id);
     let conversation = session.heard(session.store().conversation(id).await, absent)?;
     Ok(object(&conversation))
 }
 
 /// Replaces the metadata; `null` is none at all.
-pub(crate) async fn update(app: &App, id: &str, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+pub(crate) async fn update(
+    context: &RequestContext,
+    id: &str,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
-    let bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
+    let bytes = context.read_json(&parts.headers, incoming).await?;
     let Kept { raw, value: request }: Kept<'_, UpdateConversation<'_>> = body::parse(&bytes)?;
     if raw.get("metadata").is_none() {
         return Err(Invalid::missing().at("metadata").into());
     }
     check_metadata(request.metadata)?;
-    let session = app.session();
+    let session = context.session();
     let absent = || ApiError::conversation_not_found(id);
     let update = metadata(request.metadata);
     let updated = session.heard(session.store().update_conversation(id, update).await, absent)?;
@@ -65,8 +70,8 @@ pub(crate) async fn update(app: &App, id: &str, request: Request<Incoming>) -> R
 }
 
 /// Its items stay with the responses that they belong to.
-pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
-    let session = app.session();
+pub(crate) async fn delete(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
+    let session = context.session();
     let absent = || ApiError::conversation_not_found(id);
     session.erased(session.store().delete_conversation(id).await, absent)?;
     Ok(deleted(id, "conversation.deleted"))

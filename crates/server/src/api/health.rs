@@ -6,18 +6,20 @@ use http::Response;
 use wire::json::{ObjectWriter, write_text};
 
 use super::json;
+use crate::account::LOST_LOG_LINES;
 use crate::app::App;
 use crate::body::Body;
 use crate::clock;
 use crate::error::{ApiError, Code};
+use crate::request::RequestContext;
 
-pub(crate) fn health(app: &App) -> Response<Body> {
+pub(crate) fn health(context: &RequestContext) -> Response<Body> {
     let mut body = Vec::new();
     let mut health = ObjectWriter::new(&mut body);
     health.text("status", "ok").int("timestamp", clock::unix_millis());
     let providers = health.key("providers");
     providers.push(b'[');
-    for (i, provider) in app.config.providers.iter().enumerate() {
+    for (i, provider) in context.snapshot.config.providers.iter().enumerate() {
         if i > 0 {
             providers.push(b',');
         }
@@ -26,7 +28,7 @@ pub(crate) fn health(app: &App) -> Response<Body> {
     providers.push(b']');
     // A provider that cannot be served stops the start; the list is here for monitors that read it.
     health.json("unsupported_providers", b"[]");
-    let lost = crate::LOST_LOG_LINES.load(Ordering::Relaxed);
+    let lost = LOST_LOG_LINES.load(Ordering::Relaxed);
     if lost > 0 {
         health.int("lost_log_lines", lost);
     }
@@ -38,7 +40,7 @@ pub(crate) async fn ready(app: &App) -> Result<Response<Body>, ApiError> {
     if app.is_draining() {
         return Err(ApiError::unavailable(Code::Draining, "The server is shutting down."));
     }
-    match app.sessions.ping().await {
+    match app.runtime.sessions.ping().await {
         Ok(()) => Ok(json(r#"{"status":"ready"}"#)),
         Err(error) => Err(ApiError::unavailable(Code::StorageUnavailable, error.to_string())),
     }

@@ -5,14 +5,14 @@ use store::Item;
 use wire::json::ObjectWriter;
 
 use super::counted;
-use crate::app::App;
 use crate::body::Body;
 use crate::error::ApiError;
+use crate::request::RequestContext;
 use crate::session::write_listed;
 
-pub(super) fn items(app: &App, items: &[Item], has_more: bool) -> Result<Response<Body>, ApiError> {
+pub(super) fn items(context: &RequestContext, items: &[Item], has_more: bool) -> Result<Response<Body>, ApiError> {
     let bytes = 256 + items.iter().map(|item| item.body.len() + 64).sum::<usize>();
-    counted(app, bytes, |body| write(items, has_more, body))
+    counted(context, bytes, |body| write(items, has_more, body))
 }
 
 fn write(items: &[Item], has_more: bool, body: &mut Vec<u8>) {

@@ -45,6 +45,12 @@ impl Budget {
         Arc::new(Room { budget: Arc::clone(self), bytes: AtomicUsize::new(0) })
     }
 
+    /// What is taken at the moment.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// How much one page of a list may show: few pages that nobody reads must not take everything.
     pub(crate) fn page(&self) -> usize {
         PAGE.min(self.limit / 4)

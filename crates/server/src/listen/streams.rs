@@ -14,11 +14,13 @@ use tokio::time::Sleep;
 
 use crate::delivery::Pace;
 use crate::stop::Stop;
+use crate::tasks::Tasks;
 
 /// Starts the tasks of HTTP/2 streams.
 #[derive(Debug, Clone)]
 pub(super) struct Streams {
     pub(super) stop: Arc<Stop>,
+    pub(super) tasks: Tasks,
     pub(super) stall: Duration,
 }
 
@@ -47,7 +49,7 @@ where
                 }
             }
         };
-        super::spawn(pace.scope(task));
+        self.tasks.spawn(pace.scope(task));
     }
 }
 

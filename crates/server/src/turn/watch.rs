@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
+use crate::account::Deadline;
 use crate::upstream::Deadlines;
 
 /// How long a finished answer is waited for to end: some servers keep the connection open and say no `[DONE]`.
@@ -16,10 +17,10 @@ pub(super) struct Watch {
     deadlines: Deadlines,
     /// Silence after which a client gets a sign of life.
     heartbeat: Duration,
-    began: Instant,
-    /// When the upstream was last heard; whether it ever was.
+    /// How long the upstream may be silent now.
+    silence: Duration,
+    /// When the upstream was last heard.
     heard: Instant,
-    silent_so_far: bool,
     /// When the client was last sent something.
     spoke: Instant,
 }
@@ -27,8 +28,8 @@ pub(super) struct Watch {
 /// What the timer found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Alarm {
-    /// The upstream is too late; with what.
-    Late(&'static str),
+    /// The upstream is too late.
+    Late(Deadline),
     /// The client has heard nothing for long.
     Heartbeat,
 }
@@ -36,21 +37,25 @@ pub(super) enum Alarm {
 impl Watch {
     pub(super) fn new(deadlines: Deadlines, heartbeat: Duration) -> Self {
         let now = Instant::now();
-        let first = heartbeat.min(deadlines.first_byte).min(deadlines.idle).min(deadlines.total);
-        Self {
-            timer: Box::pin(tokio::time::sleep_until(now + first)),
-            deadlines,
-            heartbeat,
-            began: now,
-            heard: now,
-            silent_so_far: true,
-            spoke: now,
-        }
+        let first = (now + heartbeat.min(deadlines.first_byte).min(deadlines.idle)).min(deadlines.until);
+        let timer = Box::pin(tokio::time::sleep_until(first));
+        Self { timer, deadlines, heartbeat, silence: deadlines.first_byte, heard: now, spoke: now }
+    }
+
+    /// An upstream answers that has these deadlines.
+    pub(super) fn answers(&mut self, deadlines: Deadlines) {
+        (self.deadlines, self.silence, self.heard) = (deadlines, deadlines.first_byte, Instant::now());
+        self.timer.as_mut().reset(self.heard);
+    }
+
+    /// Nobody is asked at the moment: only the end of the whole is a deadline.
+    pub(super) fn waits(&mut self) {
+        self.silence = Duration::MAX;
     }
 
     pub(super) fn heard(&mut self) {
         self.heard = Instant::now();
-        self.silent_so_far = false;
+        self.silence = self.deadlines.idle;
     }
 
     pub(super) fn spoke(&mut self) {
@@ -58,9 +63,9 @@ impl Watch {
     }
 
     /// The answer is whole; only its usage may still come.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn expect_end(&mut self) {
         if self.deadlines.idle > SETTLE {
-            self.deadlines.idle = SETTLE;
+            (self.deadlines.idle, self.silence) = (SETTLE, SETTLE);
             self.timer.as_mut().reset(Instant::now() + SETTLE);
         }
     }
@@ -69,14 +74,13 @@ impl Watch {
     pub(super) async fn alarm(&mut self) -> Alarm {
         loop {
             self.timer.as_mut().await;
-            let now = Instant::now();
-            let silence = if self.silent_so_far { self.deadlines.first_byte } else { self.deadlines.idle };
-            let (quiet, whole) = (self.heard + silence, self.began + self.deadlines.total);
-            if now >= quiet {
-                return Alarm::Late("it fell silent");
+            let (now, until) = (Instant::now(), self.deadlines.until);
+            let quiet = self.heard.checked_add(self.silence).unwrap_or(until);
+            if now >= quiet && quiet < until {
+                return Alarm::Late(Deadline::Idle);
             }
-            if now >= whole {
-                return Alarm::Late("the whole answer took too long");
+            if now >= until {
+                return Alarm::Late(Deadline::Total);
             }
             let beat = now >= self.spoke + self.heartbeat;
             if beat {
@@ -84,7 +88,7 @@ impl Watch {
             }
             // The upstream may be heard and fall silent again before any of the others is due.
             let idle = now + self.deadlines.idle;
-            self.timer.as_mut().reset((self.spoke + self.heartbeat).min(quiet).min(whole).min(idle));
+            self.timer.as_mut().reset((self.spoke + self.heartbeat).min(quiet).min(until).min(idle));
             if beat {
                 return Alarm::Heartbeat;
             }
@@ -98,7 +102,10 @@ mod tests {
 
     fn watch() -> Watch {
         let seconds = Duration::from_secs;
-        Watch::new(Deadlines { first_byte: seconds(40), idle: seconds(20), total: seconds(100) }, seconds(15))
+        Watch::new(
+            Deadlines { first_byte: seconds(40), idle: seconds(20), until: Instant::now() + seconds(100) },
+            seconds(15),
+        )
     }
 
     #[tokio::test(start_paused = true)]
@@ -107,7 +114,7 @@ mod tests {
         let began = Instant::now();
         assert_eq!(watch.alarm().await, Alarm::Heartbeat);
         assert_eq!(watch.alarm().await, Alarm::Heartbeat);
-        assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
+        assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
         assert_eq!(began.elapsed().as_secs(), 40);
     }
 
@@ -115,9 +122,9 @@ mod tests {
     async fn a_finished_answer_is_not_waited_for_long() {
         let mut watch = watch();
         watch.heard();
-        watch.settle();
+        watch.expect_end();
         let began = Instant::now();
-        assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
+        assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
         assert_eq!(began.elapsed().as_secs(), 2);
     }
 
@@ -130,7 +137,7 @@ mod tests {
             alarm = watch.alarm() => panic!("{alarm:?}"),
             () = tokio::time::sleep(Duration::from_secs(5)) => watch.heard(),
         }
-        assert_eq!(watch.alarm().await, Alarm::Late("it fell silent"));
+        assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
         // At worst one more deadline later: the timer is not set anew with every chunk.
         assert!((7..=9).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
@@ -148,7 +155,7 @@ mod tests {
                 }
             }
         };
-        assert_eq!(late, Alarm::Late("the whole answer took too long"));
+        assert_eq!(late, Alarm::Late(Deadline::Total));
         assert_eq!(began.elapsed().as_secs(), 100);
     }
 }

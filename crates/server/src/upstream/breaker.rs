@@ -21,28 +21,33 @@ pub(super) struct Breaker {
 }
 
 #[derive(Debug)]
-struct State {
+enum State {
+    /// All requests go; how they fared is counted.
+    Closed(Tally),
+    /// One request per second goes, the next of them not before then; the others are told what went wrong last.
+    Open { next_probe: Instant, last: Failure },
+}
+
+/// What has gone well and what has not.
+#[derive(Debug)]
+struct Tally {
     in_a_row: u32,
     window_began: Instant,
     calls: u32,
     failures: u32,
-    /// Open: when the next probe may go, and what went wrong last.
-    open: Option<(Instant, Failure)>,
 }
 
 impl Breaker {
     pub(super) fn new(limit: u32) -> Self {
-        let state = State { in_a_row: 0, window_began: Instant::now(), calls: 0, failures: 0, open: None };
-        Self { limit, state: Mutex::new(state) }
+        Self { limit, state: Mutex::new(State::Closed(Tally::new())) }
     }
 
     /// May this request go? If not: what went wrong last. Of those who ask while it is open, one per second may.
     pub(super) fn enter(&self) -> Result<(), Failure> {
-        let mut state = self.state();
-        let Some((next_probe, failure)) = &mut state.open else { return Ok(()) };
+        let State::Open { next_probe, last } = &mut *self.state() else { return Ok(()) };
         let now = Instant::now();
         if now < *next_probe {
-            return Err(failure.clone());
+            return Err(last.clone());
         }
         *next_probe = now + PROBE;
         Ok(())
@@ -50,15 +55,17 @@ impl Breaker {
 
     /// The target answered, if only to refuse: it is alive. Says whether that closed the breaker.
     pub(super) fn good(&self) -> bool {
-        let mut state = self.state();
-        state.count(false);
-        state.in_a_row = 0;
-        let closed = state.open.take().is_some();
-        if closed {
-            // What was before is another time.
-            (state.calls, state.failures) = (0, 0);
+        match &mut *self.state() {
+            State::Closed(tally) => {
+                tally.count(false);
+                false
+            }
+            open @ State::Open { .. } => {
+                // What was before is another time.
+                *open = State::Closed(Tally::new());
+                true
+            }
         }
-        closed
     }
 
     /// The target failed. Says whether that opened the breaker.
@@ -67,20 +74,19 @@ impl Breaker {
             return false;
         }
         let mut state = self.state();
-        state.count(true);
-        state.in_a_row = state.in_a_row.saturating_add(1);
-        let mostly = state.calls >= ENOUGH && state.failures * 2 >= state.calls;
-        let enough = state.in_a_row >= self.limit || mostly;
-        match &mut state.open {
-            Some((_, last)) => {
+        match &mut *state {
+            State::Open { last, .. } => {
                 last.clone_from(failure);
                 false
             }
-            None if enough => {
-                state.open = Some((Instant::now() + PROBE, failure.clone()));
-                true
+            State::Closed(tally) => {
+                tally.count(true);
+                let opens = tally.in_a_row >= self.limit || tally.is_mostly_failures();
+                if opens {
+                    *state = State::Open { next_probe: Instant::now() + PROBE, last: failure.clone() };
+                }
+                opens
             }
-            None => false,
         }
     }
 
@@ -89,13 +95,22 @@ impl Breaker {
     }
 }
 
-impl State {
+impl Tally {
+    fn new() -> Self {
+        Self { in_a_row: 0, window_began: Instant::now(), calls: 0, failures: 0 }
+    }
+
     fn count(&mut self, failed: bool) {
         if self.window_began.elapsed() >= WINDOW {
             (self.window_began, self.calls, self.failures) = (Instant::now(), 0, 0);
         }
         self.calls = self.calls.saturating_add(1);
         self.failures = self.failures.saturating_add(u32::from(failed));
+        self.in_a_row = if failed { self.in_a_row.saturating_add(1) } else { 0 };
+    }
+
+    const fn is_mostly_failures(&self) -> bool {
+        self.calls >= ENOUGH && self.failures.saturating_mul(2) >= self.calls
     }
 }
 

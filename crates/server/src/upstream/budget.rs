@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::target::Target;
+use super::health::ModelHealth;
 
 /// A request that is alone may be retried.
 const FLOOR: usize = 3;
@@ -19,7 +19,7 @@ pub(super) struct Budget {
 /// One of those that are counted; it leaves when it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
-    target: Arc<Target>,
+    model: Arc<ModelHealth>,
     retry: bool,
 }
 
@@ -29,24 +29,24 @@ impl Budget {
     }
 
     /// A request begins.
-    pub(super) fn live(target: &Arc<Target>) -> Counted {
-        target.budget.live.fetch_add(1, Ordering::Relaxed);
-        Counted { target: Arc::clone(target), retry: false }
+    pub(super) fn live(model: &Arc<ModelHealth>) -> Counted {
+        model.budget.live.fetch_add(1, Ordering::Relaxed);
+        Counted { model: Arc::clone(model), retry: false }
     }
 
     /// Room for one more retry, from its wait to its outcome; None when too many are at it.
-    pub(super) fn retry(target: &Arc<Target>) -> Option<Counted> {
-        let Self { percent, live, retrying } = &target.budget;
+    pub(super) fn retry(model: &Arc<ModelHealth>) -> Option<Counted> {
+        let Self { percent, live, retrying } = &model.budget;
         let most = FLOOR.max(live.load(Ordering::Relaxed) * percent / 100);
         let one_more = |now: usize| (now < most).then_some(now + 1);
         retrying.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        Some(Counted { target: Arc::clone(target), retry: true })
+        Some(Counted { model: Arc::clone(model), retry: true })
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let budget = &self.target.budget;
+        let budget = &self.model.budget;
         let counter = if self.retry { &budget.retrying } else { &budget.live };
         counter.fetch_sub(1, Ordering::Relaxed);
     }
@@ -54,13 +54,13 @@ impl Drop for Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::Targets;
+    use super::super::health::HealthByModel;
     use super::*;
     use crate::config::ResilienceConfig;
 
     #[tokio::test]
     async fn a_fifth_of_what_is_live_but_always_a_few() {
-        let target = Targets::new(ResilienceConfig::default()).of("m");
+        let target = HealthByModel::new(ResilienceConfig::default()).of("m");
         for (live, expected) in [(1, FLOOR), (15, FLOOR), (100, 20), (1000, 200)] {
             let requests: Vec<_> = (0..live).map(|_| Budget::live(&target)).collect();
             let retries: Vec<_> = std::iter::from_fn(|| Budget::retry(&target)).collect();

@@ -1,7 +1,6 @@
 //! The HTTP client of one provider: one exchange at a time, over its pool, with its keys in turn.
 
 use std::error::Error;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,9 @@ use futures_util::FutureExt;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use providers::{Auth, Wire};
+use tokio::time::Instant;
 use wire::json::{Raw, Text};
 
 use super::connect::Connector;
@@ -19,9 +20,10 @@ use super::keys::{Keys, Tried};
 use super::pool::{HttpBody, Pool, SendError};
 use super::refused::{Refused, Remedy};
 use super::shards::Shards;
-use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure, timeout};
-use crate::StartError;
+use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure};
+use crate::account::Deadline;
 use crate::config::{ProviderConfig, Secret};
+use crate::start::StartError;
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 256 * 1024;
@@ -32,10 +34,10 @@ const PEEK: Duration = Duration::from_millis(500);
 
 /// A provider's endpoints, the headers that go to it, and the connections.
 #[derive(Debug)]
-pub(crate) struct HttpTarget {
+pub(crate) struct HttpClient {
     transport: Transport,
-    chat: Place,
-    responses: Place,
+    chat: EndpointUri,
+    responses: EndpointUri,
     headers: HeaderMap,
     keys: Keys,
     redactor: Redactor,
@@ -51,13 +53,13 @@ type Fault = Box<dyn Error + Send + Sync>;
 
 /// What a request asks for: a path and a query, or the whole address.
 #[derive(Debug)]
-enum Place {
+enum EndpointUri {
     Fixed(Uri),
     /// With the model's name in it.
     ByModel(String),
 }
 
-impl Place {
+impl EndpointUri {
     fn new(template: &str) -> Result<Self, Fault> {
         Ok(if template.contains(MODEL) { Self::ByModel(template.to_owned()) } else { Self::Fixed(template.parse()?) })
     }
@@ -94,21 +96,14 @@ fn endpoint(config: &ProviderConfig, path: &str) -> String {
     format!("{base}{path}{mark}{}", query.join("&"))
 }
 
-/// One segment of a path.
+/// One segment of a path, as an endpoint's URI has it.
 pub(super) fn percent_encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    /// Everything but what RFC 3986 calls unreserved.
+    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
-impl HttpTarget {
+impl HttpClient {
     pub(crate) fn new(config: &ProviderConfig) -> Result<Self, StartError> {
         Self::build(config)
             .map_err(|error| StartError::Provider { name: config.name.clone(), message: error.to_string() })
@@ -126,12 +121,12 @@ impl HttpTarget {
         }
         // A proxy that forwards wants the whole address, and so does HTTP/2.
         let whole = proxy.is_some() || config.transport.http2;
-        let place = |endpoint: &str| {
+        let uri = |endpoint: &str| {
             let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
             let path = rest.find('/').map_or("/", |at| &rest[at..]);
-            Place::new(if whole { endpoint } else { path })
+            EndpointUri::new(if whole { endpoint } else { path })
         };
-        let (chat, responses) = (place(&endpoint)?, place(&native)?);
+        let (chat, responses) = (uri(&endpoint)?, uri(&native)?);
         let connector = Connector::new(url, config.timeouts.connect, &config.transport)?;
         let transport = if config.transport.http2 {
             Transport::Http2(Box::new(Shards::new(connector)))
@@ -180,16 +175,23 @@ impl HttpTarget {
         deadlines: Deadlines,
         alone: bool,
     ) -> Result<Accepted, Refused> {
-        let place = if wire == Wire::Responses { &self.responses } else { &self.chat };
-        let uri = place.of(&body)?;
+        let endpoint = if wire == Wire::Responses { &self.responses } else { &self.chat };
+        let uri = endpoint.of(&body)?;
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
         self.keys.apply(key, request.headers_mut());
-        let response = tokio::time::timeout(deadlines.first_byte.min(deadlines.total), self.exchange(request))
+        let began = Instant::now();
+        let (first_byte, mut connected) = (began + deadlines.first_byte, began);
+        let (until, late) = if first_byte <= deadlines.until {
+            (first_byte, Deadline::FirstByte)
+        } else {
+            (deadlines.until, Deadline::Total)
+        };
+        let response = tokio::time::timeout_at(until, self.exchange(request, &mut connected))
             .await
-            .map_err(|_| Refused::new(timeout("no answer began"), Remedy::Elsewhere))?
+            .map_err(|_| Refused::late(late))?
             .map_err(|error| failure::unsent(&error))?;
         if !response.status().is_success() {
             return Err(self.refused(response, &body, dialect, deadlines).await);
@@ -198,14 +200,19 @@ impl HttpTarget {
         let mut answer = response.into_body();
         let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect)).alone(alone);
         let first = self.look(&mut answer, opening, &body).await?;
-        let body = AnswerBody::Http { first, body: Box::new(answer), target: None };
-        Ok(Accepted { format, body, redactor: self.redactor.clone() })
+        let body = AnswerBody::Http { first, body: Box::new(answer), model: None };
+        Ok(Accepted { format, body, redactor: self.redactor.clone(), connecting: connected - began })
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response<HttpBody>, SendError> {
+    /// Sends a request and waits for the head of its answer. Notes when there was a connection.
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+        connected: &mut Instant,
+    ) -> Result<Response<HttpBody>, SendError> {
         match &self.transport {
-            Transport::Http1(pool) => pool.send(request).await,
-            Transport::Http2(shards) => shards.send(request).await,
+            Transport::Http1(pool) => pool.send(request, connected).await,
+            Transport::Http2(shards) => shards.send(request, connected).await,
         }
     }
 
@@ -213,7 +220,7 @@ impl HttpTarget {
     /// refusal. What was read is given back, to be read again.
     async fn look(&self, body: &mut HttpBody, mut opening: Opening, request: &[u8]) -> Result<Option<Bytes>, Refused> {
         let mut read = Read::default();
-        let deadline = tokio::time::Instant::now() + PEEK;
+        let deadline = Instant::now() + PEEK;
         let look = loop {
             let chunk = match body.chunk().now_or_never() {
                 Some(chunk) => chunk,
@@ -239,7 +246,7 @@ impl HttpTarget {
         Err(failure.into())
     }
 
-    /// Any request to this provider, and its answer as it stands, refusals included: for the probe.
+    /// Any request to this provider, and its answer as it is, refusals included: for the probe.
     pub(crate) async fn raw(
         &self,
         method: Method,
@@ -257,8 +264,9 @@ impl HttpTarget {
         if let Some(key) = self.keys.take(&mut Tried::default()) {
             self.keys.apply(key, request.headers_mut());
         }
-        let answer = self.exchange(request).await.map_err(|error| failure::unsent(&error).failure)?;
-        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), target: None });
+        let answer =
+            self.exchange(request, &mut Instant::now()).await.map_err(|error| failure::unsent(&error).failure)?;
+        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
         Ok((answer, self.redactor.clone()))
     }
 

@@ -1,6 +1,7 @@
 //! Plays the offline model: the same road as any provider, without a socket.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
@@ -34,7 +35,12 @@ pub(super) async fn send(request: &[u8], stream: bool) -> Result<Accepted, Refus
         return Err(Refused::new(failure, Remedy::Nothing));
     }
     let format = if stream { Format::Sse } else { Format::Json };
-    Ok(Accepted { format, body: AnswerBody::Demo(Player { steps, resume_at: None }), redactor: Redactor::default() })
+    Ok(Accepted {
+        format,
+        body: AnswerBody::Demo(Player { steps, resume_at: None }),
+        redactor: Redactor::default(),
+        connecting: Duration::ZERO,
+    })
 }
 
 fn is_error(step: &Step) -> bool {

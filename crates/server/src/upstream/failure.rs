@@ -9,6 +9,7 @@ use super::connect::ConnectError;
 use super::link::LinkError;
 use super::pool::SendError;
 use super::refused::{Refused, Remedy};
+use crate::account::Deadline;
 
 /// The longest wait that is passed on: clients give up retrying beyond two minutes, or hang.
 const MAX_WAIT: f64 = 120.0;
@@ -18,7 +19,7 @@ const MAX_WAIT: f64 = 120.0;
 pub(super) fn unsent(error: &SendError) -> Refused {
     let cause = innermost(error);
     match error {
-        SendError::Connect(ConnectError::TooSlow(_)) => Refused::new(super::timeout("connecting"), Remedy::Elsewhere),
+        SendError::Connect(ConnectError::TooSlow(_)) => Refused::late(Deadline::Connect),
         SendError::Connect(ConnectError::NotHttp2) => protocol(format!("The provider cannot be used: {error}.")),
         SendError::Link(LinkError::Http(http)) if http.is_parse() => {
             protocol(format!("The provider's answer is not HTTP: {cause}."))

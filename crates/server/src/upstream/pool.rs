@@ -1,4 +1,4 @@
-//! Idle connections of one target, and the bodies that come over connections of both kinds.
+//! Idle connections to one provider, and the bodies that come over connections of both kinds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const IDLE: Duration = Duration::from_secs(55);
 #[derive(Debug)]
 pub(super) struct Pool {
     connector: Connector,
-    /// The last used is the first taken; the oldest stand in front.
+    /// The last used is the first taken; the oldest come first.
     idle: Mutex<Vec<(Link, Instant)>>,
 }
 
@@ -55,16 +55,21 @@ impl Pool {
     }
 
     /// Sends a request over an idle connection, or over a new one.
-    pub(super) async fn send(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<Response<HttpBody>, SendError> {
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        request: Request<Full<Bytes>>,
+        connected: &mut Instant,
+    ) -> Result<Response<HttpBody>, SendError> {
         if let Some(mut link) = self.take() {
             match link.exchange(request.clone()).await {
                 Ok(answer) => return Ok(self.answer(answer, link)),
-                // It was closed just now: a new connection will do.
-                Err(error) if error.is_stale() => {}
+                // It was closed before anything was sent: a new connection will do.
+                Err(error) if error.is_unsent() => {}
                 Err(error) => return Err(error.into()),
             }
         }
         let mut link = Link::open(self.connector.connect().await?).await?;
+        *connected = Instant::now();
         let answer = link.exchange(request).await?;
         Ok(self.answer(answer, link))
     }

@@ -2,10 +2,14 @@
 
 use bridge::{Failure, FailureClass};
 
+use crate::account::Deadline;
+
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) failure: Failure,
     pub(super) remedy: Remedy,
+    /// The deadline that was missed, if that is what it was.
+    pub(crate) deadline: Option<Deadline>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +24,11 @@ pub(super) enum Remedy {
 
 impl Refused {
     pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
-        Self { failure, remedy }
+        Self { failure, remedy, deadline: None }
+    }
+
+    pub(super) fn late(deadline: Deadline) -> Self {
+        Self { failure: super::late(deadline), remedy: Remedy::Elsewhere, deadline: Some(deadline) }
     }
 
     /// Whether the target itself is in trouble; None when this says nothing about it.
@@ -71,6 +79,25 @@ impl From<Failure> for Refused {
             (Some(false), Remedy::Again) => Remedy::Elsewhere,
             _ => remedy,
         };
-        Self { failure, remedy }
+        Self { failure, remedy, deadline: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A spec may know better than the class what is worth another try.
+    #[test]
+    fn a_failure_may_say_whether_to_ask_again() {
+        for (class, retry, expected) in [
+            (FailureClass::Server, None, Remedy::Again),
+            (FailureClass::Server, Some(false), Remedy::Elsewhere),
+            (FailureClass::ModelNotFound, Some(true), Remedy::Again),
+            (FailureClass::InvalidRequest, Some(false), Remedy::Nothing),
+        ] {
+            let failure = Failure { retry, ..Failure::new(class, "words") };
+            assert_eq!(Refused::from(failure).remedy, expected, "{class:?} {retry:?}");
+        }
     }
 }

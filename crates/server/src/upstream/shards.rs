@@ -1,6 +1,7 @@
 //! HTTP/2: many streams over a few connections. One connection takes only so many streams (servers allow about a
 //! hundred, and what is beyond that waits in silence), so more are opened as they fill.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,12 +11,14 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::rt::Executor;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::connect::Connector;
 use super::link::LinkError;
 use super::pool::{HttpBody, SendError};
+use crate::tasks;
 
 /// Streams on one connection before the next is opened.
 const STREAMS: usize = 64;
@@ -52,11 +55,18 @@ impl Shards {
     }
 
     /// Sends a request over the connection with the fewest streams.
-    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<HttpBody>, SendError> {
+    pub(super) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        connected: &mut Instant,
+    ) -> Result<Response<HttpBody>, SendError> {
         let mut fresh = false;
         loop {
             let (stream, is_new) = self.stream().await?;
             fresh |= is_new;
+            if is_new {
+                *connected = Instant::now();
+            }
             let mut sender = stream.shard.sender.clone();
             match sender.send_request(request.clone()).await {
                 Ok(answer) => return Ok(answer.map(|incoming| HttpBody::shared(incoming, stream))),
@@ -83,11 +93,11 @@ impl Shards {
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, SendError> {
         let stream = self.connector.connect().await?;
-        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let mut builder = http2::Builder::new(Services);
         builder.timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PING);
         let (sender, connection) = builder.handshake(stream).await.map_err(LinkError::from)?;
         // It ends when its last sender and its last stream are gone.
-        TokioExecutor::new().execute(async move {
+        tasks::spawn_service(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "an HTTP/2 connection to a provider ended");
             }
@@ -124,6 +134,22 @@ impl Shards {
 
     fn shards(&self) -> MutexGuard<'_, Vec<Arc<Shard>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What hyper starts for a connection ends with it.
+#[derive(Debug, Clone, Copy)]
+struct Services;
+
+impl<F> Executor<F> for Services
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, task: F) {
+        tasks::spawn_service(async move {
+            let _ = task.await;
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! The fault table: each way in which a provider fails (F1 to F19 of the fault list), asked without and with
+//! The fault table: each way in which a provider fails asked without and with
 //! `stream`, three times over: it fails every time; it fails once; it fails and another target would answer.
 
 mod rows;
@@ -51,7 +51,7 @@ async fn check(row: &Row) -> (usize, Vec<String>) {
             cells += 1;
             if got.0 != *expected.0 || got.1 != expected.1 {
                 let what = if streamed { "streamed" } else { "whole" };
-                wrong.push(format!("{} {}, {what}, {when}: {got:?} instead of {expected:?}", row.number, row.name));
+                wrong.push(format!("{}: {}, {what}, {when}: {got:?} instead of {expected:?}", row.group, row.name));
             }
         };
         cell("every time", row.run(streamed, Times::Ever).await, persistent);

@@ -1,4 +1,4 @@
-//! Many streams over one provider that goes down and comes back: nobody hangs, nothing stays behind, and every client
+//! Many streams over one provider that goes down and comes back: nobody hangs, nothing is left over, and every client
 //! gets a terminal event or a clean error.
 
 use std::sync::Arc;

@@ -73,10 +73,10 @@ async fn the_providers_way_of_answering_does_not_matter() {
         ("a stream without a type", Script::respond(200).send(bytes.clone())),
         ("JSON without a type", Script::respond(200).send(json()).split_every(7)),
         ("status 201", Script::body(201, "application/json", json())),
-        ("JSON behind a byte order mark", Script::body(200, "application/json", format!("\u{feff}{}", json()))),
+        ("JSON after a byte order mark", Script::body(200, "application/json", format!("\u{feff}{}", json()))),
         ("the same without a type", Script::respond(200).send(format!("\u{feff}\n{}", json())).split_every(1)),
         ("the same as a stream", Script::event_stream().send(format!("\u{feff}{}", json())).split_every(2)),
-        ("a stream behind a mark", Script::event_stream().send(format!("\u{feff}{bytes}"))),
+        ("a stream after a mark", Script::event_stream().send(format!("\u{feff}{bytes}"))),
     ] {
         let rig = Rig::start(script).await;
         let (whole, streamed) = rig.both(&request()).await;
@@ -145,7 +145,7 @@ async fn what_is_not_done_as_asked_is_said_in_a_header() {
     stream(&streamed);
 }
 
-/// Warnings are not lost behind many small things.
+/// Warnings are not lost among many small things.
 #[tokio::test]
 async fn a_header_of_many_notes_is_short() {
     let rig = Rig::start(chat::answer(false)).await;

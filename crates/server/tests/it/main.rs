@@ -1,6 +1,8 @@
-//! The whole server over real sockets, with a scripted provider behind it.
+//! The whole server over real sockets, in front of a scripted provider.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod account;
 #[cfg(test)]
 mod any_json;
 #[cfg(test)]
@@ -34,6 +36,8 @@ mod loris;
 mod native;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod resilience;
 #[cfg(test)]

@@ -319,7 +319,7 @@ async fn retries_have_a_budget() {
     assert!(sent > 100, "some were tried again");
 }
 
-/// F19: who leaves while we wait to ask again has nobody ask for them.
+/// Who leaves while we wait to ask again has nobody ask for them.
 #[tokio::test]
 async fn nobody_is_asked_again_for_a_client_that_has_left() {
     let upstream = Upstream::start(said(503, "busy").header("retry-after", "1")).await.unwrap();

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use http::Method;
 use serde_json::{Value, json};
-use server::Server;
 use server::config::{Config, Overrides, Sources, load};
+use server::{Reloader, Server};
 use testkit::grammar::Stream;
 use testkit::{Answer, Client, Schemas, Script, Upstream};
 use tokio::sync::oneshot;
@@ -21,6 +21,7 @@ pub(crate) struct Rig {
     pub(crate) upstream: Upstream,
     pub(crate) client: Client,
     pub(crate) address: SocketAddr,
+    pub(crate) reloader: Reloader,
     /// To drain, and to end at once.
     stop: [Option<oneshot::Sender<()>>; 2],
     running: JoinHandle<()>,
@@ -66,14 +67,15 @@ impl Rig {
     /// With a configuration of its own; `upstream` is the one that tests look at.
     pub(crate) async fn serving(upstream: Upstream, config: Config) -> Result<Self, server::StartError> {
         let server = Server::bind(config).await?;
-        let address = server.local_addr();
+        let (address, reloader) = (server.local_addr(), server.reloader());
         let (stop, stopped) = oneshot::channel::<()>();
         let (stop_now, stopped_now) = oneshot::channel::<()>();
         let running = spawn(async move {
             let (drain, now) = (async { drop(stopped.await) }, async { drop(stopped_now.await) });
             server.run(drain, now).await.unwrap();
         });
-        Ok(Self { upstream, client: Client::new().unwrap(), address, stop: [Some(stop), Some(stop_now)], running })
+        let stop = [Some(stop), Some(stop_now)];
+        Ok(Self { upstream, client: Client::new().unwrap(), address, reloader, stop, running })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr_iter};
 
 /// Decodes what stands between the quotes. Lone surrogates become U+FFFD: a string must be a string.
 pub fn unescape(escaped: &str) -> Cow<'_, str> {
@@ -62,65 +62,80 @@ fn unit_at(text: &str, at: usize) -> Option<u16> {
     hex.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u16::from_str_radix(hex, 16).ok())?
 }
 
+/// Where text is appended: bytes that are being written, or a string.
+pub trait Append {
+    fn append(&mut self, text: &str);
+}
+
+impl Append for Vec<u8> {
+    fn append(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl Append for String {
+    fn append(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
 /// Appends `text`, escaped, without quotes.
-pub fn escape_into(out: &mut Vec<u8>, text: &str) {
+pub fn escape_into(out: &mut impl Append, text: &str) {
     let mut from = 0;
     for (at, &byte) in text.as_bytes().iter().enumerate() {
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {
             continue;
         }
-        out.extend_from_slice(&text.as_bytes()[from..at]);
+        out.append(&text[from..at]);
         from = at + 1;
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            control => {
-                out.extend_from_slice(b"\\u00");
-                out.push(HEX[usize::from(control >> 4)]);
-                out.push(HEX[usize::from(control & 15)]);
-            }
-        }
+        out.append(match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            control => CONTROLS[usize::from(control) % CONTROLS.len()],
+        });
     }
-    out.extend_from_slice(&text.as_bytes()[from..]);
+    out.append(&text[from..]);
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
+/// How each control character is written.
+const CONTROLS: [&str; 32] = [
+    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\u0008", "\\t", "\\n",
+    "\\u000b", "\\u000c", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012", "\\u0013", "\\u0014",
+    "\\u0015", "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c", "\\u001d", "\\u001e",
+    "\\u001f",
+];
 
 /// Appends escaped text with lone surrogates replaced, and gives back a trailing high surrogate that the next
 /// piece may complete: a pair is sometimes cut between two deltas, and half a pair breaks clients.
-pub fn sanitize_into<'a>(out: &mut Vec<u8>, escaped: &'a str) -> &'a str {
+pub fn sanitize_into<'a>(out: &mut impl Append, escaped: &'a str) -> &'a str {
     // `\ud8` … `\udf`, in either case; nearly all text has none, and is copied whole.
     let bytes = escaped.as_bytes();
-    let suspicious = memmem::find(bytes, b"\\ud").is_some() || memmem::find(bytes, b"\\uD").is_some();
-    if !suspicious {
-        out.extend_from_slice(bytes);
+    let is_suspicious = |at: usize| matches!(bytes.get(at + 1..at + 3), Some([b'u', b'd' | b'D']));
+    if !memchr_iter(b'\\', bytes).any(is_suspicious) {
+        out.append(escaped);
         return "";
     }
     let mut rest = escaped;
     while let Some(at) = memchr(b'\\', rest.as_bytes()) {
-        out.extend_from_slice(&rest.as_bytes()[..at]);
+        out.append(&rest[..at]);
         rest = &rest[at..];
         let used = match (unit_at(rest, 0), unit_at(rest, 6)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => copy(out, rest, 12),
             (Some(0xd800..=0xdbff), None) if rest.len() == 6 => return rest,
             (Some(0xd800..=0xdfff), _) => {
-                out.extend_from_slice(b"\\ufffd");
+                out.append("\\ufffd");
                 6
             }
             (Some(_), _) => copy(out, rest, 6),
-            (None, _) => copy(out, rest, 2),
+            (None, _) => copy(out, rest, 1 + rest[1..].chars().next().map_or(0, char::len_utf8)),
         };
         rest = rest.get(used..).unwrap_or_default();
     }
-    out.extend_from_slice(rest.as_bytes());
+    out.append(rest);
     ""
 }
 
-fn copy(out: &mut Vec<u8>, from: &str, count: usize) -> usize {
-    let count = count.min(from.len());
-    out.extend_from_slice(&from.as_bytes()[..count]);
+fn copy(out: &mut impl Append, from: &str, count: usize) -> usize {
+    out.append(from.get(..count).unwrap_or(from));
     count
 }

@@ -7,7 +7,7 @@ use wire::responses::{CreateResponse, Input, InputItem, Item, Message, Reasoning
 use super::super::notes::{Notes, code};
 use super::PlanTarget;
 use crate::dialect::{DeveloperRole, ItemIds, Replay};
-use crate::seal::{Encrypted, Thought};
+use crate::seal::{Encrypted, SealedReasoning};
 
 pub(super) fn write(
     request: &CreateResponse<'_>,
@@ -95,7 +95,7 @@ impl List<'_, '_> {
         let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
         let thought = match sealed.map(|sealed| self.target.seal.open(&sealed.decode())) {
             None => None,
-            Some(opened) => match opened.and_then(|plain| Thought::decode(&plain)) {
+            Some(opened) => match opened.and_then(|plain| SealedReasoning::decode(&plain)) {
                 Some(thought) if thought.family == dialect.family() => Some(thought),
                 Some(_) => return self.notes.ignored(code::REASONING_IGNORED, path(), "another model's reasoning"),
                 None => {
@@ -105,7 +105,7 @@ impl List<'_, '_> {
                 }
             },
         };
-        if let Some(Thought { native: Some(native), .. }) = thought {
+        if let Some(SealedReasoning { native: Some(native), .. }) = thought {
             return self.encrypted(raw, &native);
         }
         let says = raw.get("content").is_some_and(|content| content.elements().next().is_some());

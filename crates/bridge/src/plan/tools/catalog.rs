@@ -8,10 +8,10 @@ use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
 
 use super::{declare, names, template};
+use crate::context::ToolKind;
 use crate::dialect::{Hosted, Lacking, ToolRules};
 use crate::plan::item_path::Items;
 use crate::plan::notes::{Notes, code};
-use crate::reading::ToolKind;
 
 /// What the client calls the namespace of tools without one.
 const NO_NAMESPACE: &str = "functions";

@@ -7,9 +7,9 @@ use wire::json::{Invalid, InvalidCode, Raw, Text};
 use wire::responses::{AllowedTools, NamedChoice, Tool, ToolChoice, ToolChoiceObject};
 
 use super::catalog::{Catalog, Entry, What};
+use crate::context::ToolKind;
 use crate::dialect::{ChoiceKind, Hosted, Lacking, ToolRules};
 use crate::plan::notes::{Notes, code};
-use crate::reading::ToolKind;
 
 /// What the choice comes to.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use wire::responses::{Item, LocalShellCall};
 
 use super::pairs::Link;
 use super::{Builder, Pending, ToolResult};
+use crate::context::ToolKind;
 use crate::plan::content::clean;
 use crate::plan::item_path::ItemPath;
 use crate::plan::json;
 use crate::plan::notes::code;
 use crate::plan::tools::Catalog;
-use crate::reading::ToolKind;
 
 /// What a call says: the tool's id, name and arguments.
 type Spoken<'a> = (Option<Text<'a>>, Str<'a>, Str<'a>);

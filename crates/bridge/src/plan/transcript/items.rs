@@ -8,7 +8,7 @@ use super::pairs::Link;
 use super::{Builder, ToolResult};
 use crate::plan::item_path::ItemPath;
 use crate::plan::notes::code;
-use crate::seal::Thought;
+use crate::seal::SealedReasoning;
 
 const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
 
@@ -160,7 +160,8 @@ impl<'a> Builder<'_, 'a, '_> {
     /// What takes the place of the conversation before it, if it is ours.
     fn compaction(&mut self, compaction: &responses::Compaction<'a>, path: ItemPath) {
         let sealed = compaction.encrypted_content.map(Text::decode);
-        let opened = sealed.and_then(|sealed| self.seal.open(&sealed)).and_then(|plain| Thought::decode(&plain));
+        let opened =
+            sealed.and_then(|sealed| self.seal.open(&sealed)).and_then(|plain| SealedReasoning::decode(&plain));
         match opened {
             Some(summary) => {
                 let texts = vec!["[Summary of the conversation so far]".into(), Str::Ours(summary.text.into())];

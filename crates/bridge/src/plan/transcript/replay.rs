@@ -9,7 +9,7 @@ use super::Builder;
 use crate::dialect::{self, ReplayField};
 use crate::plan::item_path::ItemPath;
 use crate::plan::notes::code;
-use crate::seal::Thought;
+use crate::seal::SealedReasoning;
 
 impl<'a> Builder<'_, 'a, '_> {
     /// Reasoning belongs to the assistant's message that follows, or is under way.
@@ -20,7 +20,7 @@ impl<'a> Builder<'_, 'a, '_> {
         self.open.thought_at = Some(path);
         let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
         if let Some(sealed) = sealed {
-            match self.seal.open(&sealed.decode()).and_then(|plain| Thought::decode(&plain)) {
+            match self.seal.open(&sealed.decode()).and_then(|plain| SealedReasoning::decode(&plain)) {
                 Some(thought) if thought.family == self.dialect.family() => return self.recall(thought),
                 Some(_) => {
                     return self.notes.ignored(code::REASONING_IGNORED, path, "another model's reasoning");
@@ -38,8 +38,8 @@ impl<'a> Builder<'_, 'a, '_> {
         self.open.replay.text.extend(texts.filter(|text| !text.is_empty()).map(Str::Wire));
     }
 
-    fn recall(&mut self, thought: Thought) {
-        let Thought { text, bag, .. } = thought;
+    fn recall(&mut self, thought: SealedReasoning) {
+        let SealedReasoning { text, replay_data: bag, .. } = thought;
         if !text.is_empty() {
             self.open.replay.text.push(Str::Ours(text.into()));
         }

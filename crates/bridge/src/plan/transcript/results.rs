@@ -8,10 +8,10 @@ use wire::responses::{InputImage, Item, Tool};
 
 use super::pairs::Link;
 use super::{Builder, ToolResult};
+use crate::context::ToolKind;
 use crate::dialect::ImageInput;
 use crate::plan::content::clean;
 use crate::plan::item_path::ItemPath;
-use crate::reading::ToolKind;
 
 impl<'a> Builder<'_, 'a, '_> {
     /// The result that begins with the output at `index`.

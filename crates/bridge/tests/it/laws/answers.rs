@@ -64,11 +64,11 @@ static RUNS: LazyLock<Vec<Run>> = LazyLock::new(|| {
     let mut runs = Vec::new();
     for (number, dialect) in dialects.into_iter().cycle().take(6).enumerate() {
         let mut run = Run::dialect(dialect);
-        run.reading.echo = b",\"model\":\"m\"".to_vec().into();
-        run.reading.reasoning_summary = number % 2 == 1;
-        run.reading.logprobs = number >= 3;
+        run.echo = b",\"model\":\"m\"".to_vec().into();
+        run.context.reasoning_summary = number % 2 == 1;
+        run.context.logprobs = number >= 3;
         if number >= 4 {
-            run.reading.output = OutputContract::JsonObject;
+            run.context.output = OutputContract::JsonObject;
         }
         if number == 5 {
             let setup = Setup { repair: Repair::Off, seal: Arc::new(bridge::Unsealed), ..run.setup.clone() };

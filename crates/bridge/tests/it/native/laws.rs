@@ -1,7 +1,7 @@
 //! Any events, sane and insane, give a lawful stream, the same object without one, and the same bytes however the
 //! network cuts them.
 
-use bridge::{End, Failure, FailureClass, ItemIds, NativeReading, OutputContract};
+use bridge::{AnswerWire, End, Failure, FailureClass, ItemIds, NativeContext, OutputContract};
 
 use super::native;
 use crate::laws::{Chance, for_all};
@@ -87,11 +87,12 @@ struct Answer {
 fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let mut run = native();
-    run.reading.echo = b",\"model\":\"m\"".to_vec().into();
+    run.echo = b",\"model\":\"m\"".to_vec().into();
     let item_ids = if chance.below(2) == 0 { ItemIds::Ours } else { ItemIds::Theirs };
-    run.reading.native = Some(NativeReading { item_ids, silent_limit: (chance.below(3) == 0).then_some(4) });
+    let silent_limit = (chance.below(3) == 0).then_some(4);
+    run.context.wire = AnswerWire::Responses(NativeContext { item_ids, silent_limit });
     if chance.below(4) == 0 {
-        run.reading.output = OutputContract::JsonObject;
+        run.context.output = OutputContract::JsonObject;
     }
     let mut events: Vec<String> = (0..chance.below(14)).map(|_| event(&mut chance)).collect();
     if chance.below(3) > 0 {

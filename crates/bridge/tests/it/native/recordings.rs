@@ -57,7 +57,7 @@ fn recorded_answers_come_through() {
             chunks.push(fixture.body.clone());
         }
         let mut run = native();
-        run.reading.logprobs = name.contains("logprobs");
+        run.context.logprobs = name.contains("logprobs");
         let ran = check(&run, &chunks, End::Eof);
         let given = chunks.iter().rev().find_map(|chunk| serde_json::from_slice::<Value>(chunk).ok()).unwrap();
         let given = given.get("response").unwrap_or(&given);

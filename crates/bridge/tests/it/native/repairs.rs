@@ -1,6 +1,6 @@
 //! What native servers leave out, and how it is mended.
 
-use bridge::{AnswerDialect, End, EofTolerance, Framing, ItemIds, NativeReading};
+use bridge::{AnswerDialect, AnswerWire, End, EofTolerance, Events, ItemIds, NativeContext};
 use serde_json::{Value, json};
 
 use super::{call, check, completed, event, message, native, read};
@@ -198,7 +198,7 @@ fn reasoning_is_sealed_with_what_the_far_side_needs() {
 #[test]
 fn ids_are_theirs_where_the_spec_says_so() {
     let mut run = native();
-    run.reading.native = Some(NativeReading { item_ids: ItemIds::Theirs, silent_limit: None });
+    run.context.wire = AnswerWire::Responses(NativeContext { item_ids: ItemIds::Theirs, silent_limit: None });
     let odd = json!({"type": "function_call", "id": "bad id", "call_id": "k2", "name": "f", "arguments": "{}"});
     let events: Vec<String> = [
         event("output_item.done", json!({"item": call("fc_up", "{}")})),
@@ -274,7 +274,7 @@ fn endings() {
     ];
     for (events, eof, status, code) in rows {
         let mut run = Run::dialect(AnswerDialect { eof, ..AnswerDialect::default() });
-        run.reading.native = native().reading.native;
+        run.context.wire = native().context.wire;
         let lines: Vec<String> = events.iter().map(Value::to_string).collect();
         let ran = check(&run, &lines, End::Eof);
         let response = &ran.stream.response;
@@ -315,7 +315,7 @@ fn done_is_no_terminal_event() {
 fn a_limit_that_is_reached_in_silence_is_noticed() {
     let mut run = native();
     for (limit, status) in [(Some(2), "incomplete"), (Some(3), "completed"), (None, "completed")] {
-        run.reading.native = Some(NativeReading { item_ids: ItemIds::Ours, silent_limit: limit });
+        run.context.wire = AnswerWire::Responses(NativeContext { item_ids: ItemIds::Ours, silent_limit: limit });
         let lines = [completed(&json!([message("Hello")])).to_string()];
         assert_eq!(check(&run, &lines, End::Eof).stream.response["status"], status, "{limit:?}");
     }
@@ -328,7 +328,7 @@ fn a_limit_that_is_reached_in_silence_is_noticed() {
 #[test]
 fn what_was_promised_to_be_json_is_checked() {
     let mut run = native();
-    run.reading.output = bridge::OutputContract::JsonObject;
+    run.context.output = bridge::OutputContract::JsonObject;
     for (text, status) in [("{\"a\":1}", "completed"), ("Sure!", "failed")] {
         for events in [vec![completed(&json!([message(text)]))], vec![delta(text), completed(&json!([message(text)]))]]
         {
@@ -343,7 +343,7 @@ fn json_that_is_too_deep_for_us_is_left_out() {
     let deep = format!("{}{}", "[".repeat(126), "]".repeat(126));
     let item = format!(r#"{{"type":"web_search_call","id":"w","status":"completed","action":{deep}}}"#);
     let line = format!(r#"{{"object":"response","status":"completed","output":[{item},{}]}}"#, message("Hello"));
-    let (object, notes) = native().bytes(Framing::Silent, &[line], End::Eof);
+    let (_, object, notes) = native().play(Events::silent(), &[line], End::Eof);
     let object: Value = serde_json::from_slice(&object).unwrap();
     assert_eq!(object["output"].as_array().unwrap().len(), 1);
     assert!(notes.iter().any(|note| note.message.contains("cannot be read")), "{notes:?}");

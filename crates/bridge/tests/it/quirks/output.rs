@@ -24,7 +24,7 @@ impl OutputCheck for WantsA {
 
 fn promised(repair: Repair) -> Run {
     let mut run = Run::default();
-    run.reading.output =
+    run.context.output =
         OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), strict: true, native: false };
     Run { setup: Setup { check: Some(Arc::new(WantsA)), repair, ..run.setup }, ..run }
 }
@@ -32,7 +32,7 @@ fn promised(repair: Repair) -> Run {
 /// The same without the promise.
 fn asked_for(checks: Checks) -> Run {
     let mut run = promised(Repair::Syntax);
-    run.reading.output =
+    run.context.output =
         OutputContract::JsonSchema { name: "n".into(), schema: "{}".into(), strict: false, native: false };
     Run { setup: Setup { checks, ..run.setup }, ..run }
 }
@@ -41,7 +41,7 @@ pub(super) fn quirks() -> Vec<Quirk> {
     let said = |pieces: &[&str]| done(pieces.iter().map(|piece| text(piece)).collect(), "stop");
     let syntax = || promised(Repair::Syntax);
     let mut object = Run::default();
-    object.reading.output = OutputContract::JsonObject;
+    object.context.output = OutputContract::JsonObject;
     vec![
         quirk("H6 valid", said(&["{\"a\"", ":1}"]), "completed: \"{\\\"a\\\":1}\"").with(syntax()),
         quirk(

@@ -14,7 +14,7 @@ pub(super) fn quirks() -> Vec<Quirk> {
     let named = |name: &str| delta(&json!({ name: "hm" }));
     let answer = |first: String| done(vec![first, text("a")], "stop");
     let mut summary = Run::default();
-    summary.reading.reasoning_summary = true;
+    summary.context.reasoning_summary = true;
     vec![
         quirk("A1 reasoning_content", answer(named("reasoning_content")), "completed: think reasoning \"hm\" | \"a\""),
         quirk("A1 reasoning", answer(named("reasoning")), "completed: think reasoning \"hm\" | \"a\""),

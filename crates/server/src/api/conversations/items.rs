@@ -13,32 +13,32 @@ use wire::responses::{CreateConversationItems, InputItem};
 use super::object;
 use crate::api::query::Query;
 use crate::api::{counted, list};
-use crate::app::App;
 use crate::body::{self, Body, Room};
 use crate::error::ApiError;
+use crate::request::RequestContext;
 use crate::session::{Session, write_listed};
 
 /// As many as OpenAI takes in one request.
 const MOST: usize = 20;
 
 pub(crate) async fn create_items(
-    app: &App,
+    context: &RequestContext,
     id: &str,
     request: Request<Incoming>,
-    mut ids: Ids,
 ) -> Result<Response<Body>, ApiError> {
+    let mut ids = context.ids.clone();
     let (parts, incoming) = request.into_parts();
     Query::of(&parts.uri)?;
-    let bytes = body::read_json(&parts.headers, incoming, &app.bodies).await?;
+    let bytes = context.read_json(&parts.headers, incoming).await?;
     let request: CreateConversationItems<'_> = body::parse(&bytes)?;
-    let session = app.session();
+    let session = context.session();
     let Some(given_items) = request.items else { return Err(Invalid::missing().at("items").into()) };
     if given_items.is_empty() {
         return Err(Invalid::rule(InvalidCode::EmptyArray, "expected at least one item.").at("items").into());
     }
     let (items, _room) = given(&session, &given_items, Some(id), &bytes, &mut ids).await?;
     // Before they are stored: who is told to come back must not find them there.
-    let created = list::items(app, &items, false)?;
+    let created = list::items(context, &items, false)?;
     let absent = || ApiError::conversation_not_found(id);
     session.heard(session.store().append_items(id, items).await, absent)?;
     Ok(created)
@@ -59,25 +59,29 @@ pub(super) async fn given(
     session.own_items(items, conversation, body, ids).await
 }
 
-pub(crate) async fn list_items(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
-    let page = Query::of(uri)?.page(app.bodies.budget.page())?;
-    let session = app.session();
+pub(crate) async fn list_items(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    let page = Query::of(uri)?.page(context.app.runtime.budget.page())?;
+    let session = context.session();
     let room = session.room();
     let absent = || ApiError::conversation_not_found(id);
     let page = session.heard(session.reading(&room).conversation_items(id, page).await, absent)?;
-    list::items(app, &page.items, page.has_more)
+    list::items(context, &page.items, page.has_more)
 }
 
-pub(crate) async fn retrieve_item(app: &App, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {
-    let session = app.session();
+pub(crate) async fn retrieve_item(
+    context: &RequestContext,
+    id: &str,
+    item_id: &str,
+) -> Result<Response<Body>, ApiError> {
+    let session = context.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
     let room = session.room();
     let item = session.heard(session.reading(&room).conversation_item(id, item_id).await, absent)?;
-    counted(app, item.body.len() + 64, |body| write_listed(&item, body))
+    counted(context, item.body.len() + 64, |body| write_listed(&item, body))
 }
 
-pub(crate) async fn delete_item(app: &App, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {
-    let session = app.session();
+pub(crate) async fn delete_item(context: &RequestContext, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {
+    let session = context.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
     let left = session.erased(session.store().delete_conversation_item(id, item_id).await, absent)?;
     Ok(object(&left))

@@ -4,15 +4,15 @@ use http::{Response, Uri};
 
 use crate::api::query::Query;
 use crate::api::{counted, deleted, list};
-use crate::app::App;
 use crate::body::Body;
 use crate::clock;
 use crate::error::{ApiError, Code};
+use crate::request::RequestContext;
 use crate::session;
 
-pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
     let query = Query::of(uri)?;
-    let session = app.session();
+    let session = context.session();
     let absent = || ApiError::response_not_found(id);
     let room = session.room();
     let stored = session.heard(session.reading(&room).response(id).await, absent)?;
@@ -25,31 +25,31 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
         return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
     }
     let mut joined = None;
-    let answer = counted(app, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
+    let answer = counted(context, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
     let damaged = || ApiError::store(&store::Error::Corrupt(format!("response {id}").into()));
     joined.map(|()| answer).ok_or_else(damaged)
 }
 
-pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
-    let session = app.session();
+pub(crate) async fn delete(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
+    let session = context.session();
     let absent = || ApiError::response_not_found(id);
     session.erased(session.store().delete_response(id).await, absent)?;
     Ok(deleted(id, "response.deleted"))
 }
 
 /// What is stored has ended, and what runs in the foreground ends with its client.
-pub(crate) async fn cancel(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
-    let session = app.session();
+pub(crate) async fn cancel(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
+    let session = context.session();
     let absent = || ApiError::response_not_found(id);
     session.heard(session.reading(&session.room()).response(id).await, absent)?;
     Err(ApiError::bad_request(Code::InvalidRequest, "Cannot cancel a synchronous response."))
 }
 
-pub(crate) async fn input_items(app: &App, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
-    let page = Query::of(uri)?.page(app.bodies.budget.page())?;
-    let session = app.session();
+pub(crate) async fn input_items(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    let page = Query::of(uri)?.page(context.app.runtime.budget.page())?;
+    let session = context.session();
     let room = session.room();
     let absent = || ApiError::response_not_found(id);
     let page = session.heard(session.reading(&room).input_items(id, page).await, absent)?;
-    list::items(app, &page.items, page.has_more)
+    list::items(context, &page.items, page.has_more)
 }

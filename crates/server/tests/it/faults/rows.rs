@@ -11,8 +11,8 @@ use crate::chat;
 
 /// One fault.
 pub(super) struct Row {
-    /// In the fault list.
-    pub(super) number: &'static str,
+    /// What kind of fault it is.
+    pub(super) group: &'static str,
     pub(super) name: String,
     pub(super) fault: Fault,
     pub(super) timeouts: &'static str,
@@ -66,15 +66,15 @@ fn heals(outcome: Outcome) -> Found {
 struct Table(Vec<Row>);
 
 impl Table {
-    fn row(&mut self, number: &'static str, name: &str, script: Script, whole: Found, streamed: Found) -> &mut Row {
+    fn row(&mut self, group: &'static str, name: &str, script: Script, whole: Found, streamed: Found) -> &mut Row {
         let fault = Fault::Script(script);
-        self.0.push(Row { number, name: name.to_owned(), fault, timeouts: "", whole, streamed });
+        self.0.push(Row { group, name: name.to_owned(), fault, timeouts: "", whole, streamed });
         self.0.last_mut().unwrap()
     }
 
     /// The same for both.
-    fn both(&mut self, number: &'static str, name: &str, script: Script, found: Found) -> &mut Row {
-        self.row(number, name, script, found.clone(), found)
+    fn both(&mut self, group: &'static str, name: &str, script: Script, found: Found) -> &mut Row {
+        self.row(group, name, script, found.clone(), found)
     }
 }
 
@@ -96,10 +96,11 @@ async fn connecting(table: &mut Table) {
     // No label of a name is that long: it is refused without a question to anybody.
     let unknown = format!("http://{}.internal", "x".repeat(64));
     for (name, address) in [("connection refused", format!("http://{closed}")), ("no such name", unknown)] {
-        let row = table.both("F1", name, Script::hang_up(), Found { sent: 0, ..moves(UNREACHABLE) });
+        let row = table.both("unreachable", name, Script::hang_up(), Found { sent: 0, ..moves(UNREACHABLE) });
         row.fault = Fault::Address(address);
     }
-    let row = table.both("F2", "connecting takes too long", Script::hang_up(), Found { sent: 0, ..moves(LATE) });
+    let row =
+        table.both("unreachable", "connecting takes too long", Script::hang_up(), Found { sent: 0, ..moves(LATE) });
     (row.fault, row.timeouts) = (Fault::Address(unanswered().await), "connect_ms: 200");
 }
 
@@ -128,24 +129,26 @@ fn role() -> Script {
 }
 
 fn silence(table: &mut Table) {
-    let row = table.both("F3", "no answer begins", Script::silent(), moves(LATE));
+    let row = table.both("no answer begins", "no answer begins", Script::silent(), moves(LATE));
     row.timeouts = "first_byte_ms: 200";
-    let row = table.both("F3", "half a head", Script::raw().send("HTTP/1.1 200 OK\r\n").stall(), moves(LATE));
+    let row =
+        table.both("no answer begins", "half a head", Script::raw().send("HTTP/1.1 200 OK\r\n").stall(), moves(LATE));
     row.timeouts = "first_byte_ms: 200";
-    let row = table.row("F3", "no answer within the whole time", Script::silent(), moves(LATE), moves(LATE));
+    let row =
+        table.row("no answer begins", "no answer within the whole time", Script::silent(), moves(LATE), moves(LATE));
     row.timeouts = "total_ms: 200";
-    let late = |table: &mut Table, number, name: &str, script, timeouts| {
-        table.row(number, name, script, fixed(LATE), fixed(Failed(SERVER))).timeouts = timeouts;
+    let late = |table: &mut Table, group, name: &str, script, timeouts| {
+        table.row(group, name, script, fixed(LATE), fixed(Failed(SERVER))).timeouts = timeouts;
     };
-    late(table, "F4", "a head, no event", Script::event_stream().stall(), "first_byte_ms: 900");
+    late(table, "no first event", "a head, no event", Script::event_stream().stall(), "first_byte_ms: 900");
     let no_json = Script::body(200, "application/json", "").stall().send("{}");
-    late(table, "F4", "a head, no body", no_json, "first_byte_ms: 900");
-    late(table, "F5", "silence between chunks", begun().stall(), "idle_ms: 200");
-    late(table, "F5", "silence within a chunk", begun().send("data: {\"cho").stall(), "idle_ms: 200");
+    late(table, "no first event", "a head, no body", no_json, "first_byte_ms: 900");
+    late(table, "silence", "silence between chunks", begun().stall(), "idle_ms: 200");
+    late(table, "silence", "silence within a chunk", begun().send("data: {\"cho").stall(), "idle_ms: 200");
     let comments = (0..60).fold(begun(), |script, _| script.delay(Duration::from_millis(50)).send(": wait\n\n"));
-    late(table, "F6", "comments for ever", comments.stall(), "total_ms: 1500, idle_ms: 10000");
+    late(table, "no end in time", "comments for ever", comments.stall(), "total_ms: 1500, idle_ms: 10000");
     let drip = (0..200).fold(begun(), |script, _| script.delay(Duration::from_millis(20)).event(&chat::text(".")));
-    late(table, "F6", "a drip", drip, "total_ms: 1500, idle_ms: 10000");
+    late(table, "no end in time", "a drip", drip, "total_ms: 1500, idle_ms: 10000");
 }
 
 fn said(status: u16, message: &str) -> Script {
@@ -154,7 +157,7 @@ fn said(status: u16, message: &str) -> Script {
 
 fn limits(table: &mut Table) {
     let limited = |wait| Refused(429, "upstream_rate_limit", Some(wait));
-    table.both("F7", "429", said(429, "slow down"), heals(limited("1")));
+    table.both("a limit", "429", said(429, "slow down"), heals(limited("1")));
     for (header, value, found) in [
         ("retry-after", "1", heals(limited("1"))),
         ("retry-after", "0", heals(limited("1"))),
@@ -170,17 +173,17 @@ fn limits(table: &mut Table) {
         ("retry-after", "Thu, 31 Dec 2099 23:59:59 GMT", moves(limited("120"))),
     ] {
         let script = said(429, "slow down").header(header, value);
-        table.both("F7", &format!("429, {header}: {value}"), script, found);
+        table.both("a limit", &format!("429, {header}: {value}"), script, found);
     }
-    table.both("F7", "429, in words", said(429, "Please try again in 20s."), moves(limited("20")));
+    table.both("a limit", "429, in words", said(429, "Please try again in 20s."), moves(limited("20")));
     table.both(
-        "F7",
+        "a limit",
         "429, words and a header",
         said(429, "Try again in 20s.").header("retry-after", "1"),
         heals(limited("1")),
     );
     let quota = json!({"error": {"message": "pay", "code": "insufficient_quota"}});
-    table.both("F7", "429, no money", Script::json(429, &quota), moves(Refused(429, "provider_quota", None)));
+    table.both("a limit", "429, no money", Script::json(429, &quota), moves(Refused(429, "provider_quota", None)));
 }
 
 fn statuses(table: &mut Table) {
@@ -191,16 +194,21 @@ fn statuses(table: &mut Table) {
         (504, LATE),
         (529, Refused(503, "upstream_overloaded", None)),
     ] {
-        table.both("F8", &status.to_string(), said(status, "no"), heals(outcome));
+        table.both("a server error", &status.to_string(), said(status, "no"), heals(outcome));
     }
     let busy = said(503, "no").header("retry-after", "1");
-    table.both("F8", "503 that says when", busy, heals(Refused(503, "upstream_overloaded", Some("1"))));
+    table.both("a server error", "503 that says when", busy, heals(Refused(503, "upstream_overloaded", Some("1"))));
     let busy = said(503, "no").header("retry-after", "30");
-    table.both("F8", "503 that says when, too late", busy, moves(Refused(503, "upstream_overloaded", Some("30"))));
+    table.both(
+        "a server error",
+        "503 that says when, too late",
+        busy,
+        moves(Refused(503, "upstream_overloaded", Some("30"))),
+    );
     let page = Script::body(502, "text/html", "<html>");
-    table.both("F8", "502, a balancer's page", page, heals(Refused(502, "upstream_error", None)));
+    table.both("a server error", "502, a balancer's page", page, heals(Refused(502, "upstream_error", None)));
     for (name, script) in [("hangs up", Script::hang_up()), ("resets", Script::raw().reset())] {
-        table.both("F8", name, script, heals(UNREACHABLE));
+        table.both("a server error", name, script, heals(UNREACHABLE));
     }
     let invalid = Refused(400, "upstream_invalid_request", None);
     for (status, message, found) in [
@@ -213,38 +221,38 @@ fn statuses(table: &mut Table) {
         (404, "There is no model m", moves(Refused(404, "model_not_found", None))),
         (400, "Content Exists Risk", fixed(Refused(400, "upstream_content_policy", None))),
     ] {
-        table.both("F9", &format!("{status} {message}"), said(status, message), found);
+        table.both("a refusal", &format!("{status} {message}"), said(status, message), found);
     }
     let overflow = said(400, "This model's maximum context length is 10 tokens");
     let (whole, streamed) = (Refused(400, "context_length_exceeded", None), Failed("context_length_exceeded"));
-    table.row("F9", "400, the prompt does not fit", overflow, fixed(whole), fixed(streamed));
+    table.row("a refusal", "400, the prompt does not fit", overflow, fixed(whole), fixed(streamed));
     for status in [301, 302, 307, 308] {
         let script = said(status, "moved").header("location", "/elsewhere");
-        table.both("F9", &format!("{status}, which is not followed"), script, moves(PROTOCOL));
+        table.both("a refusal", &format!("{status}, which is not followed"), script, moves(PROTOCOL));
     }
 }
 
 fn cuts(table: &mut Table) {
     let pause = Duration::from_millis(50);
     let half = || Script::body(200, "application/json", "{\"choi").delay(pause);
-    for (number, name, script) in [
-        ("F10", "FIN in mid-stream", begun().cut()),
-        ("F10", "the end in mid-stream", begun()),
-        ("F10", "FIN within a chunk", begun().send("data: {\"cho").cut()),
-        ("F11", "RST in mid-stream", begun().delay(pause).reset()),
+    for (group, name, script) in [
+        ("cut off", "FIN in mid-stream", begun().cut()),
+        ("cut off", "the end in mid-stream", begun()),
+        ("cut off", "FIN within a chunk", begun().send("data: {\"cho").cut()),
+        ("cut off", "RST in mid-stream", begun().delay(pause).reset()),
     ] {
-        table.row(number, name, script, fixed(TRUNCATED), fixed(Failed(SERVER)));
+        table.row(group, name, script, fixed(TRUNCATED), fixed(Failed(SERVER)));
     }
-    for (number, name, script) in [
-        ("F10", "FIN in a JSON body", half().cut().send("ces\": []}")),
-        ("F11", "RST in a JSON body", half().reset().send("ces\": []}")),
-        ("F10", "the end behind a role", role()),
-        ("F10", "FIN behind a role", role().cut()),
-        ("F11", "RST behind a role", role().delay(pause).reset()),
+    for (group, name, script) in [
+        ("cut off", "FIN in a JSON body", half().cut().send("ces\": []}")),
+        ("cut off", "RST in a JSON body", half().reset().send("ces\": []}")),
+        ("cut off", "the end after a role", role()),
+        ("cut off", "FIN after a role", role().cut()),
+        ("cut off", "RST after a role", role().delay(pause).reset()),
     ] {
-        table.both(number, name, script, heals(TRUNCATED));
+        table.both(group, name, script, heals(TRUNCATED));
     }
-    table.both("F11", "RST before the body", Script::event_stream().delay(pause).reset(), heals(TRUNCATED));
+    table.both("cut off", "RST before the body", Script::event_stream().delay(pause).reset(), heals(TRUNCATED));
 }
 
 fn nonsense(table: &mut Table) {
@@ -252,7 +260,7 @@ fn nonsense(table: &mut Table) {
         ("a broken chunk", begun().send("data: {oops\n\n").done()),
         ("a chunk of another type", begun().send("data: 17\n\n").done()),
     ] {
-        table.row("F12", name, script, fixed(PROTOCOL), fixed(Failed(SERVER)));
+        table.row("not an answer", name, script, fixed(PROTOCOL), fixed(Failed(SERVER)));
     }
     for (name, script) in [
         ("half a JSON", Script::body(200, "application/json", "{\"choices\": [")),
@@ -267,49 +275,54 @@ fn nonsense(table: &mut Table) {
         ("an empty stream", Script::event_stream()),
         ("comments alone", Script::sse_bytes(": hi\n\n: hi\n\n")),
         ("a broken chunk first", Script::sse_bytes("data: {oops\n\n")),
-        ("a broken chunk behind a role", role().send("data: {oops\n\n").done()),
+        ("a broken chunk after a role", role().send("data: {oops\n\n").done()),
         ("a page", Script::body(200, "text/html", "<html>login</html>")),
         ("another protocol", Script::garbage("SSH-2.0-OpenSSH_9.6\r\n\r\n")),
         ("an absurd status", Script::garbage("HTTP/1.1 9999 What\r\n\r\n")),
         ("a compressed stream", begun().header("content-encoding", "gzip").done()),
     ] {
-        table.both("F12", name, script, moves(PROTOCOL));
+        table.both("not an answer", name, script, moves(PROTOCOL));
     }
 }
 
 fn endings(table: &mut Table) {
     let hello = || Script::event_stream().event(&chat::text("Hello"));
     let last = json!({"choices": [], "usage": chat::usage()});
-    table.both("F13", "no [DONE]", hello().event(&chat::stop()), fixed(HELLO));
-    table.both("F13", "no [DONE], and cut", hello().event(&chat::stop()).cut(), fixed(HELLO));
-    table.both("F13", "no [DONE], and no end", hello().event(&chat::stop()).stall(), fixed(HELLO));
-    table.both("F14", "no finish reason", hello().done(), fixed(HELLO));
-    table.both("F14", "[DONE] alone", Script::event_stream().done(), moves(EMPTY));
-    table.both("F14", "[DONE] behind a role", role().done(), moves(EMPTY));
-    table.both("F14", "no choices", Script::json(200, &json!({"choices": []})), moves(EMPTY));
+    table.both("no [DONE]", "no [DONE]", hello().event(&chat::stop()), fixed(HELLO));
+    table.both("no [DONE]", "no [DONE], and cut", hello().event(&chat::stop()).cut(), fixed(HELLO));
+    table.both("no [DONE]", "no [DONE], and no end", hello().event(&chat::stop()).stall(), fixed(HELLO));
+    table.both("no finish reason", "no finish reason", hello().done(), fixed(HELLO));
+    table.both("no finish reason", "[DONE] alone", Script::event_stream().done(), moves(EMPTY));
+    table.both("no finish reason", "[DONE] after a role", role().done(), moves(EMPTY));
+    table.both("no finish reason", "no choices", Script::json(200, &json!({"choices": []})), moves(EMPTY));
     let nothing = Script::event_stream().event(&chat::stop()).done();
-    table.row("F14", "a finish reason alone", nothing, moves(EMPTY), moves(Failed(SERVER)));
+    table.row("no finish reason", "a finish reason alone", nothing, moves(EMPTY), moves(Failed(SERVER)));
     let both = |text: &str| chat::chunk(&json!({"content": text}), Some("stop"));
     table.both(
-        "F15",
-        "text behind the finish reason",
+        "text after the finish reason",
+        "text after the finish reason",
         begun().event(&chat::stop()).event(&chat::text("lo")).done(),
         fixed(HELLO),
     );
-    table.both("F15", "a finish reason with every chunk", Script::sse(&[both("Hel"), both("lo")]), fixed(HELLO));
-    table.both("F17", "one JSON", Script::json(200, &chat::completion()), fixed(HELLO));
-    table.both("F17", "a stream", Script::sse(&chat::chunks()), fixed(HELLO));
+    table.both(
+        "text after the finish reason",
+        "a finish reason with every chunk",
+        Script::sse(&[both("Hel"), both("lo")]),
+        fixed(HELLO),
+    );
+    table.both("the other form", "one JSON", Script::json(200, &chat::completion()), fixed(HELLO));
+    table.both("the other form", "a stream", Script::sse(&chat::chunks()), fixed(HELLO));
     let without = |mut chunk: Value| {
         chunk.as_object_mut().unwrap().remove("usage");
         chunk
     };
-    table.both("F18", "no usage", Script::json(200, &without(chat::completion())), fixed(HELLO));
-    table.both("F18", "no usage in the stream", hello().event(&chat::stop()).done(), fixed(HELLO));
+    table.both("usage", "no usage", Script::json(200, &without(chat::completion())), fixed(HELLO));
+    table.both("usage", "no usage in the stream", hello().event(&chat::stop()).done(), fixed(HELLO));
     let twice = hello().event(&chat::stop()).event(&last).event(&last).done();
-    table.both("F18", "usage twice", twice, fixed(HELLO));
+    table.both("usage", "usage twice", twice, fixed(HELLO));
     let mut wrong = chat::completion();
     wrong["usage"] = json!({"prompt_tokens": "many", "completion_tokens": -1});
-    table.both("F18", "wrong usage", Script::json(200, &wrong), fixed(HELLO));
+    table.both("usage", "wrong usage", Script::json(200, &wrong), fixed(HELLO));
 }
 
 fn errors_within(table: &mut Table) {
@@ -318,35 +331,45 @@ fn errors_within(table: &mut Table) {
     let wrong = json!({"error": {"message": "no", "code": 400}});
     let overloaded = Refused(503, "upstream_overloaded", None);
     let limited = Refused(429, "upstream_rate_limit", Some("1"));
-    table.both("F16", "an error as the body", Script::json(200, &busy), heals(overloaded.clone()));
-    table.both("F16", "an error as the stream", Script::event_stream().event(&busy), heals(overloaded.clone()));
-    table.both("F16", "a limit as the stream", Script::event_stream().event(&slow), heals(limited));
+    table.both("an error in a 200", "an error as the body", Script::json(200, &busy), heals(overloaded.clone()));
+    table.both(
+        "an error in a 200",
+        "an error as the stream",
+        Script::event_stream().event(&busy),
+        heals(overloaded.clone()),
+    );
+    table.both("an error in a 200", "a limit as the stream", Script::event_stream().event(&slow), heals(limited));
     let later = Script::event_stream().delay(Duration::from_millis(50)).event(&busy);
-    table.both("F16", "an error as the stream, a bit later", later, heals(overloaded.clone()));
+    table.both("an error in a 200", "an error as the stream, a bit later", later, heals(overloaded.clone()));
     let pause = Duration::from_millis(50);
     for (name, script) in [
-        ("an error behind a role", role().event(&busy)),
-        ("an error behind a role, a bit later", role().delay(pause).event(&busy)),
-        ("an error behind comments", role().send(": wait\n\n").delay(pause).send(": wait\n\n").event(&busy)),
-        ("an error behind no choices", Script::event_stream().event(&json!({"choices": []})).event(&busy)),
+        ("an error after a role", role().event(&busy)),
+        ("an error after a role, a bit later", role().delay(pause).event(&busy)),
+        ("an error after comments", role().send(": wait\n\n").delay(pause).send(": wait\n\n").event(&busy)),
+        ("an error after no choices", Script::event_stream().event(&json!({"choices": []})).event(&busy)),
         ("an error in pieces", role().event(&busy).split_every(5)),
     ] {
-        table.both("F16", name, script, heals(overloaded.clone()));
+        table.both("an error in a 200", name, script, heals(overloaded.clone()));
     }
     let odd = Script::event_stream().event(&json!({"code": 503, "msg": "busy"})).done();
-    table.both("F16", "an error of a shape of its own", odd, heals(overloaded.clone()));
+    table.both("an error in a 200", "an error of a shape of its own", odd, heals(overloaded.clone()));
     let named = Script::sse_bytes("event: error\ndata: {\"reason\": \"no\"}\n\n");
-    table.both("F16", "an event that is called error", named, heals(Refused(502, "upstream_error", None)));
+    table.both(
+        "an error in a 200",
+        "an event that is called error",
+        named,
+        heals(Refused(502, "upstream_error", None)),
+    );
     let later = begun().event(&json!({"code": 503, "msg": "busy"})).done();
     table.row(
-        "F16",
+        "an error in a 200",
         "an error of a shape of its own in mid-stream",
         later,
         fixed(overloaded.clone()),
         fixed(Failed("server_is_overloaded")),
     );
     let refused = Refused(400, "upstream_invalid_request", None);
-    table.both("F16", "a refusal as the stream", Script::event_stream().event(&wrong), fixed(refused));
+    table.both("an error in a 200", "a refusal as the stream", Script::event_stream().event(&wrong), fixed(refused));
     let streamed = fixed(Failed("server_is_overloaded"));
-    table.row("F16", "an error in mid-stream", begun().event(&busy), fixed(overloaded), streamed);
+    table.row("an error in a 200", "an error in mid-stream", begun().event(&busy), fixed(overloaded), streamed);
 }

@@ -61,7 +61,7 @@ impl Authority {
 }
 
 /// TLS in front of a plain server.
-pub(super) async fn secure(behind: SocketAddr, authority: &Authority, protocols: &[&[u8]]) -> SocketAddr {
+pub(super) async fn secure(plain_address: SocketAddr, authority: &Authority, protocols: &[&[u8]]) -> SocketAddr {
     let acceptor = authority.acceptor(protocols);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -70,7 +70,7 @@ pub(super) async fn secure(behind: SocketAddr, authority: &Authority, protocols:
             let acceptor = acceptor.clone();
             spawn(async move {
                 let Ok(mut tls) = acceptor.accept(stream).await else { return };
-                let Ok(mut plain) = TcpStream::connect(behind).await else { return };
+                let Ok(mut plain) = TcpStream::connect(plain_address).await else { return };
                 let _ = tokio::io::copy_bidirectional(&mut tls, &mut plain).await;
             });
         }

@@ -1,0 +1,187 @@
+//! Reads one upstream answer into the response that is being written. There is a reader for each API that an upstream
+//! may speak; they have nothing in common but what they write, and how an answer can end.
+//!
+//! A reader never waits, never asks for anything, and sends nothing that it may have to take back.
+
+mod chat;
+mod cite;
+mod contract;
+mod finish;
+mod native;
+mod opening;
+mod report;
+mod setup;
+mod usage;
+
+use std::borrow::Cow;
+
+use wire::json::Raw;
+
+pub use chat::ChatReader;
+pub use contract::{Checks, OutputCheck, OutputProblem, Repair};
+pub use native::NativeReader;
+pub use opening::{Look, Opening};
+pub use setup::Setup;
+
+use crate::context::{AnswerContext, AnswerWire};
+use crate::dialect::AnswerDialect;
+use crate::events::Events;
+use crate::failure::{Failure, FailureClass};
+use crate::response::ResponseWriter;
+use report::Report;
+
+/// Whether to go on reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    More,
+    /// The upstream said that it is done, or failed: call [`Reader::end`].
+    Over,
+}
+
+/// How the upstream's answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It said so: `[DONE]`, or a whole completion was read.
+    Done,
+    /// The body ended in good order, without saying so.
+    Eof,
+    Failed(Failure),
+}
+
+/// What an answer came to, and so what comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum RoundEnd {
+    Completed,
+    Incomplete(IncompleteReason),
+    Failed(Failure),
+    /// The model waits for tools that godex runs, and for nothing else: it is asked again with what they gave.
+    Hosted(Vec<HostedCall>),
+}
+
+/// `incomplete_details.reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IncompleteReason {
+    MaxOutputTokens,
+    ContentFilter,
+}
+
+impl IncompleteReason {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MaxOutputTokens => "max_output_tokens",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// A call of a tool that godex runs. The client never sees it as something to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostedCall {
+    pub call_id: String,
+    /// [`OfferedTool::provider_name`](crate::OfferedTool::provider_name) of the tool.
+    pub name: String,
+    /// As the model wrote them; `{}` where it wrote none.
+    pub arguments: String,
+}
+
+/// The reader of one answer.
+#[derive(Debug, Clone)]
+pub enum Reader {
+    Chat(Box<ChatReader>),
+    Responses(Box<NativeReader>),
+}
+
+impl Reader {
+    pub fn new(context: AnswerContext, setup: Setup) -> Self {
+        match context.wire {
+            AnswerWire::Chat => Self::Chat(Box::new(ChatReader::new(context, setup))),
+            AnswerWire::Responses(native) => Self::Responses(Box::new(NativeReader::new(native, context, setup))),
+        }
+    }
+
+    /// One event of the stream: its name, if it has one, and its data.
+    pub fn event(&mut self, name: &[u8], data: &[u8], response: &mut ResponseWriter, out: &mut Events) -> Flow {
+        let flow = self.chunk(data, response, out);
+        if flow == Flow::Over || name != b"error" {
+            return flow;
+        }
+        // An error in no shape that is known is one all the same.
+        let document = str::from_utf8(data).ok().and_then(|text| Raw::parse(text).ok());
+        let failure = match document {
+            Some(document) => Failure::in_band(document, self.dialect()),
+            None => Failure::new(FailureClass::Server, "The provider reported an error."),
+        };
+        self.report_mut().fail(failure)
+    }
+
+    /// One `data` of the stream, or the whole body of an answer that is not streamed.
+    pub fn chunk(&mut self, data: &[u8], response: &mut ResponseWriter, out: &mut Events) -> Flow {
+        let data = wire::json::without_mark(data.trim_ascii()).trim_ascii_start();
+        if data == b"[DONE]" {
+            return Flow::Over;
+        }
+        if data.is_empty() {
+            return Flow::More;
+        }
+        let text = str::from_utf8(data).map_or_else(|_| String::from_utf8_lossy(data), Cow::Borrowed);
+        match self {
+            Self::Chat(reader) => reader.chunk(&text, response, out),
+            Self::Responses(reader) => reader.event(&text, response, out),
+        }
+    }
+
+    /// Whether the upstream said how the answer ended: only usage may follow.
+    pub fn is_finished(&self) -> bool {
+        self.report().finish.is_some()
+    }
+
+    /// The upstream is through: closes what is open, and adds what the answer cost to the response.
+    pub fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
+        match self {
+            Self::Chat(reader) => reader.end(end, response, out),
+            Self::Responses(reader) => reader.end(end, response, out),
+        }
+    }
+
+    /// Takes the hosted calls of an answer that also calls tools of the client, once it has ended as `Completed`. They
+    /// are to be run, and their items follow the client's calls; but the model is not asked again: it waits for the
+    /// client. Of an answer that was cut or failed there are none: what broke off is not run.
+    pub fn take_hosted(&mut self) -> Vec<HostedCall> {
+        match self {
+            Self::Chat(reader) => reader.take_hosted(),
+            Self::Responses(reader) => reader.take_hosted(),
+        }
+    }
+
+    /// Whether anything of an answer has come. That it was cut, or held back, before it began is an answer, too.
+    fn has_begun(&self) -> bool {
+        let said = match self {
+            Self::Chat(reader) => reader.has_begun(),
+            Self::Responses(reader) => reader.has_begun(),
+        };
+        said || self.report().finish.as_ref().is_some_and(finish::Finish::is_incomplete)
+    }
+
+    const fn report(&self) -> &Report {
+        match self {
+            Self::Chat(reader) => reader.report(),
+            Self::Responses(reader) => reader.report(),
+        }
+    }
+
+    const fn report_mut(&mut self) -> &mut Report {
+        match self {
+            Self::Chat(reader) => reader.report_mut(),
+            Self::Responses(reader) => reader.report_mut(),
+        }
+    }
+
+    fn dialect(&self) -> &AnswerDialect {
+        match self {
+            Self::Chat(reader) => reader.dialect(),
+            Self::Responses(reader) => reader.dialect(),
+        }
+    }
+}

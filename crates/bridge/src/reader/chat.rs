@@ -1,0 +1,206 @@
+//! The reader of a chat answer: chunks, or one whole completion.
+//!
+//! ```text
+//!            reasoning delta            text, refusal delta           tool call delta
+//!          ▶ open: reasoning ──close──▶ open: message ──close──▶ calls: the first is live
+//!                 ▲                                                            │
+//!                 └───────── another kind: close what is open, open its own ◀──┘
+//!   finish_reason ─▶ remembered; usage may follow ─▶ end() closes what is open
+//! ```
+//!
+//! Items never overlap, and ids never change.
+
+mod arguments;
+mod balance;
+mod call;
+mod calls;
+mod custom;
+mod delta;
+mod fence;
+mod grammar;
+mod held_text;
+mod replay_data;
+mod restore;
+mod think_tags;
+
+use wire::chat::Answer;
+use wire::json::Raw;
+use wire::responses::Status;
+
+use super::contract::Promise;
+use super::finish::{self, Content, Finish};
+use super::report::{Report, Volume};
+use super::{End, Flow, HostedCall, Repair, RoundEnd, Setup};
+use crate::context::AnswerContext;
+use crate::dialect::AnswerDialect;
+use crate::escaped::EscapedBuf;
+use crate::events::Events;
+use crate::failure::{Failure, FailureClass};
+use crate::note::Action;
+use crate::response::{PartKind, ResponseWriter, Slot};
+use calls::Calls;
+use held_text::HeldText;
+use replay_data::ReplayData;
+
+#[derive(Debug, Clone)]
+pub struct ChatReader {
+    wanted: Wanted,
+    setup: Setup,
+    report: Report,
+    promise: Promise,
+    heard: Heard,
+    /// The message, or the reasoning, that is open.
+    open: Option<Slot>,
+    calls: Calls,
+    /// Text that came while a call was not finished.
+    pending: Vec<(PartKind, EscapedBuf)>,
+    /// The beginning of the text, while it may be a tag or a fence.
+    held: HeldText,
+    attached: Attached,
+    /// What must go back to the upstream with the reasoning.
+    replay_data: ReplayData,
+}
+
+/// What the client asked to see.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    reasoning_summary: bool,
+    logprobs: bool,
+}
+
+/// What has come of the answer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    /// The choice that is read; godex never asks for more than one.
+    choice_index: Option<i64>,
+    anything: bool,
+    tool_calls: bool,
+    refusal: bool,
+    volume: Volume,
+}
+
+/// Probabilities and citations that wait for their text.
+#[derive(Debug, Clone, Default)]
+struct Attached {
+    /// JSON, comma between them.
+    logprobs: Vec<u8>,
+    annotations: Vec<Vec<u8>>,
+}
+
+impl ChatReader {
+    pub(super) fn new(context: AnswerContext, setup: Setup) -> Self {
+        let AnswerContext { tools, reasoning_summary, logprobs, output, wire: _ } = context;
+        let promise = Promise::new(output, &setup);
+        let unfences = promise.is_made() && (setup.repair != Repair::Off || setup.dialect.fenced_json);
+        Self {
+            wanted: Wanted { reasoning_summary, logprobs },
+            report: Report::default(),
+            promise,
+            heard: Heard::default(),
+            open: None,
+            calls: Calls::new(tools),
+            pending: Vec::new(),
+            held: HeldText::new(setup.dialect.think_tags, unfences),
+            attached: Attached::default(),
+            replay_data: ReplayData::default(),
+            setup,
+        }
+    }
+
+    pub(super) const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    pub(super) const fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
+    }
+
+    pub(super) fn dialect(&self) -> &AnswerDialect {
+        &self.setup.dialect
+    }
+
+    pub(super) const fn has_begun(&self) -> bool {
+        self.heard.anything || !self.heard.volume.is_empty()
+    }
+
+    pub(super) fn chunk(&mut self, text: &str, response: &mut ResponseWriter, out: &mut Events) -> Flow {
+        let Ok(answer) = Answer::parse(text) else {
+            let message = "The provider's answer could not be read: it is not a chat completion.";
+            return self.report.fail(Failure::new(FailureClass::Protocol, message));
+        };
+        if let Some(failure) = Failure::in_answer(&answer, text, &self.setup.dialect) {
+            return self.report.fail(failure);
+        }
+        if let Some(tier) = answer.service_tier.and_then(Raw::text) {
+            response.served_as(tier);
+        }
+        let choice_usage = answer.choice.as_ref().and_then(|choice| choice.usage);
+        self.report.used(answer.usage.or(choice_usage));
+        let Some(choice) = answer.choice else { return Flow::More };
+        let index = choice.index.and_then(|index| index.as_str().parse().ok()).unwrap_or(0);
+        if *self.heard.choice_index.get_or_insert(index) != index {
+            return Flow::More;
+        }
+        self.choice(&choice, response, out);
+        if let Some(reason) = choice.finish_reason.and_then(Raw::text) {
+            self.report.finish = Some(Finish::read(&reason.decode(), &self.setup.dialect));
+        }
+        if self.report.failure.is_some() { Flow::Over } else { Flow::More }
+    }
+
+    pub(super) fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
+        self.release(response, out);
+        if !matches!(end, End::Failed(_)) {
+            self.calls.decide_what_is_open(response);
+            self.check_calls();
+        }
+        let end = self.report.failure.take().map_or(end, End::Failed);
+        let content = self.content_so_far();
+        let mut round = finish::round_end(end, self.report.finish.as_ref(), content, &self.setup.dialect, response);
+        let last = if round == RoundEnd::Completed { Status::Completed } else { Status::Incomplete };
+        if round == RoundEnd::Completed && content == Content::Text && !self.heard.refusal {
+            round = self.keep_promise(response, out).map_or_else(RoundEnd::Failed, |()| RoundEnd::Completed);
+        }
+        self.close_slot(last, response, out);
+        self.close_calls(last, response, out);
+        self.close_slot(last, response, out);
+        // An item that was cut is the last one.
+        if last == Status::Completed {
+            self.write_replay_data(response, out);
+        }
+        if !self.attached.annotations.is_empty() {
+            response.remark(Action::Ignored, "annotations", "citations without a text were left out");
+        }
+        let answered = self.heard.volume.answered + self.calls.bytes();
+        let volume = Volume { answered, ..self.heard.volume };
+        let cost = self.report.cost(&round, self.setup.prompt_bytes, volume, response);
+        response.end_round(cost);
+        self.calls.end_round(round)
+    }
+
+    pub(super) fn take_hosted(&mut self) -> Vec<HostedCall> {
+        self.calls.take_hosted()
+    }
+
+    fn content_so_far(&self) -> Content {
+        match (self.calls.is_empty(), self.heard.volume) {
+            (false, _) => Content::Calls { sound: self.calls.are_sound() },
+            (true, Volume { answered: 0, reasoned: 0 }) => Content::Nothing,
+            (true, Volume { answered: 0, .. }) => Content::Reasoning,
+            (true, _) => Content::Text,
+        }
+    }
+
+    /// Checks, and mends by writing on, text that was asked for as JSON.
+    fn keep_promise(&mut self, response: &mut ResponseWriter, out: &mut Events) -> Result<(), Failure> {
+        if self.held.found_fence() {
+            response.remark(Action::Repaired, "text.format", "the code fence around the answer was taken off");
+        }
+        // Only an open text can be written on.
+        let repair = if self.open.as_ref().is_some_and(Slot::is_text) { self.setup.repair } else { Repair::Off };
+        if let Some(closing) = self.promise.keep(repair, response)? {
+            self.write(PartKind::Text, EscapedBuf::of_plain(&closing).get(), response, out);
+        }
+        Ok(())
+    }
+}

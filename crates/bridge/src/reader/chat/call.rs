@@ -1,0 +1,283 @@
+//! One tool call on its way out, as an item of the kind that the client declared.
+//!
+//! ```text
+//! Waiting ──name and arguments begin──▶ Function    arguments stream as they come
+//!                                     ▶ Custom      the input inside of them streams
+//!                                     ▶ Held        written at the close, when it is known what they are
+//! ```
+//!
+//! A call of a hosted tool is held, too, and never written: it is given to whoever runs it.
+
+use wire::json::{Kind, ObjectWriter, Raw};
+use wire::responses::{EventKind, Status};
+
+use super::super::HostedCall;
+use super::arguments::Arguments;
+use super::custom::CustomInput;
+use super::restore::{Restored, restore};
+use crate::context::{OfferedTool, ToolKind};
+use crate::escaped::{Escaped, EscapedBuf};
+use crate::events::Events;
+use crate::note::Action;
+use crate::response::{CUSTOM, CallItem, CallKind, FUNCTION, Named, ResponseWriter};
+
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    /// The upstream's index and id, which tell whose arguments a delta has.
+    pub(super) index: Option<i64>,
+    pub(super) upstream_id: EscapedBuf,
+    /// What the client sees.
+    pub(super) call_id: EscapedBuf,
+    pub(super) name: EscapedBuf,
+    pub(super) arguments: Arguments,
+    /// Called as a custom tool: the arguments are its input, and any text may be one.
+    pub(super) is_plain: bool,
+    /// A delta of it came under another id than its own.
+    pub(super) had_other_id: bool,
+    state: CallState,
+}
+
+#[derive(Debug, Clone)]
+enum CallState {
+    Waiting,
+    Function(CallItem),
+    Custom(CustomState),
+    Held,
+}
+
+#[derive(Debug, Clone, Default)]
+struct CustomState {
+    input: CustomInput,
+    /// How much of the arguments the input was taken out of.
+    read: usize,
+    item: Option<CallItem>,
+}
+
+impl Call {
+    pub(super) fn new(index: Option<i64>, upstream_id: EscapedBuf, call_id: EscapedBuf) -> Self {
+        Self {
+            index,
+            upstream_id,
+            call_id,
+            name: EscapedBuf::default(),
+            arguments: Arguments::default(),
+            is_plain: false,
+            had_other_id: false,
+            state: CallState::Waiting,
+        }
+    }
+
+    /// Whether a client has seen it.
+    pub(super) const fn is_announced(&self) -> bool {
+        matches!(self.state, CallState::Function(_) | CallState::Custom(CustomState { item: Some(_), .. }))
+    }
+
+    pub(super) const fn has_arguments(&self) -> bool {
+        self.arguments.first().is_some()
+    }
+
+    /// Whether the arguments can be all there is: JSON, or nothing, or the plain text of a custom tool.
+    pub(super) fn is_sound(&self, tools: &[OfferedTool]) -> bool {
+        match self.arguments.first() {
+            None => true,
+            Some(first) if self.kind(tools) == ToolKind::Custom && !matches!(first, b'{' | b'"') => true,
+            Some(_) => Raw::parse(&self.arguments.text().decode()).is_ok(),
+        }
+    }
+
+    pub(super) fn kind(&self, tools: &[OfferedTool]) -> ToolKind {
+        let own = if self.is_plain { ToolKind::Custom } else { ToolKind::Function };
+        offered(self.name.get(), tools).map_or(own, |tool| tool.kind)
+    }
+
+    /// Sends what can be sent of it.
+    pub(super) fn advance(&mut self, tools: &[OfferedTool], response: &mut ResponseWriter, out: &mut Events) {
+        if matches!(self.state, CallState::Waiting) {
+            self.begin(tools, response, out);
+        }
+        match &mut self.state {
+            // An empty object may be no more than a place for the real one.
+            CallState::Function(item) if !self.arguments.is_blank() => {
+                item.send(self.arguments.text(), response, out);
+            }
+            CallState::Custom(CustomState { input, read, item }) => {
+                let arguments = self.arguments.text();
+                input.push(arguments.after(*read));
+                *read = arguments.len();
+                if item.is_none() && input.has_begun() {
+                    let named = named(self.name.get(), &self.call_id, tools);
+                    *item = Some(open(&CUSTOM, &named, response, out));
+                }
+                if let Some(item) = item {
+                    item.send(input.text(), response, out);
+                }
+            }
+            CallState::Function(_) | CallState::Waiting | CallState::Held => {}
+        }
+    }
+
+    /// The name is whole once the arguments begin; and their first character tells whether they are an object.
+    fn begin(&mut self, tools: &[OfferedTool], response: &mut ResponseWriter, out: &mut Events) {
+        let plain = || self.arguments.text().as_written().bytes().next().filter(|_| self.is_plain);
+        let Some(first) = self.arguments.first().or_else(plain) else { return };
+        if self.name.is_empty() {
+            return;
+        }
+        self.state = match self.kind(tools) {
+            ToolKind::Function if first == b'{' => {
+                let named = named(self.name.get(), &self.call_id, tools);
+                CallState::Function(open(&FUNCTION, &named, response, out))
+            }
+            ToolKind::Custom if self.is_plain => {
+                CallState::Custom(CustomState { input: CustomInput::plain(), ..CustomState::default() })
+            }
+            ToolKind::Custom if self.arguments.is_blank() => return,
+            ToolKind::Custom => CallState::Custom(CustomState::default()),
+            _ => CallState::Held,
+        };
+    }
+
+    /// Closes the item and puts it into the output; a hosted call is given back instead, unless it was cut.
+    pub(super) fn close(
+        mut self,
+        status: Status,
+        tools: &[OfferedTool],
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) -> Option<HostedCall> {
+        self.arguments.release();
+        let tool = offered(self.name.get(), tools);
+        if let Some(tool) = tool.filter(|tool| tool.kind == ToolKind::Hosted) {
+            return (status == Status::Completed).then(|| self.hosted(tool));
+        }
+        self.advance(tools, response, out);
+        if tool.is_none() {
+            let name: String = self.name.get().decode().chars().take(64).collect();
+            response.remark(Action::Degraded, "tool_calls", format!("the tool '{name}' was not offered"));
+        }
+        let named = named(self.name.get(), &self.call_id, tools);
+        match std::mem::replace(&mut self.state, CallState::Held) {
+            CallState::Function(item) => item.close(self.arguments.text(), &named, status, response, out),
+            CallState::Custom(CustomState { mut input, item: Some(item), .. }) => {
+                input.finish();
+                item.close(input.text(), &named, status, response, out);
+            }
+            CallState::Custom(_) | CallState::Waiting | CallState::Held => {
+                self.close_held(&named, tools, status, response, out);
+            }
+        }
+        None
+    }
+
+    fn hosted(&self, tool: &OfferedTool) -> HostedCall {
+        let text = self.arguments.text().decode();
+        let inner = double_encoded(&text);
+        let arguments = match inner.as_deref().unwrap_or(&text).trim() {
+            "" | "null" => "{}",
+            arguments => arguments,
+        };
+        HostedCall {
+            call_id: self.call_id.get().decode().into_owned(),
+            name: tool.provider_name.clone(),
+            arguments: arguments.to_owned(),
+        }
+    }
+
+    /// A call of which nothing was sent yet.
+    fn close_held(
+        &self,
+        named: &Named,
+        tools: &[OfferedTool],
+        status: Status,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
+        let kind = self.kind(tools);
+        let text = self.arguments.text().decode();
+        let inner = double_encoded(&text);
+        let arguments = inner.as_deref().unwrap_or(&text);
+        if let Some(restored) = restore(kind, arguments) {
+            return self.close_restored(&restored, status, response, out);
+        }
+        if kind == ToolKind::Custom && !self.has_arguments() {
+            let item = open(&CUSTOM, named, response, out);
+            return item.close(Escaped::default(), named, status, response, out);
+        }
+        if kind != ToolKind::Function {
+            let message = "arguments that do not fit the declared tool came back as a function call";
+            response.remark(Action::Repaired, "tool_calls", message);
+        }
+        let mended = match arguments.trim() {
+            // A tool without parameters; of a call that was cut nobody knows.
+            "" | "null" if status == Status::Completed => Some(EscapedBuf::of_plain("{}")),
+            _ => inner.as_deref().map(EscapedBuf::of_plain),
+        };
+        let arguments = mended.as_ref().map_or(self.arguments.text(), EscapedBuf::get);
+        open(&FUNCTION, named, response, out).close(arguments, named, status, response, out);
+    }
+
+    fn close_restored(&self, restored: &Restored, status: Status, response: &mut ResponseWriter, out: &mut Events) {
+        let id = response.make_id(restored.id_kind);
+        let output_index = response.output_index();
+        let write = |status: Status, doing: &[u8], out: &mut Vec<u8>| {
+            let mut item = ObjectWriter::new(out);
+            item.text("id", id.as_str()).text("type", restored.item_type).text("status", status.name());
+            self.call_id.get().write(item.key("call_id"));
+            item.json(restored.member, doing);
+            if let Some((name, json)) = restored.constant {
+                item.json(name, json);
+            }
+            item.end();
+        };
+        response.event(EventKind::OutputItemAdded, out, |event| {
+            event.int("output_index", output_index);
+            write(Status::InProgress, &restored.begun, event.key("item"));
+        });
+        for (index, command) in restored.commands.iter().map(EscapedBuf::get).enumerate() {
+            for (kind, member, text) in [
+                (EventKind::ShellCallCommandAdded, "command", Escaped::default()),
+                (EventKind::ShellCallCommandDelta, "delta", command),
+                (EventKind::ShellCallCommandDone, "command", command),
+            ] {
+                response.event(kind, out, |event| {
+                    event.int("output_index", output_index).int("command_index", index);
+                    text.write(event.key(member));
+                });
+            }
+        }
+        let status = if restored.may_be_incomplete { status } else { Status::Completed };
+        let mut item = Vec::with_capacity(restored.whole.len() + 256);
+        write(status, &restored.whole, &mut item);
+        response.close_item(output_index, &item, out);
+    }
+}
+
+/// The call as the client knows it: under the name by which it declared the tool.
+fn named(name: Escaped<'_>, call_id: &EscapedBuf, tools: &[OfferedTool]) -> Named {
+    let call_id = call_id.clone();
+    match offered(name, tools) {
+        Some(tool) => {
+            let (name, namespace) = (EscapedBuf::of_plain(&tool.name), tool.namespace.clone());
+            Named { call_id, name, namespace, more: Vec::new() }
+        }
+        None => Named { call_id, name: name.into(), ..Named::default() },
+    }
+}
+
+fn open(kind: &'static CallKind, named: &Named, response: &mut ResponseWriter, out: &mut Events) -> CallItem {
+    CallItem::open(response.make_id(kind.id_kind), kind, named, response, out)
+}
+
+/// The tool as the client declared it. Some models put a prefix of their training before the name.
+fn offered<'t>(name: Escaped<'_>, tools: &'t [OfferedTool]) -> Option<&'t OfferedTool> {
+    let name = name.decode();
+    let of = |name: &str| tools.iter().find(|tool| tool.provider_name == name);
+    of(&name).or_else(|| of(name.strip_prefix("functions.")?))
+}
+
+/// The object inside of a JSON string.
+fn double_encoded(arguments: &str) -> Option<String> {
+    let inner = Raw::parse(arguments).ok()?.text()?.decode().into_owned();
+    let is_object = Raw::parse(&inner).is_ok_and(|raw| raw.kind() == Kind::Object);
+    is_object.then_some(inner)
+}

@@ -1,0 +1,365 @@
+//! The response that is being written: its id, its numbers, its items, its usage, its end. It knows no wire of any
+//! upstream; readers of answers write into it, one after the other.
+//!
+//! ```text
+//!  open() ─▶ an answer's items ─▶ item() … ─▶ the next answer's items ─▶ finish() ─▶ object() ─▶ terminal()
+//!                    ▲                │
+//!                    └── discard() ◀──┘   asked again: its items are forgotten, what it cost is not
+//! ```
+//!
+//! A response may be made of several answers: `output_index` and `sequence_number` run on, ids never repeat, usage adds
+//! up. There is exactly one terminal event. The object is the fold of the events whatever the events are written into.
+
+mod call_item;
+mod part;
+mod slot;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use wire::id::{Id, IdKind, Ids};
+use wire::json::{ObjectWriter, Text};
+use wire::responses::{EventKind, ServiceTier, Snapshot, Status, Tail, Usage};
+
+pub(crate) use call_item::{CUSTOM, CallItem, CallKind, FUNCTION, Named};
+pub(crate) use part::{Part, PartIndex, PartKind};
+pub(crate) use slot::{Slot, SlotKind};
+
+use crate::escaped::Escaped;
+use crate::events::{DeltaHead, Events};
+use crate::failure::{Failure, FailureClass};
+use crate::note::{Action, Note};
+use crate::reader::{IncompleteReason, RoundEnd};
+
+/// A response that is odd in more ways than this is not described any further.
+const MAX_NOTES: usize = 32;
+
+#[derive(Debug, Clone)]
+pub struct ResponseWriter {
+    id: Id,
+    created_at: u64,
+    /// What each snapshot repeats of the request.
+    echo: Tail,
+    /// Whether the response is meant to be stored.
+    store: bool,
+    /// How the provider says that it serves the request.
+    service_tier: ServiceTier,
+    sequence: u64,
+    ids: Ids,
+    adopted: Adopted,
+    output: Output,
+    rounds: Rounds,
+    usage: Option<Usage>,
+    notes: Vec<Note>,
+    outcome: Option<Outcome>,
+}
+
+/// The closed items, comma between them, as the object shows them.
+#[derive(Debug, Clone, Default)]
+struct Output {
+    items: Vec<u8>,
+    count: u32,
+}
+
+/// The upstream's ids that were taken over: the next answer may use them again, and must not.
+#[derive(Debug, Clone, Default)]
+struct Adopted {
+    items: BTreeSet<String>,
+    /// Escaped.
+    calls: BTreeSet<String>,
+}
+
+/// How far the response was.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    items: usize,
+    count: u32,
+    sequence: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Rounds {
+    /// Where the answer that ended last began.
+    last: Mark,
+    /// Where the next one begins.
+    next: Mark,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Completed,
+    Incomplete(IncompleteReason),
+    Failed(Failure),
+}
+
+impl ResponseWriter {
+    /// `echo`: see [`crate::echo`]. The first of the ids is the response's own.
+    pub fn new(mut ids: Ids, created_at: u64, echo: Tail, store: bool) -> Self {
+        Self {
+            id: ids.make(IdKind::Response),
+            created_at,
+            echo,
+            store,
+            service_tier: ServiceTier::default(),
+            sequence: 0,
+            ids,
+            adopted: Adopted::default(),
+            output: Output::default(),
+            rounds: Rounds::default(),
+            usage: None,
+            notes: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    pub const fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// What was odd about the answers.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// What all answers cost that have ended.
+    pub const fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// What became of it; none before [`ResponseWriter::finish`].
+    pub fn status(&self) -> Option<Status> {
+        self.outcome.as_ref().map(Outcome::status)
+    }
+
+    /// Notes an oddity, once.
+    pub fn note(&mut self, note: Note) {
+        if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn remark(&mut self, action: Action, path: &'static str, message: impl Into<Cow<'static, str>>) {
+        self.note(Note::new(action, path, message));
+    }
+
+    /// An id for something in this response.
+    pub fn make_id(&mut self, kind: IdKind) -> Id {
+        self.ids.make(kind)
+    }
+
+    /// `created`, `in_progress`: as soon as an upstream accepted the request.
+    pub fn open(&mut self, out: &mut Events) {
+        self.lifecycle(EventKind::Created, out);
+        self.lifecycle(EventKind::InProgress, out);
+        self.keep_all();
+    }
+
+    /// A sign of life while the upstream is silent: comments do not reset every client's idle timer.
+    pub fn heartbeat(&mut self, out: &mut Events) {
+        if !out.is_silent() {
+            out.comment("heartbeat");
+            self.lifecycle(EventKind::InProgress, out);
+        }
+    }
+
+    /// An item that no model wrote, as JSON: as it is announced, and as it is when it is done. Only between answers, or
+    /// before the first one.
+    pub fn item(&mut self, added: &[u8], done: &[u8], out: &mut Events) {
+        let output_index = self.output.count;
+        self.event(EventKind::OutputItemAdded, out, |event| {
+            event.int("output_index", output_index).json("item", added);
+        });
+        self.close_item(output_index, done, out);
+        self.keep_all();
+    }
+
+    /// Forgets the items of the answer that ended last, as if it had never been. Nothing of it may have been sent: the
+    /// numbers of its events are given out again. What it cost and what was noted about it stays.
+    pub fn discard(&mut self) {
+        let Mark { items, count, sequence } = self.rounds.last;
+        self.output.items.truncate(items);
+        (self.output.count, self.sequence) = (count, sequence);
+        self.rounds.next = self.rounds.last;
+        self.outcome = None;
+    }
+
+    /// There are no more answers.
+    pub fn finish(&mut self, end: RoundEnd) {
+        self.outcome = Some(match end {
+            RoundEnd::Completed => Outcome::Completed,
+            RoundEnd::Incomplete(reason) => Outcome::Incomplete(reason),
+            RoundEnd::Failed(failure) => Outcome::Failed(failure),
+            RoundEnd::Hosted(_) => {
+                let message = "The response ended although tools were still to be run for the model.";
+                Outcome::Failed(Failure::new(FailureClass::Server, message))
+            }
+        });
+    }
+
+    /// Whatever it was, it has failed: there was nobody to ask, or the response could not be kept.
+    pub fn fail(&mut self, failure: Failure) {
+        self.outcome = Some(Outcome::Failed(failure));
+    }
+
+    /// Why the response failed, if it has.
+    pub const fn failure(&self) -> Option<&Failure> {
+        match &self.outcome {
+            Some(Outcome::Failed(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The same, for whoever must take something out of it before it is shown.
+    pub const fn failure_mut(&mut self) -> Option<&mut Failure> {
+        match &mut self.outcome {
+            Some(Outcome::Failed(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The object at its end. `stored` tells what became of it.
+    pub fn object(&self, now: u64, stored: bool, out: &mut Vec<u8>) {
+        let status = self.status().unwrap_or(Status::Failed);
+        let error = self.failure().map(Failure::response_error);
+        let incomplete_reason = match &self.outcome {
+            Some(Outcome::Incomplete(reason)) => Some(reason.name()),
+            _ => None,
+        };
+        let snapshot = Snapshot {
+            completed_at: (status == Status::Completed).then_some(now),
+            status,
+            error: error.as_ref(),
+            incomplete_reason,
+            output: &self.output.items,
+            usage: self.usage,
+            store: stored,
+            ..self.snapshot()
+        };
+        snapshot.write(out);
+    }
+
+    /// The terminal event around the object as it was written (and stored), and what ends the stream. Before the
+    /// terminal event of a failure goes `error`, flat and nested: clients read one or the other.
+    pub fn terminal(&mut self, object: &[u8], out: &mut Events) {
+        if let Some(error) = self.failure().map(Failure::response_error) {
+            self.event(EventKind::Error, out, |event| {
+                error.members(event);
+                error.write(event.key("error"));
+            });
+        }
+        let kind = match self.status() {
+            Some(Status::Completed) => EventKind::Completed,
+            Some(Status::Incomplete) => EventKind::Incomplete,
+            Some(Status::Failed | Status::InProgress) | None => EventKind::Failed,
+        };
+        self.event(kind, out, |event| {
+            event.json("response", object);
+        });
+        out.done();
+    }
+
+    fn lifecycle(&mut self, kind: EventKind, out: &mut Events) {
+        let mut sequence = self.sequence;
+        let snapshot = self.snapshot();
+        out.event(kind, &mut sequence, |event| snapshot.write(event.key("response")));
+        self.sequence = sequence;
+    }
+
+    /// The object while it is being written.
+    const fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot {
+            id: &self.id,
+            created_at: self.created_at,
+            completed_at: None,
+            status: Status::InProgress,
+            error: None,
+            incomplete_reason: None,
+            output: b"",
+            usage: None,
+            store: self.store,
+            service_tier: self.service_tier,
+            echo: &self.echo,
+        }
+    }
+}
+
+/// What readers of answers write with.
+impl ResponseWriter {
+    pub(crate) fn event(&mut self, kind: EventKind, out: &mut Events, members: impl FnOnce(&mut ObjectWriter<'_>)) {
+        out.event(kind, &mut self.sequence, members);
+    }
+
+    pub(crate) fn delta(&mut self, head: &DeltaHead, text: Escaped<'_>, out: &mut Events) {
+        out.delta(head, &mut self.sequence, text);
+    }
+
+    /// The place of the item that is open, or of the next one: items never overlap.
+    pub(crate) const fn output_index(&self) -> u32 {
+        self.output.count
+    }
+
+    /// `output_item.done`, and the item is part of the output.
+    pub(crate) fn close_item(&mut self, output_index: u32, item: &[u8], out: &mut Events) {
+        self.event(EventKind::OutputItemDone, out, |event| {
+            event.int("output_index", output_index).json("item", item);
+        });
+        if self.output.count > 0 {
+            self.output.items.push(b',');
+        }
+        self.output.items.extend_from_slice(item);
+        self.output.count += 1;
+    }
+
+    /// The upstream's id of an item as ours, if it can be one and no other item has it.
+    pub(crate) fn adopt_item_id(&mut self, upstream: &str) -> Option<Id> {
+        Id::given(upstream).filter(|_| self.adopted.items.insert(upstream.to_owned()))
+    }
+
+    /// Whether the upstream's id of a call can be ours: no other call has it.
+    pub(crate) fn adopt_call_id(&mut self, upstream: Escaped<'_>) -> bool {
+        self.adopted.calls.insert(upstream.as_written().to_owned())
+    }
+
+    /// How the provider serves the request; a word that the API does not have is noted.
+    pub(crate) fn served_as(&mut self, tier: Text<'_>) {
+        if tier.is_empty() {
+            return;
+        }
+        match ServiceTier::named(&tier.decode()) {
+            Some(tier) => self.service_tier = tier,
+            None => {
+                let tier: String = tier.decode().chars().take(64).collect();
+                let message = format!("the provider's tier '{tier}' has no name in this API");
+                self.remark(Action::Degraded, "service_tier", message);
+            }
+        }
+    }
+
+    /// An answer is over, and all of its items are closed.
+    pub(crate) fn end_round(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        self.rounds = Rounds { last: self.rounds.next, next: self.mark() };
+    }
+
+    fn keep_all(&mut self) {
+        let here = self.mark();
+        self.rounds = Rounds { last: here, next: here };
+    }
+
+    const fn mark(&self) -> Mark {
+        Mark { items: self.output.items.len(), count: self.output.count, sequence: self.sequence }
+    }
+}
+
+impl Outcome {
+    const fn status(&self) -> Status {
+        match self {
+            Self::Completed => Status::Completed,
+            Self::Incomplete(_) => Status::Incomplete,
+            Self::Failed(_) => Status::Failed,
+        }
+    }
+}

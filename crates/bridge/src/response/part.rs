@@ -1,0 +1,228 @@
+//! A content part that is being written: output text, a refusal, raw reasoning, or a summary of it.
+
+use wire::json::ObjectWriter;
+use wire::responses::EventKind;
+
+use super::ResponseWriter;
+use super::slot::SlotKind;
+use crate::escaped::{Escaped, EscapedBuf, Pieces};
+use crate::events::{DeltaHead, Events};
+use crate::json::{bracketed, join};
+
+/// What kind of text a part holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    Text,
+    Refusal,
+    Reasoning,
+    /// Reasoning where the client asked for `reasoning.summary`.
+    Summary,
+}
+
+/// The events and members of one kind of part.
+struct Names {
+    type_name: &'static str,
+    /// The member that holds the text.
+    member: &'static str,
+    index: &'static str,
+    added: EventKind,
+    delta: EventKind,
+    text_done: EventKind,
+    done: EventKind,
+}
+
+impl PartKind {
+    /// The kind of item that has such parts.
+    pub(crate) const fn slot(self) -> SlotKind {
+        match self {
+            Self::Text | Self::Refusal => SlotKind::Message,
+            Self::Reasoning | Self::Summary => SlotKind::Reasoning,
+        }
+    }
+
+    const fn names(self) -> Names {
+        let content = Names {
+            type_name: "output_text",
+            member: "text",
+            index: "content_index",
+            added: EventKind::ContentPartAdded,
+            delta: EventKind::OutputTextDelta,
+            text_done: EventKind::OutputTextDone,
+            done: EventKind::ContentPartDone,
+        };
+        match self {
+            Self::Text => content,
+            Self::Refusal => Names {
+                type_name: "refusal",
+                member: "refusal",
+                delta: EventKind::RefusalDelta,
+                text_done: EventKind::RefusalDone,
+                ..content
+            },
+            Self::Reasoning => Names {
+                type_name: "reasoning_text",
+                delta: EventKind::ReasoningTextDelta,
+                text_done: EventKind::ReasoningTextDone,
+                ..content
+            },
+            Self::Summary => Names {
+                type_name: "summary_text",
+                member: "text",
+                index: "summary_index",
+                added: EventKind::ReasoningSummaryPartAdded,
+                delta: EventKind::ReasoningSummaryTextDelta,
+                text_done: EventKind::ReasoningSummaryTextDone,
+                done: EventKind::ReasoningSummaryPartDone,
+            },
+        }
+    }
+}
+
+/// Which part of which item.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartIndex<'a> {
+    pub(crate) item_id: &'a str,
+    pub(crate) output_index: u32,
+    /// Among the parts of its item.
+    pub(crate) index: u32,
+}
+
+impl PartIndex<'_> {
+    fn members(self, names: &Names, event: &mut ObjectWriter<'_>) {
+        event.text("item_id", self.item_id);
+        event.int("output_index", self.output_index).int(names.index, self.index);
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) kind: PartKind,
+    text: Pieces,
+    delta_head: DeltaHead,
+    /// JSON, comma between them.
+    logprobs: Vec<u8>,
+    annotations: Vec<u8>,
+    annotation_count: u32,
+}
+
+impl Part {
+    /// Announces the part.
+    pub(crate) fn open(kind: PartKind, at: PartIndex<'_>, response: &mut ResponseWriter, out: &mut Events) -> Self {
+        let names = kind.names();
+        response.event(names.added, out, |event| {
+            at.members(&names, event);
+            write(kind, &names, Escaped::default(), (b"", b""), event.key("part"));
+        });
+        let delta_head = out.delta_head(names.delta, |event| {
+            at.members(&names, event);
+            if kind == PartKind::Text {
+                event.json("logprobs", b"[]");
+            }
+        });
+        let (logprobs, annotations) = (Vec::new(), Vec::new());
+        Self { kind, text: Pieces::default(), delta_head, logprobs, annotations, annotation_count: 0 }
+    }
+
+    /// More text. `logprobs`: those of its tokens, as JSON with commas between; nearly always none.
+    pub(crate) fn push(
+        &mut self,
+        text: Escaped<'_>,
+        logprobs: &[u8],
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
+        let from = self.text.len();
+        self.text.push(text);
+        join(&mut self.logprobs, logprobs);
+        let new = self.text.get().after(from);
+        if new.is_empty() {
+            return;
+        }
+        if logprobs.is_empty() {
+            return response.delta(&self.delta_head, new, out);
+        }
+        let names = self.kind.names();
+        response.event(names.delta, out, |event| {
+            at.members(&names, event);
+            new.write(event.key("delta"));
+            bracketed(event.key("logprobs"), logprobs);
+        });
+    }
+
+    /// The whole text, where the upstream repeats it at the end: what was not sent of it is, and is given back. `None`
+    /// for another text.
+    pub(crate) fn complete(
+        &mut self,
+        whole: &str,
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) -> Option<EscapedBuf> {
+        let rest = EscapedBuf::of_plain(self.text.rest_of(whole)?);
+        self.text.forget_half();
+        self.push(rest.get(), &[], at, response, out);
+        Some(rest)
+    }
+
+    pub(crate) const fn annotation_count(&self) -> u32 {
+        self.annotation_count
+    }
+
+    /// A citation of what the text says.
+    pub(crate) fn annotate(
+        &mut self,
+        annotation: &[u8],
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
+        let names = self.kind.names();
+        response.event(EventKind::OutputTextAnnotationAdded, out, |event| {
+            at.members(&names, event);
+            event.int("annotation_index", self.annotation_count).json("annotation", annotation);
+        });
+        join(&mut self.annotations, annotation);
+        self.annotation_count += 1;
+    }
+
+    /// Closes the part; gives its JSON and its text.
+    pub(crate) fn close(
+        mut self,
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) -> (Vec<u8>, EscapedBuf) {
+        let names = self.kind.names();
+        let from = self.text.len();
+        if self.text.finish() {
+            response.delta(&self.delta_head, self.text.get().after(from), out);
+        }
+        response.event(names.text_done, out, |event| {
+            at.members(&names, event);
+            self.text.get().write(event.key(names.member));
+            if self.kind == PartKind::Text {
+                bracketed(event.key("logprobs"), &self.logprobs);
+            }
+        });
+        let mut part = Vec::with_capacity(self.text.len() + 80);
+        write(self.kind, &names, self.text.get(), (&self.annotations, &self.logprobs), &mut part);
+        response.event(names.done, out, |event| {
+            at.members(&names, event);
+            event.json("part", &part);
+        });
+        (part, self.text.take())
+    }
+}
+
+/// A part as items show it.
+fn write(kind: PartKind, names: &Names, text: Escaped<'_>, (annotations, logprobs): (&[u8], &[u8]), out: &mut Vec<u8>) {
+    let mut part = ObjectWriter::new(out);
+    part.text("type", names.type_name);
+    if kind == PartKind::Text {
+        bracketed(part.key("annotations"), annotations);
+        bracketed(part.key("logprobs"), logprobs);
+    }
+    text.write(part.key(names.member));
+    part.end();
+}

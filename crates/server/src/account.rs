@@ -1,0 +1,357 @@
+//! The account of one request: everything that is known about it meets here. It is closed when its last holder is gone,
+//! whatever happened: the answer was sent, the client left, the server stopped. Closing it writes the one line that
+//! each request leaves in the log.
+//!
+//! Nothing that a client, a model or a provider wrote is in it but names: the model, the path, the request's id.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bridge::{FailureClass, Note};
+use http::{HeaderMap, HeaderValue, Method};
+use tokio::time::Instant;
+use wire::id::Id;
+use wire::responses::{Status, Usage};
+
+use crate::caller::{Caller, ClientKind};
+use crate::compat;
+
+/// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
+pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
+
+/// The longest `x-request-id` of a client that is taken over.
+const LONGEST_ID: usize = 128;
+
+/// What the one line is logged under.
+const TARGET: &str = "server::request";
+
+/// The account of one request. Clones are the same account.
+#[derive(Debug, Clone)]
+pub(crate) struct Account(Arc<Open>);
+
+#[derive(Debug)]
+struct Open {
+    began: Instant,
+    request_id: HeaderValue,
+    method: Method,
+    path: Box<str>,
+    entries: Mutex<Entries>,
+}
+
+/// What was entered so far.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    /// The pattern of the route that was found.
+    route: Option<&'static str>,
+    caller: Option<(Box<str>, ClientKind)>,
+    response_id: Option<Id>,
+    /// As the client asked for it.
+    model: Option<Box<str>>,
+    attempts: Vec<Attempted>,
+    notes: Vec<Note>,
+    usage: Option<Usage>,
+    received: u64,
+    sent: u64,
+    times: Times,
+    status: Option<u16>,
+    /// The domain code of an error.
+    error: Option<&'static str>,
+    outcome: Option<Outcome>,
+}
+
+/// When what happened, counted from the request's head.
+#[derive(Debug, Default)]
+struct Times {
+    /// Until the body and what it continues were there, and the turn could be planned.
+    opened: Option<Duration>,
+    /// Spent on planning, over all attempts.
+    planning: Duration,
+    /// Spent until there was a connection, for the attempt that was accepted.
+    connecting: Option<Duration>,
+    first_byte: Option<Duration>,
+    first_token: Option<Duration>,
+    last_byte: Option<Duration>,
+    /// Spent on storing.
+    committing: Option<Duration>,
+}
+
+/// One try to get an answer from an upstream.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempted {
+    /// `provider/model`.
+    pub(crate) target: String,
+    /// `accepted`, or the class of the refusal.
+    pub(crate) outcome: &'static str,
+    pub(crate) took: Duration,
+}
+
+/// The deadlines that an upstream may miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    Connect,
+    FirstByte,
+    Idle,
+    Total,
+}
+
+impl Deadline {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::FirstByte => "first_byte",
+            Self::Idle => "idle",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was answered, with whatever status.
+    Answered,
+    Completed,
+    Incomplete,
+    Failed(FailureClass),
+    /// The upstream missed a deadline.
+    Late(Deadline),
+    /// The server stopped before the answer was whole.
+    Stopped,
+    /// The client was gone before the answer was whole.
+    ClientLeft,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed(_) => "failed",
+            Self::Late(_) => "late",
+            Self::Stopped => "stopped",
+            Self::ClientLeft => "client_left",
+        }
+    }
+}
+
+impl Account {
+    /// Opens the account of a request whose head has come. The client's own `x-request-id` is taken if it is plain.
+    pub(crate) fn open(method: &Method, path: &str, headers: &HeaderMap, own_id: &Id) -> Self {
+        let theirs = headers.get("x-request-id").filter(|id| is_plain(id.as_bytes()));
+        let ours = || HeaderValue::try_from(own_id.as_str()).unwrap_or_else(|_| HeaderValue::from_static("req"));
+        Self(Arc::new(Open {
+            began: Instant::now(),
+            request_id: theirs.cloned().unwrap_or_else(ours),
+            method: method.clone(),
+            path: path.into(),
+            entries: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn began(&self) -> Instant {
+        self.0.began
+    }
+
+    pub(crate) fn request_id(&self) -> &HeaderValue {
+        &self.0.request_id
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Entries> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.began.elapsed()
+    }
+
+    pub(crate) fn routed(&self, route: &'static str, caller: &Caller) {
+        let mut entries = self.enter();
+        entries.route = Some(route);
+        entries.caller = Some((caller.tenant().name().into(), caller.client()));
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.enter().received += bytes as u64;
+    }
+
+    /// A response is being made, of a model that the client named.
+    pub(crate) fn opened(&self, response_id: &Id, model: &str) {
+        let mut entries = self.enter();
+        entries.response_id = Some(response_id.clone());
+        entries.model = Some(model.chars().take(128).collect());
+        entries.times.opened = Some(self.elapsed());
+    }
+
+    pub(crate) fn planned(&self, took: Duration) {
+        self.enter().times.planning += took;
+    }
+
+    /// A try is over, or was not even made.
+    pub(crate) fn attempted(&self, attempt: Attempted) {
+        /// No policy allows as many; an account has to end somewhere.
+        const MOST: usize = 64;
+        let attempts = &mut self.enter().attempts;
+        if attempts.len() < MOST {
+            attempts.push(attempt);
+        }
+    }
+
+    /// An upstream has taken the request.
+    pub(crate) fn accepted(&self, connecting: Duration) {
+        let mut entries = self.enter();
+        entries.times.connecting = Some(connecting);
+        entries.times.first_byte = entries.times.first_byte.or_else(|| Some(self.elapsed()));
+    }
+
+    /// Something of an answer has come.
+    pub(crate) fn spoke(&self) {
+        self.enter().times.first_token = Some(self.elapsed());
+    }
+
+    /// The last upstream answer of the response is over.
+    pub(crate) fn last_byte(&self) {
+        self.enter().times.last_byte = Some(self.elapsed());
+    }
+
+    pub(crate) fn committed(&self, took: Duration) {
+        self.enter().times.committing = Some(took);
+    }
+
+    pub(crate) fn noted(&self, notes: &[Note]) {
+        self.enter().notes.extend_from_slice(notes);
+    }
+
+    pub(crate) fn used(&self, usage: Option<Usage>) {
+        self.enter().usage = usage;
+    }
+
+    /// The turn came to this end.
+    pub(crate) fn ended(&self, outcome: Outcome) {
+        self.enter().outcome = Some(outcome);
+    }
+
+    /// The head of the answer is made.
+    pub(crate) fn answered(&self, status: u16, error: Option<&'static str>) {
+        let mut entries = self.enter();
+        entries.status = Some(status);
+        entries.error = error;
+    }
+
+    /// The answer's body is gone: so much of it was taken, and whether that was all.
+    pub(crate) fn delivered(&self, bytes: u64, whole: bool) {
+        let mut entries = self.enter();
+        entries.sent = bytes;
+        match entries.outcome {
+            _ if !whole => entries.outcome = Some(Outcome::ClientLeft),
+            None => entries.outcome = Some(Outcome::Answered),
+            Some(_) => {}
+        }
+    }
+}
+
+impl From<Status> for Outcome {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Completed => Self::Completed,
+            Status::Incomplete => Self::Incomplete,
+            Status::Failed | Status::InProgress => Self::Failed(FailureClass::Server),
+        }
+    }
+}
+
+/// Visible ASCII, and not too much of it.
+fn is_plain(id: &[u8]) -> bool {
+    (1..=LONGEST_ID).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        let entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.write_line(&entries, took);
+    }
+}
+
+impl Open {
+    /// The one line. Balancers ask every few seconds whether we are there; that is for those who look closer.
+    fn write_line(&self, entries: &Entries, took: Duration) {
+        let asks_for_health = matches!(entries.route, Some("/health" | "/ready"));
+        if asks_for_health && entries.status.is_some_and(|status| status < 400) {
+            tracing::debug!(target: TARGET, method = %self.method, path = &*self.path, status = entries.status, "request");
+            return;
+        }
+        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+            return;
+        }
+        let Entries { caller, times, usage, .. } = entries;
+        let last =
+            entries.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
+        let request_id = self.request_id.to_str().unwrap_or_default();
+        let counts = entries.response_id.is_some();
+        let outcome = entries.outcome.unwrap_or(Outcome::ClientLeft);
+        let (class, deadline) = match outcome {
+            Outcome::Failed(class) => (Some(class.code()), None),
+            Outcome::Late(deadline) => (Some(FailureClass::Timeout.code()), Some(deadline.name())),
+            _ => (None, None),
+        };
+        tracing::info!(
+            target: TARGET,
+            method = %self.method,
+            path = &*self.path,
+            status = entries.status,
+            outcome = outcome.name(),
+            error = entries.error.or(class),
+            deadline,
+            duration_ms = ms(Some(took)),
+            model = entries.model.as_deref(),
+            provider = last.map(|(provider, _)| provider),
+            upstream_model = last.map(|(_, model)| model),
+            attempts = counts.then_some(entries.attempts.len()),
+            tried = tried(&entries.attempts).as_deref(),
+            input_tokens = usage.map(|usage| usage.input_tokens),
+            output_tokens = usage.map(|usage| usage.output_tokens),
+            cached_tokens = usage.map(|usage| usage.cached_tokens),
+            cache_ratio = usage.and_then(cache_ratio),
+            queue_ms = ms(times.opened),
+            plan_ms = ms(counts.then_some(times.planning)),
+            connect_ms = ms(times.connecting),
+            first_byte_ms = ms(times.first_byte),
+            first_token_ms = ms(times.first_token),
+            last_byte_ms = ms(times.last_byte),
+            commit_ms = ms(times.committing),
+            bytes_in = entries.received,
+            bytes_out = entries.sent,
+            notes = (!entries.notes.is_empty()).then(|| compat::short(entries.notes.iter())).as_deref(),
+            tenant = caller.as_ref().map(|(tenant, _)| &**tenant).filter(|tenant| *tenant != "default"),
+            client = caller.as_ref().map(|(_, client)| client.name()).filter(|name| *name != "other"),
+            request_id,
+            response_id = entries.response_id.as_ref().map(Id::as_str),
+            "request"
+        );
+        for note in &entries.notes {
+            let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
+            let (path, detail) = (&*note.path, &*note.message);
+            tracing::debug!(target: TARGET, request_id, code, severity, action, path, detail, "not done as asked");
+        }
+    }
+}
+
+/// What was tried before what came last: `a/m:upstream_error:12ms, b/m:accepted:80ms`. Only if there was more than one try.
+fn tried(attempts: &[Attempted]) -> Option<String> {
+    let entry = |attempt: &Attempted| format!("{}:{}:{}ms", attempt.target, attempt.outcome, attempt.took.as_millis());
+    (attempts.len() > 1).then(|| attempts.iter().take(16).map(entry).collect::<Vec<_>>().join(", "))
+}
+
+/// The part of the input that the provider had cached.
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn cache_ratio(usage: Usage) -> Option<f64> {
+    let ratio = usage.cached_tokens as f64 / usage.input_tokens as f64;
+    (usage.input_tokens > 0 && usage.cached_tokens > 0).then(|| (ratio * 100.0).round() / 100.0)
+}
+
+/// A time for the log: milliseconds with one digit after the point.
+fn ms(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| (time.as_secs_f64() * 10_000.0).round() / 10.0)
+}

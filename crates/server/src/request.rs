@@ -1,0 +1,40 @@
+//! What every handler gets with a request: the server, the configuration of this moment, who asks, the account.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use hyper::body::Incoming;
+use wire::id::Ids;
+
+use crate::account::Account;
+use crate::app::{App, Snapshot};
+use crate::body;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::session::Session;
+
+/// One request's surroundings.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestContext {
+    pub(crate) app: Arc<App>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) caller: Caller,
+    pub(crate) account: Account,
+    pub(crate) ids: Ids,
+}
+
+impl RequestContext {
+    /// The caller's sessions.
+    pub(crate) fn session(&self) -> Session {
+        self.app.runtime.session(&self.caller)
+    }
+
+    /// The whole body of a request that says it is JSON.
+    pub(crate) async fn read_json(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Bytes, ApiError> {
+        let limits = self.snapshot.body_limits(&self.app.runtime);
+        let bytes = body::read_json(headers, incoming, &limits).await?;
+        self.account.received(bytes.len());
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,17 @@
+//! Why the server does not start, or does not take a new configuration.
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}")]
+    Bind { address: String, source: std::io::Error },
+    #[error("provider {name}: {message}")]
+    Provider { name: String, message: String },
+    #[error("cannot read or create the key {path}")]
+    SealKey { path: std::path::PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    /// A running server was given a configuration that differs in what only a start reads.
+    #[error("the section `{section}` cannot change while the server runs")]
+    NeedsRestart { section: &'static str },
+}

@@ -1,0 +1,129 @@
+//! One upstream answer: its bytes become events or one JSON, and go to the reader.
+
+use bridge::{End, Events, Failure, FailureClass, Flow, Reader, ResponseWriter, RoundEnd};
+use bytes::Bytes;
+use wire::sse::Decoder;
+
+use crate::upstream::{Accepted, AnswerBody, Format, Redactor};
+
+/// One event of an upstream stream may be this large; a whole answer, eight times that.
+const MAX_EVENT: usize = 8 << 20;
+const MAX_ANSWER: usize = 64 << 20;
+
+/// An answer that is being read.
+#[derive(Debug)]
+pub(super) struct Answer {
+    reader: Reader,
+    source: Source,
+    pub(super) body: AnswerBody,
+    pub(super) redactor: Redactor,
+    received: usize,
+}
+
+/// How the upstream's bytes become chunks.
+#[derive(Debug)]
+enum Source {
+    Sse(Decoder),
+    Json(Vec<u8>),
+    /// Nothing has come that could tell: blanks, or a piece of a byte order mark.
+    Unknown(Vec<u8>),
+}
+
+impl Answer {
+    pub(super) fn new(reader: Reader, accepted: Accepted) -> Self {
+        let source = match accepted.format {
+            Format::Json => Source::Json(Vec::new()),
+            // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
+            Format::Sse | Format::Unknown => Source::Unknown(Vec::new()),
+        };
+        Self { reader, source, body: accepted.body, redactor: accepted.redactor, received: 0 }
+    }
+
+    /// Whether the upstream gave a finish reason: only usage may follow.
+    pub(super) fn is_finished(&self) -> bool {
+        self.reader.is_finished()
+    }
+
+    /// Takes what was read. Says how the answer ended, if it did.
+    pub(super) fn feed(&mut self, bytes: &Bytes, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
+        self.received += bytes.len();
+        if self.received > MAX_ANSWER {
+            let message = format!("The provider's answer is larger than {MAX_ANSWER} bytes.");
+            return Some(End::Failed(Failure::new(FailureClass::Protocol, message)));
+        }
+        let Source::Unknown(held) = &mut self.source else { return self.take(bytes, response, out) };
+        held.extend_from_slice(bytes);
+        let known = known(held)?;
+        let Source::Unknown(held) = std::mem::replace(&mut self.source, known) else { return None };
+        self.take(&held, response, out)
+    }
+
+    fn take(&mut self, bytes: &[u8], response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
+        match &mut self.source {
+            Source::Json(buffer) => buffer.extend_from_slice(bytes),
+            Source::Sse(decoder) => {
+                out.reserve(bytes.len());
+                decoder.push(bytes);
+                return self.events(response, out);
+            }
+            Source::Unknown(_) => {}
+        }
+        None
+    }
+
+    /// All whole events that the decoder holds.
+    fn events(&mut self, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
+        let Source::Sse(decoder) = &mut self.source else { return None };
+        loop {
+            match decoder.next_event() {
+                Ok(Some(event)) => {
+                    if self.reader.event(event.name, event.data, response, out) == Flow::Over {
+                        return Some(End::Done);
+                    }
+                }
+                Ok(None) => return None,
+                Err(too_large) => {
+                    return Some(End::Failed(Failure::new(FailureClass::Protocol, too_large.to_string())));
+                }
+            }
+        }
+    }
+
+    /// The upstream is through: reads what is left of it, closes what is open.
+    pub(super) fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
+        let end = match (end, &mut self.source) {
+            (End::Eof, Source::Json(buffer)) if wire::json::without_mark(buffer.trim_ascii()).is_empty() => {
+                let message = "The provider's answer has an empty body.";
+                End::Failed(Failure::new(FailureClass::Protocol, message))
+            }
+            (End::Eof, Source::Json(buffer)) => {
+                let _ = self.reader.chunk(buffer, response, out);
+                End::Done
+            }
+            (End::Eof, Source::Sse(decoder)) => {
+                let last = decoder.rest().map(|event| self.reader.event(event.name, event.data, response, out));
+                if last == Some(Flow::Over) { End::Done } else { End::Eof }
+            }
+            (end, _) => end,
+        };
+        self.reader.end(end, response, out)
+    }
+
+    /// The calls of tools that godex runs, in an answer that also calls the client's: they are run, too.
+    pub(super) fn take_hosted(&mut self) -> Vec<bridge::HostedCall> {
+        self.reader.take_hosted()
+    }
+}
+
+/// What an answer is that begins so; None while that cannot be told.
+fn known(start: &[u8]) -> Option<Source> {
+    let mark = b"\xef\xbb\xbf";
+    let start = start.trim_ascii_start();
+    if start.len() < mark.len() && mark.starts_with(start) {
+        return None;
+    }
+    Some(match wire::json::without_mark(start).trim_ascii_start().first()? {
+        b'{' | b'[' | b'<' => Source::Json(Vec::new()),
+        _ => Source::Sse(Decoder::new(MAX_EVENT)),
+    })
+}

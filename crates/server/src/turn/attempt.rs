@@ -1,0 +1,125 @@
+//! An attempt: one plan for one target, sent, until a target accepts. A later round of the same response is an attempt
+//! like the first, with the same breaker, budget, deadline and dialect.
+
+use std::sync::Arc;
+
+use bridge::{Needs, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
+use bytes::Bytes;
+use providers::Wire;
+use tokio::time::Instant;
+use wire::json::Raw;
+use wire::responses::{CreateResponse, InputItem};
+
+use super::hosted::HostedTools;
+use crate::error::ApiError;
+use crate::output;
+use crate::request::RequestContext;
+use crate::upstream::{Accepted, Deadlines, Failover, Refused, Step};
+
+/// A request with everything that it continues.
+pub(super) struct Asked<'r, 'a> {
+    pub(super) request: &'r CreateResponse<'a>,
+    /// What it was read from.
+    pub(super) document: Raw<'a>,
+    pub(super) past: &'r [InputItem<'a>],
+    pub(super) policy: Policy,
+    pub(super) hosted: Option<&'r Arc<dyn HostedTools>>,
+}
+
+/// An upstream has accepted.
+pub(super) struct Attempt {
+    pub(super) reader: Reader,
+    pub(super) accepted: Accepted,
+    pub(super) deadlines: Deadlines,
+    /// What is not done as asked.
+    pub(super) notes: Vec<Note>,
+    /// Another upstream answer may have to follow this one.
+    pub(super) may_go_on: MayGoOn,
+}
+
+/// What may make another round necessary.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MayGoOn {
+    /// The text of the answer was promised to be JSON, and may not be.
+    pub(super) promised: bool,
+    /// Tools were offered that godex runs.
+    pub(super) hosted: bool,
+}
+
+/// Why there is no answer.
+pub(super) enum Unanswered {
+    /// The request cannot be planned for anybody.
+    Invalid(ApiError),
+    /// Nobody took it. The notes are of the last plan.
+    Refused(Refused, Vec<Note>),
+}
+
+/// Plans and sends, target by target.
+pub(super) async fn send(
+    context: &RequestContext,
+    failover: &mut Failover,
+    asked: &Asked<'_, '_>,
+) -> Result<Attempt, Unanswered> {
+    let stream = asked.request.stream.unwrap_or(false);
+    failover.require(|| Needs::of(asked.request, asked.past));
+    loop {
+        let began = Instant::now();
+        let planned = plan(context, failover, asked);
+        context.account.planned(began.elapsed());
+        let Planned { body, reader, mut notes, may_go_on } = match planned {
+            Ok(planned) => planned,
+            Err(error) => match failover.unfit() {
+                Ok(()) => continue,
+                Err(Some(refused)) => return Err(Unanswered::Refused(refused, Vec::new())),
+                Err(None) => return Err(Unanswered::Invalid(error)),
+            },
+        };
+        match failover.send(&body, stream).await {
+            Step::Accepted(accepted) => {
+                context.account.accepted(accepted.connecting);
+                notes.extend(failover.notes());
+                let deadlines = failover.deadlines(stream);
+                return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
+            }
+            Step::Again => {}
+            Step::Failed(refused) => return Err(Unanswered::Refused(refused, notes)),
+        }
+    }
+}
+
+/// A request planned for one target.
+struct Planned {
+    body: Bytes,
+    reader: Reader,
+    notes: Vec<Note>,
+    may_go_on: MayGoOn,
+}
+
+fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
+    let Asked { request, document, past, policy, hosted } = asked;
+    let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
+    let seal = runtime.seal(&context.caller);
+    let (model, dialect) = (failover.model(), failover.dialect());
+    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal };
+    let mut plan = match failover.wire() {
+        Wire::Responses => bridge::forward(request, *document, past, target)?,
+        Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
+    };
+    for tool in plan.context.tools.iter_mut().filter(|tool| hosted.is_some_and(|hosted| hosted.runs(tool))) {
+        tool.kind = ToolKind::Hosted;
+    }
+    let may_go_on = MayGoOn {
+        promised: plan.context.output != OutputContract::Text,
+        hosted: plan.context.tools.iter().any(|tool| tool.kind == ToolKind::Hosted),
+    };
+    let setup = Setup {
+        dialect: failover.answer(),
+        seal: Arc::new(seal),
+        check: output::check(&plan.context.output),
+        checks: config.output.check,
+        repair: config.output.repair,
+        prompt_bytes: plan.body.len(),
+    };
+    let body = runtime.budget.hold(plan.body)?;
+    Ok(Planned { body, reader: Reader::new(plan.context, setup), notes: plan.notes, may_go_on })
+}

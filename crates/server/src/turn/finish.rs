@@ -1,0 +1,140 @@
+//! The one end of a turn: what is to be kept goes to the store, and then the terminal event goes to the client. That
+//! event is a promise, so it waits for the store; a store that takes its time holds nothing back but that event.
+
+use std::fmt;
+use std::time::Duration;
+
+use bridge::{Failure, FailureClass, Note, RoundEnd};
+use bytes::Bytes;
+use tokio::time::Instant;
+use wire::responses::Status;
+
+use super::{Phase, Turn};
+use crate::account::Outcome;
+use crate::clock;
+use crate::session::{Commit, NotKept};
+
+/// How long the last deltas wait to go out together with the terminal event, which waits for the store.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The store has the answer, and the client waits for its last event.
+pub(super) struct Storing {
+    commit: Commit,
+    completed_at: u64,
+    began: Instant,
+}
+
+impl fmt::Debug for Storing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storing").field("completed_at", &self.completed_at).finish_non_exhaustive()
+    }
+}
+
+/// A turn that has run to its end without events.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) ended: Ended,
+    /// What was not done as asked.
+    pub(crate) notes: Vec<Note>,
+}
+
+/// What it came to.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The response object.
+    Object(Bytes),
+    Failed(Failure),
+    /// The server stopped.
+    Stopped,
+    /// The answer is good, but could not be kept, which its client was promised.
+    NotKept(store::Error),
+}
+
+impl Turn {
+    /// The response is over. What is to be kept goes to the store first.
+    pub(super) fn finish(&mut self, end: RoundEnd) {
+        self.response.finish(end);
+        // While the words are whole: where they are cut, a key may be.
+        if let (Some(failure), Some(answer)) = (self.response.failure_mut(), &self.answer) {
+            answer.redactor.failure(failure);
+        }
+        let account = &self.context.account;
+        account.last_byte();
+        account.used(self.response.usage());
+        account.noted(self.response.notes());
+        account.ended(self.cause.unwrap_or_else(|| self.outcome()));
+        let completed_at = clock::unix_seconds();
+        let record = self.record.take_if(|_| self.response.failure().is_none() || self.keeps_failures);
+        self.write_object(completed_at, record.is_some());
+        let Some(record) = record else { return self.close() };
+        let (id, status) = (self.response.id().to_string(), self.status());
+        let commit = record.commit(id, status, self.object.clone());
+        self.phase = Phase::Storing(Storing { commit, completed_at, began: Instant::now() });
+    }
+
+    fn status(&self) -> Status {
+        self.response.status().unwrap_or(Status::Failed)
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.response.failure().map_or_else(|| self.status().into(), |failure| Outcome::Failed(failure.class))
+    }
+
+    fn write_object(&mut self, completed_at: u64, stored: bool) {
+        let mut object = Vec::new();
+        self.response.object(completed_at, stored, &mut object);
+        if let (Some(_), Some(answer)) = (self.response.failure(), &self.answer) {
+            answer.redactor.bytes(&mut object, 0);
+        }
+        self.object = object.into();
+    }
+
+    /// Waits for the store, then says the last word.
+    pub(super) async fn stored(&mut self) {
+        let Phase::Storing(Storing { commit, completed_at, began }) = &mut self.phase else { return };
+        let kept = if self.events.is_empty() {
+            commit.await
+        } else {
+            match tokio::time::timeout(PATIENCE, commit).await {
+                Ok(kept) => kept,
+                Err(_) => return,
+            }
+        };
+        self.context.account.committed(began.elapsed());
+        let completed_at = *completed_at;
+        if let Err(NotKept { error, fatal }) = kept {
+            if fatal && self.response.failure().is_none() {
+                self.response.fail(Failure::new(FailureClass::Server, "The response could not be stored."));
+                self.context.account.ended(self.outcome());
+                self.not_kept = Some(error);
+            }
+            self.write_object(completed_at, false);
+        }
+        self.close();
+    }
+
+    /// The terminal event.
+    fn close(&mut self) {
+        self.response.terminal(&self.object, &mut self.events);
+        self.phase = Phase::Draining;
+        if self.response.failure().is_some() {
+            // What is wrong must be seen at once: the body ends after the terminal event.
+            self.answer = None;
+        }
+    }
+
+    /// What the turn came to, for whoever sent no events. A conversation that was not extended is free again.
+    pub(super) async fn into_finished(mut self: Box<Self>) -> Finished {
+        if let Some(record) = self.record.take() {
+            record.release().await;
+        }
+        let notes = self.notes().cloned().collect();
+        let ended = match (self.not_kept, self.response.failure()) {
+            (Some(error), _) => Ended::NotKept(error),
+            (None, Some(_)) if self.cause == Some(Outcome::Stopped) => Ended::Stopped,
+            (None, Some(failure)) => Ended::Failed(failure.clone()),
+            (None, None) => Ended::Object(self.object),
+        };
+        Finished { ended, notes }
+    }
+}

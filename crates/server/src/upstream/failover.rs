@@ -1,0 +1,400 @@
+//! One request goes to the targets that may serve it, one after the other, until one accepts.
+//!
+//! Every target gets its turn before any gets a second one; second turns come after a wait, within the target's
+//! budget. All of this ends before anything of the answer was sent on: what has begun to answer is never replaced.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, LimitField, Needs, Note, Refusal, Unsupported};
+use bytes::Bytes;
+use providers::Wire;
+use tokio::time::Instant;
+
+use super::budget::{Budget, Counted};
+use super::health::ModelHealth;
+use super::provider::{ModelProfile, Provider};
+use super::refused::{Refused, Remedy};
+use super::{Accepted, Deadlines, breaker};
+use crate::account::{Account, Attempted};
+use crate::clock;
+use crate::config::ResilienceConfig;
+
+/// How many members one target may refuse, one after the other, before its refusal counts.
+const REPAIRS: usize = 4;
+
+/// The targets of one request, and what each has said so far.
+#[derive(Debug)]
+pub(crate) struct Failover {
+    candidates: Vec<Candidate>,
+    policy: ResilienceConfig,
+    /// Whose turn it is.
+    at: usize,
+    sent: usize,
+    retries: u32,
+    /// Whose refusals named what they will not take, and what.
+    repaired: Vec<(usize, Refusal)>,
+    /// What was learned before and changed this request without the plan's knowing.
+    used: Vec<Unsupported>,
+    /// Knows when the request came, which its one deadline counts from, and learns of every try.
+    account: Account,
+    /// What is reported if nothing helps, and whether waiting might help the client.
+    failure: Option<(Refused, Remedy)>,
+    live: Option<Counted>,
+    retrying: Option<Counted>,
+}
+
+/// A target that may serve the request.
+#[derive(Debug)]
+struct Candidate {
+    provider: Arc<Provider>,
+    model: String,
+    profile: Arc<ModelProfile>,
+    health: Arc<ModelHealth>,
+    /// It will not do for this request.
+    out: bool,
+    /// When it wants to be asked again.
+    not_before: Option<Instant>,
+}
+
+/// What came of sending.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Accepted(Box<Accepted>),
+    /// It is another target's turn, or the same one's in another way: plan anew.
+    Again,
+    Failed(Refused),
+}
+
+impl Failover {
+    /// In the order in which they should be tried; at least one.
+    pub(crate) fn new(targets: Vec<(Arc<Provider>, String)>, policy: ResilienceConfig, account: Account) -> Self {
+        let candidate = |(provider, model): (Arc<Provider>, String)| {
+            let (health, profile) = (provider.connections.models.of(&model), provider.profile(&model));
+            Candidate { provider, model, profile, health, out: false, not_before: None }
+        };
+        Self {
+            candidates: targets.into_iter().map(candidate).collect(),
+            policy,
+            at: 0,
+            sent: 0,
+            retries: 0,
+            repaired: Vec::new(),
+            used: Vec::new(),
+            account,
+            failure: None,
+            live: None,
+            retrying: None,
+        }
+    }
+
+    /// Leaves out targets that lack what the request cannot do without, unless all do. Asked only if there is a
+    /// choice.
+    pub(crate) fn require(&mut self, needs: impl FnOnce() -> Needs) {
+        if self.candidates.len() < 2 {
+            return;
+        }
+        let needs = needs();
+        let meets = |candidate: &Candidate| needs.are_met_by(&candidate.profile.dialect);
+        if !self.candidates.iter().any(meets) {
+            return;
+        }
+        for candidate in &mut self.candidates {
+            candidate.out = !needs.are_met_by(&candidate.profile.dialect);
+        }
+        self.at = self.candidates.iter().position(|candidate| !candidate.out).unwrap_or(0);
+    }
+
+    /// The response goes on with another upstream answer: the same target first, with as many tries as before.
+    pub(crate) fn next_round(&mut self) {
+        (self.sent, self.retries, self.failure) = (0, 0, None);
+        self.used.clear();
+        self.candidates[self.at].out = false;
+    }
+
+    pub(crate) fn provider(&self) -> &Arc<Provider> {
+        &self.candidates[self.at].provider
+    }
+
+    /// How long the target may take, and until when.
+    pub(crate) fn deadlines(&self, stream: bool) -> Deadlines {
+        self.provider().deadlines(stream, self.account.began())
+    }
+
+    /// The model's name at the provider.
+    pub(crate) fn model(&self) -> &str {
+        &self.candidates[self.at].model
+    }
+
+    /// The target's dialect, as far as we have come to know it.
+    pub(crate) fn dialect(&self) -> Cow<'_, Dialect> {
+        let profile = &self.candidates[self.at].profile;
+        let lessons = self.lessons();
+        if lessons.is_empty() {
+            return Cow::Borrowed(&profile.dialect);
+        }
+        Cow::Owned(bridge::adapted(&profile.dialect, &lessons))
+    }
+
+    /// What the target does not take: as others found out, and as it said of this very request.
+    fn lessons(&self) -> Vec<Unsupported> {
+        let mut lessons = self.candidates[self.at].health.lessons();
+        lessons.extend(self.repairs().map(|refusal| refusal.unsupported));
+        lessons
+    }
+
+    /// What the target whose turn it is refused in this request.
+    fn repairs(&self) -> impl Iterator<Item = Refusal> {
+        self.repaired.iter().filter(|(at, _)| *at == self.at).map(|(_, refusal)| *refusal)
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        self.candidates[self.at].profile.wire
+    }
+
+    /// How its answers read.
+    pub(crate) fn answer(&self) -> Arc<AnswerDialect> {
+        Arc::clone(&self.candidates[self.at].profile.answer)
+    }
+
+    /// What this way of getting an answer has cost the client.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let note = |unsupported: &Unsupported| {
+            Note::new(Action::Repaired, unsupported.member(), "the provider said that it does not take it")
+        };
+        let mut notes: Vec<Note> = self.used.iter().map(note).collect();
+        if let Some((refused, _)) = &self.failure.as_ref().filter(|_| self.at > 0) {
+            let class = refused.failure.class.code();
+            let message = format!("answered by {}, after another failed ({class})", self.name());
+            notes.push(Note::new(Action::Degraded, "model", message));
+        }
+        notes
+    }
+
+    /// The request cannot be planned for this target. Gives what went wrong before, if nobody else is left; None if
+    /// nothing was sent at all.
+    pub(crate) fn unfit(&mut self) -> Result<(), Option<Refused>> {
+        self.candidates[self.at].out = true;
+        match self.first_turn() {
+            Some(at) => {
+                self.at = at;
+                Ok(())
+            }
+            None => Err(self.failure.take().map(|(refused, _)| refused)),
+        }
+    }
+
+    /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
+    pub(crate) async fn send(&mut self, body: &Bytes, stream: bool) -> Step {
+        let Candidate { provider, health, .. } = &self.candidates[self.at];
+        let (provider, health) = (Arc::clone(provider), Arc::clone(health));
+        if let Err(failure) = health.breaker.enter() {
+            count(&health.counts.kept_away);
+            self.attempted("kept_away", Duration::ZERO);
+            return self.refused(kept_away(failure)).await;
+        }
+        if self.live.is_none() {
+            self.live = Some(Budget::live(&health));
+        }
+        self.sent += 1;
+        count(&health.counts.sent);
+        let began = Instant::now();
+        let (wire, dialect, alone) = (self.wire(), self.answer(), self.first_turn().is_none());
+        let client = &provider.connections.client;
+        let refused = match client.send(wire, body.clone(), stream, &dialect, self.deadlines(stream), alone).await {
+            Ok(mut accepted) => {
+                count(&health.counts.accepted);
+                self.attempted("accepted", began.elapsed());
+                self.alive(&health);
+                self.used = used(&self.lessons(), body, stream);
+                self.learn();
+                accepted.body.report_to(health);
+                (self.live, self.retrying) = (None, None);
+                return Step::Accepted(Box::new(accepted));
+            }
+            Err(refused) => refused,
+        };
+        self.attempted(refused.failure.class.code(), began.elapsed());
+        match refused.is_trouble() {
+            Some(true) if health.breaker.bad(&refused.failure) => {
+                tracing::warn!(upstream = self.name(), "failing; from now on one request per second goes there");
+            }
+            Some(false) => self.alive(&health),
+            _ => {}
+        }
+        if self.repair(&refused, body) {
+            return Step::Again;
+        }
+        self.refused(refused).await
+    }
+
+    fn attempted(&self, outcome: &'static str, took: Duration) {
+        self.account.attempted(Attempted { target: self.name(), outcome, took });
+    }
+}
+
+// === what is next ===
+
+impl Failover {
+    /// A refusal that names what it will not take: once more without it. Servers name one member at a time; one that
+    /// names the same again does not mean it.
+    fn repair(&mut self, refused: &Refused, body: &[u8]) -> bool {
+        let Some(refusal) = refused.failure.unsupported else { return false };
+        let Some(unsupported) = refusal.unsupported.within(body) else { return false };
+        let is_known = self.repairs().any(|before| before.unsupported == unsupported);
+        if is_known || self.repairs().count() >= REPAIRS {
+            return false;
+        }
+        count(&self.candidates[self.at].health.counts.repaired);
+        self.repaired.push((self.at, Refusal { unsupported, ..refusal }));
+        true
+    }
+
+    /// What was refused with some members was accepted without them: others need not try, if it was not the client who
+    /// said so.
+    fn learn(&self) {
+        for refusal in self.repairs() {
+            let (upstream, member) = (self.name(), refusal.unsupported.member());
+            if self.candidates[self.at].health.learn(refusal) {
+                tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
+            } else {
+                tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
+            }
+        }
+    }
+
+    async fn refused(&mut self, refused: Refused) -> Step {
+        let (failure, mut remedy) = (&refused.failure, refused.remedy);
+        // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
+        // the way there is.
+        let ours = matches!(
+            failure.class,
+            FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
+        );
+        tracing::info!(
+            upstream = self.name(),
+            attempt = self.sent,
+            class = failure.class.code(),
+            ?remedy,
+            detail = ours.then(|| failure.shown()).as_deref(),
+            "refused"
+        );
+        let wait = failure.retry_after.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        if remedy == Remedy::Again && wait.is_some_and(|wait| wait > self.policy.max_wait) {
+            remedy = Remedy::Elsewhere;
+        }
+        let candidate = &mut self.candidates[self.at];
+        candidate.out = remedy != Remedy::Again;
+        candidate.not_before = wait.map(|wait| Instant::now() + wait);
+        // Of several failures the one counts that will pass.
+        let passing = |remedy: Remedy| remedy == Remedy::Again;
+        if !self.failure.as_ref().is_some_and(|(_, before)| passing(*before) && !passing(remedy)) {
+            self.failure = Some((refused, remedy));
+        }
+        if remedy != Remedy::Nothing && self.next().await {
+            return Step::Again;
+        }
+        let unknown = || Failure::new(FailureClass::Server, "The provider failed.").into();
+        Step::Failed(self.failure.take().map_or_else(unknown, |(refused, _)| refused))
+    }
+
+    /// Makes it somebody's turn, after a wait if need be. False: nobody is left, or it would take too long.
+    async fn next(&mut self) -> bool {
+        (self.live, self.retrying) = (None, None);
+        if let Some(at) = self.first_turn() {
+            count(&self.candidates[self.at].health.counts.left);
+            self.at = at;
+            return true;
+        }
+        let Some(at) = self.candidates.iter().position(|candidate| !candidate.out) else { return false };
+        // With several targets, those were the retries.
+        if self.sent > self.policy.retries as usize {
+            return false;
+        }
+        let Candidate { provider, health, not_before, .. } = &self.candidates[at];
+        let Some(retrying) = Budget::retry(health) else {
+            tracing::info!(upstream = self.name(), "too many retries are under way");
+            return false;
+        };
+        let now = Instant::now();
+        let asked = not_before.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
+        let wait = asked + jitter(self.policy.backoff, self.retries, clock::random());
+        if now + wait >= provider.deadlines(true, self.account.began()).until {
+            return false;
+        }
+        count(&health.counts.retried);
+        (self.live, self.retrying) = (Some(Budget::live(health)), Some(retrying));
+        (self.at, self.retries) = (at, self.retries + 1);
+        tokio::time::sleep(wait).await;
+        true
+    }
+
+    /// The next target that has not had a turn.
+    fn first_turn(&self) -> Option<usize> {
+        let untried = self.at + 1..self.candidates.len();
+        (self.retries == 0).then_some(untried)?.find(|at| !self.candidates[*at].out)
+    }
+
+    fn alive(&self, health: &ModelHealth) {
+        if health.breaker.good() {
+            tracing::info!(upstream = self.name(), "it works again");
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.provider().name, self.model())
+    }
+}
+
+/// The lessons that changed this request: of the others the plan has said so.
+fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> {
+    let changed = |lesson: &Unsupported| match lesson {
+        Unsupported::Limit(name) => {
+            let other = match name {
+                LimitField::MaxTokens => LimitField::MaxCompletionTokens,
+                LimitField::MaxCompletionTokens => LimitField::MaxTokens,
+            };
+            Unsupported::Limit(other).is_in(body)
+        }
+        Unsupported::StreamOptions => stream,
+        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject => false,
+    };
+    lessons.iter().copied().filter(changed).collect()
+}
+
+/// The failure that the breaker remembers, as one that will pass soon.
+fn kept_away(failure: Failure) -> Refused {
+    let message = format!("The provider has been failing and is left alone for a moment. {}", failure.message);
+    let retry_after = Some(u32::try_from(breaker::PROBE.as_secs()).unwrap_or(1));
+    Refused::new(Failure { message, retry_after, ..failure }, Remedy::Elsewhere)
+}
+
+/// A random part of a bound that doubles with each retry: clients that failed together do not come back together.
+fn jitter(backoff: Duration, retries: u32, draw: u64) -> Duration {
+    let bound = backoff.saturating_mul(1 << retries.min(6));
+    let most = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(if most == 0 { 0 } else { draw % (most + 1) })
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_random_and_their_bound_doubles() {
+        let backoff = Duration::from_millis(100);
+        for (retries, bound) in [(0, 100), (1, 200), (2, 400), (60, 6400)] {
+            let waits: Vec<Duration> = (0..1000).map(|draw| jitter(backoff, retries, draw * 7919 * 7919)).collect();
+            let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+            assert!(*most <= Duration::from_millis(bound) && *most > Duration::from_millis(bound * 9 / 10), "{most:?}");
+            assert!(*least < Duration::from_millis(bound / 10), "{least:?}");
+        }
+        assert_eq!(jitter(Duration::ZERO, 3, u64::MAX), Duration::ZERO);
+    }
+}

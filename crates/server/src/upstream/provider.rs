@@ -1,0 +1,94 @@
+//! A provider as the configuration has it: how its models are spoken to, how long it may take. Its connections, and
+//! what is known of its models, outlive the configuration.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bridge::{AnswerDialect, Dialect};
+use providers::{Matches, ModelSpec, Wire};
+use tokio::time::Instant;
+
+use super::{Deadlines, HealthByModel, HttpClient, UpstreamClient};
+use crate::config::{ProviderConfig, ResilienceConfig, Timeouts};
+use crate::start::StartError;
+
+/// A provider that can be called.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub(crate) name: String,
+    spec: providers::Provider,
+    /// What the spec comes to for the models that were asked for so far: one for each set of its entries.
+    profiles: RwLock<HashMap<Matches, Arc<ModelProfile>>>,
+    timeouts: Timeouts,
+    pub(super) connections: Arc<Connections>,
+}
+
+/// What stays of a provider when the configuration around it changes.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pub(super) client: UpstreamClient,
+    pub(super) models: HealthByModel,
+}
+
+/// How one model is spoken to.
+#[derive(Debug)]
+pub(crate) struct ModelProfile {
+    pub(crate) wire: Wire,
+    pub(crate) dialect: Dialect,
+    /// The answer's half of it, in the reader's own form.
+    pub(crate) answer: Arc<AnswerDialect>,
+}
+
+impl Connections {
+    pub(crate) fn new(config: &ProviderConfig, resilience: ResilienceConfig) -> Result<Self, StartError> {
+        let (client, resilience) = match config.provider.wire {
+            Wire::Chat | Wire::Responses => (UpstreamClient::Http(Box::new(HttpClient::new(config)?)), resilience),
+            // What fails there was asked to fail.
+            Wire::Demo => (UpstreamClient::Demo, ResilienceConfig { breaker_failures: 0, ..resilience }),
+        };
+        Ok(Self { client, models: HealthByModel::new(resilience) })
+    }
+
+    /// Closes those that nobody will want.
+    pub(crate) fn tidy(&self) {
+        self.client.tidy();
+    }
+}
+
+impl Provider {
+    pub(crate) fn new(config: &ProviderConfig, connections: Arc<Connections>) -> Self {
+        Self {
+            name: config.name.clone(),
+            spec: config.provider.clone(),
+            profiles: RwLock::default(),
+            timeouts: config.timeouts,
+            connections,
+        }
+    }
+
+    /// The deadlines of a request that came at `began`. What is not streamed begins when it is whole, and may take
+    /// longer to begin.
+    pub(super) fn deadlines(&self, stream: bool, began: Instant) -> Deadlines {
+        let Timeouts { first_byte, whole, idle, total, .. } = self.timeouts;
+        Deadlines { first_byte: if stream { first_byte } else { whole }, idle, until: began + total }
+    }
+
+    /// How this model is spoken to. Worked out once for all models that the spec speaks of alike.
+    pub(super) fn profile(&self, model: &str) -> Arc<ModelProfile> {
+        let matches = self.spec.matches(model);
+        let known = self.profiles.read().unwrap_or_else(PoisonError::into_inner).get(&matches).cloned();
+        known.unwrap_or_else(|| {
+            let profile = Arc::new(ModelProfile::new(self.spec.with(&matches)));
+            self.profiles.write().unwrap_or_else(PoisonError::into_inner).insert(matches, Arc::clone(&profile));
+            profile
+        })
+    }
+}
+
+impl ModelProfile {
+    fn new(spec: ModelSpec) -> Self {
+        let ModelSpec { wire, dialect, .. } = spec;
+        let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
+        Self { wire, dialect, answer: Arc::new(answer) }
+    }
+}

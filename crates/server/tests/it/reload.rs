@@ -1,0 +1,72 @@
+//! Another configuration for a running server: requests that come get it, requests under way keep theirs.
+
+use serde_json::json;
+use testkit::{Script, Upstream};
+
+use crate::chat;
+use crate::rig::{Rig, object, parse, stream};
+
+fn text(upstream: &Upstream, more: &str) -> String {
+    format!(
+        "session: {{backend: memory}}\nproviders:\n  up:\n    spec: openai-compatible\n    endpoint: {{base_url: \
+         '{}/v1'}}\n    credentials: {{api_key: k}}\n{more}",
+        upstream.url()
+    )
+}
+
+#[tokio::test]
+async fn what_comes_later_gets_it_and_connections_stay() {
+    let upstream = Upstream::start(chat::answer(false)).await.unwrap();
+    let (before, after) = (text(&upstream, ""), text(&upstream, "models: {aliases: {fast: up/m2}}\n"));
+    let other = Upstream::start(chat::answer(false)).await.unwrap();
+    let rig = Rig::serving(upstream, parse(&before)).await.unwrap();
+    let models = |answer: &testkit::Answer| answer.json()["data"].to_string();
+    let held = json!({"model": "up/m", "input": "Hi", "stream": true});
+    rig.upstream.queue(
+        Script::event_stream()
+            .event(&chat::text("a"))
+            .delay(std::time::Duration::from_millis(150))
+            .event(&chat::stop())
+            .done(),
+    );
+    let mut running = rig.client.post_stream(&rig.url("/v1/responses"), &held).await.unwrap();
+    let mut read = running.read_until("delta").await.unwrap();
+
+    object(&rig.post(&json!({"model": "up/m", "input": "Hi"})).await);
+    assert!(!models(&rig.get("/v1/models").await).contains("fast"));
+    rig.reloader.reload(parse(&after)).unwrap();
+    assert!(models(&rig.get("/v1/models").await).contains("fast"));
+    object(&rig.post(&json!({"model": "fast", "input": "Hi"})).await);
+    let asked = rig.upstream.requests();
+    assert_eq!((&asked[2].json()["model"], asked[2].connection), (&json!("m2"), asked[1].connection));
+
+    // A provider with another address is another provider.
+    rig.reloader.reload(parse(&text(&other, ""))).unwrap();
+    object(&rig.post(&json!({"model": "up/m", "input": "Hi"})).await);
+    assert_eq!((rig.upstream.requests().len(), other.requests().len()), (3, 1));
+
+    let rest = running.collect().await.unwrap();
+    read.extend_from_slice(&rest.body);
+    let ended = testkit::grammar::check(&read).unwrap();
+    assert_eq!(ended.response["status"], "completed", "what was under way went on");
+}
+
+#[tokio::test]
+async fn what_only_a_start_reads_is_refused_and_changes_nothing() {
+    let upstream = Upstream::start(chat::answer(true)).await.unwrap();
+    let before = text(&upstream, "");
+    let cases = [
+        ("server", before.clone() + "server: {max_connections: 7}\n"),
+        ("session", before.replace("{backend: memory}", "{backend: memory, strict: true}")),
+        ("limits", before.clone() + "limits: {write_stall: 7s}\n"),
+        ("logging", before.clone() + "logging: {level: debug}\n"),
+    ];
+    let rig = Rig::serving(upstream, parse(&before)).await.unwrap();
+    for (section, changed) in cases {
+        let changed = changed + "models: {aliases: {fast: up/m2}}\n";
+        let error = rig.reloader.reload(parse(&changed)).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{section}`")), "{error}");
+        assert!(!rig.get("/v1/models").await.json().to_string().contains("fast"));
+    }
+    stream(&rig.post(&json!({"model": "up/m", "input": "Hi", "stream": true})).await);
+}
