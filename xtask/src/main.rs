@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model,
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask fixture` runs an earlier version,
+//! `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the documentation,
 //! `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
@@ -8,6 +9,8 @@
 mod bare;
 mod bench;
 mod crash;
+mod docs;
+mod fixture;
 mod llm;
 mod process;
 mod test;
@@ -26,8 +29,12 @@ enum Chore {
     Bench(bench::Arguments),
     /// kill -9, power cuts, and what must never reach the disk.
     Crash(crash::Arguments),
+    /// An earlier version's databases, made anew, and that version beside this one.
+    Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
     Llm,
+    /// The tables in docs/ anew, from the tables that the program reads.
+    Docs,
     /// Both commands of the README on a minimal Debian, made below target/bare; needs root.
     Bare(bare::Arguments),
 }
@@ -37,6 +44,8 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Docs => docs::run(),
+        Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm => llm::run(),
         Chore::Bare(arguments) => bare::run(&arguments),
     };

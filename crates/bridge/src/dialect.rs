@@ -4,12 +4,14 @@
 //! the other end: a quirk that these types cannot say becomes a new variant here, implemented once, named
 //! by any number of specs.
 
-/// Makes a closed vocabulary: an enum whose variants have the names that spec files use.
+/// Makes a closed vocabulary: an enum whose variants have the names that spec files use. The comment of a variant is
+/// what the documentation says of the word; a word that speaks for itself needs none.
+#[macro_export]
 macro_rules! vocabulary {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $about:literal])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[$vmeta])* $variant),+ }
+        pub enum $name { $($(#[doc = $about])* $variant),+ }
 
         impl $name {
             /// Every value, in the order in which documentation lists them.
@@ -18,6 +20,11 @@ macro_rules! vocabulary {
             /// The name in spec files.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
+            }
+
+            /// What it means, if its name does not say so.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($about),*).trim_ascii()),+ }
             }
         }
     };

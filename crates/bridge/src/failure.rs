@@ -1,6 +1,7 @@
 //! Ways in which an upstream fails, sorted by what a client should do about them.
 
 mod api;
+mod class;
 mod error_body;
 mod hearsay;
 mod unsupported;
@@ -13,6 +14,7 @@ use wire::json::Raw;
 use wire::responses::ResponseError;
 
 use crate::dialect::AnswerDialect;
+pub use class::FailureClass;
 use error_body::ErrorBody;
 pub use hearsay::Basis;
 pub use unsupported::{Proof, Refusal, Unsupported, adapted};
@@ -34,87 +36,6 @@ pub struct Failure {
     pub unsupported: Option<Refusal>,
     /// What it was sorted by.
     pub basis: Basis,
-}
-
-/// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureClass {
-    /// The operator's key was refused.
-    Auth,
-    Quota,
-    RateLimit,
-    Overloaded,
-    ContextOverflow,
-    InvalidRequest,
-    ContentPolicy,
-    ModelNotFound,
-    /// The upstream failed and said so.
-    Server,
-    Unreachable,
-    Timeout,
-    /// The answer broke off.
-    Truncated,
-    /// The answer was no chat completion.
-    Protocol,
-    /// The answer was well-formed and had nothing in it.
-    Empty,
-    /// The answer was whole, and not in the format that was asked for.
-    InvalidOutput,
-}
-
-impl FailureClass {
-    /// The domain code: in logs, traces and the `x-godex-error` header.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Auth => "provider_auth",
-            Self::Quota => "provider_quota",
-            Self::RateLimit => "upstream_rate_limit",
-            Self::Overloaded => "upstream_overloaded",
-            Self::ContextOverflow => "context_length_exceeded",
-            Self::InvalidRequest => "upstream_invalid_request",
-            Self::ContentPolicy => "upstream_content_policy",
-            Self::ModelNotFound => "model_not_found",
-            Self::Server => "upstream_error",
-            Self::Unreachable => "upstream_unreachable",
-            Self::Timeout => "upstream_timeout",
-            Self::Truncated => "upstream_truncated",
-            Self::Protocol => "upstream_protocol",
-            Self::Empty => "upstream_empty",
-            Self::InvalidOutput => "invalid_output_format",
-        }
-    }
-
-    /// `error.code` inside a failed response: the codes that clients know how to act on.
-    pub const fn response_code(self) -> &'static str {
-        match self {
-            Self::Quota => "insufficient_quota",
-            Self::RateLimit => "rate_limit_exceeded",
-            Self::ContextOverflow => "context_length_exceeded",
-            Self::InvalidRequest | Self::ContentPolicy => "invalid_prompt",
-            Self::ModelNotFound => "model_not_found",
-            Self::Overloaded => "server_is_overloaded",
-            Self::InvalidOutput => "invalid_output_format",
-            Self::Auth
-            | Self::Server
-            | Self::Unreachable
-            | Self::Timeout
-            | Self::Truncated
-            | Self::Protocol
-            | Self::Empty => "server_error",
-        }
-    }
-
-    /// `error.type`.
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::RateLimit => "rate_limit_error",
-            Self::Quota => "insufficient_quota",
-            Self::ContextOverflow | Self::InvalidRequest | Self::ContentPolicy | Self::ModelNotFound => {
-                "invalid_request_error"
-            }
-            _ => "server_error",
-        }
-    }
 }
 
 impl Failure {

@@ -67,6 +67,12 @@ impl Provider {
         entries.flat_map(|entry| element(entry, |_| false, false, Variables::Hidden)).collect()
     }
 
+    /// The way to every value of the whole spec.
+    #[cfg(test)]
+    pub(crate) fn whole_paths(&self) -> Vec<String> {
+        self.whole(&Matches::default()).into_iter().map(|(path, _)| path).collect()
+    }
+
     fn whole(&self, matches: &Matches) -> Vec<Setting> {
         let endpoint = Endpoint {
             base_url: self.base_url.clone(),

@@ -4,6 +4,7 @@
 //! a vendor: names, addresses and quirks are in `specs/*.yaml`.
 
 mod answer;
+mod describe;
 mod glob;
 mod layer;
 mod models;
@@ -14,6 +15,7 @@ mod values;
 use bridge::Dialect;
 
 use crate::yaml::{Field, Section};
+pub use describe::{SpecKey, Taken, spec_keys};
 pub(crate) use layer::{Layer, LayerKind, Places, Setting, Source, Sources, Variables};
 pub(crate) use models::{Entry, Models};
 use terms::Terms;
@@ -62,49 +64,27 @@ impl Matches {
     }
 }
 
-/// Who answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// A Chat Completions server.
-    Chat,
-    /// A server that speaks the Responses API itself.
-    Responses,
-    /// The demo model inside this binary.
-    Demo,
-}
-
-impl Wire {
-    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Demo];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-            Self::Demo => "demo",
-        }
+bridge::vocabulary! {
+    /// Who answers.
+    pub enum Wire {
+        /// A Chat Completions server.
+        Chat = "chat",
+        /// A server with a Responses API of its own, used as such.
+        Responses = "responses",
+        /// The demo model inside this binary.
+        Demo = "demo",
     }
 }
 
-/// How the key is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Auth {
-    /// `Authorization: Bearer KEY`.
-    Bearer,
-    /// `api-key: KEY`.
-    ApiKeyHeader,
-    /// Not at all.
-    None,
-}
-
-impl Auth {
-    pub const ALL: &'static [Self] = &[Self::Bearer, Self::ApiKeyHeader, Self::None];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bearer => "bearer",
-            Self::ApiKeyHeader => "api-key-header",
-            Self::None => "none",
-        }
+bridge::vocabulary! {
+    /// How the key is sent.
+    pub enum Auth {
+        /// `Authorization: Bearer KEY`.
+        Bearer = "bearer",
+        /// `api-key: KEY`.
+        ApiKeyHeader = "api-key-header",
+        /// Not at all.
+        None = "none",
     }
 }
 

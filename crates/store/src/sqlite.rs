@@ -4,6 +4,7 @@
 
 mod conversations;
 mod delete;
+mod events;
 mod evict;
 mod migrate;
 mod open;
@@ -13,6 +14,7 @@ mod put;
 mod read;
 mod sql;
 mod threads;
+mod turns;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +29,10 @@ use threads::{Counts, Done, ReadJob, WriteJob};
 
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
+pub(crate) use events::{append_events, events_after};
 pub(crate) use put::put;
 pub(crate) use read::*;
+pub(crate) use turns::{advance, finish};
 
 /// Work that waits for a thread; more than that and callers wait.
 const QUEUE: usize = 256;

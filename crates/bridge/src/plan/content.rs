@@ -6,7 +6,7 @@ mod file;
 use std::borrow::Cow;
 
 use wire::chat::{self, Str};
-use wire::json::{Invalid, Raw, Text};
+use wire::json::{Invalid, InvalidCode, Raw, Text};
 use wire::responses::{Content, InputImage, Output, Part};
 
 use super::item_path::{ItemPath, MemberPath};
@@ -154,7 +154,7 @@ impl Renderer<'_> {
     fn lacking<'a>(&mut self, what: &'static str, why: &'static str, at: MemberPath) -> ContentPiece<'a> {
         if self.rules.lacking == Lacking::Reject {
             let mut invalid =
-                Invalid::sentence("unsupported_value", format!("Unsupported {what}: this model {why} it."));
+                Invalid::sentence(InvalidCode::UnsupportedValue, format!("Unsupported {what}: this model {why} it."));
             invalid.path = at.to_string();
             self.notes.refuse(invalid);
         } else {

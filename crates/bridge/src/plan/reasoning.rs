@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use wire::chat::Str;
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateResponse, ReasoningConfig};
 
 use super::notes::{Notes, code};
@@ -103,7 +103,7 @@ fn yield_to_choice(
         }
         ForcedWhileThinking::Reject => {
             let message = "Unsupported value: 'tool_choice': this model cannot be made to call a tool while it thinks.";
-            Err(Invalid::sentence("unsupported_value", message).at("tool_choice"))
+            Err(Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice"))
         }
     }
 }

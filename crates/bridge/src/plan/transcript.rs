@@ -15,7 +15,7 @@ mod shape;
 use std::collections::BTreeSet;
 
 use wire::chat::{Call, Content, Message, Part, Replay, Str};
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateResponse, Input};
 
 use super::content::{Renderer, ToolResult};
@@ -216,7 +216,7 @@ impl<'a> Builder<'_, 'a, '_> {
         }
         Err(match request.input {
             None => Invalid::missing().at("input"),
-            Some(_) => Invalid::rule("empty_array", "expected at least one message.").at("input"),
+            Some(_) => Invalid::rule(InvalidCode::EmptyArray, "expected at least one message.").at("input"),
         })
     }
 }

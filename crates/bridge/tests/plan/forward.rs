@@ -82,7 +82,7 @@ fn what_a_spec_drops_or_renames() {
     ];
     assert_eq!(notes, expected);
     let refused = forward(&request.to_string(), &[], &dialect, true).err().unwrap();
-    assert_eq!(refused.code(), "unsupported_parameter");
+    assert_eq!(refused.code().name(), "unsupported_parameter");
 }
 
 #[test]

@@ -18,7 +18,7 @@ impl Planned {
     }
 
     pub(crate) fn has_note(&self, code: &str, path: &str) -> bool {
-        self.notes.iter().any(|note| note.code == code && note.path == path)
+        self.notes.iter().any(|note| note.code.name() == code && note.path == path)
     }
 }
 

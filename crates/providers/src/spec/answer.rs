@@ -6,14 +6,22 @@ use super::layer::{layer, word};
 use crate::yaml::{Field, Section};
 
 layer!(Answer over AnswerDialect {
+    /// Whether reasoning is in the text, between `<think>` and `</think>`.
     think_tags: ThinkTags = word!(ThinkTags),
+    /// What becomes of a refusal.
     refusal: RefusalForm = word!(RefusalForm),
+    /// Whether a body that just ends, without a finish reason or `[DONE]`, may be a whole answer.
     eof: EofTolerance = word!(EofTolerance),
+    /// Whether JSON comes in a code fence even where it was asked for without one.
     fenced_json: bool = Field::boolean,
+    /// Finish reasons beside the usual ones, or with another meaning.
     finish: Vec<(String, FinishMeaning)> = reasons,
+    /// Words in an error message that say that the prompt did not fit, beside the usual ones.
     overflow: Vec<String> = |field| Some(folded(&field.texts()?)),
+    /// What comes before the time to wait in an error message.
     wait: Vec<String> = |field| Some(folded(&field.texts()?)),
     // Added to what the spec below says, and the last to be shown: see `show`.
+    /// What errors mean, by status, code or words; added to what the spec below says.
     errors: ErrorRules = rules,
 });
 

@@ -93,9 +93,10 @@ impl Places {
     }
 }
 
-/// What one spec says about a group of values; what it does not say stays.
+/// What one spec says about a group of values; what it does not say stays. A key without a comment does not compile:
+/// the comment is what the documentation says.
 macro_rules! layer {
-    ($name:ident over $target:ident { $($field:ident: $type:ty = $read:expr),+ $(,)? }) => {
+    ($name:ident over $target:ident { $($(#[doc = $about:literal])+ $field:ident: $type:ty = $read:expr),+ $(,)? }) => {
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         pub(super) struct $name { $($field: Option<$type>),+ }
 
@@ -103,6 +104,12 @@ macro_rules! layer {
             /// The rest of the section's keys is somebody else's.
             pub(super) fn pick(section: &mut Section<'_>) -> Self {
                 Self { $($field: section.read(stringify!($field), $read)),+ }
+            }
+
+            /// Its keys as documentation shows them.
+            pub(super) fn described(path: &str) -> Vec<$crate::spec::SpecKey> {
+                use $crate::spec::describe::key;
+                vec![$(key::<$type>(format!("{path}{}", stringify!($field)), concat!($($about),+), true)),+]
             }
 
             pub(super) fn apply(&self, to: &mut $target) {

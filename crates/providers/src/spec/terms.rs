@@ -10,12 +10,19 @@ use super::{ModelSpec, Wire};
 use crate::yaml::{Field, Section};
 
 layer!(Basics over Dialect {
+    /// Whose reasoning can be given back to whom; empty: `chat`.
     family: String = Field::string,
+    /// The member that carries `max_output_tokens`.
     limit_field: LimitField = word!(LimitField),
+    /// The role under which `developer` messages and `instructions` are sent.
     developer_role: DeveloperRole = word!(DeveloperRole),
+    /// Whether the usage of a stream has to be asked for.
     stream_usage: StreamUsage = word!(StreamUsage),
+    /// How an answer in a JSON schema is asked for.
     json_schema: JsonSchema = word!(JsonSchema),
+    /// How many tokens an answer may have; a larger `max_output_tokens` is cut, with a note.
     max_output: Option<u64> = |field| tokens(field).map(Some),
+    /// Parameters that the provider refuses: each is left out with a note.
     drop: Vec<Parameter> = word!([Parameter]),
 });
 

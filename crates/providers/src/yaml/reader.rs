@@ -83,6 +83,11 @@ impl<'r> Field<'r> {
         self.problem_at(self.node.position, message.into(), help);
     }
 
+    /// Reports a mistake at its key: something that is missing below it.
+    pub fn problem_of_key(&self, message: impl Into<String>, help: Option<String>) {
+        self.problem_at(self.key, message.into(), help);
+    }
+
     /// The file that it is in.
     pub fn file(&self) -> &str {
         &self.reader.document.file
@@ -284,7 +289,7 @@ fn find_filled(node: &Node, path: &str, env: Env<'_>, found: &mut Vec<Filled>) {
 
 const LITERAL: &str = "write `$${` for a literal `${`";
 
-/// A mapping with known keys, each asked for once. Absent sections read as empty ones.
+/// A mapping with known keys. Absent sections read as empty ones.
 #[derive(Debug)]
 pub struct Section<'r> {
     field: Field<'r>,
@@ -310,7 +315,9 @@ impl<'r> Section<'r> {
 
     /// The value of a key; null counts as absent.
     pub fn field(&mut self, key: &'static str) -> Option<Field<'r>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         let Value::Map(entries) = &self.node?.value else { return None };
         let (found, node) = entries.iter().find(|(name, _)| name.name == key)?;
         let path = join(&self.field.path, key);

@@ -8,7 +8,7 @@ use super::delete::expire;
 use super::{failure, sql};
 use crate::{Error, MemoryLimits};
 
-/// Makes room; the newest stays, and if that alone is too much, the store is full.
+/// Makes room; the newest stays, and so does a turn that has not ended. If those alone are too much, the store is full.
 pub(super) fn enforce(connection: &Connection, limits: MemoryLimits) -> Result<(), Error> {
     while !fits(connection, limits)? {
         let mut select = connection.prepare_cached(sql::OLDEST).map_err(failure)?;

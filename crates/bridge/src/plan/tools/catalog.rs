@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::chat::{Declared, Function, Str};
-use wire::json::{Invalid, Text};
+use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
 
 use super::{declare, names, template};
@@ -311,7 +311,8 @@ impl<'a> Collector<'a, '_> {
             self.leave_out(kind.name(), label);
             let message = format!("this provider has no {} of its own", kind.name());
             if self.rules.lacking_hosted == Lacking::Reject {
-                let mut invalid = Invalid::sentence("unsupported_value", format!("Unsupported tool: {message}."));
+                let mut invalid =
+                    Invalid::sentence(InvalidCode::UnsupportedValue, format!("Unsupported tool: {message}."));
                 invalid.path = format!("{at}.type");
                 return self.notes.refuse(invalid);
             }

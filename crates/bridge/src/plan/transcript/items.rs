@@ -1,7 +1,7 @@
 //! One item after the other: each kind says what it is in a transcript.
 
 use wire::chat::{Content, Part, Str};
-use wire::json::{FromRaw, Invalid, Raw, Text};
+use wire::json::{FromRaw, Invalid, InvalidCode, Raw, Text};
 use wire::responses::{self, Item};
 
 use super::pairs::Link;
@@ -122,7 +122,7 @@ impl<'a> Builder<'_, 'a, '_> {
             }
             let kind = if matches!(item, Item::CustomToolCallOutput(_)) { "custom tool" } else { "function" };
             let message = format!("No tool call found for {kind} call output with call_id {id}.");
-            return Err(Invalid::sentence("bridge.history.unknown_call", message).at("input"));
+            return Err(Invalid::sentence(InvalidCode::UnknownCall, message).at("input"));
         }
         self.notes.repaired(path, "its call is not in this conversation: sent as a message");
         self.labelled(format!("[Result of a tool call that is not in this conversation: {id}]"), index);

@@ -5,8 +5,7 @@ use http::{Response, Uri};
 use crate::api::query::Query;
 use crate::api::{counted, deleted, list};
 use crate::body::Body;
-use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::session;
 
@@ -16,13 +15,9 @@ pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> R
     let absent = || ApiError::response_not_found(id);
     let room = session.room();
     let stored = session.heard(session.reading(&room).response(id).await, absent)?;
-    let now = i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX);
-    if stored.expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(absent());
-    }
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
-        return Err(ApiError::bad_request("response_not_streamable", message).with_param("stream"));
+        return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
     }
     let mut joined = None;
     let answer = counted(context, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
@@ -42,7 +37,7 @@ pub(crate) async fn cancel(context: &RequestContext, id: &str) -> Result<Respons
     let session = context.session();
     let absent = || ApiError::response_not_found(id);
     session.heard(session.reading(&session.room()).response(id).await, absent)?;
-    Err(ApiError::bad_request("invalid_request", "Cannot cancel a synchronous response."))
+    Err(ApiError::bad_request(Code::InvalidRequest, "Cannot cancel a synchronous response."))
 }
 
 pub(crate) async fn input_items(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
