@@ -1,6 +1,7 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
 //! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model,
-//! `cargo xtask bare` does what the README says on a bare system.
+//! `cargo xtask docs` writes the tables of the documentation, `cargo xtask bare` does what the README says on a bare
+//! system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
@@ -8,6 +9,7 @@
 mod bare;
 mod bench;
 mod crash;
+mod docs;
 mod llm;
 mod process;
 mod test;
@@ -28,6 +30,8 @@ enum Chore {
     Crash(crash::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
     Llm(llm::Arguments),
+    /// The tables in docs/ anew, from the tables that the program reads.
+    Docs,
     /// Both commands of the README on a minimal Debian, made below target/bare; needs root.
     Bare(bare::Arguments),
 }
@@ -37,6 +41,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Docs => docs::run(),
         Chore::Llm(arguments) => llm::run(&arguments),
         Chore::Bare(arguments) => bare::run(&arguments),
     };

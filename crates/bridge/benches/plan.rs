@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use bridge::{Dialect, Policy, Target, Unsealed};
+use bridge::{Dialect, PlanTarget, Policy, Unsealed};
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
@@ -37,7 +37,7 @@ fn parse(text: &str) {
 fn plan_time(text: &str) -> Duration {
     let request = CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap();
     let dialect = Dialect::default();
-    let target = Target { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
     best(|| {
         black_box(bridge::plan(black_box(&request), &[], target).unwrap());
     })

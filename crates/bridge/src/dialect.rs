@@ -1,15 +1,17 @@
-//! What the far side can do: plain data, closed enums, no vendor's name.
+//! What a provider can do: plain data, closed enums, no vendor's name.
 //!
 //! A [`Dialect`] is made by `providers` out of a spec file. The kernel reads it and never asks who is on
 //! the other end: a quirk that these types cannot say becomes a new variant here, implemented once, named
 //! by any number of specs.
 
-/// Makes a closed vocabulary: an enum whose variants have the names that spec files use.
+/// Makes a closed vocabulary: an enum whose variants have the names that spec files use. The comment of a variant is
+/// what the documentation says of the word; a word that speaks for itself needs none.
+#[macro_export]
 macro_rules! vocabulary {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $about:literal])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[$vmeta])* $variant),+ }
+        pub enum $name { $($(#[doc = $about])* $variant),+ }
 
         impl $name {
             /// Every value, in the order in which documentation lists them.
@@ -19,15 +21,22 @@ macro_rules! vocabulary {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
+
+            /// What it means, if its name does not say so.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($about),*).trim_ascii()),+ }
+            }
         }
     };
 }
 
 mod answer;
+mod errors;
 mod request;
 mod rules;
 
-pub use answer::{AnswerDialect, EofTolerance, ErrorMeaning, FinishMeaning, RefusalForm, ThinkTags};
+pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
+pub use errors::{ErrorMeaning, ErrorRule, ErrorRules};
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort, EffortField,
     EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
@@ -53,7 +62,7 @@ pub struct Dialect {
     pub no_json_object: bool,
     /// How many tokens an answer may have; more is not asked for.
     pub max_output: Option<u64>,
-    /// Parameters that the far side refuses; each is left out with a note.
+    /// Parameters that the provider refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
     /// Whose reasoning can be given back to whom; empty: `chat`.
     pub family: String,

@@ -1,7 +1,9 @@
 //! Ways in which an upstream fails, sorted by what a client should do about them.
 
+mod api;
+mod class;
+mod error_body;
 mod hearsay;
-mod said;
 mod unsupported;
 mod wait;
 
@@ -12,8 +14,9 @@ use wire::json::Raw;
 use wire::responses::ResponseError;
 
 use crate::dialect::AnswerDialect;
+pub use class::FailureClass;
+use error_body::ErrorBody;
 pub use hearsay::Basis;
-use said::Said;
 pub use unsupported::{Proof, Refusal, Unsupported, adapted};
 
 /// A turn that did not come to a good end.
@@ -27,114 +30,34 @@ pub struct Failure {
     pub upstream_code: Option<String>,
     /// Seconds, from 1 to 120, where the upstream said so in words; its headers may know better.
     pub retry_after: Option<u32>,
+    /// Whether the same target may be asked again, where the spec says so of this error; else its class decides.
+    pub retry: Option<bool>,
     /// What it will not take, where it names that: the request may be sent once more without.
     pub unsupported: Option<Refusal>,
     /// What it was sorted by.
     pub basis: Basis,
 }
 
-/// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureClass {
-    /// The operator's key was refused.
-    Auth,
-    Quota,
-    RateLimit,
-    Overloaded,
-    ContextOverflow,
-    InvalidRequest,
-    ContentPolicy,
-    ModelNotFound,
-    /// The upstream failed and said so.
-    Server,
-    Unreachable,
-    Timeout,
-    /// The answer broke off.
-    Truncated,
-    /// The answer was no chat completion.
-    Protocol,
-    /// The answer was well-formed and had nothing in it.
-    Empty,
-    /// The answer was whole, and not in the format that was asked for.
-    InvalidOutput,
-}
-
-impl FailureClass {
-    /// The domain code: in logs, traces and the `x-godex-error` header.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Auth => "provider_auth",
-            Self::Quota => "provider_quota",
-            Self::RateLimit => "upstream_rate_limit",
-            Self::Overloaded => "upstream_overloaded",
-            Self::ContextOverflow => "context_length_exceeded",
-            Self::InvalidRequest => "upstream_invalid_request",
-            Self::ContentPolicy => "upstream_content_policy",
-            Self::ModelNotFound => "model_not_found",
-            Self::Server => "upstream_error",
-            Self::Unreachable => "upstream_unreachable",
-            Self::Timeout => "upstream_timeout",
-            Self::Truncated => "upstream_truncated",
-            Self::Protocol => "upstream_protocol",
-            Self::Empty => "upstream_empty",
-            Self::InvalidOutput => "invalid_output_format",
-        }
-    }
-
-    /// `error.code` inside a failed response: the codes that clients know how to act on.
-    pub const fn response_code(self) -> &'static str {
-        match self {
-            Self::Quota => "insufficient_quota",
-            Self::RateLimit => "rate_limit_exceeded",
-            Self::ContextOverflow => "context_length_exceeded",
-            Self::InvalidRequest | Self::ContentPolicy => "invalid_prompt",
-            Self::ModelNotFound => "model_not_found",
-            Self::Overloaded => "server_is_overloaded",
-            Self::InvalidOutput => "invalid_output_format",
-            Self::Auth
-            | Self::Server
-            | Self::Unreachable
-            | Self::Timeout
-            | Self::Truncated
-            | Self::Protocol
-            | Self::Empty => "server_error",
-        }
-    }
-
-    /// `error.type`.
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::RateLimit => "rate_limit_error",
-            Self::Quota => "insufficient_quota",
-            Self::ContextOverflow | Self::InvalidRequest | Self::ContentPolicy | Self::ModelNotFound => {
-                "invalid_request_error"
-            }
-            _ => "server_error",
-        }
-    }
-}
-
 impl Failure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
         let (message, basis) = (message.into(), Basis::default());
-        Self { class, message, upstream_code: None, retry_after: None, unsupported: None, basis }
+        Self { class, message, upstream_code: None, retry_after: None, retry: None, unsupported: None, basis }
     }
 
-    /// Sorts an upstream's answer of that status.
+    /// Sorts an upstream's answer of that status, by what OpenAI's API defines.
     pub fn from_answer(status: u16, body: &[u8]) -> Self {
         Self::from_answer_in(&AnswerDialect::default(), status, body)
     }
 
-    /// The same, knowing the far side's own words.
+    /// The same, knowing what the provider's errors mean.
     pub fn from_answer_in(dialect: &AnswerDialect, status: u16, body: &[u8]) -> Self {
-        let said = Said::read(body);
-        let class = said.class(dialect, Some(status));
-        let unsupported = matches!(status, 400 | 422).then(|| said.unsupported(dialect)).flatten();
+        let body = ErrorBody::read(body);
+        let unsupported = matches!(status, 400 | 422).then(|| body.unsupported(dialect, status)).flatten();
         let silent = || match status {
             300..=399 => format!("The provider answered with a redirect (status {status}); none is followed."),
             _ => format!("The provider answered with status {status}."),
         };
-        Self { unsupported, ..said.failure(class, dialect, silent) }
+        Self { unsupported, ..body.failure(dialect, Some(status), silent) }
     }
 
     /// The failure that a successful answer reports, in any of the places where servers put it.
@@ -155,15 +78,10 @@ impl Failure {
         Raw::parse(text).ok().map(|document| Self::in_band(document, dialect))
     }
 
-    /// Sorts an error object that stood inside a successful answer.
+    /// Sorts an error object inside a successful answer.
     pub(crate) fn in_band(error: Raw<'_>, dialect: &AnswerDialect) -> Self {
-        let said = Said::of(error);
-        let status = ["code", "status", "status_code", "error_code"].into_iter().find_map(|name| {
-            let status: u16 = error.get(name)?.as_str().trim_matches('"').parse().ok()?;
-            Some(said::http_status(status))
-        });
-        let class = said.class(dialect, status);
-        said.failure(class, dialect, || "The provider reported an error.".to_owned())
+        let silent = || "The provider reported an error.".to_owned();
+        ErrorBody::of(error).failure(dialect, error_body::status_of(error), silent)
     }
 
     /// The message, cut to what a client should be shown.
@@ -208,72 +126,82 @@ mod tests {
             (422, r#"{"detail":[{"loc":["body"]}]}"#, C::InvalidRequest, r#"[{"loc":["body"]}]"#),
             (429, r#"{"error":{"message":"slow down"}}"#, C::RateLimit, "slow down"),
             (429, r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#, C::Quota, "pay"),
-            (
-                400,
-                r#"{"error":{"message":"This model's maximum context length is 10"}}"#,
-                C::ContextOverflow,
-                "This model's maximum context length is 10",
-            ),
-            (
-                400,
-                r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
-                C::ContextOverflow,
-                "x",
-            ),
+            (529, r#"{"error":{"message":"busy"}}"#, C::Overloaded, "busy"),
+            (402, r#"{"error":{"message":"pay"}}"#, C::Quota, "pay"),
             (500, r#"{"error":"text"}"#, C::Server, "text"),
             (503, r#"[{"error":{"message":"busy"}}]"#, C::Overloaded, "busy"),
             (504, "", C::Timeout, "The provider answered with status 504."),
             (500, r#"{"base_resp":{"status_code":1000,"status_msg":"oops"}}"#, C::Server, "oops"),
             (307, "", C::Protocol, "The provider answered with a redirect (status 307); none is followed."),
-            (
-                529,
-                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-                C::Overloaded,
-                "Overloaded",
-            ),
-            (429, r#"{"error":{"type":"engine_overloaded_error","message":"busy"}}"#, C::Overloaded, "busy"),
-            (402, r#"{"error":{"message":"Insufficient Balance"}}"#, C::Quota, "Insufficient Balance"),
-            (403, r#"{"error":{"message":"credit balance is too low"}}"#, C::Quota, "credit balance is too low"),
-            (429, r#"{"error":{"type":"exceeded_current_quota_error","message":"x"}}"#, C::Quota, "x"),
-            (400, r#"{"error":{"message":"Content Exists Risk"}}"#, C::ContentPolicy, "Content Exists Risk"),
             (400, r#"{"error":{"code":"content_filter","message":"no"}}"#, C::ContentPolicy, "no"),
-            (400, r#"{"error":{"message":"Model Not Exist"}}"#, C::ModelNotFound, "Model Not Exist"),
-            (400, r#"[{"error":{"code":400,"message":"API key not valid."}}]"#, C::Auth, "API key not valid."),
             (413, r#"{"error":{"message":"too large"}}"#, C::InvalidRequest, "too large"),
             (400, "\u{feff}{\"error\":\"bad\"}", C::InvalidRequest, "bad"),
             (408, "", C::Timeout, "The provider answered with status 408."),
-            (
-                429,
-                r#"{"error":{"type":"rate_limit_error","message":"prompt is too long: 2 > 1"}}"#,
-                C::ContextOverflow,
-                "prompt is too long: 2 > 1",
-            ),
         ] {
             let failure = Failure::from_answer(status, body.as_bytes());
             assert_eq!((failure.class, failure.message.as_str()), (class, message), "{status} {body}");
         }
     }
 
+    /// Every condition of a rule must hold, and of all rules the first that fits decides.
     #[test]
-    fn waits_stand_in_words_of_those_who_are_busy() {
-        for (status, message, expected) in [
-            (429, "Please try again in 20s.", Some(20)),
-            (503, "Overloaded, retry after 3 seconds", Some(3)),
-            (400, "Please try again in 20s.", None),
-            (429, "slow down", None),
+    fn a_dialect_knows_the_errors_of_its_provider() {
+        use crate::dialect::{ErrorMeaning as M, ErrorRule};
+        use FailureClass as C;
+        let rule = |means, status: &[u16], code: &[&str], words: &[&str]| {
+            let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+            ErrorRule { status: status.to_vec(), code: texts(code), words: texts(words), ..ErrorRule::new(means) }
+        };
+        let errors = [
+            rule(M::Overloaded, &[], &[], &["the cup is full"]),
+            rule(M::Quota, &[429], &["1113"], &[]),
+            rule(M::ContextOverflow, &[], &["TOO_MUCH"], &[]),
+            rule(M::ContextOverflow, &[400], &[], &["too much", "too long"]),
+            ErrorRule { no_message: true, ..rule(M::ContextOverflow, &[413], &[], &[]) },
+            rule(M::RateLimit, &[], &["7"], &[]),
+            rule(M::InvalidRequest, &[], &["8"], &[]),
+            rule(M::Auth, &[], &[], &["who are you"]),
+            rule(M::ByStatus, &[], &[], &["nobody knows"]),
+            rule(M::Server, &[], &[], &["nobody"]),
+        ];
+        let dialect = AnswerDialect { errors: errors.into_iter().collect(), ..AnswerDialect::default() };
+        for (status, body, class) in [
+            (400, r#"{"error":"The cup is full!"}"#, C::Overloaded),
+            (400, r#"{"error":"The cup is empty!"}"#, C::InvalidRequest),
+            (429, r#"{"error":{"code":"1113","message":"x"}}"#, C::Quota),
+            (429, r#"{"error":{"code":1113}}"#, C::Quota),
+            (429, r#"{"error":{"code":11130}}"#, C::RateLimit),
+            (400, r#"{"error":{"code":"1113"}}"#, C::InvalidRequest),
+            (500, r#"{"error":{"status":"too_much"}}"#, C::ContextOverflow),
+            (400, r#"{"error":"Too long."}"#, C::ContextOverflow),
+            (500, r#"{"error":"Too long."}"#, C::Server),
+            (413, "", C::ContextOverflow),
+            (413, r#"{"error":{"message":" "}}"#, C::ContextOverflow),
+            (413, r#"{"error":"x"}"#, C::InvalidRequest),
+            // What comes in fields says more than words, except where it says little.
+            (400, r#"{"error":{"code":"model_not_found","message":"No model 'the cup is full'"}}"#, C::ModelNotFound),
+            (400, r#"{"error":{"code":"too_much","message":"The cup is full"}}"#, C::ContextOverflow),
+            (400, r#"{"error":{"code":7,"message":"Who are you?"}}"#, C::Auth),
+            (400, r#"{"error":{"code":8,"message":"Who are you?"}}"#, C::Auth),
+            (400, r#"{"error":{"code":"rate_limit_exceeded","message":"Who are you?"}}"#, C::Auth),
+            (400, r#"{"error":{"code":7,"message":"x"}}"#, C::RateLimit),
+            (403, r#"{"error":"Nobody knows."}"#, C::Auth),
+            (403, r#"{"error":"Nobody."}"#, C::Server),
         ] {
-            let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
-            assert_eq!(Failure::from_answer(status, body.as_bytes()).retry_after, expected, "{status} {message}");
+            assert_eq!(Failure::from_answer_in(&dialect, status, body.as_bytes()).class, class, "{status} {body}");
         }
+        let in_band = |text: &str| Failure::in_band(Raw::parse(text).unwrap(), &dialect).class;
+        assert_eq!(in_band(r#"{"status_code":7,"status_msg":"x"}"#), C::RateLimit);
+        assert_eq!(in_band(r#"{"code":429,"status":"1113"}"#), C::Quota);
     }
 
     #[test]
-    fn a_dialect_knows_its_own_words() {
-        let errors = vec![("the cup is full".to_owned(), crate::dialect::ErrorMeaning::Overloaded)];
-        let dialect = AnswerDialect { errors, ..AnswerDialect::default() };
-        let class = |body: &str| Failure::from_answer_in(&dialect, 400, body.as_bytes()).class;
-        assert_eq!(class(r#"{"error":"The cup is full!"}"#), FailureClass::Overloaded);
-        assert_eq!(class(r#"{"error":"The cup is empty!"}"#), FailureClass::InvalidRequest);
+    fn a_spec_may_say_whether_to_ask_again() {
+        use crate::dialect::{ErrorMeaning, ErrorRule};
+        let rule = ErrorRule { code: vec!["1".to_owned()], retry: Some(false), ..ErrorRule::new(ErrorMeaning::Server) };
+        let dialect = AnswerDialect { errors: [rule].into_iter().collect(), ..AnswerDialect::default() };
+        let retry = |body: &[u8]| Failure::from_answer_in(&dialect, 500, body).retry;
+        assert_eq!((retry(br#"{"code":1}"#), retry(br#"{"code":2}"#)), (Some(false), None));
     }
 
     #[test]

@@ -19,15 +19,16 @@ mod shown;
 pub use context::{AnswerContext, AnswerWire, NativeContext, OfferedTool, OutputContract, ToolKind};
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,
-    DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning,
-    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, MessageRules,
-    NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules,
-    RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules, Turns, UserField,
+    DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
+    Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
+    LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay,
+    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules,
+    Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
-pub use note::{Action, Note, Severity};
-pub use plan::{Needs, Plan, Policy, Target, check_metadata, echo, forward, plan};
+pub use note::{Action, Note, NoteCode, Severity, code as note_code};
+pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
 pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
     OutputProblem, Reader, Repair, RoundEnd, Setup,

@@ -5,13 +5,14 @@ mod check;
 mod content;
 mod echo;
 mod forward;
+mod item_path;
+mod json;
 mod needs;
 mod notes;
 mod options;
 mod output;
-mod place;
 mod reasoning;
-mod rest;
+mod remaining_params;
 mod tools;
 mod transcript;
 
@@ -27,16 +28,16 @@ use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
 use crate::seal::Seal;
+use item_path::Items;
 pub use needs::Needs;
 use notes::Notes;
 use output::Output;
-use place::Items;
 use tools::Tools;
 use transcript::Transcript;
 
-/// The far side of one turn, and how forgiving we are on the way there.
+/// Whom one turn is planned for, and how forgiving we are about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct PlanTarget<'a> {
     /// The model's name there.
     pub model: &'a str,
     pub dialect: &'a Dialect,
@@ -64,7 +65,7 @@ pub struct Plan {
 }
 
 /// Plans one turn. `past` is the history that the session holds, oldest first.
-pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target<'_>) -> Result<Plan, Invalid> {
+pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTarget<'_>) -> Result<Plan, Invalid> {
     check::ranges(request)?;
     let dialect = target.dialect;
     let mut notes = Notes::new(target.policy.strict);
@@ -98,7 +99,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: Target
     };
     body.extra.extend(effort_object.as_deref());
     options::plan(request, dialect, &mut body, &mut notes);
-    rest::plan(request, &mut notes)?;
+    remaining_params::plan(request, &mut notes)?;
     let context = AnswerContext {
         wire: AnswerWire::Chat,
         tools: tools.offered(),
@@ -133,10 +134,11 @@ fn style(dialect: &Dialect) -> Style {
 
 /// `{"reasoning":{"effort":…}}`.
 fn effort_object(word: &chat::Str<'_>) -> String {
-    let mut out = br#"{"reasoning":{"effort":"#.to_vec();
-    word.write(&mut out);
-    out.extend_from_slice(b"}}");
-    String::from_utf8(out).unwrap_or_default()
+    json::text(|out| {
+        out.extend_from_slice(br#"{"reasoning":{"effort":"#);
+        word.write(out);
+        out.extend_from_slice(b"}}");
+    })
 }
 
 fn wants_summary(request: &CreateResponse<'_>) -> bool {

@@ -1,11 +1,12 @@
 //! The command line's grammar, and the one place that reads the process environment.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use server::config::{self, Config, LogLevel, Overrides, Sources};
+use server::config::{self, Bare, Config, LogLevel, Overrides, Sources, parse_duration};
 
 /// The Responses API in front of any Chat Completions model.
 #[derive(Debug, Parser)]
@@ -79,9 +80,9 @@ pub(crate) struct ProbeArgs {
     /// The most tokens to use, both ways together.
     #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: u64,
-    /// The most seconds to take.
-    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub(crate) timeout: u32,
+    /// The longest time to take, such as `90s` or `10m`; a bare number is seconds.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
+    pub(crate) timeout: Duration,
     /// The environment variable that holds the key.
     #[arg(long, value_name = "VAR")]
     pub(crate) api_key_env: Option<String>,
@@ -153,4 +154,11 @@ fn levels() -> PossibleValuesParser {
 #[expect(clippy::disallowed_methods, reason = "this is where the configuration gets its environment from")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// A duration as the configuration has them.
+fn time(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_secs(1)..=Duration::from_hours(24);
+    let time = parse_duration(text, Bare::Seconds).filter(|time| range.contains(time));
+    time.ok_or_else(|| "expected a duration from `1s` to `1d`, such as `90s` or `10m`, or seconds".to_owned())
 }

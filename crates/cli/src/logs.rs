@@ -13,14 +13,24 @@ use std::time::Duration;
 
 use server::LOST_LOG_LINES;
 use server::config::{LogFormat, LoggingConfig};
-use tracing::field::Field;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{self, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 use wire::visible::Visible;
 
 /// Lines that may wait for whoever reads them. More are lost.
 const WAITING: usize = 1024;
+
+/// What our own events call themselves: the crates, and the one line of each request.
+const OWN: &[&str] = &["godex", "server", "store", REQUEST];
+
+/// The target of the one line of each request: its message says to people what its fields say to programs.
+const REQUEST: &str = "request";
 
 /// Lines that were taken and neither written nor lost yet.
 static UNWRITTEN: AtomicU64 = AtomicU64::new(0);
@@ -31,7 +41,8 @@ pub(crate) fn start(config: LoggingConfig) {
     }
     let level = config.level.name();
     // Our own crates at the level asked for; the libraries below only when something is wrong.
-    let filter = EnvFilter::new(format!("warn,godex={level},server={level},store={level}"));
+    let filter =
+        EnvFilter::new(OWN.iter().fold("warn".to_owned(), |filter, target| format!("{filter},{target}={level}")));
     let terminal = io::stderr().is_terminal();
     let (lines, written) = sync_channel(WAITING);
     if thread::Builder::new().name("log".to_owned()).spawn(move || write(&written)).is_err() {
@@ -46,7 +57,7 @@ pub(crate) fn start(config: LoggingConfig) {
         LogFormat::Json => false,
     };
     if human {
-        builder.with_ansi(terminal).fmt_fields(format::debug_fn(field).delimited(" ")).init();
+        builder.with_ansi(terminal).fmt_fields(format::debug_fn(field).delimited(" ")).event_format(Human).init();
     } else {
         builder.json().flatten_event(true).init();
     }
@@ -89,6 +100,56 @@ impl Write for Line {
     }
 }
 
+/// A line for people: when, how bad, what, and what is known about it.
+struct Human;
+
+impl<S, N> FormatEvent<S, N> for Human
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let (level, target) = (*event.metadata().level(), event.metadata().target());
+        let own = OWN.iter().any(|own| target.split("::").next() == Some(own));
+        let (dim, color, plain) =
+            if writer.has_ansi_escapes() { ("\x1b[2m", color(level), "\x1b[0m") } else { ("", "", "") };
+        write!(writer, "{dim}")?;
+        SystemTime.format_time(&mut writer)?;
+        write!(writer, "{plain} {color}{level:>5}{plain} ")?;
+        if !own {
+            write!(writer, "{dim}{target}:{plain} ")?;
+        }
+        if target == REQUEST {
+            event.record(&mut Message(&mut writer));
+        } else {
+            context.format_fields(writer.by_ref(), event)?;
+        }
+        writeln!(writer)
+    }
+}
+
+const fn color(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "\x1b[31m",
+        Level::WARN => "\x1b[33m",
+        Level::INFO => "\x1b[32m",
+        Level::DEBUG => "\x1b[34m",
+        Level::TRACE => "\x1b[35m",
+    }
+}
+
+/// Writes the message of an event and nothing else of it.
+struct Message<'a, 'w>(&'a mut Writer<'w>);
+
+impl Visit for Message<'_, '_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            // What cannot be written is counted where lines are lost.
+            let _ = write!(Visible(&mut *self.0), "{value:?}");
+        }
+    }
+}
+
 /// A field for people: the message as it is, others with their names.
 fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     match field.name() {
@@ -119,22 +180,69 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_others_wrote_cannot_act_in_a_log_for_people() {
+    fn logged(format: LogFormat, events: impl FnOnce()) -> String {
         let kept = Kept::default();
         let writer = kept.clone();
-        let fields = format::debug_fn(field).delimited(" ");
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).fmt_fields(fields);
-        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+        let builder = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        match format {
+            LogFormat::Json => {
+                let subscriber = builder.json().flatten_event(true).finish();
+                tracing::subscriber::with_default(subscriber, events);
+            }
+            _ => {
+                let fields = format::debug_fn(field).delimited(" ");
+                let subscriber = builder.fmt_fields(fields).event_format(Human).finish();
+                tracing::subscriber::with_default(subscriber, events);
+            }
+        }
+        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn what_others_wrote_cannot_act_in_a_log_for_people() {
         let theirs = "m\n2026 ERROR forged\r\x1b[2J\u{9b}1m\u{202e}\u{2028}";
-        tracing::subscriber::with_default(subscriber, || {
+        let log = logged(LogFormat::Human, || {
             tracing::info!(model = theirs, path = %theirs, detail = ?Some(theirs), count = 3, "planned {theirs}");
+            tracing::info!(target: REQUEST, model = theirs, "served {theirs}");
         });
-        let log = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
-        assert!(log.ends_with('\n') && !log.trim_end_matches('\n').contains(wire::visible::acts), "{log:?}");
+        let acts = |line: &str| line.contains(wire::visible::acts);
+        assert!(log.ends_with('\n') && log.lines().count() == 2 && !log.lines().any(acts), "{log:?}");
         let escaped = r"m\n2026 ERROR forged\r\u{1b}[2J\u{9b}1m\u{202e}\u{2028}";
-        for part in [format!("planned {escaped} "), format!("path={escaped} "), "count=3".to_owned()] {
+        for part in [
+            format!("planned {escaped} "),
+            format!("path={escaped} "),
+            "count=3".to_owned(),
+            format!("served {escaped}\n"),
+        ] {
             assert!(log.contains(&part), "{part}\n{log}");
         }
+    }
+
+    /// People read the message of a request, programs its fields, at the top level of the object.
+    #[test]
+    fn each_form_has_what_its_readers_want() {
+        let events = || {
+            tracing::info!(target: REQUEST, status = 200, model = "m", "POST /v1/responses 200");
+            tracing::warn!(target: "hyper", reason = "odd", "a library speaks");
+            tracing::info!(target: "server::listen", port = 1, "listening");
+        };
+        let log = logged(LogFormat::Human, events);
+        let lines: Vec<&str> = log.lines().map(|line| line.split_once(' ').unwrap().1.trim_start()).collect();
+        assert_eq!(
+            lines,
+            ["INFO POST /v1/responses 200", "WARN hyper: a library speaks reason=\"odd\"", "INFO listening port=1"]
+        );
+        let log = logged(LogFormat::Json, events);
+        let first: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        for (name, value) in [
+            ("level", "INFO".into()),
+            ("target", "request".into()),
+            ("message", "POST /v1/responses 200".into()),
+            ("status", 200.into()),
+            ("model", serde_json::Value::from("m")),
+        ] {
+            assert_eq!(first[name], value, "{log}");
+        }
+        assert!(first["timestamp"].is_string() && first.get("fields").is_none() && log.lines().count() == 3, "{log}");
     }
 }

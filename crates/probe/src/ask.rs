@@ -57,6 +57,6 @@ pub enum Outcome {
 }
 
 /// Who carries requests. The only way out of this crate.
-pub trait Upstream {
+pub trait ProbeUpstream {
     fn send(&mut self, request: Request) -> impl Future<Output = Outcome>;
 }

@@ -7,9 +7,9 @@ use bridge::Replay;
 use providers::demo::{self, Step};
 use serde_json::Value;
 
-use crate::ask::{Answer, Endpoint, Outcome, Request, Upstream};
-use crate::bench::{Limits, Settings, THOUGHT};
+use crate::ask::{Answer, Endpoint, Outcome, ProbeUpstream, Request};
 use crate::checks;
+use crate::run::{Limits, Settings, THOUGHT};
 
 /// Only one request is longer than this.
 const OVERFLOW: u64 = 100_000;
@@ -50,7 +50,7 @@ struct Counting {
     thought: u64,
 }
 
-impl Upstream for Counting {
+impl ProbeUpstream for Counting {
     async fn send(&mut self, request: Request) -> Outcome {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let limit =

@@ -1,13 +1,12 @@
 //! What an upstream really does: a battery of small requests, a judgement on each answer, a report beside what
 //! the spec declares, and a spec that says what was seen.
 //!
-//! No I/O: requests go out through an [`Upstream`] that the caller implements. Nothing of a user's is ever in
+//! No I/O: requests go out through an [`ProbeUpstream`] that the caller implements. Nothing of a user's is ever in
 //! them: every prompt is a constant of this crate. What an answer does not decide is `unclear`; nothing here
 //! guesses. JSON trees are fine here: this is not the road of traffic.
 #![forbid(unsafe_code)]
 
 mod ask;
-mod bench;
 mod bodies;
 mod checks;
 mod estimate;
@@ -15,13 +14,14 @@ mod finding;
 mod nearest;
 mod reply;
 mod report;
-mod written;
+mod run;
+mod spec_writer;
 
-pub use ask::{Answer, Endpoint, Outcome, Request, Upstream};
-pub use bench::{Abort, Limits, Settings, Spent};
+pub use ask::{Answer, Endpoint, Outcome, ProbeUpstream, Request};
 pub use checks::run;
 pub use estimate::{Estimate, estimate};
 pub use finding::{Change, Difference, Finding, Observed};
 pub use nearest::nearest;
 pub use report::Report;
-pub use written::{Origin, spec};
+pub use run::{Abort, Limits, Settings, Spent};
+pub use spec_writer::{Origin, spec};

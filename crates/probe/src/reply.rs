@@ -15,14 +15,14 @@ pub(crate) const REASONING_FIELDS: &[&str] = &["reasoning_content", "reasoning",
 
 /// What an answer says.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct ChatReply {
     pub(crate) text: String,
     /// Reasoning by the member that carried it.
     pub(crate) reasoning: Vec<(&'static str, String)>,
     pub(crate) calls: Vec<Call>,
     pub(crate) finish: Option<String>,
     pub(crate) usage: Option<Usage>,
-    /// The message as it stood, for answers that were not streamed.
+    /// The message as it came, for answers that were not streamed.
     pub(crate) message: Value,
     /// The shape of a stream; None for an answer in one piece.
     pub(crate) stream: Option<Shape>,
@@ -58,7 +58,7 @@ pub(crate) struct Shape {
 /// What came of one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    Said(Box<Said>),
+    Answered(Box<ChatReply>),
     /// The upstream does not want this.
     Refused(Refusal),
     /// Nothing can be learnt: busy, too slow, broken off.
@@ -89,7 +89,7 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     let text = String::from_utf8_lossy(without_mark(&answer.body));
     let streams = answer.content_type.contains("event-stream") || text.trim_start().starts_with("data:");
     let (documents, shape) = if streams { events(answer) } else { (vec![text.trim().to_owned()], None) };
-    let mut said = Said { stream: shape, ..Said::default() };
+    let mut said = ChatReply { stream: shape, ..ChatReply::default() };
     for document in &documents {
         let Ok(value) = serde_json::from_str::<Value>(document) else {
             return Reply::Lost(format!("the answer is not JSON: {}", clip(document, 60)));
@@ -105,16 +105,16 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     if said.is_nothing() {
         return Reply::Lost("the answer is empty".to_owned());
     }
-    Reply::Said(Box::new(said))
+    Reply::Answered(Box::new(said))
 }
 
 /// Reads an answer to another request than a chat: what it says is in `message`.
-pub(crate) fn read_other(answer: &Answer) -> Reply {
+pub(crate) fn read_other(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     let message = serde_json::from_slice(without_mark(&answer.body)).unwrap_or_default();
     match answer.status {
-        200..300 if is_error(&message) => refused(answer, status_in(&message), &answer.body, &AnswerDialect::default()),
-        200..300 => Reply::Said(Box::new(Said { message, ..Said::default() })),
-        status => refused(answer, status, &answer.body, &AnswerDialect::default()),
+        200..300 if is_error(&message) => refused(answer, status_in(&message), &answer.body, dialect),
+        200..300 => Reply::Answered(Box::new(ChatReply { message, ..ChatReply::default() })),
+        status => refused(answer, status, &answer.body, dialect),
     }
 }
 
@@ -168,7 +168,7 @@ fn events(answer: &Answer) -> (Vec<String>, Option<Shape>) {
     (documents, Some(shape))
 }
 
-impl Said {
+impl ChatReply {
     fn add(&mut self, document: &Value) {
         if let Some(usage) = usage(&document["usage"]) {
             self.usage = Some(usage);

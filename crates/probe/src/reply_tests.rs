@@ -10,14 +10,14 @@ fn read_json(status: u16, body: &Value) -> Reply {
     read(&answer(status, "application/json", &body.to_string()), &AnswerDialect::default())
 }
 
-fn said(reply: Reply) -> Said {
+fn said(reply: Reply) -> ChatReply {
     match reply {
-        Reply::Said(said) => *said,
+        Reply::Answered(said) => *said,
         other => panic!("{other:?}"),
     }
 }
 
-fn stream(chunks: &[Value], end: &str) -> Said {
+fn stream(chunks: &[Value], end: &str) -> ChatReply {
     let mut body: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     body.push(end.to_owned());
     said(read(&answer(200, "text/event-stream", &body.concat()), &AnswerDialect::default()))
@@ -46,7 +46,7 @@ fn answers_are_sorted() {
     ];
     for (status, body, expected) in cases {
         let found = match read_json(status, &body) {
-            Reply::Said(_) => "said",
+            Reply::Answered(_) => "said",
             Reply::Refused(_) => "refused",
             Reply::Lost(_) => "lost",
             Reply::Unsent(_) => "unsent",
@@ -125,11 +125,11 @@ fn recorded_answers_can_be_read() {
         let reply = read(&answer(fixture.status, content_type, &body), &AnswerDialect::default());
         let name = fixture.name.as_str();
         match reply {
-            Reply::Said(said) if name.ends_with("/text") || name.ends_with("/text-stream") => {
+            Reply::Answered(said) if name.ends_with("/text") || name.ends_with("/text-stream") => {
                 assert!(!said.text.is_empty() && said.finish.is_some(), "{name}: {said:?}");
                 assert_eq!(said.stream.is_some(), fixture.streamed, "{name}");
             }
-            Reply::Said(_) => assert!(fixture.status < 400, "{name}"),
+            Reply::Answered(_) => assert!(fixture.status < 400, "{name}"),
             other => assert!(!name.ends_with("/text"), "{name}: {other:?}"),
         }
     }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use wire::visible::visible;
 
-use crate::bench::Spent;
 use crate::finding::{Difference, Finding, Observed};
 use crate::reply::clip;
+use crate::run::Spent;
 
 /// The widest that a cell of the table gets.
 const CELL: usize = 38;

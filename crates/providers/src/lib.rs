@@ -14,4 +14,4 @@ mod spec;
 
 pub use builtin::Library;
 pub use resolve::{INLINE, resolve_inline, resolve_named};
-pub use spec::{Auth, Endpoint, Matches, ModelSpec, Provider, Wire};
+pub use spec::{Auth, Endpoint, Matches, ModelSpec, Provider, SpecKey, Taken, Wire, spec_keys};

@@ -1,10 +1,10 @@
 //! From a spec to a [`Provider`]: follow `extends` to the root, then lay each spec over the one before.
 
 use crate::builtin::Library;
-use crate::spec::{Layer, Places, Provider, Spec, Voice};
+use crate::spec::{Layer, LayerKind, Places, Provider, Spec};
 use crate::yaml::{Document, Env, Field, Problem, Problems, Reader, nearest};
 
-/// The name of a spec that stands in the user's file.
+/// The name of a spec that is written in the user's file.
 pub const INLINE: &str = "inline";
 
 /// The root: the one spec that extends nothing.
@@ -28,7 +28,7 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
     let parent = spec.extends.clone().unwrap_or_else(|| ROOT.to_owned());
     match chain(library, &parent, env) {
         Ok(mut layers) => {
-            layers.push(Layer { voice: Voice::User, spec, places });
+            layers.push(Layer { kind: LayerKind::User, spec, places });
             Some(Provider::of(INLINE, layers))
         }
         Err(Problems(problems)) => {
@@ -77,7 +77,7 @@ fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Layer, Problem
     let spec = Spec::read(reader.root());
     let places = Places::of(&reader.root_field());
     let problems = reader.finish();
-    if problems.is_empty() { Ok(Layer { voice: Voice::BuiltIn, spec, places }) } else { Err(Problems(problems)) }
+    if problems.is_empty() { Ok(Layer { kind: LayerKind::BuiltIn, spec, places }) } else { Err(Problems(problems)) }
 }
 
 fn problem(name: &str, path: &str, message: String, help: Option<String>) -> Problem {
@@ -174,6 +174,31 @@ mod tests {
             "spec.request.reasoning.on: expected a JSON object in quotes",
             "spec.request.reasoning.replay: expected one of `never`, `tools`, `always`, found `sometimes`",
             "spec.request.options.temperature: expected `min` and `max`",
+        ] {
+            assert!(problems.contains(expected), "{expected}\n{problems}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_rules_for_errors_are_found() {
+        let text = "answer:\n  errors:\n  - {code: 1}\n  - {means: quota}\n  - {status: 42, means: quota}\n  \
+                    - {words: [], means: quota}\n  - {code: x, means: qouta}\n  - {codes: x, means: quota}\n  - oops\n";
+        let document = Document::parse("mine.yaml", text).unwrap();
+        let reader = Reader::new(&document, &none);
+        let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &none).unwrap();
+        let root = resolve_named(Library::BUILTIN, ROOT, &none).unwrap();
+        assert_eq!(provider.dialect, root.dialect);
+        let problems = Problems(reader.finish()).to_string();
+        let needs = "a rule for errors needs `means`, and at least one of `status`, `code`, `words`, `no_message`";
+        for expected in [
+            &format!("mine.yaml:3:5: answer.errors[0]: {needs}"),
+            &format!("mine.yaml:4:5: answer.errors[1]: {needs}"),
+            "answer.errors[2].status: expected a whole number from 100 to 599, found `42`",
+            &format!("mine.yaml:6:5: answer.errors[3]: {needs}"),
+            "answer.errors[4].means: expected one of `auth`, `quota`, ",
+            "found `qouta`; did you mean `quota`?",
+            "answer.errors[5]: unknown key `codes`; did you mean `code`?",
+            "answer.errors[6]: expected a mapping, found a string",
         ] {
             assert!(problems.contains(expected), "{expected}\n{problems}");
         }

@@ -4,6 +4,7 @@
 //! a vendor: names, addresses and quirks are in `specs/*.yaml`.
 
 mod answer;
+mod describe;
 mod glob;
 mod layer;
 mod models;
@@ -14,7 +15,8 @@ mod values;
 use bridge::Dialect;
 
 use crate::yaml::{Field, Section};
-pub(crate) use layer::{Layer, Places, Setting, Source, Sources, Variables, Voice};
+pub use describe::{SpecKey, Taken, spec_keys};
+pub(crate) use layer::{Layer, LayerKind, Places, Setting, Source, Sources, Variables};
 pub(crate) use models::{Entry, Models};
 use terms::Terms;
 pub(crate) use values::Yaml;
@@ -26,7 +28,7 @@ pub struct Provider {
     pub spec_name: String,
     pub wire: Wire,
     pub base_url: Option<String>,
-    /// What comes behind the base URL; `{model}` stands for the model's name.
+    /// What comes after the base URL; `{model}` is replaced by the model's name.
     pub path: String,
     /// The query of every request.
     pub query: Vec<(String, String)>,
@@ -62,49 +64,27 @@ impl Matches {
     }
 }
 
-/// Who answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// A Chat Completions server.
-    Chat,
-    /// A server that speaks the Responses API itself.
-    Responses,
-    /// The demo model inside this binary.
-    Demo,
-}
-
-impl Wire {
-    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Demo];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-            Self::Demo => "demo",
-        }
+bridge::vocabulary! {
+    /// Who answers.
+    pub enum Wire {
+        /// A Chat Completions server.
+        Chat = "chat",
+        /// A server with a Responses API of its own, used as such.
+        Responses = "responses",
+        /// The demo model inside this binary.
+        Demo = "demo",
     }
 }
 
-/// How the key is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Auth {
-    /// `Authorization: Bearer KEY`.
-    Bearer,
-    /// `api-key: KEY`.
-    ApiKeyHeader,
-    /// Not at all.
-    None,
-}
-
-impl Auth {
-    pub const ALL: &'static [Self] = &[Self::Bearer, Self::ApiKeyHeader, Self::None];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bearer => "bearer",
-            Self::ApiKeyHeader => "api-key-header",
-            Self::None => "none",
-        }
+bridge::vocabulary! {
+    /// How the key is sent.
+    pub enum Auth {
+        /// `Authorization: Bearer KEY`.
+        Bearer = "bearer",
+        /// `api-key: KEY`.
+        ApiKeyHeader = "api-key-header",
+        /// Not at all.
+        None = "none",
     }
 }
 
@@ -129,7 +109,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What comes behind the base URL. The base itself is read by who can check it.
+    /// What comes after the base URL. The base itself is read by who can check it.
     pub fn read(section: &mut Section<'_>) -> Self {
         Self { base_url: None, path: section.read("path", path), query: section.read("query", query) }
     }
@@ -168,7 +148,7 @@ impl Spec {
     }
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
-    pub(crate) fn said(&self, from: Sources<'_>) -> Vec<Setting> {
+    pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
         let Self { extends, endpoint, auth, key_env, default_model, models: _, terms } = self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
@@ -178,9 +158,9 @@ impl Spec {
         say("endpoint.path", path.as_ref().map(Yaml::yaml));
         say("endpoint.query", query.as_ref().map(|query| shown_query(query, from("endpoint.query"))));
         say("auth", auth.as_ref().map(Yaml::yaml));
-        say("key_env", key_env.as_ref().map(|name| name.said("key_env", from("key_env"))));
+        say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
-        terms.said(from, &mut out);
+        terms.settings(from, &mut out);
         out
     }
 
@@ -237,7 +217,7 @@ impl Provider {
         let goes_elsewhere = endpoint.base_url.is_some() && self.base_url.is_some();
         let spec = Spec { endpoint, models, ..Spec::default() };
         let Self { spec_name, key_env, mut layers, .. } = self;
-        layers.push(Layer { voice: Voice::Entry, spec, places: Places::of(entry) });
+        layers.push(Layer { kind: LayerKind::Entry, spec, places: Places::of(entry) });
         Self { key_env: key_env.filter(|_| !goes_elsewhere), ..Self::of(&spec_name, layers) }
     }
 
@@ -281,17 +261,17 @@ impl Default for ModelSpec {
     }
 }
 
-/// The query of a provider. Some want their key there; a version that stands in the file is the usual thing.
+/// The query of a provider. Some want their key there; a version that is written in the file is the usual thing.
 fn shown_query(query: &[(String, String)], from: Source<'_>) -> String {
     let pair = |(name, value): &(String, String)| {
         let is_shown = name.ends_with("version") || from.variables == Variables::AsWritten;
         let shown = if is_shown { value.clone() } else { REDACTED.to_owned() };
-        format!("{}: {}", name.yaml(), shown.said(&format!("endpoint.query.{name}"), from))
+        format!("{}: {}", name.yaml(), shown.shown(&format!("endpoint.query.{name}"), from))
     };
     format!("{{{}}}", query.iter().map(pair).collect::<Vec<_>>().join(", "))
 }
 
-/// What stands for a secret; a query can hold it, too.
+/// What is shown instead of a secret; a query can hold it, too.
 const REDACTED: &str = "redacted";
 
 /// An address without the user, the password and the query that it must not have: not all are checked before they

@@ -22,7 +22,7 @@ pub struct Node {
     pub value: Value,
 }
 
-/// What stands there.
+/// What a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Scalar(Scalar),

@@ -331,7 +331,7 @@ impl Open {
             "request"
         );
         for note in &entries.notes {
-            let (code, severity, action) = (note.code, note.severity.name(), note.action.name());
+            let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
             let (path, detail) = (&*note.path, &*note.message);
             tracing::debug!(target: TARGET, request_id, code, severity, action, path, detail, "not done as asked");
         }

@@ -21,7 +21,7 @@ use wire::json::{FromRaw, Raw};
 
 use crate::account::Account;
 use crate::delivery::{Pace, Running};
-use crate::error::{ApiError, clip};
+use crate::error::{ApiError, Code, clip};
 use budget::Share;
 pub(crate) use budget::{Budget, Room};
 
@@ -67,11 +67,11 @@ pub(crate) async fn read_json(headers: &HeaderMap, incoming: Incoming, limits: &
 pub(crate) fn parse<'a, T: FromRaw<'a>>(bytes: &'a Bytes) -> Result<T, ApiError> {
     let text = str::from_utf8(bytes).map_err(|error| {
         let message = format!("The request body is not valid UTF-8 (byte {}).", error.valid_up_to());
-        ApiError::bad_request("invalid_utf8", message)
+        ApiError::bad_request(Code::InvalidUtf8, message)
     })?;
     let raw = Raw::parse(text).map_err(|error| {
         let message = format!("We could not parse the JSON body of your request: {error}.");
-        ApiError::bad_request("invalid_json", message)
+        ApiError::bad_request(Code::InvalidJson, message)
     })?;
     T::from_raw(raw).map_err(|invalid| {
         if invalid.path.is_empty() { ApiError::invalid_body(invalid) } else { ApiError::from(invalid) }
@@ -94,7 +94,7 @@ async fn read(headers: &HeaderMap, mut incoming: Incoming, limits: &Limits) -> R
         let frame = tokio::time::timeout_at(began + BODY_GRACE + earned, incoming.frame()).await;
         let frame = frame.map_err(|_| ApiError::request_timeout())?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|_| ApiError::bad_request("request_aborted", "The request body broke off."))?;
+        let frame = frame.map_err(|_| ApiError::bad_request(Code::RequestAborted, "The request body broke off."))?;
         let Ok(data) = frame.into_data() else { continue };
         if body.len() + data.len() > limit {
             return Err(ApiError::too_large(limit));
@@ -117,7 +117,7 @@ fn decode(headers: &HeaderMap, body: Vec<u8>, share: Share, limits: &Limits) -> 
         }
         other => {
             let message = format!("Unsupported content encoding '{}'. Supported: gzip, zstd.", clip(other));
-            Err(ApiError::bad_request("unsupported_content_encoding", message))
+            Err(ApiError::bad_request(Code::UnsupportedContentEncoding, message))
         }
     }
 }
@@ -139,7 +139,7 @@ fn inflate(mut decoder: impl Read, name: &str, limits: &Limits) -> Result<Bytes,
 }
 
 fn broken(encoding: &str) -> ApiError {
-    ApiError::bad_request("invalid_content_encoding", format!("The request body is not valid {encoding}."))
+    ApiError::bad_request(Code::InvalidContentEncoding, format!("The request body is not valid {encoding}."))
 }
 
 type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;

@@ -3,24 +3,27 @@
 //! Everything that is wrong is found in one run and reported with its line. Past [`load`] nothing reads the
 //! environment or the file again, and every value is in range: the rest of the server checks nothing.
 
+mod ad_hoc;
 mod address;
 mod alias;
 mod defaults;
+mod key;
+mod kind;
 mod limits;
 mod locate;
 mod logging;
 mod model;
-mod place;
 mod print;
 mod provider;
+mod provider_table;
 mod read;
 mod resilience;
 mod secret;
 mod session;
+mod source;
+mod table;
 mod transport;
 mod units;
-mod unlisted;
-mod unused;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -31,14 +34,19 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
+pub use ad_hoc::ad_hoc;
 pub use alias::Alias;
+pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use model::{ListedModel, ModelError, ModelRef};
+pub use provider_table::PROVIDER_KEYS;
 pub use resilience::ResilienceConfig;
 pub use secret::Secret;
+pub use source::{VARIABLES, Variable};
+pub use table::KEYS;
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
-pub use unlisted::unlisted;
+pub use units::{Bare, parse_duration, print_duration};
 pub use web::{AllowedHosts, CorsConfig};
 
 /// Where a configuration comes from.
@@ -86,7 +94,7 @@ pub struct Config {
     pub origin: Origin,
     pub server: ServerConfig,
     pub default_provider: String,
-    /// In the order of the file; `*` stands for every bare name.
+    /// In the order of the file; `*` is every name that is nothing else.
     pub aliases: Vec<(String, Alias)>,
     pub providers: Vec<ProviderConfig>,
     pub session: SessionConfig,
@@ -196,19 +204,6 @@ pub struct Timeouts {
     /// Between two reads of a stream.
     pub idle: Duration,
     pub total: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            first_byte: Duration::from_mins(2),
-            whole: Duration::from_mins(10),
-            // Below the 300 s after which clients give a silent stream up: we want to be first to say so.
-            idle: Duration::from_secs(290),
-            total: Duration::from_hours(1),
-        }
-    }
 }
 
 /// What is kept between requests.

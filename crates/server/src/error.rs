@@ -1,43 +1,48 @@
 //! The only place that knows OpenAI's error object and which status goes with what.
 
+mod code;
+
+use std::borrow::Cow;
+
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use wire::json::{Invalid, ObjectWriter};
+use wire::json::{Invalid, InvalidCode, ObjectWriter};
+
+pub use code::Code;
 
 /// An answer that is an error: `{"error": {message, type, param, code}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    pub(crate) kind: &'static str,
-    /// `error.code`: OpenAI's, else our own; none where OpenAI has none.
-    pub(crate) code: Option<Box<str>>,
+    pub(crate) code: Code,
+    /// `error.code`: OpenAI's, else our own or a provider's that looks like one; none where OpenAI has none.
+    pub(crate) wire: Option<Cow<'static, str>>,
     pub(crate) param: Option<Box<str>>,
     pub(crate) message: Box<str>,
-    /// The domain code, for the `x-godex-error` header and the log.
-    pub(crate) domain: &'static str,
     pub(crate) retry_after: Option<u32>,
     /// `Allow`, with 405.
     pub(crate) allow: Option<Box<str>>,
 }
 
 impl ApiError {
-    fn new(status: StatusCode, domain: &'static str, message: impl Into<String>) -> Self {
-        let kind = if status.is_server_error() { "server_error" } else { "invalid_request_error" };
+    /// The code says the status and the type.
+    pub(crate) fn new(code: impl Into<Code>, message: impl Into<String>) -> Self {
+        let code = code.into();
+        let status = code.status();
         Self {
             status,
-            kind,
-            code: code_of(domain).map(Into::into),
+            code,
+            wire: code.wire().map(Cow::Borrowed),
             param: None,
             message: message.into().into(),
-            domain,
-            retry_after: None,
+            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
             allow: None,
         }
     }
 
-    pub(crate) fn bad_request(domain: &'static str, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, domain, message)
+    pub(crate) fn bad_request(code: impl Into<Code>, message: impl Into<String>) -> Self {
+        Self::new(code, message)
     }
 
     #[must_use]
@@ -48,37 +53,37 @@ impl ApiError {
 
     /// A body that is JSON and not what is wanted there.
     pub(crate) fn invalid_body(invalid: Invalid) -> Self {
-        Self::bad_request("invalid_body", invalid.at("body").to_string())
+        Self::new(Code::InvalidBody, invalid.at("body").to_string())
     }
 
     pub(crate) fn invalid(invalid: &Invalid) -> Self {
         let param = (!invalid.path.is_empty()).then(|| invalid.path.as_str().into());
-        Self { param, ..Self::new(StatusCode::BAD_REQUEST, invalid.code(), invalid.to_string()) }
+        Self { param, ..Self::new(invalid.code(), invalid.to_string()) }
     }
 
-    pub(crate) fn forbidden(domain: &'static str, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, domain, message)
+    pub(crate) fn forbidden(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, message)
     }
 
     pub(crate) fn not_found(method: &http::Method, path: &str) -> Self {
         let path: String = path.chars().take(256).collect();
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("Invalid URL ({method} {path})"))
+        Self::new(Code::NotFound, format!("Invalid URL ({method} {path})"))
     }
 
     pub(crate) fn method_not_allowed(method: &http::Method, allow: &str) -> Self {
         let message = format!("Not allowed to {method} here. Allowed: {allow}.");
-        let error = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_supported", message);
+        let error = Self::new(Code::MethodNotSupported, message);
         Self { allow: Some(allow.into()), ..error }
     }
 
     pub(crate) fn model_not_found(model: &str, hint: &str) -> Self {
         let message = format!("The requested model '{}' does not exist.{hint}", clip(model));
-        Self::new(StatusCode::NOT_FOUND, "model_not_found", message).with_param("model")
+        Self::new(Code::ModelNotFound, message).with_param("model")
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("The request body is larger than the {limit} bytes that are accepted.");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
+        Self::new(Code::RequestTooLarge, message)
     }
 
     /// Empty: the request does not say.
@@ -87,26 +92,26 @@ impl ApiError {
             "" => "The request has a body but no Content-Type header. This API takes 'application/json'.".to_owned(),
             _ => format!("Unsupported content type: '{found}'. This API takes 'application/json'."),
         };
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_type", message)
+        Self::new(Code::UnsupportedContentType, message)
     }
 
     pub(crate) fn request_timeout() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request body did not arrive in time.")
+        Self::new(Code::RequestTimeout, "The request body did not arrive in time.")
     }
 
     pub(crate) fn upgrade_required() -> Self {
         let message = "WebSocket is not served here yet; use POST with stream: true.";
-        Self::new(StatusCode::UPGRADE_REQUIRED, "websocket_not_supported", message)
+        Self::new(Code::WebsocketNotSupported, message)
     }
 
     pub(crate) fn response_not_found(id: &str) -> Self {
         let message = format!("Response with id '{}' not found.", clip(id));
-        Self::new(StatusCode::NOT_FOUND, "response_not_found", message)
+        Self::new(Code::ResponseNotFound, message)
     }
 
     pub(crate) fn conversation_not_found(id: &str) -> Self {
         let message = format!("Conversation with id '{}' not found.", clip(id));
-        Self::new(StatusCode::NOT_FOUND, "conversation_not_found", message)
+        Self::new(Code::ConversationNotFound, message)
     }
 
     pub(crate) fn item_not_found(id: &str) -> Self {
@@ -115,39 +120,39 @@ impl ApiError {
              `store` set to true, or remove this item from your input.",
             clip(id)
         );
-        Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+        Self::new(Code::ItemNotFound, message)
     }
 
     pub(crate) fn conversation_item_not_found(conversation: &str, id: &str) -> Self {
         let message = format!("Item with id '{}' not found in conversation '{}'.", clip(id), clip(conversation));
-        Self::new(StatusCode::NOT_FOUND, "item_not_found", message)
+        Self::new(Code::ItemNotFound, message)
     }
 
     /// `status` is the operator's choice: 400 as OpenAI has it, or 404.
-    fn previous(domain: &'static str, message: String, status: u16) -> Self {
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-        Self::new(status, domain, message).with_param("previous_response_id")
+    fn previous(code: Code, message: String, status: u16) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(code.status());
+        Self { status, ..Self::new(code, message).with_param("previous_response_id") }
     }
 
     pub(crate) fn previous_not_found(id: &str, status: u16) -> Self {
         let message = format!("Previous response with id '{}' not found.", clip(id));
-        Self::previous("session.chain.not_found", message, status)
+        Self::previous(Code::ChainNotFound, message, status)
     }
 
     pub(crate) fn ancestor_deleted(id: &str, status: u16) -> Self {
         let message =
             format!("Previous response with id '{}' cannot be continued: a response before it was deleted.", clip(id));
-        Self::previous("session.chain.deleted_ancestor", message, status)
+        Self::previous(Code::ChainDeletedAncestor, message, status)
     }
 
     pub(crate) fn chain_too_deep(limit: u32) -> Self {
         let message = format!("The chain of previous responses is longer than the {limit} that are allowed.");
-        Self::bad_request("session.chain.depth_exceeded", message).with_param("previous_response_id")
+        Self::new(Code::ChainDepthExceeded, message).with_param("previous_response_id")
     }
 
     pub(crate) fn chain_unavailable(id: &str, status: store::Status) -> Self {
         let message = format!("Previous response with id '{}' cannot be continued: its status is {status}.", clip(id));
-        Self::bad_request("session.chain.unavailable", message).with_param("previous_response_id")
+        Self::new(Code::ChainUnavailable, message).with_param("previous_response_id")
     }
 
     /// A store that failed, or refused what is nobody's fault but the request's. Never 401 or 404.
@@ -157,68 +162,49 @@ impl ApiError {
             Error::Locked => {
                 let message =
                     "Another process is currently operating on this conversation. Please retry in a few seconds.";
-                Self::bad_request("conversation_locked", message).with_param("conversation")
+                Self::new(Code::ConversationLocked, message).with_param("conversation")
             }
             Error::NoSuchCursor => {
-                Self::bad_request("invalid_value", "No item of this list has the id that 'after' names.")
+                Self::new(InvalidCode::InvalidValue, "No item of this list has the id that 'after' names.")
                     .with_param("after")
             }
             Error::NoRoom => Self::too_many_bytes(),
-            Error::Full => Self::unavailable("storage_full", "The session store is full."),
-            Error::Unavailable(_) => Self::unavailable("storage_unavailable", error.to_string()),
-            Error::Corrupt(_) => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage_damaged", "The session store is damaged.")
-            }
+            Error::Full => Self::new(Code::StorageFull, "The session store is full."),
+            Error::Unavailable(_) => Self::new(Code::StorageUnavailable, error.to_string()),
+            Error::Corrupt(_) => Self::new(Code::StorageDamaged, "The session store is damaged."),
             Error::NotFound | Error::DeletedAncestor => {
                 let message = "What this turn continues was deleted while it ran.";
-                Self::new(StatusCode::NOT_FOUND, "session.deleted_meanwhile", message)
+                Self::new(Code::DeletedMeanwhile, message)
             }
-            Error::TooDeep { .. } | Error::Conflict => Self::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "storage_error",
-                "The session store gave no usable answer.",
-            ),
+            Error::TooDeep { .. } | Error::Conflict => {
+                Self::new(Code::StorageError, "The session store gave no usable answer.")
+            }
         }
     }
 
     pub(crate) fn too_many_bytes() -> Self {
         let message = "The server holds as many bytes of requests as it may. Please retry in a moment.";
-        Self::unavailable("too_many_bytes_in_flight", message)
+        Self::new(Code::TooManyBytesInFlight, message)
     }
 
     pub(crate) fn shutting_down() -> Self {
-        Self::unavailable("shutting_down", "The server is shutting down.")
+        Self::new(Code::ShuttingDown, "The server is shutting down.")
     }
 
-    pub(crate) fn unavailable(domain: &'static str, message: impl Into<String>) -> Self {
-        Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, domain, message) }
+    pub(crate) fn unavailable(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, message)
     }
 
     /// An upstream's failure, before anything was sent: the class is kept, the operator's faults are not the
     /// client's.
     pub(crate) fn upstream(failure: &Failure) -> Self {
         use FailureClass as Class;
-        let status = match failure.class {
-            Class::InvalidRequest | Class::ContentPolicy | Class::ContextOverflow => StatusCode::BAD_REQUEST,
-            Class::ModelNotFound => StatusCode::NOT_FOUND,
-            Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
-            Class::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
-            Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            Class::Auth
-            | Class::Server
-            | Class::Unreachable
-            | Class::Truncated
-            | Class::Protocol
-            | Class::Empty
-            | Class::InvalidOutput => StatusCode::BAD_GATEWAY,
-        };
-        let code = match failure.class {
+        let code = Code::Upstream(failure.class);
+        let wire = match failure.class {
             Class::InvalidRequest => failure.upstream_code.as_deref().filter(|code| is_code(code)),
-            Class::RateLimit => Some("rate_limit_exceeded"),
-            Class::Quota => Some("insufficient_quota"),
             _ => None,
         };
-        let code = code.or_else(|| code_of(failure.class.code())).map(Into::into);
+        let wire = wire.map(|code| Cow::Owned(code.to_owned())).or(code.wire().map(Cow::Borrowed));
         let param = match failure.class {
             Class::ContextOverflow => Some("input".into()),
             Class::ModelNotFound => Some("model".into()),
@@ -233,28 +219,19 @@ impl ApiError {
             Class::Auth => format!("The provider refused the configured credentials: {}", failure.shown()).into(),
             _ => failure.shown().into(),
         };
-        Self {
-            status,
-            kind: failure.class.kind(),
-            code,
-            param,
-            message,
-            domain: failure.class.code(),
-            retry_after,
-            allow: None,
-        }
+        Self { status: code.status(), code, wire, param, message, retry_after, allow: None }
     }
 
     pub(crate) fn response(&self) -> Response<Bytes> {
         let mut body = Vec::with_capacity(256);
         let mut outer = ObjectWriter::new(&mut body);
         let mut error = ObjectWriter::new(outer.key("error"));
-        error.text("message", &self.message).text("type", self.kind);
+        error.text("message", &self.message).text("type", self.code.kind());
         match &self.param {
             Some(param) => error.text("param", param),
             None => error.null("param"),
         };
-        match &self.code {
+        match &self.wire {
             Some(code) => error.text("code", code),
             None => error.null("code"),
         };
@@ -264,8 +241,9 @@ impl ApiError {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert("x-godex-error", HeaderValue::from_static(self.domain));
-        if LASTING.contains(&self.domain) {
+        headers.insert("x-godex-error", HeaderValue::from_static(self.code.domain()));
+        // OpenAI's clients retry such a status unless they are told that it will not help.
+        if self.code.lasts() {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if let Some(seconds) = self.retry_after {
@@ -275,29 +253,6 @@ impl ApiError {
             headers.insert(header::ALLOW, allow);
         }
         response
-    }
-}
-
-/// Statuses that clients retry, for what will be the same in a minute: OpenAI's clients ask for it to be said.
-const LASTING: &[&str] = &["provider_quota", "provider_auth", "storage_damaged"];
-
-/// `error.code` for a domain code. Dots are for the header only.
-fn code_of(domain: &'static str) -> Option<&'static str> {
-    match domain {
-        // OpenAI says these in words alone.
-        "invalid_json"
-        | "invalid_utf8"
-        | "invalid_body"
-        | "invalid_request"
-        | "bridge.history.unknown_call"
-        | "item_not_found"
-        | "response_not_found"
-        | "conversation_not_found"
-        | "response_not_streamable" => None,
-        "session.chain.not_found" | "session.chain.deleted_ancestor" => Some("previous_response_not_found"),
-        "session.chain.unavailable" => Some("previous_response_unavailable"),
-        "session.chain.depth_exceeded" => Some("chain_depth_exceeded"),
-        domain => domain.rsplit('.').next(),
     }
 }
 

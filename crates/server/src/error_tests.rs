@@ -1,24 +1,5 @@
 use super::*;
 
-/// Every class of failure.
-const CLASSES: [FailureClass; 15] = [
-    FailureClass::Auth,
-    FailureClass::Quota,
-    FailureClass::RateLimit,
-    FailureClass::Overloaded,
-    FailureClass::ContextOverflow,
-    FailureClass::InvalidRequest,
-    FailureClass::ContentPolicy,
-    FailureClass::ModelNotFound,
-    FailureClass::Server,
-    FailureClass::Unreachable,
-    FailureClass::Timeout,
-    FailureClass::Truncated,
-    FailureClass::Protocol,
-    FailureClass::Empty,
-    FailureClass::InvalidOutput,
-];
-
 fn store(error: &store::Error) -> ApiError {
     ApiError::store(error)
 }
@@ -27,7 +8,7 @@ fn upstream(class: FailureClass, code: Option<&str>) -> ApiError {
     ApiError::upstream(&Failure { upstream_code: code.map(str::to_owned), ..Failure::new(class, "words") })
 }
 
-fn rule(code: &'static str) -> ApiError {
+fn rule(code: InvalidCode) -> ApiError {
     ApiError::from(Invalid::sentence(code, "words").at("input"))
 }
 
@@ -36,18 +17,18 @@ fn rule(code: &'static str) -> ApiError {
 fn codes_are_openais_or_our_own_and_never_have_dots() {
     let method = http::Method::GET;
     let table = [
-        (ApiError::bad_request("invalid_json", ""), None, "invalid_json"),
-        (ApiError::bad_request("invalid_utf8", ""), None, "invalid_utf8"),
+        (ApiError::bad_request(Code::InvalidJson, ""), None, "invalid_json"),
+        (ApiError::bad_request(Code::InvalidUtf8, ""), None, "invalid_utf8"),
         (ApiError::invalid_body(Invalid::missing()), None, "invalid_body"),
-        (ApiError::bad_request("invalid_request", ""), None, "invalid_request"),
-        (ApiError::bad_request("response_not_streamable", ""), None, "response_not_streamable"),
-        (rule("bridge.history.unknown_call"), None, "bridge.history.unknown_call"),
+        (ApiError::bad_request(Code::InvalidRequest, ""), None, "invalid_request"),
+        (ApiError::bad_request(Code::ResponseNotStreamable, ""), None, "response_not_streamable"),
+        (rule(InvalidCode::UnknownCall), None, "bridge.history.unknown_call"),
         (ApiError::response_not_found("x"), None, "response_not_found"),
         (ApiError::conversation_not_found("x"), None, "conversation_not_found"),
         (ApiError::item_not_found("x"), None, "item_not_found"),
         (ApiError::conversation_item_not_found("c", "x"), None, "item_not_found"),
         (ApiError::from(Invalid::missing()), Some("missing_required_parameter"), "missing_required_parameter"),
-        (rule("unsupported_value"), Some("unsupported_value"), "unsupported_value"),
+        (rule(InvalidCode::UnsupportedValue), Some("unsupported_value"), "unsupported_value"),
         (ApiError::not_found(&method, "/"), Some("not_found"), "not_found"),
         (ApiError::method_not_allowed(&method, "POST"), Some("method_not_supported"), "method_not_supported"),
         (ApiError::model_not_found("m", ""), Some("model_not_found"), "model_not_found"),
@@ -63,8 +44,8 @@ fn codes_are_openais_or_our_own_and_never_have_dots() {
             Some("previous_response_unavailable"),
             "session.chain.unavailable",
         ),
-        (ApiError::forbidden("host_not_allowed", ""), Some("host_not_allowed"), "host_not_allowed"),
-        (ApiError::unavailable("draining", ""), Some("draining"), "draining"),
+        (ApiError::forbidden(Code::HostNotAllowed, ""), Some("host_not_allowed"), "host_not_allowed"),
+        (ApiError::unavailable(Code::Draining, ""), Some("draining"), "draining"),
         (store(&store::Error::Full), Some("storage_full"), "storage_full"),
         (store(&store::Error::Locked), Some("conversation_locked"), "conversation_locked"),
         (store(&store::Error::NoSuchCursor), Some("invalid_value"), "invalid_value"),
@@ -94,15 +75,15 @@ fn codes_are_openais_or_our_own_and_never_have_dots() {
         ),
     ];
     for (error, code, domain) in &table {
-        assert_eq!((error.code.as_deref(), error.domain), (*code, *domain));
+        assert_eq!((error.wire.as_deref(), error.code.domain()), (*code, *domain));
         let response = error.response();
         assert_eq!(response.headers()["x-godex-error"], *domain);
         assert!(code.is_none_or(is_code), "{code:?}");
     }
     // Whatever a provider calls it, and inside a response that failed.
-    for class in CLASSES {
+    for &class in FailureClass::ALL {
         for code in [None, Some("a.b"), Some(""), Some("A"), Some("é"), Some("a_1")] {
-            assert!(upstream(class, code).code.is_some_and(|code| is_code(&code)), "{class:?} {code:?}");
+            assert!(upstream(class, code).wire.is_some_and(|code| is_code(&code)), "{class:?} {code:?}");
         }
         let inside = Failure::new(class, "").response_error();
         assert!(is_code(&inside.code) && is_code(class.code()), "{}", inside.code);
@@ -114,10 +95,25 @@ fn codes_are_openais_or_our_own_and_never_have_dots() {
 fn what_lasts_is_not_retried() {
     let told =
         |error: ApiError| error.response().headers().get("x-should-retry").map(|value| value.as_bytes() == b"false");
-    for class in CLASSES {
+    for &class in FailureClass::ALL {
         let lasts = matches!(class, FailureClass::Quota | FailureClass::Auth);
         assert_eq!(told(upstream(class, None)), lasts.then_some(true), "{class:?}");
     }
     assert_eq!(told(store(&store::Error::Corrupt("".into()))), Some(true));
     assert_eq!(told(store(&store::Error::Full)), None);
+}
+
+/// A code is one thing: no two lines of the tables share a domain code, but for the model that either side may not
+/// have. And each says when it is sent and what to do, in sentences.
+#[test]
+fn every_code_is_described_once() {
+    let mut seen = std::collections::BTreeSet::new();
+    for code in Code::all() {
+        let twice = code == Code::Upstream(FailureClass::ModelNotFound);
+        assert_eq!(seen.insert(code.domain()), !twice, "{}", code.domain());
+        assert!(code.wire().is_none_or(is_code), "{}", code.domain());
+        for text in [code.when(), code.remedy()] {
+            assert!(text.ends_with('.') && text.starts_with(|c: char| c.is_uppercase() || c == '`'), "{text}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 
 use crate::body::Body;
 use crate::config::ServerConfig;
-use crate::error::{ApiError, clip};
+use crate::error::{ApiError, Code, clip};
 
 const FETCH_SITE: &str = "sec-fetch-site";
 
@@ -54,10 +54,10 @@ fn host<B>(request: &Request<B>) -> Result<Option<&str>, ApiError> {
     let named = single(request.headers(), header::HOST.as_str())?.map(text);
     match (target, named) {
         (Some(target), Some(named)) if !target.eq_ignore_ascii_case(named) => {
-            Err(ApiError::bad_request("invalid_host", "The request names two different hosts."))
+            Err(ApiError::bad_request(Code::InvalidHost, "The request names two different hosts."))
         }
         (None, None) if request.version() >= Version::HTTP_11 => {
-            Err(ApiError::bad_request("missing_host", "The request has no Host header."))
+            Err(ApiError::bad_request(Code::MissingHost, "The request has no Host header."))
         }
         (target, named) => Ok(target.or(named)),
     }
@@ -72,7 +72,7 @@ fn check_host(server: &ServerConfig, authority: &str) -> Result<(), ApiError> {
         "The host '{}' is not served here. If it should be, add it to `server.allowed_hosts` in godex.yaml.",
         clip(name)
     );
-    Err(ApiError::forbidden("host_not_allowed", message))
+    Err(ApiError::forbidden(Code::HostNotAllowed, message))
 }
 
 /// `[::1]:80` and `localhost:80` without the port.
@@ -94,7 +94,7 @@ fn foreign_page(origin: Option<&HeaderValue>) -> ApiError {
         "Web pages of {page} may not use this server. If they should, add their origin to `server.cors.origins` in \
          godex.yaml."
     );
-    ApiError::forbidden("origin_not_allowed", message)
+    ApiError::forbidden(Code::OriginNotAllowed, message)
 }
 
 /// A header that may be there once.
@@ -102,7 +102,7 @@ fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h HeaderVal
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        _ => Err(ApiError::bad_request("invalid_header", format!("The request has more than one {name} header."))),
+        _ => Err(ApiError::bad_request(Code::InvalidHeader, format!("The request has more than one {name} header."))),
     }
 }
 

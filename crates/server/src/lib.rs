@@ -33,7 +33,9 @@ use tokio::net::TcpListener;
 
 pub use account::LOST_LOG_LINES;
 use app::App;
+pub use bridge::{NoteCode, note_code};
 use config::Config;
+pub use error::Code as ErrorCode;
 pub use route::{ROUTES, Route};
 pub use start::StartError;
 

@@ -60,7 +60,7 @@ impl<'a> Client<'a> {
     /// The answer to `GET /models`; nothing when there is none.
     pub async fn models(&mut self) -> Result<Vec<u8>, String> {
         let request = Request { about: "models", endpoint: Endpoint::Models, body: Vec::new(), stream: false };
-        match probe::Upstream::send(self, request).await {
+        match probe::ProbeUpstream::send(self, request).await {
             Outcome::Answered(answer) if answer.status == 200 => Ok(answer.body),
             Outcome::Answered(_) => Ok(Vec::new()),
             Outcome::Unreachable(message) => Err(message),
@@ -69,7 +69,7 @@ impl<'a> Client<'a> {
     }
 }
 
-impl probe::Upstream for Client<'_> {
+impl probe::ProbeUpstream for Client<'_> {
     async fn send(&mut self, request: Request) -> Outcome {
         (self.progress)(&request);
         let mut asked = 0;

@@ -93,7 +93,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
         },
         Err(error) => (None, Err(error)),
     };
-    let domain = answer.as_ref().err().map(|error| error.domain);
+    let domain = answer.as_ref().err().map(|error| error.code.domain());
     let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
     if head {
         without_body(&mut response);

@@ -20,7 +20,7 @@ use wire::json::Raw;
 
 use crate::body::{Budget, Room};
 use crate::config::SessionConfig;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 pub(crate) use context::Context;
 pub(crate) use keeper::keep;
 use lease::Leases;
@@ -122,7 +122,7 @@ impl Session {
             Err(Error::Full) => {
                 tracing::error!("the disk has no room to record a deletion");
                 let message = "The session store has no room to record the deletion; nothing was deleted.";
-                Err(ApiError::unavailable("storage_unavailable", message))
+                Err(ApiError::unavailable(Code::StorageUnavailable, message))
             }
             answer => self.heard(answer, absent),
         }

@@ -4,6 +4,7 @@
 //! looking into a two-megabyte history costs a few `memchr` sweeps, and a string that only changes its place
 //! is copied, never decoded. Numbers, key order and escapes therefore survive as they were.
 
+mod code;
 mod escape;
 mod invalid;
 mod scan;
@@ -11,6 +12,7 @@ mod write;
 
 use std::borrow::Cow;
 
+pub use code::InvalidCode;
 pub use escape::{Append, escape_into, sanitize_into, unescape, unescape_into};
 pub use invalid::{Invalid, Problem};
 pub use scan::{Cursor, Elements, Fields};

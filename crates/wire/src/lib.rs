@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chat;
+mod codes;
 pub mod id;
 pub mod json;
 mod open;

@@ -1,9 +1,9 @@
-//! The words for how a far side answers.
+//! The words for how a provider answers.
 
-use crate::failure::FailureClass;
+use super::errors::ErrorRules;
 
 vocabulary! {
-    /// Whether reasoning stands in the text, between `<think>` and `</think>`.
+    /// Whether reasoning is in the text, between `<think>` and `</think>`.
     pub enum ThinkTags {
         /// Text is text: a literal tag in an answer stays there.
         Off = "off",
@@ -42,45 +42,10 @@ vocabulary! {
         /// A limit was reached: the answer is incomplete.
         Length = "length",
         ContentFilter = "content_filter",
-        /// The far side failed.
+        /// The provider failed.
         Error = "error",
         /// The prompt did not fit.
         ContextOverflow = "context_overflow",
-    }
-}
-
-vocabulary! {
-    /// What an error's words mean, beside what all servers' words mean alike.
-    pub enum ErrorMeaning {
-        Auth = "auth",
-        Quota = "quota",
-        RateLimit = "rate_limit",
-        Overloaded = "overloaded",
-        ContextOverflow = "context_overflow",
-        InvalidRequest = "invalid_request",
-        ContentPolicy = "content_policy",
-        ModelNotFound = "model_not_found",
-        Server = "server",
-        /// A parameter is not taken; the words around these name it.
-        Unsupported = "unsupported",
-    }
-}
-
-impl ErrorMeaning {
-    /// The class that the words alone decide.
-    pub(crate) const fn class(self) -> Option<FailureClass> {
-        Some(match self {
-            Self::Auth => FailureClass::Auth,
-            Self::Quota => FailureClass::Quota,
-            Self::RateLimit => FailureClass::RateLimit,
-            Self::Overloaded => FailureClass::Overloaded,
-            Self::ContextOverflow => FailureClass::ContextOverflow,
-            Self::InvalidRequest => FailureClass::InvalidRequest,
-            Self::ContentPolicy => FailureClass::ContentPolicy,
-            Self::ModelNotFound => FailureClass::ModelNotFound,
-            Self::Server => FailureClass::Server,
-            Self::Unsupported => return None,
-        })
     }
 }
 
@@ -96,10 +61,12 @@ pub struct AnswerDialect {
     pub fenced_json: bool,
     /// Finish reasons beside the usual ones, or with another meaning.
     pub finish: Vec<(String, FinishMeaning)>,
-    /// Words in an error message that say that the prompt did not fit, beside the usual ones; lower case.
+    /// Words in an error message that say that the prompt did not fit: short for rules of `errors`; lower case.
     pub overflow: Vec<String>,
-    /// Words in an error message, lower case, and what they mean there.
-    pub errors: Vec<(String, ErrorMeaning)>,
+    /// What comes before the time to wait in an error message; lower case.
+    pub wait: Vec<String>,
+    /// What errors mean.
+    pub errors: ErrorRules,
 }
 
 impl Default for AnswerDialect {
@@ -112,7 +79,8 @@ impl Default for AnswerDialect {
             fenced_json: false,
             finish: Vec::new(),
             overflow: Vec::new(),
-            errors: Vec::new(),
+            wait: Vec::new(),
+            errors: ErrorRules::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The words for how a far side wants its requests.
+//! The words for how a provider wants its requests.
 
 vocabulary! {
     /// The name of the output limit in the chat request.
@@ -22,7 +22,7 @@ vocabulary! {
     pub enum StreamUsage {
         /// Send `stream_options: {include_usage: true}`.
         Request = "request",
-        /// The far side refuses `stream_options`, or sends usage unasked.
+        /// The provider refuses `stream_options`, or sends usage unasked.
         Omit = "omit",
     }
 }
@@ -76,16 +76,16 @@ vocabulary! {
     /// What becomes of a message or a tool result without any text.
     pub enum EmptyText {
         Keep = "keep",
-        /// The far side refuses empty content: say that it is empty.
+        /// The provider refuses empty content: say that it is empty.
         Fill = "fill",
     }
 }
 
 vocabulary! {
-    /// What becomes of system messages behind the start of the conversation.
+    /// What becomes of system messages after the start of the conversation.
     pub enum LateSystem {
         Keep = "keep",
-        /// The far side wants system messages first, or moves them there.
+        /// The provider wants system messages first, or moves them there.
         User = "user",
     }
 }
@@ -109,7 +109,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Which call ids the far side takes.
+    /// Which call ids the provider takes.
     pub enum CallIds {
         Any = "any",
         /// Letters, digits, `_` and `-`, at most 64.
@@ -132,7 +132,7 @@ vocabulary! {
 vocabulary! {
     /// Where an image in a tool's result goes, if the model sees images at all.
     pub enum ToolImages {
-        /// Into a user message behind the results.
+        /// Into a user message after the results.
         Hoist = "hoist",
         /// It may stay in the tool's message.
         Native = "native",
@@ -140,7 +140,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What is done about something that the far side cannot do.
+    /// What is done about something that the provider cannot do.
     pub enum Lacking {
         /// Do the next best thing, with a note.
         Degrade = "degrade",
@@ -185,7 +185,7 @@ vocabulary! {
     pub enum Parallel {
         /// Only a `false` needs saying.
         WhenFalse = "when_false",
-        /// The far side's default is not true.
+        /// The provider's default is not true.
         Always = "always",
     }
 }
@@ -217,7 +217,7 @@ vocabulary! {
 vocabulary! {
     /// What a tool's JSON schema must not have there, and what is done about it.
     pub enum SchemaRule {
-        /// `$ref` stands alone: its neighbours go.
+        /// `$ref` must be alone: its neighbours are left out.
         RefAlone = "ref_alone",
         /// `items` is one schema: a tuple becomes its first.
         NoTuples = "no_tuples",
@@ -270,7 +270,7 @@ vocabulary! {
 vocabulary! {
     /// What is said about thinking when the request says nothing.
     pub enum Thinking {
-        /// Nothing: the far side has its own default.
+        /// Nothing: the provider has its own default.
         Unsaid = "unsaid",
         On = "on",
         Off = "off",
@@ -320,7 +320,7 @@ vocabulary! {
 vocabulary! {
     /// Whose ids the items of a native answer have.
     pub enum ItemIds {
-        /// New ones. They mean nothing to the far side, so items go back without.
+        /// New ones. They mean nothing to the provider, so items go back without.
         Ours = "ours",
         /// Its own, which items keep on the way back.
         Theirs = "theirs",

@@ -17,7 +17,7 @@ pub struct RequestRules {
     pub native: NativeRules,
 }
 
-/// A far side that speaks the Responses API itself.
+/// A provider that speaks the Responses API itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeRules {
     pub item_ids: ItemIds,
@@ -101,7 +101,7 @@ pub struct ToolRules {
     pub schema: Vec<SchemaRule>,
     /// Custom tools with these forms of input go as custom tools; the others as functions with one string.
     pub custom: Vec<CustomForm>,
-    /// Tools that the far side runs itself, each as it declares them: JSON templates, see `plan::tools::template`.
+    /// Tools that the provider runs itself, each as it declares them: JSON templates, see `plan::tools::template`.
     pub native: Vec<(Hosted, String)>,
     /// What to do about the other hosted tools.
     pub lacking_hosted: Lacking,

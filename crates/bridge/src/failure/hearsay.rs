@@ -6,8 +6,8 @@ use wire::json::{Kind, Raw, Text};
 use super::Failure;
 use super::unsupported::Proof;
 
-/// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because failures stand in
-/// every turn, and hardly any has words.
+/// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because every turn
+/// has room for a failure, and hardly any has words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Basis(Option<Box<Words>>);
 
@@ -66,7 +66,7 @@ impl Failure {
 struct Asked {
     /// In the order of the request.
     text: String,
-    /// Apart, as an upstream may put them together without what stood between them.
+    /// Apart, as an upstream may put them together without what was between them.
     names: Vec<String>,
     values: Vec<String>,
 }
@@ -127,17 +127,17 @@ impl Asked {
     }
 }
 
-/// Whether some of the pieces, one behind the other in any order, have the word across their borders.
+/// Whether some of the pieces, one after the other in any order, have the word across their borders.
 fn is_joined(pieces: &[String], word: &str) -> bool {
     let word = word.as_bytes();
     let pieces = || pieces.iter().map(String::as_bytes).filter(|piece| !piece.is_empty());
-    // How much of the word can stand at the end of what is put together.
-    let mut stands = vec![false; word.len()];
+    // How much of the word can be at the end of what is put together.
+    let mut ends = vec![false; word.len()];
     for end in 1..word.len() {
-        stands[end] = pieces().any(|piece| piece.ends_with(&word[..end]))
-            || (1..end).any(|start| stands[start] && pieces().any(|piece| piece == &word[start..end]));
+        ends[end] = pieces().any(|piece| piece.ends_with(&word[..end]))
+            || (1..end).any(|start| ends[start] && pieces().any(|piece| piece == &word[start..end]));
     }
-    (1..word.len()).any(|start| stands[start] && pieces().any(|piece| piece.starts_with(&word[start..])))
+    (1..word.len()).any(|start| ends[start] && pieces().any(|piece| piece.starts_with(&word[start..])))
 }
 
 /// Letters and digits only, lower case.
@@ -145,7 +145,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The same of JSON as it stands: what is escaped in it is not what it seems.
+/// The same of JSON as it is written: what is escaped in it is not what it seems.
 fn squeezed_bytes(json: &[u8]) -> String {
     json.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(|byte| char::from(byte.to_ascii_lowercase())).collect()
 }
@@ -154,13 +154,29 @@ fn squeezed_bytes(json: &[u8]) -> String {
 mod tests {
     use super::super::FailureClass;
     use super::*;
+    use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule};
+
+    fn failure(answer: &str) -> Failure {
+        let rule = |means, code: &[&str], words: &[&str]| {
+            let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+            ErrorRule { code: texts(code), words: texts(words), ..ErrorRule::new(means) }
+        };
+        let errors = [
+            rule(ErrorMeaning::Unsupported, &[], &["unsupported parameter"]),
+            rule(ErrorMeaning::Auth, &["1004"], &[]),
+            rule(ErrorMeaning::Quota, &["1005"], &["pay first"]),
+            rule(ErrorMeaning::Auth, &[], &["invalid api key"]),
+        ];
+        let dialect = AnswerDialect { errors: errors.into_iter().collect(), ..AnswerDialect::default() };
+        Failure::from_answer_in(&dialect, 400, answer.as_bytes())
+    }
 
     fn weighed(input: &str, answer: &str) -> Failure {
         let mut request =
             br#"{"model":"m","temperature":1,"max_tokens":5,"messages":[{"role":"user","content":"#.to_vec();
         wire::json::write_text(&mut request, input);
         request.extend_from_slice(b"}]}");
-        Failure::from_answer(400, answer.as_bytes()).weighed(&request, answer.as_bytes())
+        failure(answer).weighed(&request, answer.as_bytes())
     }
 
     #[test]
@@ -191,15 +207,23 @@ mod tests {
     fn a_class_that_the_client_may_have_named_is_hearsay() {
         let echo = r#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
         let coded = r#"{"error":{"message":"Bad prompt: invalid api key","code":"invalid_api_key"}}"#;
-        for (input, answer, expected) in
-            [("invalid API key", echo, true), ("Hello", echo, false), ("invalid API key", coded, false)]
-        {
+        let numbered = r#"{"error":{"message":"Bad prompt: invalid api key","code":1004}}"#;
+        // Words count also where a rule asks for a code beside them.
+        let both = r#"{"error":{"message":"Bad prompt: pay first","code":"1005"}}"#;
+        for (input, answer, class, expected) in [
+            ("invalid API key", echo, FailureClass::Auth, true),
+            ("Hello", echo, FailureClass::Auth, false),
+            ("invalid API key", coded, FailureClass::Auth, false),
+            ("invalid API key, 1004", numbered, FailureClass::Auth, false),
+            ("Pay first!", both, FailureClass::Quota, true),
+            ("Hello", both, FailureClass::Quota, false),
+        ] {
             let failure = weighed(input, answer);
-            assert_eq!((failure.class, failure.basis.is_hearsay()), (FailureClass::Auth, expected), "{input} {answer}");
+            assert_eq!((failure.class, failure.basis.is_hearsay()), (class, expected), "{input} {answer}");
         }
     }
 
-    /// Pieces of a request that an upstream repeats behind each other.
+    /// Pieces of a request that an upstream repeats one after the other.
     #[test]
     fn what_the_client_said_in_pieces_is_its_own() {
         let answer = r#"{"error":{"message":"Bad: Unsupported parameter: 'temperature'"}}"#;
@@ -218,12 +242,11 @@ mod tests {
         ] {
             let messages: Vec<String> = messages.into_iter().map(message).collect();
             let request = format!(r#"{{"temperature":1,"messages":[{}]}}"#, messages.join(","));
-            let failure = Failure::from_answer(400, answer.as_bytes());
-            let refusal = failure.weighed(request.as_bytes(), answer.as_bytes()).unsupported;
+            let refusal = failure(answer).weighed(request.as_bytes(), answer.as_bytes()).unsupported;
             assert_eq!(refusal.map(|refusal| refusal.proof), Some(expected), "{request} {answer}");
         }
         let request = br#"{"messages":[{"content":"invalid a"},{"content":"pi key"}]}"#;
-        let echo = br#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
-        assert!(Failure::from_answer(400, echo).weighed(request, echo).basis.is_hearsay());
+        let echo = r#"{"error":{"message":"Bad prompt: invalid api key"}}"#;
+        assert!(failure(echo).weighed(request, echo.as_bytes()).basis.is_hearsay());
     }
 }

@@ -3,10 +3,11 @@
 
 use wire::json::Raw;
 
-use super::said::Said;
+use super::api;
+use super::error_body::ErrorBody;
 use crate::dialect::{AnswerDialect, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, StreamUsage};
 
-/// A member of the chat request that the far side refused.
+/// A member of the chat request that the provider refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
     Parameter(Parameter),
@@ -61,33 +62,6 @@ const MEMBERS: &[(&str, Unsupported)] = &[
     ("response_format", Unsupported::JsonObject),
 ];
 
-/// How servers say that they do not take something; lower case.
-const WORDINGS: &[&str] = &[
-    "unsupported parameter",
-    "unsupported value",
-    "unrecognized request argument",
-    "unrecognized parameter",
-    "unknown parameter",
-    "unknown field",
-    "unknown name",
-    "unexpected keyword argument",
-    "extra inputs are not permitted",
-    "additional properties are not allowed",
-    "is not supported",
-    "are not supported",
-    "not supported on this model",
-    "does not support",
-    "is unsupported",
-    "is unavailable now",
-    "is allowed for this model",
-];
-
-/// The codes that say so.
-const CODES: &[&str] = &["unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"];
-
-/// How they say that it is about the value: another one might do.
-const OF_VALUES: &[&str] = &["unsupported value", "does not support", "do not support", "is allowed for this model"];
-
 impl Unsupported {
     /// Its name in the chat request.
     pub fn member(self) -> &'static str {
@@ -141,32 +115,30 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
     dialect
 }
 
-impl Said {
-    /// What this refusal is about, if it says that something is not taken and names it.
-    pub(super) fn unsupported(&self, dialect: &AnswerDialect) -> Option<Refusal> {
-        let message = self.lower();
+impl ErrorBody {
+    /// What this refusal is about, if it says that something is not supported and names it.
+    pub(super) fn unsupported(&self, dialect: &AnswerDialect, status: u16) -> Option<Refusal> {
         if let Some(member) = &self.unknown_member {
             return named(member).map(|unsupported| Refusal { unsupported, proof: Proof::Fields });
         }
-        let own =
-            || dialect.errors.iter().any(|(words, is)| *is == ErrorMeaning::Unsupported && message.contains(words));
-        let coded = CODES.iter().any(|code| self.code_is(code));
-        if !coded && !WORDINGS.iter().any(|words| message.contains(words)) && !own() {
+        let coded = api::is_unsupported(|code| self.has_code(code));
+        let of_value = self.fits(dialect, status, ErrorMeaning::UnsupportedValue);
+        if !coded && !of_value && !self.fits(dialect, status, ErrorMeaning::Unsupported) {
             return None;
         }
         let (unsupported, proof) = match &self.param {
             Some(param) => (named(top(param))?, if coded { Proof::Fields } else { Proof::Words }),
             // A list repeats what it was sent.
-            None => (mentioned(message)?, if self.is_list { Proof::Hearsay } else { Proof::Words }),
+            None => (mentioned(self.lower())?, if self.is_list { Proof::Hearsay } else { Proof::Words }),
         };
-        let proof = if self.is_about_one_value(unsupported) { Proof::Hearsay } else { proof };
+        let of_value = of_value || api::is_unsupported_value(|code| self.has_code(code));
+        let proof = if self.is_about_one_value(unsupported, of_value) { Proof::Hearsay } else { proof };
         Some(Refusal { unsupported, proof })
     }
 
     /// Whether others, who ask for other values, may well be served.
-    fn is_about_one_value(&self, unsupported: Unsupported) -> bool {
+    fn is_about_one_value(&self, unsupported: Unsupported, of_value: bool) -> bool {
         use Parameter as P;
-        let of_value = self.code_is("unsupported_value") || OF_VALUES.iter().any(|words| self.lower().contains(words));
         match unsupported {
             // Models that take one number only take no other.
             Unsupported::Parameter(P::Temperature | P::TopP | P::PresencePenalty | P::FrequencyPenalty) => false,
@@ -215,83 +187,7 @@ fn run_together(word: &str) -> Option<Unsupported> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Failure;
     use super::*;
-
-    fn refused(body: &str) -> Option<&'static str> {
-        Failure::from_answer(400, body.as_bytes()).unsupported.map(|refusal| refusal.unsupported.member())
-    }
-
-    #[test]
-    fn what_is_not_taken_is_read_out_of_the_refusal() {
-        let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
-        let openai = r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.
-            Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}"#;
-        let role = r#"{"error":{"message":"Unsupported value: 'messages[0].role' does not support 'user'",
-            "param":"messages[0].role","code":"unsupported_value"}}"#;
-        let fastapi = r#"{"detail":[{"type":"extra_forbidden","loc":["body","parallel_tool_calls"],
-            "msg":"Extra inputs are not permitted"}]}"#;
-        for (body, expected) in [
-            (openai.replace('\n', " "), Some("max_tokens")),
-            (role.replace('\n', " "), None),
-            (fastapi.replace('\n', " "), Some("parallel_tool_calls")),
-            (plain("Unrecognized request argument supplied: stream_options"), Some("stream_options")),
-            (plain("Argument not supported on this model: presencePenalty"), Some("presence_penalty")),
-            (plain("invalid temperature: only 1 is allowed for this model"), Some("temperature")),
-            (plain("This response_format type is unavailable now"), Some("response_format")),
-            (plain("Unknown name \"stop\": Cannot find field."), Some("stop")),
-            (plain("The user is not supported here, stop it"), None),
-            (plain("temperature must be between 0 and 2"), None),
-            (plain("é: `top_p` is not supported"), Some("top_p")),
-            (plain("messages is not supported"), None),
-        ] {
-            assert_eq!(refused(&body), expected, "{body}");
-        }
-        assert_eq!(Failure::from_answer(500, openai.replace('\n', " ").as_bytes()).unsupported, None);
-    }
-
-    #[test]
-    fn a_refusal_is_believed_as_far_as_it_goes() {
-        use Proof as P;
-        let error = |message: &str, param: &str, code: &str| {
-            format!(r#"{{"error":{{"message":{message:?},"param":{param:?},"code":{code:?}}}}}"#)
-        };
-        let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
-        let list = |loc: &str| {
-            format!(
-                r#"{{"detail":[{{"type":"extra_forbidden","loc":{loc},"msg":"Extra inputs are not permitted","input":"top_p"}}]}}"#
-            )
-        };
-        for (body, expected) in [
-            (error("no", "max_tokens", "unsupported_parameter"), Some(("max_tokens", P::Fields))),
-            (error("no", "body.user", "unknown_parameter"), Some(("user", P::Fields))),
-            (error("max_tokens is not supported", "max_tokens", "x"), Some(("max_tokens", P::Words))),
-            (plain("Unrecognized request argument supplied: stream_options"), Some(("stream_options", P::Words))),
-            // Names that a client chose.
-            (error("no", "metadata.max_tokens", "unsupported_parameter"), None),
-            (error("no", "tools[0].function.parameters/temperature", "unknown_parameter"), None),
-            (list(r#"["body","top_p"]"#), Some(("top_p", P::Fields))),
-            (list(r#"["body","metadata","top_p"]"#), Some(("metadata", P::Hearsay))),
-            // Values that a client chose.
-            (
-                error("Unsupported value", "reasoning_effort", "unsupported_value"),
-                Some(("reasoning_effort", P::Hearsay)),
-            ),
-            (plain("`tool_choice` does not support 'required'"), Some(("tool_choice", P::Hearsay))),
-            (
-                plain("Invalid schema for response_format 'n': 'oneOf' is not supported"),
-                Some(("response_format", P::Hearsay)),
-            ),
-            (plain("response_format of type json_schema is not supported"), Some(("response_format", P::Words))),
-            (
-                error("Unsupported value: 'temperature' does not support 0.2", "temperature", "unsupported_value"),
-                Some(("temperature", P::Fields)),
-            ),
-        ] {
-            let refusal = Failure::from_answer(400, body.as_bytes()).unsupported;
-            assert_eq!(refusal.map(|refusal| (refusal.unsupported.member(), refusal.proof)), expected, "{body}");
-        }
-    }
 
     #[test]
     fn a_dialect_does_without_what_was_learned() {

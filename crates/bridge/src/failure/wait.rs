@@ -1,14 +1,11 @@
 //! How long to wait, from an error's words: "Please try again in 1m20.5s".
 
-/// What stands before the time; lower case.
-const BEFORE: &[&str] = &["try again in", "try again after", "retry in", "retry after", "wait for", "\"retrydelay\":"];
-
 /// The longest wait that is passed on: clients give up retrying beyond two minutes, or hang.
 const MOST: f64 = 120.0;
 
-/// Whole seconds from 1 to 120, out of a message in lower case.
-pub(super) fn seconds(message: &str) -> Option<u32> {
-    let rest = BEFORE.iter().find_map(|words| message.split_once(words).map(|(_, rest)| rest))?;
+/// Whole seconds from 1 to 120, out of a message in lower case. `before`: what comes before the time.
+pub(super) fn seconds(message: &str, before: &[String]) -> Option<u32> {
+    let rest = before.iter().find_map(|words| message.split_once(words.as_str()).map(|(_, rest)| rest))?;
     let mut rest = rest.trim_start_matches([' ', '"', ':']);
     let mut total: Option<f64> = None;
     // `1m20s` is two amounts.
@@ -42,6 +39,7 @@ mod tests {
 
     #[test]
     fn times_are_read_out_of_words() {
+        let before = ["try again in", "retry in", "retry after", "\"retrydelay\":"].map(str::to_owned);
         for (message, expected) in [
             ("rate limit reached. please try again in 20s.", Some(20)),
             ("please try again in 250ms. visit", Some(1)),
@@ -56,7 +54,7 @@ mod tests {
             ("try again in ...", None),
             ("slow down", None),
         ] {
-            assert_eq!(seconds(message), expected, "{message}");
+            assert_eq!(seconds(message, &before), expected, "{message}");
         }
     }
 }

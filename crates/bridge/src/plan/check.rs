@@ -1,6 +1,6 @@
 //! Ranges and limits of parameters, as OpenAI's API states and words them.
 
-use wire::json::{Invalid, Kind, Number, Object, Text};
+use wire::json::{Invalid, InvalidCode, Kind, Number, Object, Text};
 use wire::responses::CreateResponse;
 
 /// Refuses values outside the documented ranges.
@@ -23,11 +23,11 @@ fn decimal(value: Option<Number<'_>>, min: f64, max: f64) -> Result<(), Invalid>
     let Some(Number { value, .. }) = value else { return Ok(()) };
     if value < min {
         let message = format!("decimal below minimum value. Expected a value >= {min}, but got {value} instead.");
-        return Err(Invalid::rule("decimal_below_min_value", message));
+        return Err(Invalid::rule(InvalidCode::DecimalBelowMinValue, message));
     }
     if value > max {
         let message = format!("decimal above maximum value. Expected a value <= {max}, but got {value} instead.");
-        return Err(Invalid::rule("decimal_above_max_value", message));
+        return Err(Invalid::rule(InvalidCode::DecimalAboveMaxValue, message));
     }
     Ok(())
 }
@@ -36,11 +36,11 @@ fn integer(value: Option<i64>, min: i64, max: i64) -> Result<(), Invalid> {
     let Some(value) = value else { return Ok(()) };
     if value < min {
         let message = format!("integer below minimum value. Expected a value >= {min}, but got {value} instead.");
-        return Err(Invalid::rule("integer_below_min_value", message));
+        return Err(Invalid::rule(InvalidCode::IntegerBelowMinValue, message));
     }
     if value > max {
         let message = format!("integer above maximum value. Expected a value <= {max}, but got {value} instead.");
-        return Err(Invalid::rule("integer_above_max_value", message));
+        return Err(Invalid::rule(InvalidCode::IntegerAboveMaxValue, message));
     }
     Ok(())
 }
@@ -60,17 +60,20 @@ pub fn metadata(given: Option<Object<'_>>) -> Result<(), Invalid> {
         let at = |invalid: Invalid| invalid.at(&name).at("metadata");
         if count == 16 {
             let message = "object has too many properties. Expected at most 16.";
-            return Err(Invalid::rule("object_above_max_properties", message).at("metadata"));
+            return Err(Invalid::rule(InvalidCode::ObjectAboveMaxProperties, message).at("metadata"));
         }
         if value.kind() != Kind::String {
             return Err(at(Invalid::expected("a string", value)));
         }
         if name.chars().count() > 64 {
-            return Err(at(Invalid::rule("string_above_max_length", "key too long. Expected at most 64 characters.")));
+            return Err(at(Invalid::rule(
+                InvalidCode::StringAboveMaxLength,
+                "key too long. Expected at most 64 characters.",
+            )));
         }
         if value.text().is_some_and(|text| text.decode().chars().count() > 512) {
             return Err(at(Invalid::rule(
-                "string_above_max_length",
+                InvalidCode::StringAboveMaxLength,
                 "string too long. Expected at most 512 characters.",
             )));
         }

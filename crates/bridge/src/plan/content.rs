@@ -1,4 +1,4 @@
-//! Content parts → chat content. What the far side cannot take becomes a short text in its place and a note, or
+//! Content parts → chat content. What the provider cannot take becomes a short text in its place and a note, or
 //! refuses the request, as the dialect says. Nothing is ever fetched.
 
 mod file;
@@ -6,28 +6,28 @@ mod file;
 use std::borrow::Cow;
 
 use wire::chat::{self, Str};
-use wire::json::{Invalid, Raw, Text};
+use wire::json::{Invalid, InvalidCode, Raw, Text};
 use wire::responses::{Content, InputImage, Output, Part};
 
+use super::item_path::{ItemPath, MemberPath};
 use super::notes::{Notes, code};
-use super::place::{Member, Place};
 use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
 
-/// A tool's result: its text, and what has to stand in a message of its own.
+/// A tool's result: its text, and what has to go into a message of its own.
 #[derive(Debug, Default)]
-pub(super) struct Said<'a> {
+pub(super) struct ToolResult<'a> {
     pub(super) texts: Vec<Str<'a>>,
     pub(super) media: Vec<chat::Part<'a>>,
 }
 
-impl Said<'_> {
+impl ToolResult<'_> {
     pub(super) fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self { texts: vec![Str::Ours(text.into())], media: Vec::new() }
     }
 }
 
 /// One part of content on its way out.
-enum Piece<'a> {
+enum ContentPiece<'a> {
     Text(Str<'a>),
     Media(chat::Part<'a>),
 }
@@ -40,78 +40,78 @@ pub(super) struct Renderer<'t> {
 }
 
 impl Renderer<'_> {
-    /// A message's content: a string where all of it is text (E11).
-    pub(super) fn message<'a>(&mut self, content: &Content<'a>, place: Place) -> chat::Content<'a> {
+    /// A message's content: a string where all of it is text, as some servers take no parts.
+    pub(super) fn message<'a>(&mut self, content: &Content<'a>, path: ItemPath) -> chat::Content<'a> {
         let parts = match content {
             Content::Text(text) => return chat::Content::Text(vec![(*text).into()]),
             Content::Parts(parts) => parts,
         };
-        let at = place.member("content");
+        let at = path.member("content");
         let mut pieces = Vec::with_capacity(parts.len());
         for (index, part) in parts.iter().enumerate() {
             pieces.extend(self.piece(part, at.element(index)));
         }
-        if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
+        if pieces.iter().all(|piece| matches!(piece, ContentPiece::Text(_))) {
             let texts = pieces.into_iter().filter_map(|piece| match piece {
-                Piece::Text(text) => Some(text),
-                Piece::Media(_) => None,
+                ContentPiece::Text(text) => Some(text),
+                ContentPiece::Media(_) => None,
             });
             return chat::Content::Text(texts.collect());
         }
-        chat::Content::Parts(pieces.into_iter().map(Piece::into_part).collect())
+        chat::Content::Parts(pieces.into_iter().map(ContentPiece::into_part).collect())
     }
 
     /// The text of a message that can hold nothing else.
-    pub(super) fn texts<'a>(&mut self, content: &Content<'a>, place: Place) -> Vec<Str<'a>> {
-        match self.message(content, place) {
+    pub(super) fn texts<'a>(&mut self, content: &Content<'a>, path: ItemPath) -> Vec<Str<'a>> {
+        match self.message(content, path) {
             chat::Content::Text(texts) => texts,
             chat::Content::Parts(parts) => {
-                self.notes.ignored(code::CONTENT_IGNORED, place, "an assistant's message can hold only text");
+                self.notes.ignored(code::CONTENT_IGNORED, path, "an assistant's message can hold only text");
                 let text = |part| if let chat::Part::Text(text) = part { Some(text) } else { None };
                 parts.into_iter().filter_map(text).collect()
             }
         }
     }
 
-    /// A tool's result; images are marked where they stood, and hoisted (E10).
-    pub(super) fn output<'a>(&mut self, output: &Output<'a>, place: Place) -> Said<'a> {
-        let mut said = Said::default();
+    /// A tool's result; images are marked where they were, and hoisted: tool messages hold only text.
+    pub(super) fn output<'a>(&mut self, output: &Output<'a>, path: ItemPath) -> ToolResult<'a> {
+        let mut result = ToolResult::default();
         match output {
-            Output::Text(text) => said.texts.push((*text).into()),
-            Output::Json(raw) => said.texts.push(Str::Ours(clean(raw.as_str()))),
+            Output::Text(text) => result.texts.push((*text).into()),
+            Output::Json(raw) => result.texts.push(Str::Ours(clean(raw.as_str()))),
             Output::Parts(parts) => {
-                let at = place.member("output");
+                let at = path.member("output");
                 for (index, part) in parts.iter().enumerate() {
                     match self.piece(part, at.element(index)) {
-                        Some(Piece::Text(text)) => said.texts.push(text),
-                        Some(Piece::Media(media)) => self.hoist(media, at.element(index), &mut said),
+                        Some(ContentPiece::Text(text)) => result.texts.push(text),
+                        Some(ContentPiece::Media(media)) => self.hoist(media, at.element(index), &mut result),
                         None => {}
                     }
                 }
             }
         }
-        said
+        result
     }
 
     /// An image that is a result by itself.
-    pub(super) fn picture<'a>(&mut self, image: &InputImage<'a>, place: Place) -> Said<'a> {
-        let mut said = Said::default();
-        match self.image(image.image_url, image.detail, place.member("output")) {
-            Piece::Text(text) => said.texts.push(text),
-            Piece::Media(media) => self.hoist(media, place.member("output"), &mut said),
+    pub(super) fn picture<'a>(&mut self, image: &InputImage<'a>, path: ItemPath) -> ToolResult<'a> {
+        let mut result = ToolResult::default();
+        match self.image(image.image_url, image.detail, path.member("output")) {
+            ContentPiece::Text(text) => result.texts.push(text),
+            ContentPiece::Media(media) => self.hoist(media, path.member("output"), &mut result),
         }
-        said
+        result
     }
 
-    fn hoist<'a>(&mut self, media: chat::Part<'a>, at: Member, said: &mut Said<'a>) {
+    fn hoist<'a>(&mut self, media: chat::Part<'a>, at: MemberPath, result: &mut ToolResult<'a>) {
         if self.rules.tool_images == ToolImages::Hoist {
-            said.texts.push("[image: in the next message]".into());
-            self.notes.lowered(code::CONTENT_DEGRADED, at, "moved to a user message behind the results");
+            result.texts.push("[image: in the next message]".into());
+            self.notes.lowered(code::CONTENT_DEGRADED, at, "moved to a user message after the results");
         }
-        said.media.push(media);
+        result.media.push(media);
     }
 
-    fn piece<'a>(&mut self, part: &Part<'a>, at: Member) -> Option<Piece<'a>> {
+    fn piece<'a>(&mut self, part: &Part<'a>, at: MemberPath) -> Option<ContentPiece<'a>> {
         let text = match part {
             Part::InputText(part) => part.text,
             Part::OutputText(part) => part.text,
@@ -122,7 +122,7 @@ impl Renderer<'_> {
             Part::InputFile(file) => return Some(self.file(file, at)),
             Part::InputAudio(audio) => {
                 return Some(match audio.input_audio.filter(|_| self.rules.audio) {
-                    Some(audio) => Piece::Media(chat::Part::InputAudio(audio)),
+                    Some(audio) => ContentPiece::Media(chat::Part::InputAudio(audio)),
                     None => self.lacking("audio", "cannot hear", at),
                 });
             }
@@ -132,37 +132,39 @@ impl Renderer<'_> {
                 raw.get("text").and_then(Raw::text)
             }
         };
-        text.filter(|text| !text.is_empty()).map(|text| Piece::Text(text.into()))
+        text.filter(|text| !text.is_empty()).map(|text| ContentPiece::Text(text.into()))
     }
 
-    fn image<'a>(&mut self, url: Option<Text<'a>>, detail: Option<Text<'a>>, at: Member) -> Piece<'a> {
+    fn image<'a>(&mut self, url: Option<Text<'a>>, detail: Option<Text<'a>>, at: MemberPath) -> ContentPiece<'a> {
         let seen = url.filter(|url| match self.rules.images {
             ImageInput::None => false,
             ImageInput::Data => url.escaped().starts_with("data:"),
             ImageInput::All => true,
         });
         match seen {
-            Some(url) => Piece::Media(chat::Part::ImageUrl { url: url.into(), detail: detail.and_then(detail_name) }),
+            Some(url) => {
+                ContentPiece::Media(chat::Part::ImageUrl { url: url.into(), detail: detail.and_then(detail_name) })
+            }
             None if url.is_none() => self.lacking("image", "has no access to stored files", at),
             None => self.lacking("image", "cannot see", at),
         }
     }
 
     /// A text in the place of what cannot be sent.
-    fn lacking<'a>(&mut self, what: &'static str, why: &'static str, at: Member) -> Piece<'a> {
+    fn lacking<'a>(&mut self, what: &'static str, why: &'static str, at: MemberPath) -> ContentPiece<'a> {
         if self.rules.lacking == Lacking::Reject {
             let mut invalid =
-                Invalid::sentence("unsupported_value", format!("Unsupported {what}: this model {why} it."));
+                Invalid::sentence(InvalidCode::UnsupportedValue, format!("Unsupported {what}: this model {why} it."));
             invalid.path = at.to_string();
             self.notes.refuse(invalid);
         } else {
             self.notes.degraded(code::CONTENT_DEGRADED, at, format!("{what} left out: this model {why} it"));
         }
-        Piece::Text(Str::Ours(format!("[{what} omitted: this model {why} it]").into()))
+        ContentPiece::Text(Str::Ours(format!("[{what} omitted: this model {why} it]").into()))
     }
 }
 
-impl<'a> Piece<'a> {
+impl<'a> ContentPiece<'a> {
     fn into_part(self) -> chat::Part<'a> {
         match self {
             Self::Text(text) => chat::Part::Text(text),

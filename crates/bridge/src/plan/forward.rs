@@ -1,4 +1,4 @@
-//! The request to a far side that speaks the Responses API itself: the client's own, with the model's name there,
+//! The request to a provider that speaks the Responses API itself: the client's own, with the model's name there,
 //! and everything that godex answers for taken out of it. State is ours: what came before goes as items, and
 //! nothing is stored there.
 
@@ -10,7 +10,7 @@ use wire::responses::{CreateResponse, InputItem};
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Plan, Target, check, size, wants_summary};
+use super::{Plan, PlanTarget, check, size, wants_summary};
 use crate::context::{AnswerContext, AnswerWire, NativeContext};
 use crate::dialect::{Dialect, Parameter};
 
@@ -48,13 +48,13 @@ const DROPPABLE: &[(Parameter, bool)] = &[
     (Parameter::User, true),
 ];
 
-/// Plans one turn of such a far side. `document` is what `request` was read from; `past` is the history that the
+/// Plans one turn of such a provider. `document` is what `request` was read from; `past` is the history that the
 /// session holds, oldest first.
 pub fn forward(
     request: &CreateResponse<'_>,
     document: Raw<'_>,
     past: &[InputItem<'_>],
-    target: Target<'_>,
+    target: PlanTarget<'_>,
 ) -> Result<Plan, Invalid> {
     check::ranges(request)?;
     let dialect = target.dialect;
@@ -129,7 +129,7 @@ fn parameters(
     }
 }
 
-/// An object, without the one member of it that the far side may not take.
+/// An object, without the one member of it that the provider may not take.
 fn without(
     parameter: Parameter,
     (name, member): (&'static str, &'static str),

@@ -20,7 +20,7 @@ impl Needs {
             Some(Input::Items(items)) => items.as_slice(),
             _ => &[],
         };
-        // A type's name in quotes cannot stand inside of a JSON string: its quotes would be escaped.
+        // A type's name in quotes cannot be inside of a JSON string: its quotes would be escaped.
         let any = |name: &str| {
             let finder = memmem::Finder::new(name);
             past.iter().chain(items).any(|item| finder.find(item.raw.as_str().as_bytes()).is_some())

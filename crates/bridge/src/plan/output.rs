@@ -1,11 +1,11 @@
-//! `text.format` → what the far side is asked to produce: a schema in its own shape, a JSON object, or words.
+//! `text.format` → what the provider is asked to produce: a schema in its own shape, a JSON object, or words.
 
 mod schema;
 
 use std::fmt::Write;
 
 use wire::chat::{Json, ResponseFormat};
-use wire::json::{Invalid, Object, Text};
+use wire::json::{Invalid, InvalidCode, Object, Text};
 use wire::responses::{CreateResponse, TextFormat};
 
 use super::notes::{Notes, code};
@@ -16,7 +16,7 @@ use crate::dialect::{Dialect, Exclusion, JsonSchema};
 #[derive(Debug, Default)]
 pub(super) struct Output<'a> {
     pub(super) format: Option<ResponseFormat<'a>>,
-    /// What the model is told; stands behind the request's instructions, so that the prefix stays the same.
+    /// What the model is told. It comes after the request's instructions, so that the prefix stays the same.
     pub(super) instruction: Option<String>,
     pub(super) contract: OutputContract,
 }
@@ -111,11 +111,11 @@ impl Asked<'_> {
         let at = |invalid: Invalid| invalid.at("name").at("format").at("text");
         if name.is_empty() || !name.chars().all(fits) {
             let message = "string does not match pattern. Expected a string that matches '^[a-zA-Z0-9_-]+$'.";
-            return Err(at(Invalid::rule("invalid_value", message)));
+            return Err(at(Invalid::rule(InvalidCode::InvalidValue, message)));
         }
         if name.len() > 64 {
             let message = format!("string too long. Expected at most 64 characters, but got {} instead.", name.len());
-            return Err(at(Invalid::rule("string_above_max_length", message)));
+            return Err(at(Invalid::rule(InvalidCode::StringAboveMaxLength, message)));
         }
         schema::check(self.schema.0).map_err(|invalid| invalid.at("schema").at("format").at("text"))
     }

@@ -1,9 +1,9 @@
-//! `reasoning`: how much thinking is asked for, in the far side's words.
+//! `reasoning`: how much thinking is asked for, in the provider's words.
 
 use std::borrow::Cow;
 
 use wire::chat::Str;
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateResponse, ReasoningConfig};
 
 use super::notes::{Notes, code};
@@ -79,7 +79,7 @@ pub(super) fn plan<'a>(
     Ok(Planned { effort, members, thinks: state != Asked::Off })
 }
 
-/// Where a call can be forced only without thinking, one of the two gives way (H8).
+/// Where a call can be forced only without thinking, one of the two gives way.
 fn yield_to_choice(
     state: Asked,
     rules: &ReasoningRules,
@@ -103,12 +103,12 @@ fn yield_to_choice(
         }
         ForcedWhileThinking::Reject => {
             let message = "Unsupported value: 'tool_choice': this model cannot be made to call a tool while it thinks.";
-            Err(Invalid::sentence("unsupported_value", message).at("tool_choice"))
+            Err(Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice"))
         }
     }
 }
 
-/// The effort's name there (D8).
+/// The effort's name at the provider.
 fn effort<'a>(
     asked: Option<Str<'a>>,
     name: &str,

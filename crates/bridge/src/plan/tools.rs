@@ -8,11 +8,11 @@ mod schema;
 mod template;
 
 use wire::chat::{Declared, ToolChoice};
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 use wire::responses::CreateResponse;
 
+use super::item_path::Items;
 use super::notes::{Notes, code};
-use super::place::Items;
 use crate::context::OfferedTool;
 use crate::dialect::{Dialect, Parallel, Parameter};
 use catalog::What;
@@ -96,7 +96,7 @@ impl<'a> Tools<'a> {
                     "array too long. This provider takes at most {limit} tools, but got {count} instead \
                      (tools in namespaces and in the input count one by one)."
                 );
-                Err(Invalid::rule("array_above_max_length", message).at("tools"))
+                Err(Invalid::rule(InvalidCode::ArrayAboveMaxLength, message).at("tools"))
             }
             _ => Ok(()),
         }
@@ -133,7 +133,7 @@ fn demand_tools(asked: Option<&wire::responses::ToolChoice<'_>>) -> Result<(), I
     match asked {
         Some(ToolChoice::Required | ToolChoice::Object { .. }) => {
             let message = "Tool choice is only allowed when 'tools' are specified.";
-            Err(Invalid::sentence("invalid_value", message).at("tool_choice"))
+            Err(Invalid::sentence(InvalidCode::InvalidValue, message).at("tool_choice"))
         }
         None | Some(ToolChoice::Auto | ToolChoice::None) => Ok(()),
     }

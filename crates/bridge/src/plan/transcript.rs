@@ -1,28 +1,28 @@
-//! Items → messages, as a total function: any list of items gives a transcript that a strict far side takes.
+//! Items → messages, as a total function: any list of items gives a transcript that a strict provider takes.
 //!
-//! Neighbouring items of the assistant become one message (B5): its text, all its calls, its reasoning once. The
-//! results of its calls stand directly behind it (E3), whatever stood between; a call that nobody answered gets
-//! an answer that says so (E1).
+//! Neighbouring items of the assistant become one message: its text, all its calls, its reasoning once. The
+//! results of its calls come directly after it, whatever was between them; a call that nobody answered gets an
+//! answer that says so.
 
 mod calls;
 mod ids;
 mod items;
 mod pairs;
+mod replay;
 mod results;
 mod shape;
-mod thoughts;
 
 use std::collections::BTreeSet;
 
 use wire::chat::{Call, Content, Message, Part, Replay, Str};
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateResponse, Input};
 
-use super::content::{Renderer, Said};
+use super::content::{Renderer, ToolResult};
+use super::item_path::{ItemPath, Items};
 use super::notes::Notes;
-use super::place::{Items, Place};
 use super::tools::Catalog;
-use super::{Policy, Target};
+use super::{PlanTarget, Policy};
 use crate::dialect::{DeveloperRole, Dialect, ToolImages};
 use crate::seal::Seal;
 use pairs::Pairs;
@@ -44,7 +44,7 @@ impl<'a> Transcript<'a> {
         items: &Items<'_, 'a>,
         instruction: Option<String>,
         catalog: &Catalog<'a>,
-        target: Target<'_>,
+        target: PlanTarget<'_>,
         notes: &mut Notes,
     ) -> Result<Self, Invalid> {
         let mut builder = Builder {
@@ -67,8 +67,8 @@ impl<'a> Transcript<'a> {
         if let Some(instruction) = instruction {
             builder.instruct(Content::Text(vec![Str::Ours(instruction.into())]));
         }
-        for (index, (item, place)) in items.0.iter().enumerate() {
-            builder.item(index, item, *place)?;
+        for (index, (item, path)) in items.0.iter().enumerate() {
+            builder.item(index, item, *path)?;
         }
         if let Some(Input::Text(text)) = &request.input {
             builder.plain("user", Content::Text(vec![(*text).into()]));
@@ -107,8 +107,8 @@ struct Open<'a> {
     replay: Replay<'a>,
     /// What came with the reasoning and belongs to single calls, by their ids.
     call_extras: Vec<(String, String)>,
-    /// Where its reasoning stood.
-    thought_at: Option<Place>,
+    /// Where its reasoning was.
+    thought_at: Option<ItemPath>,
 }
 
 /// Where a call's result comes from.
@@ -117,7 +117,7 @@ enum Pending<'a> {
     /// This item, and those that it says belong to it.
     Output(usize),
     Interrupted,
-    Inline(Said<'a>),
+    Inline(ToolResult<'a>),
 }
 
 const INTERRUPTED: &str = "[tool result unavailable: call interrupted]";
@@ -129,7 +129,7 @@ impl<'a> Builder<'_, 'a, '_> {
         self.messages.push(Message::Plain { role, content });
     }
 
-    /// A message of the application, under the role that the far side has for it (E6).
+    /// A message of the application, under the role that the provider has for it.
     fn instruct(&mut self, content: Content<'a>) {
         let role = match self.dialect.developer_role {
             DeveloperRole::Developer => "developer",
@@ -148,7 +148,7 @@ impl<'a> Builder<'_, 'a, '_> {
         self.open.content.extend(texts);
     }
 
-    /// Ends the assistant's message: it goes out, and its results behind it.
+    /// Ends the assistant's message: it goes out, and its results after it.
     fn close(&mut self) {
         let Open { content, mut calls, results, replay, call_extras, thought_at } = std::mem::take(&mut self.open);
         if content.is_empty() && calls.is_empty() {
@@ -156,19 +156,19 @@ impl<'a> Builder<'_, 'a, '_> {
         }
         let replay = self.settle_replay(replay, !calls.is_empty());
         for call in &mut calls {
-            call.extra_content = thoughts::extra_of(call, &call_extras);
+            call.extra_content = replay::extra_of(call, &call_extras);
         }
         let ids: Vec<Str<'a>> = calls.iter().map(|call| call.id.clone()).collect();
         self.messages.push(Message::Assistant { content, tool_calls: calls, replay });
         self.at_results = !results.is_empty();
         let mut hoisted = Vec::new();
         for (tool_call_id, pending) in ids.into_iter().zip(results) {
-            let said = match pending {
+            let result = match pending {
                 Pending::Output(index) => self.result(index),
-                Pending::Interrupted => Said::text(INTERRUPTED),
-                Pending::Inline(said) => said,
+                Pending::Interrupted => ToolResult::text(INTERRUPTED),
+                Pending::Inline(result) => result,
             };
-            let content = self.tool_content(said, &mut hoisted);
+            let content = self.tool_content(result, &mut hoisted);
             self.messages.push(Message::Tool { tool_call_id, content });
         }
         if !hoisted.is_empty() {
@@ -177,8 +177,8 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
-    fn tool_content(&self, said: Said<'a>, hoisted: &mut Vec<Part<'a>>) -> Content<'a> {
-        let Said { texts, media } = said;
+    fn tool_content(&self, result: ToolResult<'a>, hoisted: &mut Vec<Part<'a>>) -> Content<'a> {
+        let ToolResult { texts, media } = result;
         if media.is_empty() || self.dialect.request.content.tool_images == ToolImages::Hoist {
             hoisted.extend(media);
             return Content::Text(texts);
@@ -191,17 +191,17 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 
     /// Whether what is wrong there is put right: always in the past, which nobody can change by sending it again.
-    fn mends(&self, place: Place) -> bool {
-        self.policy.repair_history || place.is_past()
+    fn mends(&self, path: ItemPath) -> bool {
+        self.policy.repair_history || path.is_past()
     }
 
     /// What OpenAI refuses is refused, unless broken histories are to be mended.
-    fn demand(&mut self, name: &'static str, place: Place) -> Result<(), Invalid> {
-        if self.mends(place) {
-            self.notes.repaired(place.member(name), "it is missing");
+    fn demand(&mut self, name: &'static str, path: ItemPath) -> Result<(), Invalid> {
+        if self.mends(path) {
+            self.notes.repaired(path.member(name), "it is missing");
             return Ok(());
         }
-        Err(place.locate(Invalid::missing().at(name)))
+        Err(path.locate(Invalid::missing().at(name)))
     }
 
     /// Without any input there is nothing to answer; input of which nothing could be sent still asks for one.
@@ -210,13 +210,13 @@ impl<'a> Builder<'_, 'a, '_> {
             return Ok(());
         }
         if !self.items.0.is_empty() {
-            self.notes.repaired("input", "nothing in it could be sent: an empty message stands for it");
+            self.notes.repaired("input", "nothing in it could be sent: an empty message takes its place");
             self.messages.push(Message::Plain { role: "user", content: Content::Text(vec!["(empty)".into()]) });
             return Ok(());
         }
         Err(match request.input {
             None => Invalid::missing().at("input"),
-            Some(_) => Invalid::rule("empty_array", "expected at least one message.").at("input"),
+            Some(_) => Invalid::rule(InvalidCode::EmptyArray, "expected at least one message.").at("input"),
         })
     }
 }

@@ -245,7 +245,7 @@ mod tests {
             ("\u{feff}{\"error\":{\"message\":\"busy\",\"code\":503}}".into(), Err(C::Overloaded)),
             ("data: {\"error\":{\"message\":\"slow\",\"code\":429}}\n\n".into(), Err(C::RateLimit)),
             ("\n: hi\n\ndata: {\"error\":{\"message\":\"oops\"}}\n\n".into(), Err(C::Server)),
-            (r#"{"base_resp":{"status_code":1002,"status_msg":"slow"}}"#.into(), Err(C::RateLimit)),
+            (r#"{"base_resp":{"status_code":429,"status_msg":"slow"}}"#.into(), Err(C::RateLimit)),
             (r#"{"choices":[],"error":{"message":"busy","code":503}}"#.into(), Err(C::Overloaded)),
             (r#"{"choices":[{"message":{"content":"an \"error\""},"finish_reason":"stop"}]}"#.into(), Ok(true)),
             (r#"{"choices":[{"message":{"content":"a"}}],"error":null}"#.into(), Ok(true)),

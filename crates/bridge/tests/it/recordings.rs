@@ -1,6 +1,7 @@
 //! Recorded exchanges of real providers and real model servers keep their text, their calls and their usage.
 
-use bridge::{End, Failure, FailureClass};
+use bridge::{AnswerDialect, End, Failure, FailureClass};
+use providers::{Library, resolve_named};
 use serde_json::{Value, json};
 use testkit::Recorded;
 use wire::sse::Decoder;
@@ -113,15 +114,21 @@ fn recorded_exchanges_come_through() {
     }
 }
 
+/// How the answers of a server read of which nothing is known.
+pub(crate) fn generic() -> AnswerDialect {
+    resolve_named(Library::BUILTIN, "openai-compatible", &|_| None).unwrap().dialect.answer
+}
+
 #[test]
 fn answers_of_model_servers_come_through() {
     let Some(fixtures) = testkit::fixtures() else { return };
     let (mut answers, mut refusals) = (0, 0);
+    let generic = generic();
     for fixture in &fixtures {
         let name = &fixture.name;
         if fixture.status >= 400 {
             refusals += 1;
-            let failure = Failure::from_answer(fixture.status, &fixture.body);
+            let failure = Failure::from_answer_in(&generic, fixture.status, &fixture.body);
             assert!(!failure.message.is_empty(), "{name}");
             if name.contains("context-overflow") && !name.contains("transformers") {
                 assert_eq!(failure.class, FailureClass::ContextOverflow, "{name}: {}", failure.message);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bridge::{
-    AnswerContext, AnswerDialect, Dialect, End, Events, Flow, Note, OfferedTool, Policy, Reader, ResponseWriter, Seal,
-    Setup, Target, ToolKind, Unsealed,
+    AnswerContext, AnswerDialect, Dialect, End, Events, Flow, Note, OfferedTool, PlanTarget, Policy, Reader,
+    ResponseWriter, Seal, Setup, ToolKind, Unsealed,
 };
 use serde_json::{Value, json};
 use wire::id::Ids;
@@ -19,7 +19,7 @@ fn request() -> CreateResponse<'static> {
 
 fn context() -> AnswerContext {
     let dialect = Dialect::default();
-    let target = Target { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
     bridge::plan(&request(), &[], target).unwrap().context
 }
 

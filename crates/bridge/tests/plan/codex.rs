@@ -68,7 +68,9 @@ fn everything_is_there(name: &str, request: &Value, planned: &Planned) {
                 }
             }
             "tool_search" => offered("tool_search", None, "tool_search"),
-            "web_search" => assert!(planned.notes.iter().any(|note| note.code == "bridge.tool.ignored"), "{name}"),
+            "web_search" => {
+                assert!(planned.notes.iter().any(|note| note.code.name() == "bridge.tool.ignored"), "{name}");
+            }
             other => panic!("{name}: {other}"),
         }
     }

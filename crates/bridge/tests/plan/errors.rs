@@ -66,7 +66,7 @@ fn strict_refuses_what_would_be_ignored() {
         request.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let dialect = named("generic");
         let invalid = plan_with(&request, &[], &dialect, STRICT, &Unsealed).map(|planned| planned.body).unwrap_err();
-        assert_eq!((invalid.code(), invalid.path.as_str()), (code, path), "{request}");
+        assert_eq!((invalid.code().name(), invalid.path.as_str()), (code, path), "{request}");
         let lenient = plan(&request, &dialect).unwrap();
         assert!(lenient.notes.iter().any(|note| note.path == path), "{request}");
     }
@@ -80,7 +80,7 @@ fn notes_say_all_there_is_to_say() {
     let request = json!({"model": "m", "input": "Hi", "reasoning": {"effort": "xhigh"}, "temperature": 2});
     let planned = plan(&request, &named("xiaomi")).unwrap();
     let effort = planned.notes.iter().find(|note| note.path == "reasoning.effort").unwrap();
-    assert_eq!((effort.code, effort.severity), ("bridge.param.degraded", Severity::Warn));
+    assert_eq!((effort.code.name(), effort.severity), ("bridge.param.degraded", Severity::Warn));
     assert_eq!(effort.message, "high: the nearest that this provider has");
     let heat = planned.notes.iter().find(|note| note.path == "temperature").unwrap();
     assert_eq!(heat.message, "1.5: this provider goes from 0 to 1.5");
@@ -100,7 +100,7 @@ fn too_many_tools_name_the_limit() {
     let tools: Vec<Value> = (0..129).map(|i| json!({"type": "function", "name": format!("f{i}")})).collect();
     let request = json!({"model": "m", "input": "Hi", "tools": tools});
     let invalid = plan(&request, &named("deepseek")).map(|planned| planned.body).unwrap_err();
-    assert_eq!((invalid.code(), invalid.path.as_str()), ("array_above_max_length", "tools"));
+    assert_eq!((invalid.code().name(), invalid.path.as_str()), ("array_above_max_length", "tools"));
     assert!(invalid.to_string().contains("at most 128 tools, but got 129"), "{invalid}");
     assert!(plan(&request, &named("generic")).is_ok());
 }

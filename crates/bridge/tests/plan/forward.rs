@@ -1,6 +1,8 @@
 //! Requests to far sides that speak the Responses API themselves.
 
-use bridge::{DeveloperRole, Dialect, Encrypted, ItemIds, Parameter, Policy, Replay, Seal, SealedReasoning, Target};
+use bridge::{
+    DeveloperRole, Dialect, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, SealedReasoning,
+};
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Invalid, Kept, Raw};
 use wire::responses::{CreateResponse, InputItem};
@@ -20,7 +22,8 @@ fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Re
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap()).unwrap()).collect();
     let policy = Policy { strict, repair_history: false };
-    let plan = bridge::forward(&value, raw, &past, Target { model: "up", dialect, policy, seal: &TransparentSeal })?;
+    let plan =
+        bridge::forward(&value, raw, &past, PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal })?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let notes = plan.notes.iter().map(ToString::to_string).collect();
@@ -79,7 +82,7 @@ fn what_a_spec_drops_or_renames() {
     ];
     assert_eq!(notes, expected);
     let refused = forward(&request.to_string(), &[], &dialect, true).err().unwrap();
-    assert_eq!(refused.code(), "unsupported_parameter");
+    assert_eq!(refused.code().name(), "unsupported_parameter");
 }
 
 #[test]

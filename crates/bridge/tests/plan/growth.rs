@@ -1,7 +1,7 @@
 //! Work grows with the request, not faster. Counted in allocations, which are the same on every machine; the
 //! time itself is for the benchmark.
 
-use bridge::{Dialect, Policy, Target, Unsealed};
+use bridge::{Dialect, PlanTarget, Policy, Unsealed};
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
@@ -12,7 +12,7 @@ fn cost(request: &Value) -> (u64, u64) {
     let request = CreateResponse::from_raw(Raw::parse(&text).unwrap()).unwrap();
     let dialect = Dialect::default();
     let policy = Policy { strict: false, repair_history: true };
-    let target = Target { model: "m", dialect: &dialect, policy, seal: &Unsealed };
+    let target = PlanTarget { model: "m", dialect: &dialect, policy, seal: &Unsealed };
     let counted = allocation_counter::measure(|| {
         assert!(bridge::plan(&request, &[], target).is_ok());
     });

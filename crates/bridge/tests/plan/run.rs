@@ -1,6 +1,6 @@
 //! One request through `plan`, and what came of it as JSON.
 
-use bridge::{AnswerContext, Dialect, Note, Plan, Policy, Seal, Target, Unsealed};
+use bridge::{AnswerContext, Dialect, Note, Plan, PlanTarget, Policy, Seal, Unsealed};
 use serde_json::Value;
 use wire::json::{FromRaw, Invalid, Raw};
 use wire::responses::{CreateResponse, InputItem};
@@ -18,7 +18,7 @@ impl Planned {
     }
 
     pub(crate) fn has_note(&self, code: &str, path: &str) -> bool {
-        self.notes.iter().any(|note| note.code == code && note.path == path)
+        self.notes.iter().any(|note| note.code.name() == code && note.path == path)
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn plan_text(
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap())).collect::<Result<_, _>>()?;
     let Plan { body: bytes, context, notes } =
-        bridge::plan(&request, &past, Target { model: "up", dialect, policy, seal })?;
+        bridge::plan(&request, &past, PlanTarget { model: "up", dialect, policy, seal })?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         panic!("not JSON: {error}: {}", String::from_utf8_lossy(&bytes));
     });

@@ -39,7 +39,7 @@ fn table_with(name: &str, cases: &[(&str, Value)], shown: &[&str], policy: Polic
 fn outcome(request: &Value, dialect: &str, shown: &[&str], policy: Policy) -> String {
     let mut text = String::new();
     match plan_with(request, &[], &named(dialect), policy, &TransparentSeal) {
-        Err(invalid) => write!(text, "     400 {} at {}: {invalid}", invalid.code(), invalid.path).unwrap(),
+        Err(invalid) => write!(text, "     400 {} at {}: {invalid}", invalid.code().name(), invalid.path).unwrap(),
         Ok(planned) => {
             if shown.contains(&"tool names") {
                 let tools = planned.body["tools"].as_array().into_iter().flatten();
@@ -60,7 +60,7 @@ fn outcome(request: &Value, dialect: &str, shown: &[&str], policy: Policy) -> St
                 }
             }
             for note in &planned.notes {
-                let (code, severity) = (note.code, note.severity.name());
+                let (code, severity) = (note.code.name(), note.severity.name());
                 writeln!(text, "     ! {note} {severity} {code}: {}", note.message).unwrap();
             }
         }
@@ -339,6 +339,10 @@ fn tools() {
         (
             "declared twice",
             json!({"tools": [{"type": "function", "name": "f", "description": "old"}, {"type": "function", "name": "g"}, {"type": "function", "name": "f", "description": "new"}]}),
+        ),
+        (
+            "the same declared twice",
+            json!({"tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "f"}]}),
         ),
         (
             "tools in the input",

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use probe::{Estimate, Limits, Origin, Report, Settings};
-use server::config::ProviderConfig;
+use server::config::{ProviderConfig, print_duration};
 use server::probe::Client;
 use wire::visible::{visible, visible_lines};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
     if !agreed(args, config, model, estimate)? {
         bail!("nothing was sent");
     }
-    let total = Duration::from_secs(args.timeout.into());
+    let total = args.timeout;
     let mut progress = Progress::new(estimate.requests);
     let result = runtime.block_on(async {
         let mut client = Client::new(config, total, EACH.min(total), |request| progress.step(request.about))?;
@@ -85,11 +85,11 @@ fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Esti
     let _ = writeln!(
         out,
         "about {requests} requests, {input_tokens} tokens in and at most {output_tokens} out{}; never more than {} requests, \
-         about {} tokens, {} s",
+         about {} tokens, {}",
         if thoughts { "" } else { ", more if the model reasons" },
         args.max_requests,
         args.max_tokens,
-        args.timeout
+        print_duration(args.timeout)
     );
     if overflow_tokens > 0 {
         let _ = writeln!(out, "and one input of about {overflow_tokens} tokens, which should be refused");

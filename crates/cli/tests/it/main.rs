@@ -3,13 +3,15 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
+mod older_files;
+#[cfg(test)]
 mod outputs;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod providers;
-#[cfg(test)]
-mod seed;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

@@ -4,11 +4,11 @@ use bridge::{EofTolerance, LimitField, StreamUsage};
 use serde_json::{Map, Value, json};
 
 use super::{open, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
-use crate::reply::{Reply, Said};
+use crate::reply::{ChatReply, Reply};
+use crate::run::{Abort, Run};
 
 /// The limit that is tried, and the most that still counts as keeping it.
 const LIMIT: u64 = 16;
@@ -24,11 +24,11 @@ enum Kept {
 }
 
 /// The first requests: a plain one, with a limit. Everything else needs this to work.
-pub(super) async fn plain(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let declared = bench.dialect().limit_field;
+pub(super) async fn plain(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let declared = run.dialect().limit_field;
     let mut tried: Vec<(LimitField, Kept, Reply)> = Vec::new();
     for field in [declared, other(declared)] {
-        let reply = limited(bench, Some(field)).await?;
+        let reply = limited(run, Some(field)).await?;
         let kept = kept(&reply);
         let enough = matches!(kept, Kept::Yes | Kept::Unclear);
         tried.push((field, kept, reply));
@@ -39,38 +39,38 @@ pub(super) async fn plain(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     let mut taken = tried.iter().filter(|(_, kept, _)| *kept != Kept::Refused);
     let works = tried.iter().find(|(_, kept, _)| *kept == Kept::Yes).map(|(field, ..)| *field);
     let limit = works.or_else(|| taken.next().map(|(field, ..)| *field));
-    let first = match tried.iter().find(|(_, _, reply)| matches!(reply, Reply::Said(_))) {
+    let first = match tried.iter().find(|(_, _, reply)| matches!(reply, Reply::Answered(_))) {
         Some((_, _, reply)) => reply.clone(),
-        None => limited(bench, None).await?,
+        None => limited(run, None).await?,
     };
-    bench.known.limit = limit;
+    run.known.limit = limit;
     let said = match first {
-        Reply::Said(said) => said,
+        Reply::Answered(said) => said,
         Reply::Refused(refusal) => return Err(Abort::Refused(refusal.words())),
         Reply::Lost(why) => return Err(Abort::Unreadable(why)),
         Reply::Unsent(why) => return Err(Abort::Unreadable(why.to_owned())),
     };
-    bench.known.thinks = !said.reasoning_places().is_empty() || said.usage.is_some_and(|u| u.reasoning > Some(0));
+    run.known.thinks = !said.reasoning_places().is_empty() || said.usage.is_some_and(|u| u.reasoning > Some(0));
     let answer = format!("it answered \"{}\"", crate::reply::clip(&said.text, 60));
-    bench.findings.push(Finding::seen("plain answer", "-", "yes", answer));
-    bench.findings.push(Finding::seen("usage", "-", said.usage.map_or("none", |_| "yes"), ""));
-    bench.findings.push(limit_finding(declared, works, &tried));
+    run.findings.push(Finding::seen("plain answer", "-", "yes", answer));
+    run.findings.push(Finding::seen("usage", "-", said.usage.map_or("none", |_| "yes"), ""));
+    run.findings.push(limit_finding(declared, works, &tried));
     Ok(())
 }
 
-async fn limited(bench: &mut Bench<'_, impl Upstream>, field: Option<LimitField>) -> Result<Reply, Abort> {
-    bench.known.limit = None;
-    let mut body = bench.body(bodies::user(bodies::COUNT), 0);
+async fn limited(run: &mut Run<'_, impl ProbeUpstream>, field: Option<LimitField>) -> Result<Reply, Abort> {
+    run.known.limit = None;
+    let mut body = run.body(bodies::user(bodies::COUNT), 0);
     if let Some(field) = field {
         body.insert(field.name().to_owned(), json!(LIMIT));
     }
-    bench.ask("limit", body).await
+    run.ask("limit", body).await
 }
 
 fn kept(reply: &Reply) -> Kept {
     match reply {
-        Reply::Said(said) if said.is_cut() => Kept::Yes,
-        Reply::Said(said) => match said.usage {
+        Reply::Answered(said) if said.is_cut() => Kept::Yes,
+        Reply::Answered(said) => match said.usage {
             Some(usage) if usage.output > LIMIT + SLACK => Kept::Ignored,
             // It stopped by itself.
             _ => Kept::Unclear,
@@ -82,11 +82,11 @@ fn kept(reply: &Reply) -> Kept {
 
 fn describe(reply: &Reply, kept: &Kept) -> String {
     match (reply, kept) {
-        (Reply::Said(_), Kept::Yes) => "kept".to_owned(),
-        (Reply::Said(said), Kept::Ignored) => {
+        (Reply::Answered(_), Kept::Yes) => "kept".to_owned(),
+        (Reply::Answered(said), Kept::Ignored) => {
             format!("{} tokens came instead of {LIMIT}", said.usage.map_or(0, |usage| usage.output))
         }
-        (Reply::Said(_), _) => "taken; the answer ended by itself".to_owned(),
+        (Reply::Answered(_), _) => "taken; the answer ended by itself".to_owned(),
         _ => words(reply),
     }
 }
@@ -115,34 +115,34 @@ fn limit_finding(declared: LimitField, works: Option<LimitField>, tried: &[(Limi
 }
 
 /// A stream without options, then one that asks for usage.
-pub(super) async fn stream(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let declared = bench.dialect().stream_usage;
-    let bare = bench.ask("stream", streamed(bench, None)).await?;
-    let asking = bench.ask("usage in the stream", streamed(bench, Some(true))).await?;
+pub(super) async fn stream(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let declared = run.dialect().stream_usage;
+    let bare = run.ask("stream", streamed(run, None)).await?;
+    let asking = run.ask("usage in the stream", streamed(run, Some(true))).await?;
     let seen = [&bare, &asking].into_iter().find_map(|reply| match reply {
-        Reply::Said(said) if said.stream.is_some() => Some(said),
+        Reply::Answered(said) if said.stream.is_some() => Some(said),
         _ => None,
     });
     match seen {
-        Some(said) => shape(bench, said),
+        Some(said) => shape(run, said),
         None => {
             let finding = match &bare {
-                Reply::Said(_) => Finding::seen("stream", "-", "no", "the answer came in one piece")
+                Reply::Answered(_) => Finding::seen("stream", "-", "no", "the answer came in one piece")
                     .note("answers arrive in one piece"),
                 Reply::Refused(refusal) => {
                     Finding::seen("stream", "-", "no", refusal.words()).note("streams are refused")
                 }
                 _ => open("stream", "-", &bare),
             };
-            bench.findings.push(finding);
+            run.findings.push(finding);
         }
     }
-    bench.findings.push(usage_finding(declared, &bare, &asking));
+    run.findings.push(usage_finding(declared, &bare, &asking));
     Ok(())
 }
 
-fn streamed(bench: &Bench<'_, impl Upstream>, usage: Option<bool>) -> Map<String, Value> {
-    let mut body = bench.body(bodies::user(bodies::HELLO), 40);
+fn streamed(run: &Run<'_, impl ProbeUpstream>, usage: Option<bool>) -> Map<String, Value> {
+    let mut body = run.body(bodies::user(bodies::HELLO), 40);
     body.insert("stream".to_owned(), json!(true));
     if let Some(usage) = usage {
         body.insert("stream_options".to_owned(), json!({"include_usage": usage}));
@@ -151,16 +151,16 @@ fn streamed(bench: &Bench<'_, impl Upstream>, usage: Option<bool>) -> Map<String
 }
 
 /// How the stream came and how it ended.
-fn shape(bench: &mut Bench<'_, impl Upstream>, said: &Said) {
+fn shape(run: &mut Run<'_, impl ProbeUpstream>, said: &ChatReply) {
     let shape = said.stream.unwrap_or_default();
     let evidence = format!("{} chunks, {} of them with text", shape.chunks, shape.speaking);
     let mut finding = Finding::seen("stream", "-", "yes", evidence.clone());
     if shape.speaking == 1 && said.usage.is_none_or(|usage| usage.output > 4) && said.text.len() > 20 {
         finding = finding.note("the whole answer comes in one chunk");
     }
-    bench.findings.push(finding);
-    bench.findings.push(Finding::seen("chunks", "-", shape.chunks.to_string(), evidence));
-    let declared = bench.dialect().answer.eof;
+    run.findings.push(finding);
+    run.findings.push(Finding::seen("chunks", "-", shape.chunks.to_string(), evidence));
+    let declared = run.dialect().answer.eof;
     let seen = match (&said.finish, shape.done) {
         (Some(_), true) => "finish reason, [DONE]",
         (Some(_), false) => "finish reason, no [DONE]",
@@ -169,7 +169,7 @@ fn shape(bench: &mut Bench<'_, impl Upstream>, said: &Said) {
     };
     let finding = Finding::seen("end of stream", format!("eof: {}", declared.name()), seen, "");
     let bare = said.finish.is_none() && !shape.done && shape.whole;
-    bench.findings.push(match declared {
+    run.findings.push(match declared {
         EofTolerance::Never | EofTolerance::ToolCalls if bare => {
             finding.change(Change::new("answer.eof", EofTolerance::Any.name()))
         }
@@ -180,7 +180,7 @@ fn shape(bench: &mut Bench<'_, impl Upstream>, said: &Said) {
 fn usage_finding(declared: StreamUsage, bare: &Reply, asking: &Reply) -> Finding {
     const FEATURE: &str = "usage in stream";
     let has = |reply: &Reply| match reply {
-        Reply::Said(said) => Some(said.usage.is_some()),
+        Reply::Answered(said) => Some(said.usage.is_some()),
         _ => None,
     };
     let change = |to: StreamUsage, finding: Finding| {
@@ -191,12 +191,12 @@ fn usage_finding(declared: StreamUsage, bare: &Reply, asking: &Reply) -> Finding
             StreamUsage::Omit,
             Finding::seen(FEATURE, declared.name(), "stream_options refused", refusal.words()),
         ),
-        (Some(false), Reply::Said(said)) if said.usage.is_some() => {
+        (Some(false), Reply::Answered(said)) if said.usage.is_some() => {
             change(StreamUsage::Request, Finding::seen(FEATURE, declared.name(), "request", "only when asked for"))
         }
         // Both ways work.
-        (_, Reply::Said(said)) if said.usage.is_some() => Finding::seen(FEATURE, declared.name(), "always", ""),
-        (Some(false), Reply::Said(_)) => {
+        (_, Reply::Answered(said)) if said.usage.is_some() => Finding::seen(FEATURE, declared.name(), "always", ""),
+        (Some(false), Reply::Answered(_)) => {
             Finding::seen(FEATURE, declared.name(), "none", "not even when asked for").note("streams have no usage")
         }
         _ => open(FEATURE, declared.name(), asking),

@@ -4,18 +4,18 @@ use bridge::{EmptyText, ImageInput};
 use serde_json::json;
 
 use super::{open, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::Reply;
+use crate::run::{Abort, Run};
 
-pub(super) async fn texts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let rules = &bench.dialect().request.messages;
-    let reply = bench.ask("content as a list", bench.body(bodies::parts(bodies::HELLO), 24)).await?;
+pub(super) async fn texts(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let rules = &run.dialect().request.messages;
+    let reply = run.ask("content as a list", run.body(bodies::parts(bodies::HELLO), 24)).await?;
     let declared = if rules.text_as_parts { "list" } else { "string" };
-    bench.findings.push(match &reply {
-        Reply::Said(_) => Finding::seen("content as a list", declared, "taken", ""),
+    run.findings.push(match &reply {
+        Reply::Answered(_) => Finding::seen("content as a list", declared, "taken", ""),
         Reply::Refused(refusal) => {
             let finding = Finding::seen("content as a list", declared, "refused", refusal.words());
             // The plain request was a string, and it was taken.
@@ -31,10 +31,10 @@ pub(super) async fn texts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
     let silent = json!([
         {"role": "user", "content": "Hi."}, {"role": "assistant", "content": ""}, {"role": "user", "content": bodies::HELLO},
     ]);
-    let reply = bench.ask("empty content", bench.body(silent, 24)).await?;
+    let reply = run.ask("empty content", run.body(silent, 24)).await?;
     let declared = rules.empty_text;
-    bench.findings.push(match &reply {
-        Reply::Said(_) => Finding::seen("empty content", declared.name(), "taken", ""),
+    run.findings.push(match &reply {
+        Reply::Answered(_) => Finding::seen("empty content", declared.name(), "taken", ""),
         Reply::Refused(refusal) => {
             let finding = Finding::seen("empty content", declared.name(), "refused", refusal.words());
             match declared {
@@ -48,12 +48,12 @@ pub(super) async fn texts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
 }
 
 /// A picture inside the request. Addresses are not tried: the provider would have to fetch one.
-pub(super) async fn images(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn images(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "images";
-    let declared = bench.dialect().request.content.images;
-    let reply = bench.ask(FEATURE, bench.body(bodies::picture(), 24)).await?;
-    bench.findings.push(match &reply {
-        Reply::Said(said) if names_the_colour(said.answer()) => {
+    let declared = run.dialect().request.content.images;
+    let reply = run.ask(FEATURE, run.body(bodies::picture(), 24)).await?;
+    run.findings.push(match &reply {
+        Reply::Answered(said) if names_the_colour(said.answer()) => {
             let finding = Finding::seen(FEATURE, declared.name(), "data", words(&reply));
             match declared {
                 ImageInput::None => finding.change(Change::new("request.content.images", ImageInput::Data.name())),
@@ -61,7 +61,7 @@ pub(super) async fn images(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
             }
         }
         // Some servers leave out what they do not know.
-        Reply::Said(_) => Finding::unclear(FEATURE, declared.name(), format!("taken, but {}", words(&reply))),
+        Reply::Answered(_) => Finding::unclear(FEATURE, declared.name(), format!("taken, but {}", words(&reply))),
         Reply::Refused(refusal) => {
             let finding = Finding::seen(FEATURE, declared.name(), "none", refusal.words());
             match declared {

@@ -4,27 +4,27 @@ use bridge::{AnswerDialect, Failure, FailureClass};
 use serde_json::{Map, Value, json};
 
 use super::{open, words};
-use crate::ask::{Endpoint, Request, Upstream};
-use crate::bench::{Abort, Bench};
+use crate::ask::{Endpoint, ProbeUpstream, Request};
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::{Refusal, Reply, clip};
+use crate::run::{Abort, Run};
 
 /// What mistakes are answered with.
-pub(super) async fn errors(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn errors(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let broken =
         Request { about: "broken JSON", endpoint: Endpoint::Chat, body: b"{\"model\": ".to_vec(), stream: false };
-    let reply = bench.send(broken).await?;
-    bench.findings.push(error("error: broken JSON", &reply));
-    let mut body = bench.body(bodies::user(bodies::HELLO), 8);
+    let reply = run.send(broken).await?;
+    run.findings.push(error("error: broken JSON", &reply));
+    let mut body = run.body(bodies::user(bodies::HELLO), 8);
     body.insert("messages".to_owned(), json!("not a list"));
-    let reply = bench.ask("wrong type", body).await?;
-    bench.findings.push(error("error: wrong type", &reply));
-    let mut body = bench.body(bodies::user(bodies::HELLO), 8);
+    let reply = run.ask("wrong type", body).await?;
+    run.findings.push(error("error: wrong type", &reply));
+    let mut body = run.body(bodies::user(bodies::HELLO), 8);
     body.insert("model".to_owned(), json!("godex-probe-no-such-model"));
-    let reply = bench.ask("unknown model", body).await?;
-    bench.findings.push(match &reply {
-        Reply::Said(_) => Finding::seen("error: unknown model", "-", "any name is taken", ""),
+    let reply = run.ask("unknown model", body).await?;
+    run.findings.push(match &reply {
+        Reply::Answered(_) => Finding::seen("error: unknown model", "-", "any name is taken", ""),
         _ => error("error: unknown model", &reply),
     });
     Ok(())
@@ -35,7 +35,7 @@ fn error(feature: &'static str, reply: &Reply) -> Finding {
         Reply::Refused(refusal) => {
             Finding::seen(feature, "-", format!("{}, {}", refusal.status, shape(&refusal.body)), refusal.words())
         }
-        Reply::Said(_) => {
+        Reply::Answered(_) => {
             Finding::seen(feature, "-", "taken", words(reply)).note("a mistake is answered as if it were none")
         }
         _ => open(feature, "-", reply),
@@ -57,15 +57,15 @@ fn shape(body: &[u8]) -> &'static str {
 }
 
 /// The provider's own Responses API.
-pub(super) async fn responses(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn responses(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "native /responses";
     let body = json!({
-        "model": bench.settings.model, "input": bodies::HELLO, "max_output_tokens": bench.room(24), "store": false,
+        "model": run.settings.model, "input": bodies::HELLO, "max_output_tokens": run.room(24), "store": false,
     });
     let body = body.to_string().into_bytes();
-    let reply = bench.send(Request { about: FEATURE, endpoint: Endpoint::Responses, body, stream: false }).await?;
-    bench.findings.push(match &reply {
-        Reply::Said(said) if said.message["object"] == "response" => {
+    let reply = run.send(Request { about: FEATURE, endpoint: Endpoint::Responses, body, stream: false }).await?;
+    run.findings.push(match &reply {
+        Reply::Answered(said) if said.message["object"] == "response" => {
             let lacking: Vec<&str> =
                 ["status", "output", "usage", "tools", "tool_choice", "instructions", "incomplete_details"]
                     .into_iter()
@@ -74,7 +74,7 @@ pub(super) async fn responses(bench: &mut Bench<'_, impl Upstream>) -> Result<()
             let evidence = if lacking.is_empty() { String::new() } else { format!("without {}", lacking.join(", ")) };
             Finding::seen(FEATURE, "-", "yes", evidence)
         }
-        Reply::Said(_) => Finding::seen(FEATURE, "-", "no", "the answer is no response object"),
+        Reply::Answered(_) => Finding::seen(FEATURE, "-", "no", "the answer is no response object"),
         Reply::Refused(Refusal { status: 404 | 405, .. }) => Finding::seen(FEATURE, "-", "no", words(&reply)),
         Reply::Refused(refusal) => Finding::unclear(FEATURE, "-", refusal.words()),
         _ => open(FEATURE, "-", &reply),
@@ -83,17 +83,17 @@ pub(super) async fn responses(bench: &mut Bench<'_, impl Upstream>) -> Result<()
 }
 
 /// An input that is far too long, where the user allows one: what is said about it, and whether we understand.
-pub(super) async fn overflow(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn overflow(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "context overflow";
     let declared = "recognised";
-    if !bench.settings.allow_overflow {
-        bench.findings.push(Finding::skipped(FEATURE, declared, "not allowed (--allow-overflow)"));
+    if !run.settings.allow_overflow {
+        run.findings.push(Finding::skipped(FEATURE, declared, "not allowed (--allow-overflow)"));
         return Ok(());
     }
-    let body: Map<String, Value> = bench.body(bodies::user(&bodies::endless()), 8);
-    let reply = bench.ask(FEATURE, body).await?;
-    let dialect = &bench.dialect().answer;
-    bench.findings.push(match &reply {
+    let body: Map<String, Value> = run.body(bodies::user(&bodies::endless()), 8);
+    let reply = run.ask(FEATURE, body).await?;
+    let dialect = &run.dialect().answer;
+    run.findings.push(match &reply {
         Reply::Refused(refusal) if refusal.failure.class == FailureClass::ContextOverflow => {
             Finding::seen(FEATURE, declared, "recognised", refusal.words())
         }
@@ -110,7 +110,9 @@ pub(super) async fn overflow(bench: &mut Bench<'_, impl Upstream>) -> Result<(),
                 None => finding.note("its words do not tell it from other errors"),
             }
         }
-        Reply::Said(_) => Finding::unclear(FEATURE, declared, "the input was taken: cut silently, or a larger context"),
+        Reply::Answered(_) => {
+            Finding::unclear(FEATURE, declared, "the input was taken: cut silently, or a larger context")
+        }
         _ => open(FEATURE, declared, &reply),
     });
     Ok(())

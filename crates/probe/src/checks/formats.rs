@@ -4,15 +4,15 @@ use bridge::{Exclusion, JsonSchema};
 use serde_json::{Map, Value, json};
 
 use super::{open, tools, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench, Tools};
+use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
-use crate::reply::{Reply, Said};
+use crate::reply::{ChatReply, Reply};
+use crate::run::{Abort, Run, Tools};
 
 /// What an answer is, measured by the format that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FormatVerdict {
     /// As asked.
     Kept,
     /// As asked, in a code fence.
@@ -25,7 +25,7 @@ enum Form {
     Unclear,
 }
 
-impl Form {
+impl FormatVerdict {
     const fn name(self) -> &'static str {
         match self {
             Self::Kept => "yes",
@@ -42,20 +42,20 @@ impl Form {
     }
 }
 
-pub(super) async fn run(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let declared = bench.dialect().json_schema;
-    let reply = bench.ask("json_object", body(bench, bodies::json_object())).await?;
+pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let declared = run.dialect().json_schema;
+    let reply = run.ask("json_object", body(run, bodies::json_object())).await?;
     let object = form(&reply, |_| true);
-    bench.findings.push(finding("json_object", "-", object, &reply));
-    let reply = bench.ask("json_schema", body(bench, bodies::json_schema())).await?;
+    run.findings.push(finding("json_object", "-", object, &reply));
+    let reply = run.ask("json_schema", body(run, bodies::json_schema())).await?;
     let schema = form(&reply, fits);
-    bench.findings.push(ladder(declared, object, schema, &reply));
-    fences(bench, object, schema);
-    exclusions(bench, schema).await
+    run.findings.push(ladder(declared, object, schema, &reply));
+    fences(run, object, schema);
+    exclusions(run, schema).await
 }
 
-fn body(bench: &Bench<'_, impl Upstream>, format: Value) -> Map<String, Value> {
-    let mut body = bench.body(bodies::user(bodies::JSON), 80);
+fn body(run: &Run<'_, impl ProbeUpstream>, format: Value) -> Map<String, Value> {
+    let mut body = run.body(bodies::user(bodies::JSON), 80);
     body.insert("response_format".to_owned(), format);
     body
 }
@@ -64,32 +64,32 @@ fn fits(value: &Value) -> bool {
     *value == json!({"fruit": bodies::SCHEMA_WORD})
 }
 
-fn form(reply: &Reply, fits: impl Fn(&Value) -> bool) -> Form {
+fn form(reply: &Reply, fits: impl Fn(&Value) -> bool) -> FormatVerdict {
     match reply {
-        Reply::Said(said) => form_of(said, fits),
-        Reply::Refused(_) => Form::Refused,
-        Reply::Lost(_) | Reply::Unsent(_) => Form::Unclear,
+        Reply::Answered(said) => form_of(said, fits),
+        Reply::Refused(_) => FormatVerdict::Refused,
+        Reply::Lost(_) | Reply::Unsent(_) => FormatVerdict::Unclear,
     }
 }
 
-fn form_of(said: &Said, fits: impl Fn(&Value) -> bool) -> Form {
+fn form_of(said: &ChatReply, fits: impl Fn(&Value) -> bool) -> FormatVerdict {
     let text = said.answer();
     let object = |text: &str| serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
     let fenced = text.strip_prefix("```").and_then(|rest| Some(rest.trim_start_matches("json").rsplit_once("```")?.0));
     match (object(text), fenced.and_then(object)) {
-        (Some(value), _) if fits(&value) => Form::Kept,
-        (_, Some(value)) if fits(&value) => Form::Fenced,
-        (Some(_), _) | (_, Some(_)) => Form::OtherJson,
+        (Some(value), _) if fits(&value) => FormatVerdict::Kept,
+        (_, Some(value)) if fits(&value) => FormatVerdict::Fenced,
+        (Some(_), _) | (_, Some(_)) => FormatVerdict::OtherJson,
         // Half a document, or a call instead of an answer, decides nothing.
-        _ if said.is_cut() || text.is_empty() => Form::Unclear,
-        _ => Form::Text,
+        _ if said.is_cut() || text.is_empty() => FormatVerdict::Unclear,
+        _ => FormatVerdict::Text,
     }
 }
 
-fn finding(feature: &'static str, declared: &'static str, form: Form, reply: &Reply) -> Finding {
+fn finding(feature: &'static str, declared: &'static str, form: FormatVerdict, reply: &Reply) -> Finding {
     match form {
-        Form::Unclear => match reply {
-            Reply::Said(_) => Finding::unclear(feature, declared, words(reply)),
+        FormatVerdict::Unclear => match reply {
+            Reply::Answered(_) => Finding::unclear(feature, declared, words(reply)),
             _ => open(feature, declared, reply),
         },
         form => Finding::seen(feature, declared, form.name(), words(reply)),
@@ -97,17 +97,17 @@ fn finding(feature: &'static str, declared: &'static str, form: Form, reply: &Re
 }
 
 /// The best way to get an answer in a schema.
-fn ladder(declared: JsonSchema, object: Form, schema: Form, reply: &Reply) -> Finding {
+fn ladder(declared: JsonSchema, object: FormatVerdict, schema: FormatVerdict, reply: &Reply) -> Finding {
     const FEATURE: &str = "json_schema";
     let rung = match (schema, object) {
-        (Form::Kept | Form::Fenced, _) => Some(JsonSchema::Native),
-        (Form::Unclear, _) => None,
-        (_, Form::Kept | Form::Fenced) => Some(JsonSchema::JsonObject),
-        (_, Form::Refused | Form::Text) => Some(JsonSchema::Prompt),
+        (FormatVerdict::Kept | FormatVerdict::Fenced, _) => Some(JsonSchema::Native),
+        (FormatVerdict::Unclear, _) => None,
+        (_, FormatVerdict::Kept | FormatVerdict::Fenced) => Some(JsonSchema::JsonObject),
+        (_, FormatVerdict::Refused | FormatVerdict::Text) => Some(JsonSchema::Prompt),
         _ => None,
     };
     match rung {
-        None => finding(FEATURE, declared.name(), Form::Unclear, reply),
+        None => finding(FEATURE, declared.name(), FormatVerdict::Unclear, reply),
         Some(rung) if rung == declared => Finding::seen(FEATURE, declared.name(), rung.name(), words(reply)),
         Some(rung) => {
             Finding::seen(FEATURE, declared.name(), rung.name(), format!("{}: {}", schema.name(), words(reply)))
@@ -116,20 +116,20 @@ fn ladder(declared: JsonSchema, object: Form, schema: Form, reply: &Reply) -> Fi
     }
 }
 
-fn fences(bench: &mut Bench<'_, impl Upstream>, object: Form, schema: Form) {
-    let declared = bench.dialect().answer.fenced_json;
-    let fenced = object == Form::Fenced || schema == Form::Fenced;
+fn fences(run: &mut Run<'_, impl ProbeUpstream>, object: FormatVerdict, schema: FormatVerdict) {
+    let declared = run.dialect().answer.fenced_json;
+    let fenced = object == FormatVerdict::Fenced || schema == FormatVerdict::Fenced;
     if !fenced && !object.is_good() && !schema.is_good() {
         return;
     }
     let finding = Finding::seen("JSON in a code fence", declared.to_string(), fenced.to_string(), "");
     let change = fenced && !declared;
-    bench.findings.push(if change { finding.change(Change::new("answer.fenced_json", "true")) } else { finding });
+    run.findings.push(if change { finding.change(Change::new("answer.fenced_json", "true")) } else { finding });
 }
 
 /// Whether a schema works beside tools and in a stream.
-async fn exclusions(bench: &mut Bench<'_, impl Upstream>, alone: Form) -> Result<(), Abort> {
-    let rules = &bench.dialect().request.tools.format_excludes;
+async fn exclusions(run: &mut Run<'_, impl ProbeUpstream>, alone: FormatVerdict) -> Result<(), Abort> {
+    let rules = &run.dialect().request.tools.format_excludes;
     let mut excluded = rules.clone();
     let mut evidence = Vec::new();
     for (exclusion, feature) in
@@ -137,36 +137,38 @@ async fn exclusions(bench: &mut Bench<'_, impl Upstream>, alone: Form) -> Result
     {
         let declared = if rules.contains(&exclusion) { "excluded" } else { "together" };
         if !alone.is_good() {
-            bench.findings.push(Finding::skipped(feature, declared, "a schema does not work by itself"));
+            run.findings.push(Finding::skipped(feature, declared, "a schema does not work by itself"));
             continue;
         }
-        if exclusion == Exclusion::Tools && bench.known.tools == Tools::Refused {
-            bench.findings.push(Finding::skipped(feature, declared, "tools are refused"));
+        if exclusion == Exclusion::Tools && run.known.tools == Tools::Refused {
+            run.findings.push(Finding::skipped(feature, declared, "tools are refused"));
             continue;
         }
-        let mut body = body(bench, bodies::json_schema());
+        let mut body = body(run, bodies::json_schema());
         match exclusion {
             Exclusion::Tools => body = tools::with_tools(body, None),
             Exclusion::Stream => _ = body.insert("stream".to_owned(), json!(true)),
         }
-        let reply = bench.ask(feature, body).await?;
+        let reply = run.ask(feature, body).await?;
         let seen = form(&reply, fits);
         let finding = finding(feature, declared, seen, &reply);
         match seen {
-            Form::Refused | Form::Text | Form::OtherJson if !excluded.contains(&exclusion) => {
+            FormatVerdict::Refused | FormatVerdict::Text | FormatVerdict::OtherJson
+                if !excluded.contains(&exclusion) =>
+            {
                 excluded.push(exclusion);
                 evidence.push(format!("{}: {}", exclusion.name(), words(&reply)));
             }
-            Form::Kept | Form::Fenced => excluded.retain(|known| *known != exclusion),
+            FormatVerdict::Kept | FormatVerdict::Fenced => excluded.retain(|known| *known != exclusion),
             _ => {}
         }
-        bench.findings.push(finding);
+        run.findings.push(finding);
     }
     if excluded != *rules {
         let names =
             |list: &[Exclusion]| format!("[{}]", list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "));
         let finding = Finding::seen("schema exclusions", names(rules), names(&excluded), evidence.join("; "));
-        bench.findings.push(finding.change(Change::new("request.tools.format_excludes", names(&excluded))));
+        run.findings.push(finding.change(Change::new("request.tools.format_excludes", names(&excluded))));
     }
     Ok(())
 }

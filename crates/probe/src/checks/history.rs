@@ -4,24 +4,24 @@ use bridge::{AbsentContent, CallIds, Replay, ReplayField};
 use serde_json::{Map, Value, json};
 
 use super::{open, roles, taken, tools, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::ask::ProbeUpstream;
 use crate::bodies::{self, Absent, PLAIN_ID};
 use crate::finding::{Change, Finding};
+use crate::run::{Abort, Run};
 
 /// Ids with other characters, and long ones.
 const ODD_ID: &str = "functions.get_weather:0/0123456789012345678901234567890123456789012345678901234567890123";
 const LONG_ID: &str = "call_0123456789abcdef0123456789";
 
-fn after(bench: &Bench<'_, impl Upstream>, call: Value, id: &str, then: Option<Value>) -> Map<String, Value> {
+fn after(run: &Run<'_, impl ProbeUpstream>, call: Value, id: &str, then: Option<Value>) -> Map<String, Value> {
     let mut messages = bodies::history(call, id);
     messages.extend(then);
-    tools::with_tools(bench.body(Value::Array(messages), 40), None)
+    tools::with_tools(run.body(Value::Array(messages), 40), None)
 }
 
 /// A call as the spec has it: with a blank for its reasoning where it would send one.
-fn call(bench: &Bench<'_, impl Upstream>, absent: Absent, id: &str) -> Value {
-    let rules = &bench.dialect().request.reasoning;
+fn call(run: &Run<'_, impl ProbeUpstream>, absent: Absent, id: &str) -> Value {
+    let rules = &run.dialect().request.reasoning;
     let mut message = bodies::called(absent, id);
     if rules.replay != Replay::Never && rules.placeholder && rules.field != ReplayField::Bag {
         message[rules.field.name()] = json!(" ");
@@ -42,18 +42,18 @@ fn ways(declared: AbsentContent) -> [(AbsentContent, Absent); 3] {
 }
 
 /// A call, its result, and what may follow it.
-pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn calls(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "content beside calls";
-    let declared = bench.dialect().request.messages.absent_content;
+    let declared = run.dialect().request.messages.absent_content;
     let mut evidence = Vec::new();
     let mut found = None;
     let mut last = None;
     for (way, absent) in ways(declared) {
-        let reply = bench.ask(FEATURE, after(bench, call(bench, absent, PLAIN_ID), PLAIN_ID, None)).await?;
+        let reply = run.ask(FEATURE, after(run, call(run, absent, PLAIN_ID), PLAIN_ID, None)).await?;
         evidence.push(format!("{}: {}", way.name(), words(&reply)));
         match taken(&reply) {
             Some(true) => {
-                bench.known.history = Some(absent);
+                run.known.history = Some(absent);
                 found = Some(way);
             }
             Some(false) => {
@@ -65,7 +65,7 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
         break;
     }
     let evidence = evidence.join("; ");
-    bench.findings.push(match (found, last) {
+    run.findings.push(match (found, last) {
         (Some(way), _) if way == declared => Finding::seen(FEATURE, declared.name(), way.name(), evidence),
         (Some(way), _) => Finding::seen(FEATURE, declared.name(), way.name(), evidence)
             .change(Change::new("request.messages.absent_content", way.name())),
@@ -73,33 +73,33 @@ pub(super) async fn calls(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Ab
         // Refused in every form: it may want reasoning beside the call, which is tried later.
         _ => Finding::unclear(FEATURE, declared.name(), evidence),
     });
-    let declared = bench.dialect().request.messages.after_tool;
-    let Some(absent) = bench.known.history else {
-        bench.findings.push(Finding::unclear("user after tool", declared.name(), "no history with calls is taken"));
+    let declared = run.dialect().request.messages.after_tool;
+    let Some(absent) = run.known.history else {
+        run.findings.push(Finding::unclear("user after tool", declared.name(), "no history with calls is taken"));
         return Ok(());
     };
     let question = json!({"role": "user", "content": "Thank you. Say goodbye."});
-    let body = after(bench, call(bench, absent, PLAIN_ID), PLAIN_ID, Some(question));
-    let reply = bench.ask("user after tool", body).await?;
-    bench.findings.push(roles::after_tool(declared, &reply));
+    let body = after(run, call(run, absent, PLAIN_ID), PLAIN_ID, Some(question));
+    let reply = run.ask("user after tool", body).await?;
+    run.findings.push(roles::after_tool(declared, &reply));
     Ok(())
 }
 
 /// Which call ids are taken.
-pub(super) async fn ids(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn ids(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "call ids";
-    let declared = bench.dialect().request.messages.call_ids;
-    let Some(absent) = bench.known.history else {
-        bench.findings.push(Finding::unclear(FEATURE, declared.name(), "no history with calls is taken"));
+    let declared = run.dialect().request.messages.call_ids;
+    let Some(absent) = run.known.history else {
+        run.findings.push(Finding::unclear(FEATURE, declared.name(), "no history with calls is taken"));
         return Ok(());
     };
     let mut evidence = String::new();
     let mut found = CallIds::Alnum9;
     for (kind, id) in [(CallIds::Any, ODD_ID), (CallIds::Safe, LONG_ID)] {
-        let reply = bench.ask(FEATURE, after(bench, call(bench, absent, id), id, None)).await?;
+        let reply = run.ask(FEATURE, after(run, call(run, absent, id), id, None)).await?;
         match taken(&reply) {
             None => {
-                bench.findings.push(open(FEATURE, declared.name(), &reply));
+                run.findings.push(open(FEATURE, declared.name(), &reply));
                 return Ok(());
             }
             Some(true) => {
@@ -113,7 +113,7 @@ pub(super) async fn ids(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abor
     let finding = Finding::seen(FEATURE, declared.name(), found.name(), evidence);
     // A stricter rule than needed does no harm.
     let holds = rank(declared) >= rank(found);
-    bench.findings.push(if holds {
+    run.findings.push(if holds {
         finding
     } else {
         finding.change(Change::new("request.messages.call_ids", found.name()))
@@ -122,36 +122,36 @@ pub(super) async fn ids(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abor
 }
 
 /// Whether a turn with calls must bring its reasoning back.
-pub(super) async fn replay(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn replay(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "reasoning replay";
-    let rules = &bench.dialect().request.reasoning;
+    let rules = &run.dialect().request.reasoning;
     let declared = rules.replay.name();
-    let absent = bench.known.history.unwrap_or(Absent::Null);
-    let call = bench.known.call.clone().filter(|call| reasoning_field(call).is_some());
+    let absent = run.known.history.unwrap_or(Absent::Null);
+    let call = run.known.call.clone().filter(|call| reasoning_field(call).is_some());
     let (bare, field) = match &call {
         Some(call) => (without_reasoning(call, absent), reasoning_field(call)),
-        None if bench.known.history.is_none() => (bodies::called(absent, PLAIN_ID), Some("reasoning_content")),
+        None if run.known.history.is_none() => (bodies::called(absent, PLAIN_ID), Some("reasoning_content")),
         None => {
-            let finding = if bench.known.thinks {
+            let finding = if run.known.thinks {
                 Finding::unclear(FEATURE, declared, "no answer had both reasoning and a call")
             } else {
                 Finding::skipped(FEATURE, declared, "the model showed no reasoning")
             };
-            bench.findings.push(finding);
+            run.findings.push(finding);
             return Ok(());
         }
     };
     let id = bare["tool_calls"][0]["id"].as_str().unwrap_or(PLAIN_ID).to_owned();
     let field = field.unwrap_or("reasoning_content");
-    let without = bench.ask("history without reasoning", after(bench, bare.clone(), &id, None)).await?;
+    let without = run.ask("history without reasoning", after(run, bare.clone(), &id, None)).await?;
     let with = |reasoning: &Value| {
         let mut message = bare.clone();
         message[field] = reasoning.clone();
         message
     };
-    let blank = bench.ask("history with blank reasoning", after(bench, with(&json!(" ")), &id, None)).await?;
+    let blank = run.ask("history with blank reasoning", after(run, with(&json!(" ")), &id, None)).await?;
     let full = match call {
-        Some(call) => Some(bench.ask("history with reasoning", after(bench, with(&call[field]), &id, None)).await?),
+        Some(call) => Some(run.ask("history with reasoning", after(run, with(&call[field]), &id, None)).await?),
         None => None,
     };
     let evidence = format!("without: {}; blank: {}", words(&without), words(&blank));
@@ -167,20 +167,20 @@ pub(super) async fn replay(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
         (Some(true), ..) => Finding::seen(FEATURE, declared, "optional", evidence),
         (Some(false), blank, full) if blank == Some(true) || full == Some(true) => {
             Finding::seen(FEATURE, declared, "needed on calls", evidence).changes(needed(
-                bench,
+                run,
                 field,
                 blank == Some(true),
             ))
         }
         _ => Finding::unclear(FEATURE, declared, evidence),
     };
-    bench.findings.push(finding);
+    run.findings.push(finding);
     Ok(())
 }
 
 /// The changes for an upstream that wants reasoning back.
-fn needed(bench: &Bench<'_, impl Upstream>, field: &str, blank: bool) -> Vec<Change> {
-    let rules = &bench.dialect().request.reasoning;
+fn needed(run: &Run<'_, impl ProbeUpstream>, field: &str, blank: bool) -> Vec<Change> {
+    let rules = &run.dialect().request.reasoning;
     let mut changes = Vec::new();
     if rules.replay == Replay::Never {
         changes.push(Change::new("request.reasoning.replay", Replay::Tools.name()));

@@ -4,11 +4,11 @@ use bridge::{Dialect, Parameter};
 use serde_json::{Map, Value, json};
 
 use super::{open, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::Reply;
+use crate::run::{Abort, Run};
 
 /// The spec's list with these parameters more.
 pub(super) fn drop(dialect: &Dialect, more: &[Parameter]) -> Change {
@@ -19,21 +19,21 @@ pub(super) fn drop(dialect: &Dialect, more: &[Parameter]) -> Change {
 /// A string that ends the answer: a letter without which no sentence is said.
 const STOP: &str = "e";
 
-pub(super) async fn stop(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn stop(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "stop";
-    let dropped = bench.dialect().drops(Parameter::Stop);
+    let dropped = run.dialect().drops(Parameter::Stop);
     let declared = if dropped { "dropped" } else { "sent" };
-    let mut body = bench.body(bodies::user(bodies::HELLO), 24);
+    let mut body = run.body(bodies::user(bodies::HELLO), 24);
     body.insert("stop".to_owned(), json!([STOP]));
-    let reply = bench.ask(FEATURE, body).await?;
-    bench.findings.push(match &reply {
+    let reply = run.ask(FEATURE, body).await?;
+    run.findings.push(match &reply {
         Reply::Refused(refusal) => {
             let finding = Finding::seen(FEATURE, declared, "refused", refusal.words());
-            if dropped { finding } else { finding.change(drop(bench.dialect(), &[Parameter::Stop])) }
+            if dropped { finding } else { finding.change(drop(run.dialect(), &[Parameter::Stop])) }
         }
         // What was stopped there was a thought.
-        Reply::Said(said) if said.answer().is_empty() && bench.known.thinks => open(FEATURE, declared, &reply),
-        Reply::Said(said) => match said.answer().split_once(STOP) {
+        Reply::Answered(said) if said.answer().is_empty() && run.known.thinks => open(FEATURE, declared, &reply),
+        Reply::Answered(said) => match said.answer().split_once(STOP) {
             // A whole sentence that had no such letter.
             None if said.answer().ends_with(['.', '!', '?']) => Finding::unclear(FEATURE, declared, words(&reply)),
             None => Finding::seen(FEATURE, declared, "yes", words(&reply)),
@@ -64,8 +64,8 @@ fn sample(parameter: Parameter) -> Value {
     }
 }
 
-fn with(bench: &Bench<'_, impl Upstream>, parameters: &[Parameter]) -> Map<String, Value> {
-    let mut body = bench.body(bodies::user(bodies::HELLO), 8);
+fn with(run: &Run<'_, impl ProbeUpstream>, parameters: &[Parameter]) -> Map<String, Value> {
+    let mut body = run.body(bodies::user(bodies::HELLO), 8);
     for parameter in parameters {
         if let Value::Object(members) = sample(*parameter) {
             body.extend(members);
@@ -75,20 +75,20 @@ fn with(bench: &Bench<'_, impl Upstream>, parameters: &[Parameter]) -> Map<Strin
 }
 
 /// All parameters that the spec sends, at once; one by one when that is refused.
-pub(super) async fn sent(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let dialect = bench.dialect();
+pub(super) async fn sent(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let dialect = run.dialect();
     let known = |parameter: &&Parameter| !sample(**parameter).is_null();
     let (kept, declared): (Vec<Parameter>, Vec<Parameter>) =
         Parameter::ALL.iter().filter(known).copied().partition(|parameter| !dialect.drops(*parameter));
     let names = |list: &[Parameter]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
-    let (refused, evidence) = match refused(bench, "parameters that are sent", &kept).await? {
+    let (refused, evidence) = match refused(run, "parameters that are sent", &kept).await? {
         Ok(found) => found,
         Err(finding) => {
-            bench.findings.push(*finding);
+            run.findings.push(*finding);
             return Ok(());
         }
     };
-    bench.known.temperature = kept.contains(&Parameter::Temperature) && !refused.contains(&Parameter::Temperature);
+    run.known.temperature = kept.contains(&Parameter::Temperature) && !refused.contains(&Parameter::Temperature);
     let finding = match refused.as_slice() {
         [] => Finding::seen("parameters sent", format!("{} kinds", kept.len()), "all taken", ""),
         refused => Finding::seen(
@@ -99,14 +99,14 @@ pub(super) async fn sent(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abo
         )
         .change(drop(dialect, refused)),
     };
-    bench.findings.push(finding);
+    run.findings.push(finding);
     if declared.is_empty() {
         return Ok(());
     }
-    let reply = bench.ask("parameters that are dropped", with(bench, &declared)).await?;
+    let reply = run.ask("parameters that are dropped", with(run, &declared)).await?;
     // Taken is not obeyed: most servers leave out what they do not know. So this never changes the spec.
-    bench.findings.push(match &reply {
-        Reply::Said(_) => Finding::seen("parameters dropped", names(&declared), "taken or ignored", ""),
+    run.findings.push(match &reply {
+        Reply::Answered(_) => Finding::seen("parameters dropped", names(&declared), "taken or ignored", ""),
         Reply::Refused(refusal) => Finding::seen("parameters dropped", names(&declared), "refused", refusal.words()),
         _ => open("parameters dropped", names(&declared), &reply),
     });
@@ -115,19 +115,19 @@ pub(super) async fn sent(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abo
 
 /// Which of these are refused, and in what words; a finding when that cannot be told.
 async fn refused(
-    bench: &mut Bench<'_, impl Upstream>,
+    run: &mut Run<'_, impl ProbeUpstream>,
     about: &'static str,
     all: &[Parameter],
 ) -> Result<Result<(Vec<Parameter>, String), Box<Finding>>, Abort> {
-    let together = bench.ask(about, with(bench, all)).await?;
+    let together = run.ask(about, with(run, all)).await?;
     match &together {
-        Reply::Said(_) => return Ok(Ok((Vec::new(), String::new()))),
+        Reply::Answered(_) => return Ok(Ok((Vec::new(), String::new()))),
         Reply::Refused(_) => {}
         _ => return Ok(Err(Box::new(open("parameters sent", "-", &together)))),
     }
     let (mut found, mut evidence) = (Vec::new(), Vec::new());
     for parameter in all {
-        let reply = bench.ask(about, with(bench, &[*parameter])).await?;
+        let reply = run.ask(about, with(run, &[*parameter])).await?;
         if let Reply::Refused(refusal) = &reply {
             found.push(*parameter);
             evidence.push(format!("{}: {}", parameter.name(), refusal.words()));

@@ -4,36 +4,36 @@ use bridge::{Effort, EffortField, Parameter, ThinkTags};
 use serde_json::{Map, Value, json};
 
 use super::{open, parameters, taken, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench, members};
+use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::Reply;
+use crate::run::{Abort, Run, members};
 
-/// Room for a thought; it may be cut, for where it stands is all that counts.
+/// Room for a thought; it may be cut, for where it comes is all that counts.
 const ROOM: u64 = 120;
 
-fn body(bench: &Bench<'_, impl Upstream>) -> Map<String, Value> {
-    let mut body = bench.body(bodies::user(bodies::THINK), ROOM);
-    body.extend(bench.thinking_on());
+fn body(run: &Run<'_, impl ProbeUpstream>) -> Map<String, Value> {
+    let mut body = run.body(bodies::user(bodies::THINK), ROOM);
+    body.extend(run.thinking_on());
     body
 }
 
 /// Where reasoning is, in one piece and streamed.
-pub(super) async fn places(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn places(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "reasoning in answers";
-    let whole = bench.ask(FEATURE, body(bench)).await?;
-    let mut streamed = body(bench);
+    let whole = run.ask(FEATURE, body(run)).await?;
+    let mut streamed = body(run);
     streamed.insert("stream".to_owned(), json!(true));
-    let streamed = bench.ask("reasoning in a stream", streamed).await?;
+    let streamed = run.ask("reasoning in a stream", streamed).await?;
     let places = |reply: &Reply| match reply {
-        Reply::Said(said) => said.reasoning_places(),
+        Reply::Answered(said) => said.reasoning_places(),
         _ => Vec::new(),
     };
     let mut seen = places(&whole);
     let in_stream = places(&streamed);
     seen.extend(in_stream.iter().filter(|place| !seen.contains(place)).copied().collect::<Vec<_>>());
-    bench.known.thinks |= !seen.is_empty();
+    run.known.thinks |= !seen.is_empty();
     let finding = if taken(&whole).is_none() && taken(&streamed).is_none() {
         open(FEATURE, "-", &whole)
     } else if seen.is_empty() {
@@ -42,8 +42,8 @@ pub(super) async fn places(bench: &mut Bench<'_, impl Upstream>) -> Result<(), A
         let evidence = format!("in one piece: {}; streamed: {}", list(&places(&whole)), list(&in_stream));
         Finding::seen(FEATURE, "-", seen.join(", "), evidence)
     };
-    bench.findings.push(finding);
-    bench.findings.push(tags(bench.dialect().answer.think_tags, &seen));
+    run.findings.push(finding);
+    run.findings.push(tags(run.dialect().answer.think_tags, &seen));
     Ok(())
 }
 
@@ -74,18 +74,18 @@ fn tags(declared: ThinkTags, seen: &[&str]) -> Finding {
 }
 
 /// Which efforts are taken.
-pub(super) async fn efforts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn efforts(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "reasoning efforts";
-    let dialect = bench.dialect();
+    let dialect = run.dialect();
     let rules = &dialect.request.reasoning;
     if rules.effort == EffortField::Members {
-        return effort_members(bench).await;
+        return effort_members(run).await;
     }
     let dropped = dialect.drops(Parameter::ReasoningEffort);
     let declared = if dropped || rules.effort == EffortField::None { "none".to_owned() } else { sent(&rules.ladder) };
     let (mut good, mut bad, mut evidence) = (Vec::new(), Vec::new(), String::new());
     for &effort in Effort::ALL {
-        let reply = bench.ask(FEATURE, with_effort(bench, effort)).await?;
+        let reply = run.ask(FEATURE, with_effort(run, effort)).await?;
         match taken(&reply) {
             Some(true) => good.push(effort),
             Some(false) => {
@@ -93,7 +93,7 @@ pub(super) async fn efforts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), 
                 evidence = format!("{}: {}", effort.name(), words(&reply));
             }
             None => {
-                bench.findings.push(open(FEATURE, declared, &reply));
+                run.findings.push(open(FEATURE, declared, &reply));
                 return Ok(());
             }
         }
@@ -102,7 +102,7 @@ pub(super) async fn efforts(bench: &mut Bench<'_, impl Upstream>) -> Result<(), 
     let seen = if good.is_empty() { "refused".to_owned() } else { names(&good) };
     let finding = Finding::seen(FEATURE, declared, seen, evidence);
     let silent = dropped || rules.effort == EffortField::None;
-    bench.findings.push(if good.is_empty() && !silent {
+    run.findings.push(if good.is_empty() && !silent {
         finding.change(parameters::drop(dialect, &[Parameter::ReasoningEffort]))
     } else if silent || !breaks(&rules.ladder, &bad) {
         finding
@@ -136,9 +136,9 @@ fn breaks(ladder: &[(Effort, String)], bad: &[Effort]) -> bool {
     }
 }
 
-fn with_effort(bench: &Bench<'_, impl Upstream>, effort: Effort) -> Map<String, Value> {
-    let mut body = bench.body(bodies::user(bodies::HELLO), 8);
-    match bench.dialect().request.reasoning.effort {
+fn with_effort(run: &Run<'_, impl ProbeUpstream>, effort: Effort) -> Map<String, Value> {
+    let mut body = run.body(bodies::user(bodies::HELLO), 8);
+    match run.dialect().request.reasoning.effort {
         EffortField::Object => _ = body.insert("reasoning".to_owned(), json!({"effort": effort.name()})),
         EffortField::Native | EffortField::None | EffortField::Members => {
             body.insert("reasoning_effort".to_owned(), json!(effort.name()));
@@ -148,13 +148,13 @@ fn with_effort(bench: &Bench<'_, impl Upstream>, effort: Effort) -> Map<String, 
 }
 
 /// Efforts that the spec tells by members of the body: whether what it sends is taken.
-async fn effort_members(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+async fn effort_members(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "reasoning efforts";
     let (mut refused, mut evidence) = (Vec::new(), String::new());
-    for (effort, json) in &bench.dialect().request.reasoning.ladder {
-        let mut body = bench.body(bodies::user(bodies::HELLO), 8);
+    for (effort, json) in &run.dialect().request.reasoning.ladder {
+        let mut body = run.body(bodies::user(bodies::HELLO), 8);
         body.extend(members(Some(json)));
-        let reply = bench.ask(FEATURE, body).await?;
+        let reply = run.ask(FEATURE, body).await?;
         match taken(&reply) {
             Some(true) => {}
             Some(false) => {
@@ -162,12 +162,12 @@ async fn effort_members(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abor
                 evidence = format!("{}: {}", effort.name(), words(&reply));
             }
             None => {
-                bench.findings.push(open(FEATURE, "members", &reply));
+                run.findings.push(open(FEATURE, "members", &reply));
                 return Ok(());
             }
         }
     }
-    bench.findings.push(if refused.is_empty() {
+    run.findings.push(if refused.is_empty() {
         Finding::seen(FEATURE, "members", "all taken", evidence)
     } else {
         let note = "the spec sends members that are refused";
@@ -177,20 +177,20 @@ async fn effort_members(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abor
 }
 
 /// The declared switch: whether it is taken, and whether it does something.
-pub(super) async fn switch(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn switch(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "thinking switch";
-    let Some(off) = bench.dialect().request.reasoning.off.clone() else { return Ok(()) };
-    let mut body = bench.body(bodies::user(bodies::THINK), ROOM);
-    body.extend(bench.thinking_off());
-    let reply = bench.ask(FEATURE, body).await?;
-    bench.findings.push(match &reply {
+    let Some(off) = run.dialect().request.reasoning.off.clone() else { return Ok(()) };
+    let mut body = run.body(bodies::user(bodies::THINK), ROOM);
+    body.extend(run.thinking_off());
+    let reply = run.ask(FEATURE, body).await?;
+    run.findings.push(match &reply {
         Reply::Refused(refusal) => {
             Finding::seen(FEATURE, off, "refused", refusal.words()).note("the declared switch is refused")
         }
-        Reply::Said(said) if !said.reasoning_places().is_empty() => {
+        Reply::Answered(said) if !said.reasoning_places().is_empty() => {
             Finding::seen(FEATURE, off, "ignored", "it reasons all the same").note("thinking cannot be switched off so")
         }
-        Reply::Said(_) if bench.known.thinks => Finding::seen(FEATURE, off, "works", ""),
+        Reply::Answered(_) if run.known.thinks => Finding::seen(FEATURE, off, "works", ""),
         _ => open(FEATURE, off, &reply),
     });
     Ok(())

@@ -4,11 +4,11 @@ use bridge::{AfterTool, DeveloperRole, LateSystem, Turns};
 use serde_json::json;
 
 use super::{open, taken, words};
-use crate::ask::Upstream;
-use crate::bench::{Abort, Bench};
+use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::Reply;
+use crate::run::{Abort, Run};
 
 /// What becomes of an instruction under a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,18 +20,18 @@ enum Role {
     Unknown,
 }
 
-pub(super) async fn developer(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
+pub(super) async fn developer(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "developer role";
-    let declared = bench.dialect().developer_role;
-    let reply = bench.ask("system role", bench.body(bodies::instructed("system"), 24)).await?;
+    let declared = run.dialect().developer_role;
+    let reply = run.ask("system role", run.body(bodies::instructed("system"), 24)).await?;
     let system = role(&reply);
     let mut evidence = format!("system: {}", words(&reply));
-    let reply = bench.ask("developer role", bench.body(bodies::instructed("developer"), 24)).await?;
+    let reply = run.ask("developer role", run.body(bodies::instructed("developer"), 24)).await?;
     let developer = role(&reply);
     evidence = format!("{evidence}; developer: {}", words(&reply));
     let seen = format!("developer {}, system {}", name(developer), name(system));
     let finding = Finding::seen(FEATURE, declared.name(), seen, evidence.clone());
-    bench.findings.push(match (developer, system) {
+    run.findings.push(match (developer, system) {
         (Role::Unknown, _) | (_, Role::Unknown) => open(FEATURE, declared.name(), &reply),
         _ if holds(declared, developer, system) => finding,
         _ => match best(developer, system) {
@@ -44,8 +44,8 @@ pub(super) async fn developer(bench: &mut Bench<'_, impl Upstream>) -> Result<()
 
 fn role(reply: &Reply) -> Role {
     match reply {
-        Reply::Said(said) if said.answer().to_uppercase().contains(bodies::MARKER) => Role::Obeyed,
-        Reply::Said(_) => Role::Taken,
+        Reply::Answered(said) if said.answer().to_uppercase().contains(bodies::MARKER) => Role::Obeyed,
+        Reply::Answered(_) => Role::Taken,
         Reply::Refused(_) => Role::Refused,
         Reply::Lost(_) | Reply::Unsent(_) => Role::Unknown,
     }
@@ -80,22 +80,22 @@ fn best(developer: Role, system: Role) -> Option<DeveloperRole> {
     }
 }
 
-/// A system message behind the start, two users in a row.
-pub(super) async fn order(bench: &mut Bench<'_, impl Upstream>) -> Result<(), Abort> {
-    let rules = &bench.dialect().request.messages;
+/// A system message after the start, two users in a row.
+pub(super) async fn order(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let rules = &run.dialect().request.messages;
     let (user, assistant) =
         (json!({"role": "user", "content": "Hi."}), json!({"role": "assistant", "content": "Hello!"}));
     let question = json!({"role": "user", "content": bodies::HELLO});
     let late = json!([user, assistant, {"role": "system", "content": "Be brief."}, question]);
-    let reply = bench.ask("late system message", bench.body(late, 24)).await?;
+    let reply = run.ask("late system message", run.body(late, 24)).await?;
     let change = Change::new("request.messages.late_system", LateSystem::User.name());
     let weak = rules.late_system == LateSystem::Keep;
-    bench.findings.push(order_finding("late system message", rules.late_system.name(), &reply, weak, change));
+    run.findings.push(order_finding("late system message", rules.late_system.name(), &reply, weak, change));
 
-    let reply = bench.ask("two users in a row", bench.body(json!([user, question]), 24)).await?;
+    let reply = run.ask("two users in a row", run.body(json!([user, question]), 24)).await?;
     let change = Change::new("request.messages.turns", Turns::Merged.name());
     let weak = rules.turns == Turns::Free;
-    bench.findings.push(order_finding("two users in a row", rules.turns.name(), &reply, weak, change));
+    run.findings.push(order_finding("two users in a row", rules.turns.name(), &reply, weak, change));
     Ok(())
 }
 

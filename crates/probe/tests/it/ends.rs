@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use probe::{Abort, Limits, Observed, Settings};
 use serde_json::json;
-use server::config::{Secret, unlisted};
+use server::config::{Secret, ad_hoc};
 use server::probe::Client;
 use testkit::Script;
 
@@ -83,7 +83,7 @@ async fn an_upstream_that_goes_away_is_given_up() {
 async fn time_is_limited() {
     let upstream = testkit::Upstream::start(Script::silent()).await.unwrap();
     let key = Some(Secret::new("k".to_owned()));
-    let config = unlisted("openai-compatible", Some(&upstream.url()), key, &|_| None).unwrap();
+    let config = ad_hoc("openai-compatible", Some(&upstream.url()), key, &|_| None).unwrap();
     let dialect = config.provider.dialect.clone();
     let settings = Settings { model: "m".to_owned(), dialect, allow_overflow: false, limits: limits() };
     let cases = [

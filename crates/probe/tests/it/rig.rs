@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use probe::{Abort, Difference, Finding, Limits, Origin, Settings, Spent};
-use server::config::{ProviderConfig, Secret, unlisted};
+use server::config::{ProviderConfig, Secret, ad_hoc};
 use server::probe::Client;
 use testkit::{Script, Upstream};
 
@@ -36,7 +36,7 @@ pub(crate) async fn probe_with(
     let upstream = Upstream::start_with(answer).await.unwrap();
     let url = format!("{}/v1", upstream.url());
     let key = Secret::new("sk-very-secret-key".to_owned());
-    let config = unlisted(spec, Some(&url), Some(key), &|_| None).unwrap();
+    let config = ad_hoc(spec, Some(&url), Some(key), &|_| None).unwrap();
     let settings = Settings {
         model: "m".to_owned(),
         dialect: config.provider.for_model("m").dialect,

@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) model: String,
-    /// Stands in for randomness: ids are made of it.
+    /// Serves instead of randomness: ids are made of it.
     pub(super) seed: u64,
     /// The text of the last user message.
     pub(super) prompt: String,

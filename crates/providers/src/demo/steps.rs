@@ -69,7 +69,7 @@ impl<'a> Stream<'a> {
         self.steps
     }
 
-    /// The end of a stream in which the far side reports an error.
+    /// The end of a stream in which the provider reports an error.
     pub(super) fn error(mut self) -> Vec<Step> {
         let error = json!({"message": "The demo model was asked to fail.", "type": "server_error", "param": null, "code": "server_error"});
         self.steps.push(Step::Chunk(json!({"error": error}).to_string().into_bytes()));
@@ -137,9 +137,9 @@ fn by_chars(text: &str, size: usize) -> Vec<String> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
-        let (piece, behind) = rest.split_at(end);
+        let (piece, after) = rest.split_at(end);
         pieces.push(piece.to_owned());
-        rest = behind;
+        rest = after;
     }
     pieces
 }

@@ -4,7 +4,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (pattern, name) = (fold(pattern), fold(name));
     let (mut at, mut read) = (0, 0);
-    // Where the last `*` stands, and how much of the name it has taken.
+    // Where the last `*` is, and how much of the name it has taken.
     let mut star: Option<(usize, usize)> = None;
     while let Some(character) = name.get(read) {
         match pattern.get(at) {

@@ -4,9 +4,9 @@ use super::Spec;
 use super::values::Yaml;
 use crate::yaml::{Field, Filled};
 
-/// Who speaks.
+/// Whose words a layer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum LayerKind {
     /// A spec of the library.
     BuiltIn,
     /// A spec of the user's.
@@ -17,7 +17,7 @@ pub(crate) enum Voice {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layer {
-    pub(crate) voice: Voice,
+    pub(crate) kind: LayerKind,
     pub(crate) spec: Spec,
     pub(crate) places: Places,
 }
@@ -29,7 +29,7 @@ pub(crate) type Setting = (String, String);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Places {
     file: String,
-    /// Where the mapping itself stands.
+    /// Where the mapping itself is.
     pub(crate) line: usize,
     keys: Vec<(String, usize)>,
     /// What came from variables.
@@ -76,7 +76,7 @@ impl Places {
         Self { file: field.file().to_owned(), line: field.position().line, keys, filled: field.filled() }
     }
 
-    /// `file:line` of a key, if it stands here.
+    /// `file:line` of a key, if it is written here.
     pub(crate) fn find(&self, path: &str) -> Option<String> {
         let (_, line) = self.keys.iter().find(|(known, _)| known == path)?;
         Some(format!("{}:{line}", self.file))
@@ -93,9 +93,10 @@ impl Places {
     }
 }
 
-/// What one spec says about a group of values; what it does not say stays.
+/// What one spec says about a group of values; what it does not say stays. A key without a comment does not compile:
+/// the comment is what the documentation says.
 macro_rules! layer {
-    ($name:ident over $target:ident { $($field:ident: $type:ty = $read:expr),+ $(,)? }) => {
+    ($name:ident over $target:ident { $($(#[doc = $about:literal])+ $field:ident: $type:ty = $read:expr),+ $(,)? }) => {
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         pub(super) struct $name { $($field: Option<$type>),+ }
 
@@ -105,9 +106,16 @@ macro_rules! layer {
                 Self { $($field: section.read(stringify!($field), $read)),+ }
             }
 
+            /// Its keys as documentation shows them.
+            pub(super) fn described(path: &str) -> Vec<$crate::spec::SpecKey> {
+                use $crate::spec::describe::key;
+                vec![$(key::<$type>(format!("{path}{}", stringify!($field)), concat!($($about),+), true)),+]
+            }
+
             pub(super) fn apply(&self, to: &mut $target) {
+                use $crate::spec::values::Yaml as _;
                 $(if let Some(value) = &self.$field {
-                    to.$field = value.clone();
+                    to.$field = value.over(&to.$field);
                 })+
             }
 
@@ -116,7 +124,7 @@ macro_rules! layer {
                 Self { $($field: Some(of.$field.clone())),+ }
             }
 
-            pub(super) fn said(
+            pub(super) fn settings(
                 &self,
                 path: &str,
                 from: $crate::spec::layer::Sources<'_>,
@@ -124,9 +132,7 @@ macro_rules! layer {
             ) {
                 use $crate::spec::values::Yaml as _;
                 $(if let Some(value) = &self.$field {
-                    let path = format!("{path}{}", stringify!($field));
-                    let value = value.said(&path, from(&path));
-                    out.push((path, value));
+                    value.settings(format!("{path}{}", stringify!($field)), from, out);
                 })+
             }
         }

@@ -32,9 +32,9 @@ impl Entry {
         self.patterns.iter().any(|pattern| pattern == model)
     }
 
-    pub(crate) fn said(&self, variables: Variables) -> Vec<Setting> {
+    pub(crate) fn settings(&self, variables: Variables) -> Vec<Setting> {
         let mut out = Vec::new();
-        self.terms.said(&|_| Source { places: Some(&self.places), variables }, &mut out);
+        self.terms.settings(&|_| Source { places: Some(&self.places), variables }, &mut out);
         out
     }
 }
@@ -52,7 +52,7 @@ impl Models {
         Some(models)
     }
 
-    /// The list of names: those given here stand for what was there before; a model that an entry names in full
+    /// The list of names: those given here replace what was there before; a model that an entry names in full
     /// is listed, too.
     pub(super) fn list(&self, names: &mut Vec<String>) {
         if !self.names.is_empty() {

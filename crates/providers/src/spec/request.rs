@@ -8,67 +8,113 @@ use bridge::{
     SchemaRule, Thinking, ToolImages, ToolRules, Turns, UserField,
 };
 
+use super::SpecKey;
 use super::layer::{Setting, Sources, layer, word};
 use crate::yaml::{Field, Section};
 
 layer!(Messages over MessageRules {
+    /// How `content` is written on a message of the assistant that only calls tools.
     absent_content: AbsentContent = word!(AbsentContent),
+    /// What becomes of a message or a tool result without any text.
     empty_text: EmptyText = word!(EmptyText),
+    /// Whether text goes as a list of parts.
     text_as_parts: bool = Field::boolean,
+    /// What becomes of system messages after the start of the conversation.
     late_system: LateSystem = word!(LateSystem),
+    /// Whether messages of one role may follow each other.
     turns: Turns = word!(Turns),
+    /// What may follow a tool result.
     after_tool: AfterTool = word!(AfterTool),
+    /// Which ids of calls the provider takes; others are replaced.
     call_ids: CallIds = word!(CallIds),
 });
 
 layer!(Content over ContentRules {
+    /// Which images the model sees.
     images: ImageInput = word!(ImageInput),
+    /// Where an image in a tool result goes.
     tool_images: ToolImages = word!(ToolImages),
+    /// Whether the model takes video.
     video: bool = Field::boolean,
+    /// Whether the model takes audio.
     audio: bool = Field::boolean,
+    /// Whether files go as parts; text files always go inline.
     files: bool = Field::boolean,
+    /// What is done about content that the model does not take.
     lacking: Lacking = word!(Lacking),
 });
 
 layer!(Tools over ToolRules {
+    /// How many tools a request may have.
     max: Option<usize> = |field| count(field).map(Some),
+    /// How long the name of a tool may be, from 16 to 256; longer ones are shortened.
     name_length: usize = |field| usize::try_from(field.integer(16..=256)?).ok(),
+    /// The forms of `tool_choice` that the provider takes.
     choices: Vec<ChoiceKind> = word!([ChoiceKind]),
+    /// What is done about the others.
     lacking_choice: Lacking = word!(Lacking),
+    /// The word for "some tool must be called".
     required_word: RequiredWord = word!(RequiredWord),
+    /// A choice that forces a call, on a model that thinks.
     forced_while_thinking: ForcedWhileThinking = word!(ForcedWhileThinking),
+    /// When `parallel_tool_calls` is sent.
     parallel: Parallel = word!(Parallel),
+    /// What a tool's JSON schema must not have there, and what is done about it.
     schema: Vec<SchemaRule> = word!([SchemaRule]),
+    /// Which forms of input a custom tool may have there; others go as functions with one string.
     custom: Vec<CustomForm> = word!([CustomForm]),
+    /// Tools that the provider runs itself, each as it declares them: a JSON object in quotes, in which `"$NAME"`
+    /// takes the client's member of that name, and `{"$NAME": {"high": 5, "default": 3}}` chooses by it.
     native: Vec<(Hosted, String)> = |field| keyed(field, Hosted::ALL, Hosted::name, json),
+    /// What is done about other tools that the client does not run.
     lacking_hosted: Lacking = word!(Lacking),
+    /// What a response format cannot be combined with.
     format_excludes: Vec<Exclusion> = word!([Exclusion]),
 });
 
 layer!(Reasoning over ReasoningRules {
+    /// How `reasoning.effort` is told.
     effort: EffortField = word!(EffortField),
+    /// What each effort is called there; one that is missing goes to the next lower, else to the lowest. With
+    /// `effort: members` these are JSON objects in quotes.
     ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, rung),
+    /// Members of the body that switch thinking on: a JSON object in quotes.
     on: Option<String> = |field| json(field).map(Some),
+    /// Members that switch it off: a JSON object in quotes.
     off: Option<String> = |field| json(field).map(Some),
+    /// Members that are always sent: a JSON object in quotes.
     always: Option<String> = |field| json(field).map(Some),
+    /// What is said about thinking when the request says nothing.
     unsaid: Thinking = word!(Thinking),
+    /// Whether thinking stays on while the history has reasoning.
     history_keeps_on: bool = Field::boolean,
+    /// Which messages carry their reasoning back.
     replay: Replay = word!(Replay),
+    /// The member that carries it.
     field: ReplayField = word!(ReplayField),
+    /// Whether a message that must carry reasoning and has lost it gets a blank.
     placeholder: bool = Field::boolean,
 });
 
 layer!(Options over OptionRules {
+    /// The range of `temperature`; values outside go to its ends.
     temperature: Option<Bounds> = |field| bounds(field).map(Some),
+    /// The range of `top_p`.
     top_p: Option<Bounds> = |field| bounds(field).map(Some),
+    /// The member that tells users apart.
     user_field: UserField = word!(UserField),
+    /// The member for `prompt_cache_key`.
     cache_key_field: CacheKeyField = word!(CacheKeyField),
+    /// Members that every request has: a JSON object in quotes.
     members: Option<String> = |field| json(field).map(Some),
 });
 
 layer!(Native over NativeRules {
+    /// Whose ids the items of an answer have (`wire: responses`).
     item_ids: ItemIds = word!(ItemIds),
+    /// Whether it encrypts its reasoning when asked to, and takes that back.
     encrypted: bool = Field::boolean,
+    /// Whether an answer that was cut by its limit is called complete there.
     silent_limit: bool = Field::boolean,
 });
 
@@ -119,13 +165,24 @@ impl Request {
         }
     }
 
-    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
-        self.messages.said("request.messages.", from, out);
-        self.content.said("request.content.", from, out);
-        self.tools.said("request.tools.", from, out);
-        self.reasoning.said("request.reasoning.", from, out);
-        self.options.said("request.options.", from, out);
-        self.native.said("request.native.", from, out);
+    /// The keys of the section as documentation shows them.
+    pub(super) fn described() -> Vec<SpecKey> {
+        let mut keys = Messages::described("request.messages.");
+        keys.extend(Content::described("request.content."));
+        keys.extend(Tools::described("request.tools."));
+        keys.extend(Reasoning::described("request.reasoning."));
+        keys.extend(Options::described("request.options."));
+        keys.extend(Native::described("request.native."));
+        keys
+    }
+
+    pub(super) fn settings(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
+        self.messages.settings("request.messages.", from, out);
+        self.content.settings("request.content.", from, out);
+        self.tools.settings("request.tools.", from, out);
+        self.reasoning.settings("request.reasoning.", from, out);
+        self.options.settings("request.options.", from, out);
+        self.native.settings("request.native.", from, out);
     }
 }
 
@@ -163,7 +220,7 @@ fn rung(field: &Field<'_>) -> Option<String> {
     if field.text()?.starts_with('{') { json(field) } else { field.text() }
 }
 
-/// A JSON object as text: it becomes part of the request as it stands.
+/// A JSON object as text: it becomes part of the request as it is written.
 fn json(field: &Field<'_>) -> Option<String> {
     let text = field.text()?;
     let object: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(&text);

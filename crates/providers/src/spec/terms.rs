@@ -10,12 +10,19 @@ use super::{ModelSpec, Wire};
 use crate::yaml::{Field, Section};
 
 layer!(Basics over Dialect {
+    /// Whose reasoning can be given back to whom; empty: `chat`.
     family: String = Field::string,
+    /// The member that carries `max_output_tokens`.
     limit_field: LimitField = word!(LimitField),
+    /// The role under which `developer` messages and `instructions` are sent.
     developer_role: DeveloperRole = word!(DeveloperRole),
+    /// Whether the usage of a stream has to be asked for.
     stream_usage: StreamUsage = word!(StreamUsage),
+    /// How an answer in a JSON schema is asked for.
     json_schema: JsonSchema = word!(JsonSchema),
+    /// How many tokens an answer may have; a larger `max_output_tokens` is cut, with a note.
     max_output: Option<u64> = |field| tokens(field).map(Some),
+    /// Parameters that the provider refuses: each is left out with a note.
     drop: Vec<Parameter> = word!([Parameter]),
 });
 
@@ -64,13 +71,13 @@ impl Terms {
         }
     }
 
-    pub(super) fn said(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
+    pub(super) fn settings(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
         let Self { wire, context_window, basics, request, answer } = self;
         out.extend(wire.map(|wire| ("wire".to_owned(), wire.yaml())));
         out.extend(context_window.map(|tokens| ("context_window".to_owned(), tokens.yaml())));
-        basics.said("", from, out);
-        request.said(from, out);
-        answer.said("answer.", from, out);
+        basics.settings("", from, out);
+        request.settings(from, out);
+        answer.settings("answer.", from, out);
     }
 }
 

@@ -2,20 +2,35 @@
 
 use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
-    EffortField, EmptyText, EofTolerance, ErrorMeaning, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted,
-    ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
-    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
+    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
+    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns,
+    UserField,
 };
 
-use super::layer::Source;
+use super::layer::{Setting, Source, Sources};
 use super::{Auth, Wire};
 
 pub(crate) trait Yaml {
     fn yaml(&self) -> String;
 
     /// The same, where a text may be from a variable. Words of a vocabulary, numbers and booleans tell nothing.
-    fn said(&self, _path: &str, _from: Source<'_>) -> String {
+    fn shown(&self, _path: &str, _from: Source<'_>) -> String {
         self.yaml()
+    }
+
+    /// The lines that it makes: one, unless it is a list whose elements have their own origins.
+    fn settings(&self, path: String, from: Sources<'_>, out: &mut Vec<Setting>) {
+        let value = self.shown(&path, from(&path));
+        out.push((path, value));
+    }
+
+    /// What comes of it where the layers below have said something already: it takes their place.
+    fn over(&self, _below: &Self) -> Self
+    where
+        Self: Clone,
+    {
+        self.clone()
     }
 }
 
@@ -105,7 +120,7 @@ impl Yaml for String {
         format!("'{}'", text.replace('\'', "''"))
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
         from.filled(path).unwrap_or_else(|| self.yaml())
     }
 }
@@ -121,8 +136,8 @@ impl<T: Yaml> Yaml for Option<T> {
         self.as_ref().map_or_else(|| "null".to_owned(), Yaml::yaml)
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
-        self.as_ref().map_or_else(|| "null".to_owned(), |value| value.said(path, from))
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
+        self.as_ref().map_or_else(|| "null".to_owned(), |value| value.shown(path, from))
     }
 }
 
@@ -131,8 +146,8 @@ impl<T: Yaml> Yaml for Vec<T> {
         format!("[{}]", self.iter().map(Yaml::yaml).collect::<Vec<_>>().join(", "))
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
-        let element = |(index, value): (usize, &T)| value.said(&format!("{path}[{index}]"), from);
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
+        let element = |(index, value): (usize, &T)| value.shown(&format!("{path}[{index}]"), from);
         format!("[{}]", self.iter().enumerate().map(element).collect::<Vec<_>>().join(", "))
     }
 }
@@ -144,12 +159,70 @@ impl<K: Yaml, V: Yaml> Yaml for Vec<(K, V)> {
         format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
     }
 
-    fn said(&self, path: &str, from: Source<'_>) -> String {
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
         let pair = |(key, value): &(K, V)| {
             let key = key.yaml();
-            let value = value.said(&format!("{path}.{}", key.trim_matches('\'')), from);
+            let value = value.shown(&format!("{path}.{}", key.trim_matches('\'')), from);
             format!("{key}: {value}")
         };
         format!("{{{}}}", self.iter().map(pair).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Yaml for u16 {
+    fn yaml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Yaml for ErrorRules {
+    fn yaml(&self) -> String {
+        self.iter().cloned().collect::<Vec<_>>().yaml()
+    }
+
+    fn settings(&self, path: String, from: Sources<'_>, out: &mut Vec<Setting>) {
+        for (index, rule) in self.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            let value = rule.shown(&path, from(&path));
+            out.push((path, value));
+        }
+    }
+
+    fn over(&self, below: &Self) -> Self {
+        Self::over(self, below)
+    }
+}
+
+impl Yaml for ErrorRule {
+    fn yaml(&self) -> String {
+        self.shown("", Source::UNKNOWN)
+    }
+
+    fn shown(&self, path: &str, from: Source<'_>) -> String {
+        let Self { means, status, code, words, no_message, retry } = self;
+        let mut members = Vec::new();
+        if !status.is_empty() {
+            members.push(format!("status: {}", one_or_list(status, "", Source::UNKNOWN)));
+        }
+        if !code.is_empty() {
+            members.push(format!("code: {}", one_or_list(code, &format!("{path}.code"), from)));
+        }
+        if !words.is_empty() {
+            members.push(format!("words: {}", one_or_list(words, &format!("{path}.words"), from)));
+        }
+        if *no_message {
+            members.push("no_message: true".to_owned());
+        }
+        members.push(format!("means: {}", means.yaml()));
+        members.extend(retry.map(|retry| format!("retry: {retry}")));
+        format!("{{{}}}", members.join(", "))
+    }
+}
+
+/// A single value may have been written without the list around it.
+fn one_or_list<T: Yaml + Clone>(values: &Vec<T>, path: &str, from: Source<'_>) -> String {
+    match values.as_slice() {
+        [one] if from.filled(&format!("{path}[0]")).is_none() => one.shown(path, from),
+        _ => values.shown(path, from),
     }
 }

@@ -42,7 +42,7 @@ fn expand(text: &str, fill: &mut dyn FnMut(&str) -> Result<String, Unresolved>) 
 pub struct Filled {
     /// The way to it.
     pub path: String,
-    /// As it stands in the file.
+    /// As it is written in the file.
     pub written: String,
     /// With `redacted` in the place of each variable. What was a JSON object still is one.
     pub shown: String,
@@ -67,7 +67,7 @@ pub(super) fn filled(path: &str, text: &str, env: Env<'_>) -> Option<Filled> {
         Ok(value)
     });
     let real = real.ok().filter(|_| !values.is_empty())?;
-    // A number or a boolean is shown where nothing else can stand in its place.
+    // A number or a boolean is shown where nothing else fits in its place.
     let is_plain = |value: &str| value.parse::<f64>().is_ok() || matches!(value, "true" | "false" | "null");
     let hide = |keep_plain: bool| {
         let hidden = |inner: &str| {

@@ -14,7 +14,7 @@ pub struct Position {
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, or what stands in for one (`environment`, `command line`).
+    /// The file, or what is named instead of one (`environment`, `command line`).
     pub file: String,
     pub position: Option<Position>,
     /// The key it is about, as `providers.deepseek.credentials.api_key`; empty for the whole file.

@@ -68,7 +68,7 @@ pub struct Field<'r> {
     reader: &'r Reader<'r>,
     node: &'r Node,
     path: String,
-    /// Where its key stands, or else the value itself.
+    /// The position of its key, or else of the value itself.
     key: Position,
 }
 
@@ -83,17 +83,23 @@ impl<'r> Field<'r> {
         self.problem_at(self.node.position, message.into(), help);
     }
 
-    /// The file that it stands in.
+    /// Reports a mistake at its key: something that is missing below it.
+    pub fn problem_of_key(&self, message: impl Into<String>, help: Option<String>) {
+        self.problem_at(self.key, message.into(), help);
+    }
+
+    /// The file that it is in.
     pub fn file(&self) -> &str {
         &self.reader.document.file
     }
 
-    /// Where its key stands, or else the value itself.
+    /// The position of its key, or else of the value itself.
     pub fn position(&self) -> Position {
         self.key
     }
 
-    /// Every key below this mapping with the way to it, such as `request.tools.max`, if it has a value.
+    /// Every key below this mapping with the way to it, such as `request.tools.max`, if it has a value; and every
+    /// mapping in a list, such as `answer.errors[0]`.
     pub fn keys(&self) -> Vec<(String, Position)> {
         let mut keys = Vec::new();
         collect(self.node, "", &mut keys);
@@ -220,7 +226,7 @@ impl<'r> Field<'r> {
         }
     }
 
-    /// Reports that something else stands there, in the file's own words: what a variable holds is never in it.
+    /// Reports that something else was found, in the file's own words: what a variable holds is never in it.
     pub fn expected<T>(&self, expected: &str) -> Option<T> {
         let found = self.found_for(expected == MAPPING);
         self.problem(format!("expected {expected}, found {found}"), None);
@@ -231,7 +237,7 @@ impl<'r> Field<'r> {
         SECRET.iter().any(|word| self.path.contains(word))
     }
 
-    /// What stands there, as it is written, unless it may be a secret that stands in the wrong place.
+    /// What was found, as it is written, unless it may be a secret in the wrong place.
     pub fn found(&self) -> String {
         self.found_for(false)
     }
@@ -257,6 +263,10 @@ fn collect(node: &Node, path: &str, keys: &mut Vec<(String, Position)>) {
     for (key, child) in entries.iter().filter(|(_, child)| !child.is_null()) {
         let path = join(path, &key.name);
         collect(child, &path, keys);
+        if let Value::Seq(elements) = &child.value {
+            let mappings = elements.iter().enumerate().filter(|(_, element)| matches!(element.value, Value::Map(_)));
+            keys.extend(mappings.map(|(index, element)| (format!("{path}[{index}]"), element.position)));
+        }
         keys.push((path, key.position));
     }
 }
@@ -279,7 +289,7 @@ fn find_filled(node: &Node, path: &str, env: Env<'_>, found: &mut Vec<Filled>) {
 
 const LITERAL: &str = "write `$${` for a literal `${`";
 
-/// A mapping with known keys, each asked for once. Absent sections read as empty ones.
+/// A mapping with known keys. Absent sections read as empty ones.
 #[derive(Debug)]
 pub struct Section<'r> {
     field: Field<'r>,
@@ -305,7 +315,9 @@ impl<'r> Section<'r> {
 
     /// The value of a key; null counts as absent.
     pub fn field(&mut self, key: &'static str) -> Option<Field<'r>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         let Value::Map(entries) = &self.node?.value else { return None };
         let (found, node) = entries.iter().find(|(name, _)| name.name == key)?;
         let path = join(&self.field.path, key);

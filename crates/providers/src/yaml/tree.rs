@@ -45,7 +45,7 @@ fn at(marker: &Marker) -> Position {
     Position { line: marker.line().max(1), column: marker.col() + 1 }
 }
 
-/// What is probably behind a line that is no YAML.
+/// What was probably meant by a line that is no YAML.
 fn hint(text: &str, line: usize) -> Option<String> {
     let line = text.lines().nth(line - 1)?;
     let hint = match line.trim_start() {
@@ -101,7 +101,7 @@ impl Builder {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    return Err(self.problem(position, "an alias may not stand inside what it refers to"));
+                    return Err(self.problem(position, "an alias may not be inside what it refers to"));
                 };
                 let (nodes, depth) = measure(&node);
                 self.spend(nodes, position)?;

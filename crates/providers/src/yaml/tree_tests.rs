@@ -22,7 +22,7 @@ fn refuses_with_a_position() {
         ("a: 1\n---\nb: 2", "f.yaml:2:1: a second document (`---`) is not allowed"),
         ("a: !thing 1", "f.yaml:1:4: the tag `!thing` is not supported"),
         ("? [a, b]\n: 1", "f.yaml:1:3: a key must be plain text"),
-        ("a: &x [*x]", "f.yaml:1:8: an alias may not stand inside what it refers to"),
+        ("a: &x [*x]", "f.yaml:1:8: an alias may not be inside what it refers to"),
     ];
     for (text, expected) in cases {
         assert_eq!(message(text), expected);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bridge::{
-    AnswerDialect, End, Events, Failure, Flow, Note, Plan, Policy, Reader, ResponseWriter, Seal, Setup, Target,
+    AnswerDialect, End, Events, Failure, Flow, Note, Plan, PlanTarget, Policy, Reader, ResponseWriter, Seal, Setup,
     Unsealed,
 };
 use providers::{ModelSpec, Wire};
@@ -108,7 +108,7 @@ pub(crate) fn plan(case: &Case) -> Plan {
     let request = request(case);
     let (model, spec) = (model(&request), spec(case));
     let seal = seal(case);
-    let target = Target { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
+    let target = PlanTarget { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal };
     match spec.wire {
         Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
         Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{Events, Policy, Setup, Target, Unsealed};
+use bridge::{Events, PlanTarget, Policy, Setup, Unsealed};
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Raw};
 use wire::responses::{CreateResponse, Tail};
@@ -21,7 +21,7 @@ fn planned<T>(spec: &str, extra: &Value, read: impl FnOnce(bridge::Plan) -> T) -
     let text = request.to_string();
     let request = CreateResponse::from_raw(Raw::parse(&text).unwrap()).unwrap();
     let dialect = provider.for_model(&model).dialect;
-    let target = Target { model: &model, dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    let target = PlanTarget { model: &model, dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
     read(bridge::plan(&request, &[], target).unwrap_or_else(|invalid| panic!("{spec}: {invalid:?}")))
 }
 

@@ -8,6 +8,8 @@ mod corpus;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod read;
 #[cfg(test)]
 mod recorded;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{AnswerDialect, Events, Failure, FailureClass, Plan, Policy, Setup, Target, Unsealed};
+use bridge::{AnswerDialect, Events, Failure, FailureClass, Plan, PlanTarget, Policy, Setup, Unsealed};
 use providers::ModelSpec;
 use serde_json::{Value, json};
 use testkit::{Recorded, grammar};
@@ -52,7 +52,7 @@ fn plan(spec: &ModelSpec, request: &str) -> Plan {
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap()).unwrap();
     let model = request.model.unwrap().decode().into_owned();
     let policy = Policy { repair_history: true, ..Policy::default() };
-    bridge::plan(&request, &[], Target { model: &model, dialect: &spec.dialect, policy, seal: &Unsealed }).unwrap()
+    bridge::plan(&request, &[], PlanTarget { model: &model, dialect: &spec.dialect, policy, seal: &Unsealed }).unwrap()
 }
 
 /// The response that these chunks make.

@@ -10,7 +10,7 @@ use crate::account::LOST_LOG_LINES;
 use crate::app::App;
 use crate::body::Body;
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 
 pub(crate) fn health(context: &RequestContext) -> Response<Body> {
@@ -38,10 +38,10 @@ pub(crate) fn health(context: &RequestContext) -> Response<Body> {
 
 pub(crate) async fn ready(app: &App) -> Result<Response<Body>, ApiError> {
     if app.is_draining() {
-        return Err(ApiError::unavailable("draining", "The server is shutting down."));
+        return Err(ApiError::unavailable(Code::Draining, "The server is shutting down."));
     }
     match app.runtime.sessions.ping().await {
         Ok(()) => Ok(json(r#"{"status":"ready"}"#)),
-        Err(error) => Err(ApiError::unavailable("storage_unavailable", error.to_string())),
+        Err(error) => Err(ApiError::unavailable(Code::StorageUnavailable, error.to_string())),
     }
 }

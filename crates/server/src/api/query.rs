@@ -2,7 +2,7 @@
 
 use http::Uri;
 use store::{Order, Page};
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 
 use crate::error::ApiError;
 
@@ -68,14 +68,14 @@ fn limit(text: &str) -> Result<u32, Invalid> {
             return Err(Invalid::beyond(text));
         }
         let text: String = text.chars().take(64).collect();
-        return Err(Invalid::rule("invalid_type", format!("expected an integer, but got '{text}' instead.")));
+        return Err(Invalid::rule(InvalidCode::InvalidType, format!("expected an integer, but got '{text}' instead.")));
     };
     let wrong = |code, which, than| {
         Err(Invalid::rule(code, format!("integer {which} value. Expected a value {than}, but got {number} instead.")))
     };
     match number {
-        ..1 => wrong("integer_below_min_value", "below minimum", ">= 1"),
-        101.. => wrong("integer_above_max_value", "above maximum", "<= 100"),
+        ..1 => wrong(InvalidCode::IntegerBelowMinValue, "below minimum", ">= 1"),
+        101.. => wrong(InvalidCode::IntegerAboveMaxValue, "above maximum", "<= 100"),
         _ => Ok(u32::try_from(number).unwrap_or(100)),
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         ] {
             let error = page(query).unwrap_err();
             assert_eq!(
-                (error.status.as_u16(), error.domain, error.param.as_deref()),
+                (error.status.as_u16(), error.code.domain(), error.param.as_deref()),
                 (400, code, Some(param)),
                 "{query}"
             );

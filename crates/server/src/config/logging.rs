@@ -1,9 +1,9 @@
 //! The `logging` section.
 
-use providers::yaml::{Field, Reader, Section};
+use providers::yaml::Reader;
 
-use super::place::variable;
-use super::{Sources, unused};
+use super::key::Keys;
+use super::{Sources, source, table};
 
 /// How much is logged, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,32 +63,15 @@ impl LogFormat {
     }
 }
 
-pub(super) fn read(
-    reader: &Reader<'_>,
-    sources: &Sources<'_>,
-    mut section: Section<'_>,
-    unused_keys: &mut Vec<String>,
-) -> LoggingConfig {
-    let file_level = section.read("level", level);
-    let format = section.read("format", |field| field.choice(LogFormat::ALL, LogFormat::name));
-    let mut console = section.section("console");
-    let enabled = console.read("enabled", Field::boolean).unwrap_or(true);
-    let console_level = console.read("level", level);
-    let pretty = console.read("pretty", Field::boolean);
-    console.finish();
-    unused::log_file(section.section("file"), unused_keys);
-    section.finish();
-    let environment = variable(reader, sources, "GODEX_LOG_LEVEL", "a log level (trace to error)", LogLevel::from_name);
-    let level = sources.overrides.log_level.or(environment).or(console_level).or(file_level);
-    // `console.pretty` is the older word for the same wish.
+pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> LoggingConfig {
+    let environment = source::LOG_LEVEL.find(reader, sources, LogLevel::from_name);
+    let console_level = keys.find(&table::LOGGING_CONSOLE_LEVEL);
+    let level = keys.get(&table::LOGGING_LEVEL);
+    let pretty = keys.find(&table::LOGGING_CONSOLE_PRETTY);
     let pretty = pretty.map(|pretty| if pretty { LogFormat::Human } else { LogFormat::Json });
     LoggingConfig {
-        level: level.unwrap_or(LogLevel::Info),
-        console: enabled,
-        format: format.or(pretty).unwrap_or(LogFormat::Auto),
+        level: sources.overrides.log_level.or(environment).or(console_level).unwrap_or(level),
+        console: keys.get(&table::LOGGING_CONSOLE_ENABLED),
+        format: keys.find(&table::LOGGING_FORMAT).or(pretty).unwrap_or(LogFormat::Auto),
     }
-}
-
-pub(super) fn level(field: &Field<'_>) -> Option<LogLevel> {
-    field.choice(LogLevel::ALL, LogLevel::name)
 }

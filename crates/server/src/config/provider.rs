@@ -1,16 +1,13 @@
 //! The `providers` section: each entry is a spec plus what is particular to this installation.
 
-use std::time::Duration;
-
 use http::{HeaderName, HeaderValue};
 use providers::yaml::{Document, Field, Reader, Section};
 use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
-use super::{KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, transport};
-
-/// A day: no wait is longer.
-const MAX_MS: u64 = 86_400_000;
+use super::key::{Key, Keys};
+use super::kind::{Preset, Special};
+use super::{KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, provider_table as table, transport};
 
 /// What the file says about providers.
 #[derive(Debug, Default)]
@@ -20,9 +17,10 @@ pub(super) struct Providers {
     pub(super) usable: Vec<ProviderConfig>,
 }
 
-pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, origin: &Origin, root: &mut Section<'_>) -> Providers {
+pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, origin: &Origin, keys: &mut Keys<'_>) -> Providers {
     let mut providers = Providers::default();
-    for (name, field) in root.read("providers", Field::entries).unwrap_or_default() {
+    let entries = keys.field(&super::table::PROVIDERS).and_then(|field| field.entries());
+    for (name, field) in entries.unwrap_or_default() {
         if name.is_empty() || name.contains('/') || name.trim() != name {
             field.problem("a provider's name must not be empty or hold `/` or outer blanks", None);
         }
@@ -44,54 +42,63 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn read(&self, mut section: Section<'_>) -> Option<ProviderConfig> {
-        let spec = section.field("spec");
-        let provider = self.spec(&section, spec.as_ref());
-        let (base_url, endpoint, plain_http) = endpoint(&mut section);
-        let mut credentials = section.section("credentials");
-        let key = Given::of(&mut credentials, "credentials", "api_key");
-        let more = credentials.field("api_keys");
-        let more_keys = more.as_ref().and_then(api_keys);
-        let more = more.map(|field| format!("{}:{}", field.file(), field.position().line));
-        credentials.finish();
-        let timeouts = timeouts(&mut section);
-        let models = section.field("models");
-        let headers = section.read("headers", headers).unwrap_or_default();
-        let transport = transport::read(&mut section, self.sources);
-        let config = provider.map(|provider| {
-            let provider = provider.entered(section.as_field(), endpoint, models.as_ref());
-            let variable = provider.key_env.as_deref();
-            let base_url = base_url_of(&section, &base_url, &provider, plain_http);
-            let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
-            if transport.http2 && forwarded {
-                section.problem("`http2` cannot be had through a proxy that forwards plain http", None);
-            }
-            let listed_keys = more_keys.is_some();
-            let needed =
-                !listed_keys && provider.auth != Auth::None && base_url.as_ref().is_some_and(|base| !base.private);
-            let variable = variable.filter(|_| !listed_keys);
-            let first = self.key(&section, &key, variable, needed);
-            let key_from = match &more {
-                Some(place) if first.is_none() => KeyFrom::File(place.clone()),
-                _ => key_from(&key, variable, first.is_some(), needed),
-            };
-            ProviderConfig {
-                name: self.name.to_owned(),
-                key_from,
-                api_keys: first.into_iter().chain(more_keys.unwrap_or_default()).collect(),
-                base_url: base_url.map(|base| base.url).unwrap_or_default(),
-                timeouts,
-                models: listed(&provider),
-                headers,
-                transport,
-                provider,
-            }
-        });
-        section.finish();
-        config
+    fn read(&self, section: Section<'_>) -> Option<ProviderConfig> {
+        let whole = section.as_field().clone();
+        let mut keys = Keys::new(section, table::PREFIX);
+        let given = Given {
+            base_url: GivenText::of(&mut keys, &table::BASE_URL),
+            key: GivenText::of(&mut keys, &table::API_KEY),
+            keys: keys.field(&table::API_KEYS),
+            plain_http: keys.get(&table::ALLOW_PLAIN_HTTP),
+        };
+        let timeouts = timeouts(&mut keys);
+        let headers = keys.field(&table::HEADERS).as_ref().and_then(headers).unwrap_or_default();
+        let transport = transport::read(&mut keys, self.sources);
+        let (spec, models) = (keys.field(&table::SPEC), keys.field(&table::MODELS));
+        let endpoint = keys.section("endpoint").map(Endpoint::read).unwrap_or_default();
+        let endpoint = Endpoint { base_url: given.base_url.text.clone(), ..endpoint };
+        let provider = self.spec(&whole, spec.as_ref());
+        keys.finish();
+        let provider = provider?.entered(&whole, endpoint, models.as_ref());
+        let base_url = base_url_of(&whole, &given, &provider);
+        let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
+        if transport.http2 && forwarded {
+            whole.problem_of_key("`http2` cannot be had through a proxy that forwards plain http", None);
+        }
+        let (api_keys, key_from) = self.api_keys(&whole, &given, &provider, base_url.as_ref());
+        Some(ProviderConfig {
+            name: self.name.to_owned(),
+            key_from,
+            api_keys,
+            base_url: base_url.map(|base| base.url).unwrap_or_default(),
+            timeouts,
+            models: listed(&provider),
+            headers,
+            transport,
+            provider,
+        })
     }
 
-    fn spec(&self, section: &Section<'_>, spec: Option<&Field<'_>>) -> Option<Provider> {
+    /// The keys, and where the first is from.
+    fn api_keys(
+        &self,
+        whole: &Field<'_>,
+        given: &Given<'_>,
+        provider: &Provider,
+        base_url: Option<&BaseUrl>,
+    ) -> (Vec<Secret>, KeyFrom) {
+        let listed = given.keys.as_ref().and_then(api_keys);
+        let needed = listed.is_none() && provider.auth != Auth::None && base_url.is_some_and(|base| !base.private);
+        let variable = provider.key_env.as_deref().filter(|_| listed.is_none());
+        let first = self.key(whole, &given.key, variable, needed);
+        let from = match &given.keys {
+            Some(field) if first.is_none() => KeyFrom::File(format!("{}:{}", field.file(), field.position().line)),
+            _ => key_from(&given.key, variable, first.is_some(), needed),
+        };
+        (first.into_iter().chain(listed.unwrap_or_default()).collect(), from)
+    }
+
+    fn spec(&self, whole: &Field<'_>, spec: Option<&Field<'_>>) -> Option<Provider> {
         let library = Library::BUILTIN;
         let known = || Some(format!("specs: {}", library.names().collect::<Vec<_>>().join(", ")));
         let name = match spec {
@@ -105,7 +112,7 @@ impl Entry<'_> {
         if !library.contains(&name) {
             match spec {
                 Some(field) => field.problem(format!("there is no spec {}", field.found()), known()),
-                None => section.problem(format!("needs a `spec`, because none is called `{name}`"), known()),
+                None => whole.problem_of_key(format!("needs a `spec`, because none is called `{name}`"), known()),
             }
             return None;
         }
@@ -141,7 +148,7 @@ impl Entry<'_> {
         Some(provider)
     }
 
-    fn key(&self, section: &Section<'_>, given: &Given<'_>, variable: Option<&str>, needed: bool) -> Option<Secret> {
+    fn key(&self, whole: &Field<'_>, given: &GivenText<'_>, variable: Option<&str>, needed: bool) -> Option<Secret> {
         if given.is_broken() {
             return None;
         }
@@ -149,17 +156,17 @@ impl Entry<'_> {
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         if key.as_deref().is_some_and(|key| !can_be_sent(key)) {
             let from = variable.filter(|_| given.text.is_none());
-            given.problem(section, UNSENDABLE, from.map(|name| format!("it is from the environment variable {name}")));
+            given.problem(whole, UNSENDABLE, from.map(|name| format!("it is from the environment variable {name}")));
         }
         if needed && key.is_none() && !self.sources.overrides.without_keys {
             let help = variable.map(|name| format!("set it here, or set the environment variable {name}"));
-            given.problem(section, "is missing", help);
+            given.problem(whole, "is missing", help);
         }
         key.map(Secret::new)
     }
 }
 
-fn key_from(given: &Given<'_>, variable: Option<&str>, is_there: bool, needed: bool) -> KeyFrom {
+fn key_from(given: &GivenText<'_>, variable: Option<&str>, is_there: bool, needed: bool) -> KeyFrom {
     match (&given.field, variable) {
         (Some(field), _) if is_there && given.text.is_some() => {
             KeyFrom::File(format!("{}:{}", field.file(), field.position().line))
@@ -171,31 +178,22 @@ fn key_from(given: &Given<'_>, variable: Option<&str>, is_there: bool, needed: b
 }
 
 /// The checked base URL; None for the demo model, or when there is a problem with it.
-fn base_url_of(section: &Section<'_>, given: &Given<'_>, provider: &Provider, plain_http: bool) -> Option<BaseUrl> {
+fn base_url_of(whole: &Field<'_>, given: &Given<'_>, provider: &Provider) -> Option<BaseUrl> {
+    let (given, plain_http) = (&given.base_url, given.plain_http);
     if given.is_broken() || provider.wire == Wire::Demo {
         return None;
     }
     let Some(text) = given.text.as_ref().or(provider.base_url.as_ref()) else {
         let help = format!("the spec `{}` has no address of its own", provider.spec_name);
-        given.problem(section, "is missing", Some(help));
+        given.problem(whole, "is missing", Some(help));
         return None;
     };
-    address::base_url(text, plain_http).map_err(|message| given.problem(section, message, None)).ok()
+    address::base_url(text, plain_http).map_err(|message| given.problem(whole, message, None)).ok()
 }
 
 /// Names of files have a slash or an ending; names of specs have neither.
 fn is_file(name: &str) -> bool {
     name.contains(['/', '\\']) || [".yaml", ".yml"].iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
-}
-
-/// Where requests go: the base URL with its place, for it has to be checked, and what else the entry says.
-fn endpoint<'r>(section: &mut Section<'r>) -> (Given<'r>, Endpoint, bool) {
-    let mut inner = section.section("endpoint");
-    let base_url = Given::of(&mut inner, "endpoint", "base_url");
-    let endpoint = Endpoint { base_url: base_url.text.clone(), ..Endpoint::read(&mut inner) };
-    let plain_http = inner.read("allow_plain_http", Field::boolean).unwrap_or(false);
-    inner.finish();
-    (base_url, endpoint, plain_http)
 }
 
 /// What the list of models shows when the file does not say.
@@ -204,32 +202,40 @@ pub(super) fn listed(provider: &Provider) -> Vec<String> {
     if provider.models.is_empty() { default_model } else { provider.models.clone() }
 }
 
-/// A string that may be absent, blank (the same), or impossible to read (already reported).
+/// What an entry says that can only be judged once its spec is known.
 struct Given<'r> {
-    path: String,
+    base_url: GivenText<'r>,
+    key: GivenText<'r>,
+    keys: Option<Field<'r>>,
+    plain_http: bool,
+}
+
+/// A string that may be absent, blank (the same), or impossible to read (already reported).
+struct GivenText<'r> {
+    /// From the entry on.
+    path: &'static str,
     field: Option<Field<'r>>,
     text: Option<String>,
     read: bool,
 }
 
-impl<'r> Given<'r> {
-    /// A key of an open section, which has this name.
-    fn of(inner: &mut Section<'r>, section: &str, key: &'static str) -> Self {
-        let field = inner.field(key);
+impl<'r> GivenText<'r> {
+    fn of(keys: &mut Keys<'r>, key: &Key<ProviderConfig, Special>) -> Self {
+        let field = keys.field(key);
         let text = field.as_ref().map_or(Some(String::new()), Field::string);
         let read = text.is_some();
         let text = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        Self { path: format!("{section}.{key}"), field, text, read }
+        Self { path: key.path.strip_prefix(table::PREFIX).unwrap_or(key.path), field, text, read }
     }
 
     fn is_broken(&self) -> bool {
         !self.read
     }
 
-    fn problem(&self, parent: &Section<'_>, message: &str, help: Option<String>) {
+    fn problem(&self, whole: &Field<'_>, message: &str, help: Option<String>) {
         match &self.field {
             Some(field) => field.problem(message, help),
-            None => parent.problem(format!("{} {message}", self.path), help),
+            None => whole.problem_of_key(format!("{} {message}", self.path), help),
         }
     }
 }
@@ -258,21 +264,29 @@ fn api_keys(field: &Field<'_>) -> Option<Vec<Secret>> {
     Some(fields.iter().filter_map(key).collect())
 }
 
-fn timeouts(section: &mut Section<'_>) -> Timeouts {
-    let milliseconds = |field: &Field<'_>| field.integer(1..=MAX_MS).map(Duration::from_millis);
-    let older = section.read("timeout_ms", milliseconds);
-    let mut own = section.section("timeouts");
-    let default = Timeouts::default();
-    let first_byte = own.read("first_byte_ms", milliseconds).or(older);
-    let timeouts = Timeouts {
-        connect: own.read("connect_ms", milliseconds).unwrap_or(default.connect),
-        first_byte: first_byte.unwrap_or(default.first_byte),
-        whole: own.read("whole_ms", milliseconds).or(first_byte).unwrap_or(default.whole),
-        idle: own.read("idle_ms", milliseconds).unwrap_or(default.idle),
-        total: own.read("total_ms", milliseconds).unwrap_or(default.total),
-    };
-    own.finish();
-    timeouts
+fn timeouts(keys: &mut Keys<'_>) -> Timeouts {
+    let older = keys.find(&table::TIMEOUT);
+    let first_byte = keys.find(&table::FIRST_BYTE).or(older);
+    let whole = keys.find(&table::WHOLE).or(first_byte);
+    Timeouts {
+        connect: keys.get(&table::CONNECT),
+        first_byte: first_byte.unwrap_or_else(|| table::FIRST_BYTE.kind.preset()),
+        whole: whole.unwrap_or(table::WHOLE.kind.0.default),
+        idle: keys.get(&table::IDLE),
+        total: keys.get(&table::TOTAL),
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: table::CONNECT.kind.preset(),
+            first_byte: table::FIRST_BYTE.kind.preset(),
+            whole: table::WHOLE.kind.0.default,
+            idle: table::IDLE.kind.preset(),
+            total: table::TOTAL.kind.preset(),
+        }
+    }
 }
 
 /// Headers that belong to the connection or the body, not to the user.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use providers::yaml::Section;
+use super::key::Keys;
+use super::table;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResilienceConfig {
@@ -18,30 +19,27 @@ pub struct ResilienceConfig {
     pub breaker_failures: u32,
 }
 
+#[cfg(test)]
 impl Default for ResilienceConfig {
     fn default() -> Self {
         Self {
-            retries: 2,
-            backoff: Duration::from_millis(250),
-            max_wait: Duration::from_secs(10),
-            budget_percent: 20,
-            breaker_failures: 8,
+            retries: narrow(table::RESILIENCE_RETRIES.kind.default),
+            backoff: table::RESILIENCE_BACKOFF.kind.default,
+            max_wait: table::RESILIENCE_MAX_RETRY_AFTER.kind.default,
+            budget_percent: super::size(table::RESILIENCE_BUDGET.kind.default),
+            breaker_failures: narrow(table::RESILIENCE_BREAKER.kind.default),
         }
     }
 }
 
-pub(super) fn read(mut section: Section<'_>) -> ResilienceConfig {
-    let default = ResilienceConfig::default();
-    let mut number = |key, most| section.read(key, |field| field.integer(0..=most));
-    let config = ResilienceConfig {
-        retries: number("retries", 10).map_or(default.retries, narrow),
-        backoff: number("backoff_ms", 60_000).map_or(default.backoff, Duration::from_millis),
-        max_wait: number("max_retry_after", 120).map_or(default.max_wait, Duration::from_secs),
-        budget_percent: number("budget_percent", 100).map_or(default.budget_percent, super::size),
-        breaker_failures: number("breaker_failures", 100_000).map_or(default.breaker_failures, narrow),
-    };
-    section.finish();
-    config
+pub(super) fn read(keys: &mut Keys<'_>) -> ResilienceConfig {
+    ResilienceConfig {
+        retries: narrow(keys.get(&table::RESILIENCE_RETRIES)),
+        backoff: keys.get(&table::RESILIENCE_BACKOFF),
+        max_wait: keys.get(&table::RESILIENCE_MAX_RETRY_AFTER),
+        budget_percent: super::size(keys.get(&table::RESILIENCE_BUDGET)),
+        breaker_failures: narrow(keys.get(&table::RESILIENCE_BREAKER)),
+    }
 }
 
 fn narrow(number: u64) -> u32 {

@@ -1,113 +1,81 @@
 //! The `session` section: what is kept between requests, where, and for how long.
 
-use std::time::Duration;
+use providers::yaml::Field;
 
-use providers::yaml::{Field, Section};
+use super::key::Keys;
+use super::{Backend, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, table};
 
-use super::{Backend, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, units};
-
-/// The lives that can be asked for: up to a century.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_hours(36_525 * 24);
-
-#[derive(Clone, Copy)]
-enum Kind {
+/// What keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BackendKind {
     Sqlite,
     Memory,
     Postgres,
 }
 
-impl Kind {
-    const ALL: &'static [Self] = &[Self::Sqlite, Self::Memory, Self::Postgres];
+impl BackendKind {
+    pub(super) const ALL: &'static [Self] = &[Self::Sqlite, Self::Memory, Self::Postgres];
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
             Self::Memory => "memory",
             Self::Postgres => "postgres",
         }
     }
+
+    pub(super) const fn of(backend: &Backend) -> Self {
+        match backend {
+            Backend::Sqlite { .. } => Self::Sqlite,
+            Backend::Memory { .. } => Self::Memory,
+            Backend::Postgres(_) => Self::Postgres,
+        }
+    }
 }
 
-pub(super) fn read(sources: &Sources<'_>, mut section: Section<'_>) -> SessionConfig {
-    let backend = section.field("backend");
-    let kind = backend.as_ref().and_then(|field| field.choice(Kind::ALL, Kind::name)).unwrap_or(Kind::Sqlite);
-    let mut file = section.section("sqlite");
-    let path = file.read("path", Field::text);
-    file.finish();
-    let path = locate::expand(path.as_deref().unwrap_or("~/.godex/data/sessions.db"), sources);
-    let max_bytes = section.read("max_bytes", |field| field.integer(1 << 20..=1 << 40)).unwrap_or(256 << 20);
-    let postgres = postgres(section.section("postgres"));
-    let backend = match (kind, postgres) {
-        (Kind::Sqlite, _) => Backend::Sqlite { path },
-        (Kind::Memory, _) => Backend::Memory { max_bytes },
-        (Kind::Postgres, Some(postgres)) => Backend::Postgres(postgres),
-        (Kind::Postgres, None) => {
-            if let Some(field) = backend {
+pub(super) fn read(sources: &Sources<'_>, keys: &mut Keys<'_>) -> SessionConfig {
+    SessionConfig {
+        backend: backend(sources, keys),
+        unknown_previous_response_status: keys.get(&table::SESSION_UNKNOWN_STATUS),
+        strict: keys.get(&table::SESSION_STRICT),
+        ttl: keys.get(&table::SESSION_TTL),
+        seal_key: keys.field(&table::SESSION_SEAL_KEY).as_ref().and_then(seal_key),
+        chain: ChainConfig {
+            max_depth: size(keys.get(&table::SESSION_CHAIN_MAX_DEPTH)),
+            include_incomplete: keys.get(&table::SESSION_CHAIN_INCOMPLETE),
+            replay_instructions: keys.get(&table::SESSION_CHAIN_INSTRUCTIONS),
+        },
+    }
+}
+
+fn backend(sources: &Sources<'_>, keys: &mut Keys<'_>) -> Backend {
+    let kind = keys.get(&table::SESSION_BACKEND);
+    let path = locate::expand(&keys.get(&table::SESSION_SQLITE_PATH), sources);
+    let max_bytes = keys.get(&table::SESSION_MAX_BYTES);
+    let postgres = postgres(keys);
+    match (kind, postgres) {
+        (BackendKind::Sqlite, _) => Backend::Sqlite { path },
+        (BackendKind::Memory, _) => Backend::Memory { max_bytes },
+        (BackendKind::Postgres, Some(postgres)) => Backend::Postgres(postgres),
+        (BackendKind::Postgres, None) => {
+            if let Some(field) = keys.field(&table::SESSION_BACKEND) {
                 let help = "postgres://user:password@host/database";
                 field.problem("needs `session.postgres.url`", Some(help.to_owned()));
             }
             Backend::Memory { max_bytes }
         }
-    };
-    let status = section.read("unknown_previous_response_status", |field| field.choice(&[400, 404], status_name));
-    let strict = section.read("strict", Field::boolean).unwrap_or(false);
-    let ttl = match section.read("ttl", lifetime) {
-        None => Some(Duration::from_hours(30 * 24)),
-        Some(Life::Limited(ttl)) => Some(ttl),
-        Some(Life::Endless) => None,
-    };
-    let seal_key = section.read("seal_key", seal_key);
-    let chain = chain(section.section("chain"));
-    section.finish();
-    SessionConfig { backend, unknown_previous_response_status: status.unwrap_or(400), strict, ttl, seal_key, chain }
+    }
 }
 
-fn postgres(mut section: Section<'_>) -> Option<PostgresConfig> {
-    let url = section.read("url", Field::text);
-    let milliseconds = |field: &Field<'_>| field.integer(1..=600_000).map(Duration::from_millis);
-    let default = store::PostgresOptions::default();
+fn postgres(keys: &mut Keys<'_>) -> Option<PostgresConfig> {
+    let url = keys.field(&table::SESSION_POSTGRES_URL).as_ref().and_then(Field::text);
     let options = store::PostgresOptions {
-        connections: section.read("connections", |field| field.integer(1..=1000)).map_or(default.connections, size),
-        acquire: section.read("acquire_ms", milliseconds).unwrap_or(default.acquire),
-        statement: section.read("statement_ms", milliseconds).unwrap_or(default.statement),
-        retry: section.read("retry_ms", milliseconds).unwrap_or(default.retry),
+        connections: size(keys.get(&table::SESSION_POSTGRES_CONNECTIONS)),
+        acquire: keys.get(&table::SESSION_POSTGRES_ACQUIRE),
+        statement: keys.get(&table::SESSION_POSTGRES_STATEMENT),
+        retry: keys.get(&table::SESSION_POSTGRES_RETRY),
     };
-    section.finish();
     Some(PostgresConfig { url: Secret::new(url?), options })
-}
-
-fn chain(mut section: Section<'_>) -> ChainConfig {
-    let chain = ChainConfig {
-        max_depth: size(section.read("max_depth", |field| field.integer(1..=1_000_000)).unwrap_or(1000)),
-        include_incomplete: section.read("include_incomplete", Field::boolean).unwrap_or(true),
-        replay_instructions: section.read("replay_instructions", Field::boolean).unwrap_or(false),
-    };
-    section.finish();
-    chain
-}
-
-enum Life {
-    Endless,
-    Limited(Duration),
-}
-
-/// `30d`, `12h`, `90m`, `45s`, or `never`. A bare number could mean days as well as seconds.
-fn lifetime(field: &Field<'_>) -> Option<Life> {
-    let text = field.text()?;
-    if text == "never" {
-        return Some(Life::Endless);
-    }
-    let life = units::parse_duration(&text).filter(|life| (SHORTEST..=LONGEST).contains(life));
-    if life.is_none() {
-        return field.expected("a time such as `30d`, `12h` or `never`");
-    }
-    life.map(Life::Limited)
-}
-
-/// As `lifetime` reads it.
-pub(super) fn print_lifetime(ttl: Option<Duration>) -> String {
-    ttl.map_or_else(|| "never".to_owned(), units::print_duration)
 }
 
 /// Long enough that nobody guesses it.
@@ -118,8 +86,4 @@ fn seal_key(field: &Field<'_>) -> Option<Secret> {
         return None;
     }
     Some(Secret::new(text))
-}
-
-const fn status_name(status: u16) -> &'static str {
-    if status == 404 { "404" } else { "400" }
 }

@@ -2,7 +2,9 @@ use std::path::{Path, PathBuf};
 
 use providers::INLINE;
 
-use super::super::{Backend, LogFormat, LogLevel, Overrides, Secret, load};
+use super::super::{
+    Backend, KEYS, LogFormat, LogLevel, Overrides, PROVIDER_KEYS, PostgresConfig, Secret, load, print_duration,
+};
 use super::*;
 
 /// Every key of the original system's file, and a few newer ones.
@@ -208,7 +210,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:9:16: models.aliases.gone: there is no provider `gone`; configured: zhipu, deepseek, nameless, plain, lost, odd, demo",
         "godex.yaml:10:10: models.aliases.a/b: value must be provider/model",
         "godex.yaml:13:28: providers.zhipu.credentials.api_key: the environment variable NOT_SET is not set; set it, or give a default: `${NOT_SET:-...}`",
-        "godex.yaml:14:17: providers.zhipu.timeout_ms: expected a whole number from 1 to 86400000, found `soon`",
+        "godex.yaml:14:17: providers.zhipu.timeout_ms: expected a duration from `1ms` to `1d`, such as `30s` or `5m`, or milliseconds, found `soon`",
         "godex.yaml:15:3: providers.deepseek: credentials.api_key is missing; set it here, or set the environment variable DEEPSEEK_API_KEY",
         "godex.yaml:16:19: providers.deepseek.credentials: unknown key `api_kye`; did you mean `api_key`?",
         "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, together, fireworks, cerebras, azure, ollama, vllm, sglang, llamacpp, lmstudio, openai-compatible, responses-compatible, demo",
@@ -280,7 +282,7 @@ fn small_mistakes() {
         (
             "session: {max_bytes: 5}",
             &[],
-            "godex.yaml:1:22: session.max_bytes: expected a whole number from 1048576 to 1099511627776, found `5`",
+            "godex.yaml:1:22: session.max_bytes: expected a size from `1MiB` to `1TiB`, such as `256MiB`, or bytes, found `5`",
         ),
         (
             "session: {seal_key: short}",
@@ -561,4 +563,113 @@ fn waits_and_retries_have_defaults_and_limits() {
     let found = problems("resilience: {retries: 11, bugdet_percent: 5}", &[]);
     assert!(found[0].contains("resilience.retries: expected a whole number from 0 to 10"), "{found:?}");
     assert!(found[1].contains("unknown key `bugdet_percent`; did you mean `budget_percent`?"), "{found:?}");
+}
+
+type Value<'a> = &'a dyn Fn(&Config) -> u64;
+
+/// Every key that took a number of seconds, milliseconds or bytes before there were units: a bare number means what it
+/// meant, and the same with its unit is the same.
+#[test]
+fn a_bare_number_keeps_the_unit_of_its_key() {
+    let provider = |config: &Config| config.providers[0].timeouts;
+    let postgres = |config: &Config| match &config.session.backend {
+        Backend::Postgres(PostgresConfig { options, .. }) => *options,
+        backend => panic!("{backend}"),
+    };
+    let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap();
+    let cases: &[(&str, &str, &str, u64, Value<'_>)] = &[
+        ("server: {idle_timeout: _}", "7", "7s", 7000, &|c| milliseconds(c.server.idle_timeout.unwrap())),
+        ("server: {heartbeat: _}", "7", "7s", 7000, &|c| milliseconds(c.server.heartbeat)),
+        ("server: {max_body_bytes: _}", "1048576", "1MiB", 1 << 20, &|c| c.server.max_body_bytes as u64),
+        ("limits: {body_bytes_in_flight: _}", "134217728", "128MiB", 128 << 20, &|c| {
+            c.limits.body_bytes_in_flight as u64
+        }),
+        ("session: {backend: memory, max_bytes: _}", "2097152", "2MiB", 2 << 20, &|c| match c.session.backend {
+            Backend::Memory { max_bytes } => max_bytes,
+            _ => 0,
+        }),
+        ("resilience: {backoff_ms: _}", "9000", "9s", 9000, &|c| milliseconds(c.resilience.backoff)),
+        ("resilience: {max_retry_after: _}", "60", "1m", 60_000, &|c| milliseconds(c.resilience.max_wait)),
+        ("providers: {a: {spec: demo, timeout_ms: _}}", "5000", "5s", 5000, &|c| milliseconds(provider(c).first_byte)),
+        ("providers: {a: {spec: demo, timeouts: {connect_ms: _}}}", "5000", "5s", 5000, &|c| {
+            milliseconds(provider(c).connect)
+        }),
+        ("providers: {a: {spec: demo, timeouts: {first_byte_ms: _}}}", "5000", "5s", 5000, &|c| {
+            milliseconds(provider(c).first_byte)
+        }),
+        ("providers: {a: {spec: demo, timeouts: {whole_ms: _}}}", "5000", "5s", 5000, &|c| {
+            milliseconds(provider(c).whole)
+        }),
+        ("providers: {a: {spec: demo, timeouts: {idle_ms: _}}}", "5000", "5s", 5000, &|c| {
+            milliseconds(provider(c).idle)
+        }),
+        ("providers: {a: {spec: demo, timeouts: {total_ms: _}}}", "5000", "5s", 5000, &|c| {
+            milliseconds(provider(c).total)
+        }),
+        ("session: {backend: postgres, postgres: {url: u, acquire_ms: _}}", "70", "70ms", 70, &|c| {
+            milliseconds(postgres(c).acquire)
+        }),
+        ("session: {backend: postgres, postgres: {url: u, statement_ms: _}}", "70", "70ms", 70, &|c| {
+            milliseconds(postgres(c).statement)
+        }),
+        ("session: {backend: postgres, postgres: {url: u, retry_ms: _}}", "70", "70ms", 70, &|c| {
+            milliseconds(postgres(c).retry)
+        }),
+    ];
+    for (text, bare, with_unit, expected, value) in cases {
+        for written in [bare, with_unit] {
+            let loaded = config(&text.replace(": _", &format!(": {written}")));
+            assert_eq!(value(&loaded), *expected, "{text} {written}");
+        }
+    }
+    // These never took one.
+    for text in ["server: {drain_timeout: 30}", "limits: {write_stall: 30}", "session: {ttl: 30}"] {
+        assert!(problems(text, &[])[0].contains("found `30`"), "{text}");
+    }
+    assert_eq!(config("server: {idle_timeout: 0s}").server.idle_timeout, None);
+    assert_eq!(config("server: {idle_timeout: 0}").server.idle_timeout, None);
+}
+
+/// The default that the documentation shows is the one that holds, and would be accepted.
+#[test]
+fn defaults_are_what_the_tables_say() {
+    let none = config("");
+    let (defaults, own) = (none.print(), none.providers.first().unwrap());
+    for key in KEYS {
+        let Some(default) = key.default().strip_prefix('`').and_then(|text| text.strip_suffix('`')).map(str::to_owned)
+        else {
+            continue;
+        };
+        match key.print(&none) {
+            Some(value) if key.path() == "session.sqlite.path" => assert!(value.ends_with("/.godex/data/sessions.db")),
+            Some(value) => assert_eq!(value, default, "{}", key.path()),
+            None => {}
+        }
+    }
+    assert!(defaults.contains(&format!("idle_ms: {}", print_duration(own.timeouts.idle))), "{defaults}");
+    let options = config("session: {backend: postgres, postgres: {url: u}}").session.backend;
+    let Backend::Postgres(PostgresConfig { options, .. }) = options else { panic!("no Postgres") };
+    assert_eq!(options, store::PostgresOptions::default());
+}
+
+/// Every key that is declared is asked for: none of them is unknown, and each is described in sentences.
+#[test]
+fn every_declared_key_is_read_and_described() {
+    let paths = KEYS.iter().map(|key| (key.path(), key.about(), key.kind()));
+    let paths: Vec<_> = paths.chain(PROVIDER_KEYS.iter().map(|key| (key.path(), key.about(), key.kind()))).collect();
+    for (path, about, kind) in &paths {
+        assert!(about.ends_with('.') && about.len() > 10, "{path}: {about}");
+        assert!(!kind.is_empty(), "{path}");
+        let nested = path
+            .replace("NAME", "openai")
+            .split('.')
+            .rev()
+            .fold("[]".to_owned(), |inner, name| format!("{{{name}: {inner}}}"));
+        let found = problems(&nested, &[("OPENAI_API_KEY", "k")]);
+        assert!(!found.iter().any(|problem| problem.contains("unknown key")), "{path}: {found:?}");
+    }
+    let mut unique: Vec<_> = paths.iter().map(|(path, ..)| path).collect();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), paths.len());
 }

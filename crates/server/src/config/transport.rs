@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use providers::yaml::{Field, Section};
+use providers::yaml::Field;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::Url;
 
-use super::{Secret, Sources, locate};
+use super::key::Keys;
+use super::{Secret, Sources, locate, provider_table as table};
 
-/// What is otherwise than usual. There is no switch that turns the check of certificates off.
+/// What differs from the usual. There is no switch that turns the check of certificates off.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransportConfig {
     /// None: no proxy, whatever the environment says.
@@ -36,13 +37,13 @@ pub struct ExtraRoots {
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
-pub(super) fn read(section: &mut Section<'_>, sources: &Sources<'_>) -> TransportConfig {
+pub(super) fn read(keys: &mut Keys<'_>, sources: &Sources<'_>) -> TransportConfig {
     // An empty one is none: `${HTTPS_PROXY:-}`.
-    let proxy_field = section.field("proxy").filter(|field| field.string().is_none_or(|text| !text.trim().is_empty()));
+    let given = |field: &Field<'_>| field.string().is_none_or(|text| !text.trim().is_empty());
     TransportConfig {
-        proxy: proxy_field.and_then(|field| proxy(&field)),
-        ca: section.read("ca", |field| roots(field, sources)),
-        http2: section.read("http2", Field::boolean).unwrap_or(false),
+        proxy: keys.field(&table::PROXY).filter(given).and_then(|field| proxy(&field)),
+        ca: keys.field(&table::CA).and_then(|field| roots(&field, sources)),
+        http2: keys.get(&table::HTTP2),
     }
 }
 

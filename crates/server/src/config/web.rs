@@ -1,6 +1,6 @@
 //! `server.allowed_hosts` and `server.cors`: the names that godex answers to, and whose web pages may use it.
 
-use providers::yaml::{Field, Section};
+use providers::yaml::Field;
 use url::Url;
 
 use super::address;
@@ -76,10 +76,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && !text.contains("..") && text.chars().all(label)
 }
 
-pub(super) fn cors(mut section: Section<'_>) -> CorsConfig {
-    let origins = section.read("origins", |field| Some(field.list()?.iter().filter_map(origin).collect::<Vec<_>>()));
-    section.finish();
-    CorsConfig { origins: origins.unwrap_or_default() }
+pub(super) fn cors(field: &Field<'_>) -> Option<CorsConfig> {
+    Some(CorsConfig { origins: field.list()?.iter().filter_map(origin).collect() })
 }
 
 /// As browsers write it: a scheme, a host, and a port that is not the scheme's own.

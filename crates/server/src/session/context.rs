@@ -7,7 +7,7 @@ use bridge::{Action, Note, Severity};
 use bytes::Bytes;
 use store::{ChainLimits, Error, History, Item, Room as _, Status, Tenanted};
 use wire::id::Ids;
-use wire::json::{FromRaw, Invalid, Kept, ObjectWriter, Raw, Text};
+use wire::json::{FromRaw, Invalid, InvalidCode, Kept, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 
 use super::lease::{Held, LEASE};
@@ -256,7 +256,7 @@ fn references(input: &[InputItem<'_>]) -> Result<Vec<(usize, String)>, ApiError>
             "too many item references. Expected at most {MOST_REFERENCES}, but got {count} instead. Send the items \
              themselves, or continue with 'previous_response_id' or 'conversation'."
         );
-        return Err(Invalid::rule("array_above_max_length", message).at("input").into());
+        return Err(Invalid::rule(InvalidCode::ArrayAboveMaxLength, message).at("input").into());
     }
     Ok(input.iter().enumerate().filter_map(reference).collect())
 }
@@ -272,7 +272,7 @@ fn check_conversation(id: &str) -> Result<(), ApiError> {
         _ => return Ok(()),
     };
     let message = format!("Invalid 'conversation': '{}'. Expected an ID that {expected}", clip(id));
-    Err(ApiError::bad_request("invalid_value", message).with_param("conversation"))
+    Err(ApiError::bad_request(InvalidCode::InvalidValue, message).with_param("conversation"))
 }
 
 /// The client's items as they are stored: their JSON untouched but for the keys in tools, slices of `body`, each under

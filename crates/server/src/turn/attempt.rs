@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{Needs, Note, OutputContract, Policy, Reader, Setup, Target as PlanTarget, ToolKind};
+use bridge::{Needs, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bridge::{Events, FailureClass, Needs, Note, Repair, ResponseWriter};
 use bytes::Bytes;
-use wire::json::Kept;
+use wire::json::{InvalidCode, Kept};
 use wire::responses::CreateResponse;
 
 use super::answer::Answer;
@@ -19,7 +19,7 @@ use crate::account::Outcome;
 use crate::body;
 use crate::clock;
 use crate::config::ModelError;
-use crate::error::{ApiError, clip};
+use crate::error::{ApiError, Code, clip};
 use crate::request::RequestContext;
 use crate::session::Record;
 use crate::upstream::{Failover, Refused};
@@ -133,11 +133,11 @@ impl Opened {
 fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     if request.previous_response_id.is_some() && request.conversation.is_some() {
         let message = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.";
-        return Err(ApiError::bad_request("mutually_exclusive_parameters", message));
+        return Err(ApiError::bad_request(Code::MutuallyExclusiveParameters, message));
     }
     if request.background == Some(true) {
         let message = "Unsupported parameter: 'background'. Background responses are not available yet.";
-        return Err(ApiError::bad_request("unsupported_parameter", message).with_param("background"));
+        return Err(ApiError::bad_request(InvalidCode::UnsupportedParameter, message).with_param("background"));
     }
     Ok(())
 }

@@ -74,6 +74,11 @@ impl From<Failure> for Refused {
             | FailureClass::ContextOverflow
             | FailureClass::InvalidOutput => Remedy::Nothing,
         };
+        let remedy = match (failure.retry, remedy) {
+            (Some(true), _) => Remedy::Again,
+            (Some(false), Remedy::Again) => Remedy::Elsewhere,
+            _ => remedy,
+        };
         Self { failure, remedy, deadline: None }
     }
 }

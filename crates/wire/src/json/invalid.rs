@@ -1,6 +1,6 @@
 //! What is wrong with a value, and where. The path grows outwards while the error travels up.
 
-use super::{Kind, Raw};
+use super::{InvalidCode, Kind, Raw};
 
 /// A value that does not fit, with the path to it: `input[0].content[1].type`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub enum Problem {
     Missing,
     /// A rule broken by a value of the right type; `code` is OpenAI's name for the rule.
     Rule {
-        code: &'static str,
+        code: InvalidCode,
         message: String,
     },
     /// The same, in a sentence of its own.
     Sentence {
-        code: &'static str,
+        code: InvalidCode,
         message: String,
     },
 }
@@ -45,9 +45,9 @@ impl Invalid {
     /// An integer that does not fit into 64 bits.
     pub fn beyond(digits: &str) -> Self {
         let (code, bound, limit) = if digits.starts_with('-') {
-            ("integer_below_min_value", "below minimum value. Expected a value >=", i64::MIN)
+            (InvalidCode::IntegerBelowMinValue, "below minimum value. Expected a value >=", i64::MIN)
         } else {
-            ("integer_above_max_value", "above maximum value. Expected a value <=", i64::MAX)
+            (InvalidCode::IntegerAboveMaxValue, "above maximum value. Expected a value <=", i64::MAX)
         };
         Self::rule(code, format!("integer {bound} {limit}, but got {} instead.", clip(digits)))
     }
@@ -69,11 +69,11 @@ impl Invalid {
         Self::new(Problem::Missing)
     }
 
-    pub fn rule(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn rule(code: InvalidCode, message: impl Into<String>) -> Self {
         Self::new(Problem::Rule { code, message: message.into() })
     }
 
-    pub fn sentence(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn sentence(code: InvalidCode, message: impl Into<String>) -> Self {
         Self::new(Problem::Sentence { code, message: message.into() })
     }
 
@@ -93,13 +93,13 @@ impl Invalid {
         self
     }
 
-    /// OpenAI's `error.code` for this.
-    pub fn code(&self) -> &'static str {
+    /// Which rule it breaks.
+    pub const fn code(&self) -> InvalidCode {
         match &self.problem {
-            Problem::Type { .. } => "invalid_type",
-            Problem::Value { .. } => "invalid_value",
-            Problem::Missing => "missing_required_parameter",
-            Problem::Rule { code, .. } | Problem::Sentence { code, .. } => code,
+            Problem::Type { .. } => InvalidCode::InvalidType,
+            Problem::Value { .. } => InvalidCode::InvalidValue,
+            Problem::Missing => InvalidCode::MissingRequiredParameter,
+            Problem::Rule { code, .. } | Problem::Sentence { code, .. } => *code,
         }
     }
 }

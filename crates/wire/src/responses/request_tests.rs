@@ -66,7 +66,7 @@ fn wrong_types_name_their_path() {
         (r#"{"conversation":{}}"#, "conversation.id", "missing_required_parameter"),
     ] {
         let invalid = parse(text).unwrap_err();
-        assert_eq!((invalid.path.as_str(), invalid.code()), (path, code), "{text}");
+        assert_eq!((invalid.path.as_str(), invalid.code().name()), (path, code), "{text}");
     }
 }
 

@@ -6,7 +6,7 @@ use wire::chat::{self, Str};
 use wire::json::Text;
 use wire::responses::InputFile;
 
-use super::{Member, Piece, Renderer};
+use super::{ContentPiece, MemberPath, Renderer};
 
 /// Names by which text is recognised when no media type says so.
 const TEXT_NAMES: &[&str] = &[
@@ -17,24 +17,24 @@ const TEXT_NAMES: &[&str] = &[
 const VIDEO_NAMES: &[&str] = &[".mp4", ".avi", ".mov", ".mkv", ".webm"];
 
 impl Renderer<'_> {
-    pub(super) fn file<'a>(&mut self, file: &InputFile<'a>, at: Member) -> Piece<'a> {
+    pub(super) fn file<'a>(&mut self, file: &InputFile<'a>, at: MemberPath) -> ContentPiece<'a> {
         let name = file.filename.map(Text::decode).unwrap_or_default();
         let data = file.file_data.map(Text::decode);
         let url = data.as_deref().and_then(DataUrl::parse);
         let media_type = url.map(|url| url.media_type).unwrap_or_default();
         let is_video = self.rules.video && (media_type.starts_with("video/") || is_video(file, &name));
         if let (true, Some(source)) = (is_video, file.file_url.or(file.file_data)) {
-            return Piece::Media(chat::Part::VideoUrl { url: source.into() });
+            return ContentPiece::Media(chat::Part::VideoUrl { url: source.into() });
         }
         if let (Some(data), true) = (&data, is_text(media_type, &name)) {
             let encoded = url.map_or(&**data, |url| url.data);
             if let Some(text) = base64(encoded).and_then(|bytes| String::from_utf8(bytes).ok()) {
                 let name = if name.is_empty() { Cow::Borrowed("file") } else { name };
-                return Piece::Text(Str::Ours(format!("[{name}]\n{text}").into()));
+                return ContentPiece::Text(Str::Ours(format!("[{name}]\n{text}").into()));
             }
         }
         match file.file_data.filter(|_| self.rules.files) {
-            Some(data) => Piece::Media(chat::Part::File { filename: file.filename, data: data.into() }),
+            Some(data) => ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() }),
             None if file.file_data.is_none() => self.lacking("file", "has no access to", at),
             None => self.lacking("file", "cannot read", at),
         }

@@ -5,14 +5,14 @@ use wire::json::{ObjectWriter, Raw};
 use wire::responses::{CreateResponse, Input, InputItem, Item, Message, Reasoning};
 
 use super::super::notes::{Notes, code};
-use super::Target;
+use super::PlanTarget;
 use crate::dialect::{DeveloperRole, ItemIds, Replay};
 use crate::seal::{Encrypted, SealedReasoning};
 
 pub(super) fn write(
     request: &CreateResponse<'_>,
     past: &[InputItem<'_>],
-    target: Target<'_>,
+    target: PlanTarget<'_>,
     out: &mut Vec<u8>,
     notes: &mut Notes,
 ) {
@@ -38,7 +38,7 @@ pub(super) fn write(
 }
 
 struct List<'t, 'o> {
-    target: Target<'t>,
+    target: PlanTarget<'t>,
     out: &'o mut Vec<u8>,
     notes: &'o mut Notes,
     empty: bool,
@@ -65,7 +65,7 @@ impl List<'_, '_> {
         }
     }
 
-    /// The role that the far side knows instead of this message's.
+    /// The role that the provider knows instead of this message's.
     fn role(&self, message: &Message<'_>) -> Option<&'static str> {
         let role = self.target.dialect.developer_role;
         let is_developer = message.role.is_some_and(|role| role.is("developer"));
@@ -90,17 +90,17 @@ impl List<'_, '_> {
     }
 
     fn reasoning(&mut self, reasoning: &Reasoning<'_>, raw: Raw<'_>, list: &'static str, index: usize) {
-        let place = || format!("{list}[{index}]");
+        let path = || format!("{list}[{index}]");
         let dialect = self.target.dialect;
         let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
         let thought = match sealed.map(|sealed| self.target.seal.open(&sealed.decode())) {
             None => None,
             Some(opened) => match opened.and_then(|plain| SealedReasoning::decode(&plain)) {
                 Some(thought) if thought.family == dialect.family() => Some(thought),
-                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, place(), "another model's reasoning"),
+                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, path(), "another model's reasoning"),
                 None => {
                     let message = "not sealed here, or broken";
-                    self.notes.ignored(code::REASONING_IGNORED, format!("{}.encrypted_content", place()), message);
+                    self.notes.ignored(code::REASONING_IGNORED, format!("{}.encrypted_content", path()), message);
                     None
                 }
             },
@@ -112,10 +112,10 @@ impl List<'_, '_> {
         if says && dialect.request.reasoning.replay != Replay::Never {
             return self.plain(raw);
         }
-        self.notes.skipped(code::REASONING_IGNORED, place(), "this provider does not take it back");
+        self.notes.skipped(code::REASONING_IGNORED, path(), "this provider does not take it back");
     }
 
-    /// As the far side sealed it, under the id for which it did.
+    /// As the provider sealed it, under the id for which it did.
     fn encrypted(&mut self, raw: Raw<'_>, native: &Encrypted) {
         let mut object = ObjectWriter::new(self.next());
         object.text("type", "reasoning");

@@ -1,7 +1,7 @@
 //! Whether a schema for the answer is one, and small enough to be enforced by anybody. Checked before it is
 //! sent: a schema can be a bomb (T11), and a provider's error about one names no path.
 
-use wire::json::{Invalid, Kind, Raw};
+use wire::json::{Invalid, InvalidCode, Kind, Raw};
 
 const MAX_BYTES: usize = 256 << 10;
 const MAX_DEPTH: usize = 32;
@@ -140,7 +140,7 @@ fn kind(value: Raw<'_>, wanted: Kind, name: &'static str) -> Result<(), Invalid>
 }
 
 fn refused(message: String) -> Invalid {
-    Invalid::rule("invalid_json_schema", message)
+    Invalid::rule(InvalidCode::InvalidJsonSchema, message)
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
                 &schema[..schema.len().min(80)]
             );
         }
-        assert_eq!(check(Raw::parse(&deep).unwrap()).unwrap_err().code(), "invalid_json_schema");
+        assert_eq!(check(Raw::parse(&deep).unwrap()).unwrap_err().code().name(), "invalid_json_schema");
         let good = r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/x"},"b":{"type":["null","array"],"items":true}},
             "required":["a"],"$defs":{"x":{"enum":["y",null]}},"additionalProperties":false,"x-own":[1]}"##;
         assert_eq!(check(Raw::parse(good).unwrap()), Ok(()));

@@ -1,17 +1,17 @@
-//! All tools of a turn: those of the request, those that arrived in the input, those that a search loaded (C4,
-//! C9), in order of first appearance. A tool declared again replaces its declaration, not its place (C3).
+//! All tools of a turn: those of the request, those that arrived in the input, those that a search loaded,
+//! in order of first appearance. A tool declared again replaces its declaration, not its place in the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::chat::{Declared, Function, Str};
-use wire::json::{Invalid, Text};
+use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
 
 use super::{declare, names, template};
 use crate::context::ToolKind;
 use crate::dialect::{Hosted, Lacking, ToolRules};
+use crate::plan::item_path::Items;
 use crate::plan::notes::{Notes, code};
-use crate::plan::place::Items;
 
 /// What the client calls the namespace of tools without one.
 const NO_NAMESPACE: &str = "functions";
@@ -77,13 +77,13 @@ impl<'a> Catalog<'a> {
         for (index, tool) in request.tools.iter().flatten().enumerate() {
             collector.tool(&tool.value, None, At { list: "tools", index })?;
         }
-        for (item, place) in &items.0 {
+        for (item, path) in &items.0 {
             let tools = match item {
                 Item::AdditionalTools(item) => item.tools.as_deref(),
                 Item::ToolSearchOutput(item) => item.tools.as_deref(),
                 _ => None,
             };
-            let list = tools.map(|_| place.member("tools").to_string()).unwrap_or_default();
+            let list = tools.map(|_| path.member("tools").to_string()).unwrap_or_default();
             for (index, tool) in tools.into_iter().flatten().enumerate() {
                 collector.tool(tool, None, At { list: &list, index })?;
             }
@@ -287,7 +287,12 @@ impl<'a> Collector<'a, '_> {
         let again = self.catalog.position(name, namespace, |other| other == what);
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
         if let Some(entry) = again {
-            entry.declared = described(declare(entry.provider_name.clone()), space);
+            let declared = described(declare(entry.provider_name.clone()), space);
+            if declared != entry.declared {
+                let message = format!("declared before under the name {name}: this declaration counts");
+                self.notes.degraded(code::TOOL_DEGRADED, at, message);
+            }
+            entry.declared = declared;
             return;
         }
         let provider_name = self.catalog.unique_name(kind.name(), namespace, name);
@@ -306,7 +311,8 @@ impl<'a> Collector<'a, '_> {
             self.leave_out(kind.name(), label);
             let message = format!("this provider has no {} of its own", kind.name());
             if self.rules.lacking_hosted == Lacking::Reject {
-                let mut invalid = Invalid::sentence("unsupported_value", format!("Unsupported tool: {message}."));
+                let mut invalid =
+                    Invalid::sentence(InvalidCode::UnsupportedValue, format!("Unsupported tool: {message}."));
                 invalid.path = format!("{at}.type");
                 return self.notes.refuse(invalid);
             }

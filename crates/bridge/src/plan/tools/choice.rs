@@ -1,9 +1,9 @@
-//! `tool_choice`: which of the tools are sent, and what the far side is told about them.
+//! `tool_choice`: which of the tools are sent, and what the provider is told about them.
 
 use std::collections::BTreeSet;
 
 use wire::chat;
-use wire::json::{Invalid, Raw, Text};
+use wire::json::{Invalid, InvalidCode, Raw, Text};
 use wire::responses::{AllowedTools, NamedChoice, Tool, ToolChoice, ToolChoiceObject};
 
 use super::catalog::{Catalog, Entry, What};
@@ -53,15 +53,15 @@ pub(super) fn choose(
         Wanted::Auto | Wanted::None if nothing_left => {}
         Wanted::Required | Wanted::Named(_) | Wanted::Unnameable(_) if nothing_left => {
             let message = "Unsupported value: 'tool_choice': none of the tools that it allows can be called here.";
-            return Err(Invalid::sentence("unsupported_value", message).at("tool_choice"));
+            return Err(Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice"));
         }
-        wanted => settle(&wanted, catalog, rules, &mut chosen, notes),
+        wanted => nearest_form(&wanted, catalog, rules, &mut chosen, notes),
     }
     Ok(chosen)
 }
 
 /// Picks the nearest form that the dialect has.
-fn settle(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mut Chosen, notes: &mut Notes) {
+fn nearest_form(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mut Chosen, notes: &mut Notes) {
     let has = |kind| rules.choices.contains(&kind);
     let required = chat::ToolChoice::Mode(rules.required_word.name());
     match wanted {
@@ -95,7 +95,7 @@ fn settle(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mu
 fn lacking(name: &str, rules: &ToolRules, notes: &mut Notes) {
     if rules.lacking_choice == Lacking::Reject {
         let message = format!("Unsupported value: 'tool_choice': this provider cannot be made to call {name}.");
-        return notes.refuse(Invalid::sentence("unsupported_value", message).at("tool_choice"));
+        return notes.refuse(Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice"));
     }
     let message = format!("this provider cannot be made to call {name}: auto");
     notes.degraded(code::PARAM_DEGRADED, "tool_choice", message);
@@ -161,7 +161,7 @@ fn find(name: Text<'_>, namespace: Option<Text<'_>>, kind: ToolKind, catalog: &C
 fn unknown(name: &str) -> Invalid {
     let name: String = name.chars().take(128).collect();
     let message = format!("Tool choice '{name}' not found in 'tools' parameter.");
-    Invalid::sentence("invalid_value", message).at("tool_choice")
+    Invalid::sentence(InvalidCode::InvalidValue, message).at("tool_choice")
 }
 
 /// What `allowed_tools` comes to: the mode, and those of the tools that can be called.

@@ -42,7 +42,7 @@ pub(super) fn custom<'a>(tool: &CustomTool<'a>, name: String, rules: &ToolRules)
     Declared::Custom(Custom { name, description: paragraph(tool.description), grammar })
 }
 
-/// Its whole input becomes one string (C5), its grammar goes with it (C7).
+/// Its whole input becomes one string, its grammar goes with it.
 fn lowered_custom<'a>(tool: &CustomTool<'a>, name: String) -> Function<'a> {
     let mut description = paragraph(tool.description);
     description.push("Call this as a function: the whole input goes into the one string `input`, as it is.".into());

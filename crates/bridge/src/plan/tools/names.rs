@@ -1,5 +1,5 @@
-//! Names for the far side: letters, digits, `_` and `-`, of bounded length. A name that fits stays as it is;
-//! any other keeps a readable beginning and gets a hash of the whole (B6), the same in every request.
+//! Names for the provider: letters, digits, `_` and `-`, of bounded length. A name that fits stays as it is;
+//! any other keeps a readable beginning and gets a hash of the whole, the same in every request.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// The length of `_` and the hash.
 const TAIL: usize = 9;
 
-/// The name under which the far side knows `name`.
+/// The name under which the provider knows `name`.
 pub(in crate::plan) fn encode(name: &str, limit: usize) -> Cow<'_, str> {
     let fits = !name.is_empty() && name.len() <= limit && name.bytes().all(allowed);
     if fits { Cow::Borrowed(name) } else { Cow::Owned(hashed(name, name, limit)) }

@@ -1,17 +1,18 @@
-//! A function's parameters for the far side: an object schema always, without what its dialect refuses.
+//! A function's parameters for the provider: an object schema always, without what its dialect refuses.
 
 use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
 use crate::dialect::SchemaRule;
 use crate::plan::content::clean;
+use crate::plan::json;
 
 const NOTHING: &[u8] = br#"{"type":"object","properties":{}}"#;
 
 /// The parameters to send, and whether the dialect made us change their meaning.
 pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) -> (Json<'a>, bool) {
     let Some(schema) = declared.filter(|schema| schema.kind() == Kind::Object) else {
-        // Some servers demand parameters of a function that has none (B7).
+        // Some servers demand parameters of a function that has none.
         return (Json::Ours(NOTHING.to_vec()), false);
     };
     let is_object = schema.get("type").is_some_and(|kind| kind.as_str() == "\"object\"");
@@ -20,22 +21,23 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
         return (Json::Wire(schema), false);
     }
     let mut writer = Writer { rules, changed: false };
-    let mut out = Vec::with_capacity(schema.as_str().len() + 64);
-    let mut object = ObjectWriter::new(&mut out);
-    if !is_object {
-        object.text("type", "object");
-    }
-    for (key, value) in schema.fields() {
-        let replaced = (!is_object && key.is("type")) || (!has_properties && key.is("properties"));
-        if !replaced && !writer.left_out_of_root(&key.decode()) {
-            writer.member(&key.decode(), value, &mut object);
+    let text = json::text(|out| {
+        out.reserve(schema.as_str().len() + 64);
+        let mut object = ObjectWriter::new(out);
+        if !is_object {
+            object.text("type", "object");
         }
-    }
-    if !has_properties {
-        object.json("properties", b"{}");
-    }
-    object.end();
-    let text = String::from_utf8(out).unwrap_or_default();
+        for (key, value) in schema.fields() {
+            let replaced = (!is_object && key.is("type")) || (!has_properties && key.is("properties"));
+            if !replaced && !writer.left_out_of_root(&key.decode()) {
+                writer.member(&key.decode(), value, &mut object);
+            }
+        }
+        if !has_properties {
+            object.json("properties", b"{}");
+        }
+        object.end();
+    });
     (Json::Ours(clean(&text).into_owned().into_bytes()), writer.changed)
 }
 

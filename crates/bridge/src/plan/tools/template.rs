@@ -1,4 +1,4 @@
-//! The declaration of a tool that the far side runs: the spec's template, filled in from what the client declared.
+//! The declaration of a tool that the provider runs: the spec's template, filled in from what the client declared.
 //!
 //! A string `"$NAME"` takes the client's member of that name (`$filters.allowed_domains.0` goes further down). An
 //! object with the one key `"$NAME"` takes what it has for the client's word, or for `default`. What the client
@@ -7,13 +7,15 @@
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 use wire::responses::Tool;
 
+use crate::plan::json;
+
 /// The declaration, as JSON.
 pub(super) fn fill(template: &str, tool: &Tool<'_>) -> String {
-    let mut out = Vec::with_capacity(template.len());
-    if let Ok(template) = Raw::parse(template) {
-        write(template, tool, &mut out);
-    }
-    String::from_utf8(out).unwrap_or_default()
+    json::text(|out| {
+        if let Ok(template) = Raw::parse(template) {
+            write(template, tool, out);
+        }
+    })
 }
 
 /// Whether there was something to write.

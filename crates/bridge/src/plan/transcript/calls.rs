@@ -7,11 +7,12 @@ use wire::json::{Invalid, Kind, ObjectWriter, Raw, Text};
 use wire::responses::{Item, LocalShellCall};
 
 use super::pairs::Link;
-use super::{Builder, Pending, Said};
+use super::{Builder, Pending, ToolResult};
 use crate::context::ToolKind;
 use crate::plan::content::clean;
+use crate::plan::item_path::ItemPath;
+use crate::plan::json;
 use crate::plan::notes::code;
-use crate::plan::place::Place;
 use crate::plan::tools::Catalog;
 
 /// What a call says: the tool's id, name and arguments.
@@ -24,18 +25,18 @@ fn is_custom<'a>(item: &Item<'a>, catalog: &Catalog<'a>) -> bool {
 }
 
 impl<'a> Builder<'_, 'a, '_> {
-    pub(super) fn call(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
-        let Some((id, name, arguments)) = self.spoken(item, place)? else { return Ok(()) };
+    pub(super) fn call(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
+        let Some((id, name, arguments)) = self.spoken(item, path)? else { return Ok(()) };
         let is_custom = is_custom(item, self.catalog);
         let (nth, pending) = match self.pairs.link(index) {
             Link::Answered { output, nth } => (nth, Pending::Output(output)),
             Link::Repeated => {
-                self.notes.repaired(place, "the same call again: sent as text");
+                self.notes.repaired(path, "the same call again: sent as text");
                 self.say(vec!["[Repeated call of ".into(), name, "]".into()]);
                 return Ok(());
             }
             _ => {
-                self.notes.repaired(place, "it has no output: one that says so was added");
+                self.notes.repaired(path, "it has no output: one that says so was added");
                 (0, Pending::Interrupted)
             }
         };
@@ -45,17 +46,17 @@ impl<'a> Builder<'_, 'a, '_> {
         Ok(())
     }
 
-    fn spoken(&mut self, item: &Item<'a>, place: Place) -> Result<Option<Spoken<'a>>, Invalid> {
+    fn spoken(&mut self, item: &Item<'a>, path: ItemPath) -> Result<Option<Spoken<'a>>, Invalid> {
         let catalog = self.catalog;
         Ok(Some(match item {
             Item::FunctionCall(call) => {
-                self.demand_id(call.call_id, place)?;
-                let name = self.name(ToolKind::Function, call.namespace, call.name, place)?;
-                (call.call_id, name, self.arguments(call.arguments, place))
+                self.demand_id(call.call_id, path)?;
+                let name = self.name(ToolKind::Function, call.namespace, call.name, path)?;
+                (call.call_id, name, self.arguments(call.arguments, path))
             }
             Item::CustomToolCall(call) => {
-                self.demand_id(call.call_id, place)?;
-                let name = self.name(ToolKind::Custom, call.namespace, call.name, place)?;
+                self.demand_id(call.call_id, path)?;
+                let name = self.name(ToolKind::Custom, call.namespace, call.name, path)?;
                 let input = match call.input {
                     _ if !is_custom(item, catalog) => wrapped("{\"input\":", call.input.map(Text::raw), "\"\""),
                     Some(input) => input.into(),
@@ -64,14 +65,14 @@ impl<'a> Builder<'_, 'a, '_> {
                 (call.call_id, name, input)
             }
             Item::ShellCall(call) => {
-                self.demand_id(call.call_id, place)?;
+                self.demand_id(call.call_id, path)?;
                 (call.call_id, catalog.fixed_name(ToolKind::Shell, "shell"), object(call.action))
             }
             Item::LocalShellCall(call) => {
                 (call.call_id.or(call.id), catalog.fixed_name(ToolKind::LocalShell, "local_shell"), local_shell(call))
             }
             Item::ApplyPatchCall(call) => {
-                self.demand_id(call.call_id, place)?;
+                self.demand_id(call.call_id, path)?;
                 let name = catalog.fixed_name(ToolKind::ApplyPatch, "apply_patch");
                 (call.call_id, name, wrapped("{\"operation\":", call.operation, "{}"))
             }
@@ -92,8 +93,8 @@ impl<'a> Builder<'_, 'a, '_> {
         }))
     }
 
-    fn demand_id(&mut self, id: Option<Text<'a>>, place: Place) -> Result<(), Invalid> {
-        if id.is_none_or(Text::is_empty) { self.demand("call_id", place) } else { Ok(()) }
+    fn demand_id(&mut self, id: Option<Text<'a>>, path: ItemPath) -> Result<(), Invalid> {
+        if id.is_none_or(Text::is_empty) { self.demand("call_id", path) } else { Ok(()) }
     }
 
     fn name(
@@ -101,16 +102,16 @@ impl<'a> Builder<'_, 'a, '_> {
         kind: ToolKind,
         namespace: Option<Text<'a>>,
         name: Option<Text<'a>>,
-        place: Place,
+        path: ItemPath,
     ) -> Result<Str<'a>, Invalid> {
         match name.filter(|name| !name.is_empty()) {
             Some(name) => Ok(self.catalog.call_name(kind, namespace, name)),
-            None => self.demand("name", place).map(|()| "unknown".into()),
+            None => self.demand("name", path).map(|()| "unknown".into()),
         }
     }
 
-    /// Arguments as the model wrote them, if they are an object; else an object that holds them (E4).
-    fn arguments(&mut self, arguments: Option<Text<'a>>, place: Place) -> Str<'a> {
+    /// Arguments as the model wrote them, if they are an object; else an object that holds them: some servers parse them.
+    fn arguments(&mut self, arguments: Option<Text<'a>>, path: ItemPath) -> Str<'a> {
         let Some(text) = arguments.filter(|text| !text.is_empty()) else { return "{}".into() };
         let decoded = text.decode();
         let starts = decoded.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{');
@@ -120,24 +121,25 @@ impl<'a> Builder<'_, 'a, '_> {
                 Cow::Owned(mended) => Str::Ours(mended.into()),
             };
         }
-        self.notes.repaired(place.member("arguments"), "they are no JSON object: sent as one that holds them");
-        let mut out = Vec::with_capacity(decoded.len() + 16);
-        let mut object = ObjectWriter::new(&mut out);
-        object.text("_raw", &decoded);
-        object.end();
-        Str::Ours(String::from_utf8(out).unwrap_or_default().into())
+        self.notes.repaired(path.member("arguments"), "they are no JSON object: sent as one that holds them");
+        let held = json::text(|out| {
+            let mut object = ObjectWriter::new(out);
+            object.text("_raw", &decoded);
+            object.end();
+        });
+        Str::Ours(held.into())
     }
 
     /// A call that somebody else ran, with its result in the same item.
-    pub(super) fn hosted_call(&mut self, index: usize, item: &Item<'a>, place: Place) {
-        let (id, name, arguments, said): (_, Str<'a>, _, _) = match item {
+    pub(super) fn hosted_call(&mut self, index: usize, item: &Item<'a>, path: ItemPath) {
+        let (id, name, arguments, result): (_, Str<'a>, _, _) = match item {
             Item::McpCall(call) => {
                 let label = call.server_label.filter(|label| !label.is_empty());
                 let name = match call.name {
                     Some(name) => self.catalog.call_name(ToolKind::Function, label, name),
                     None => "mcp".into(),
                 };
-                (call.id, name, self.arguments(call.arguments, place), text_of(call.output.or(call.error)))
+                (call.id, name, self.arguments(call.arguments, path), text_of(call.output.or(call.error)))
             }
             Item::FileSearchCall(call) => {
                 (call.id, "file_search".into(), wrapped("{\"queries\":", call.queries, "[]"), text_of(call.results))
@@ -147,15 +149,15 @@ impl<'a> Builder<'_, 'a, '_> {
                 (call.id, "code_interpreter".into(), code, text_of(call.outputs))
             }
             Item::ImageGenerationCall(call) => {
-                let said = self.generated(call.result);
-                (call.id, "image_generation".into(), "{}".into(), said)
+                let result = self.generated(call.result);
+                (call.id, "image_generation".into(), "{}".into(), result)
             }
             _ => return,
         };
-        self.notes.lowered(code::ITEM_DEGRADED, place, "sent as a call and its result");
+        self.notes.lowered(code::ITEM_DEGRADED, path, "sent as a call and its result");
         let id = self.own_id(id, index);
         self.open.calls.push(Call { id, name, arguments, is_custom: false, extra_content: None });
-        self.open.results.push(Pending::Inline(said));
+        self.open.results.push(Pending::Inline(result));
     }
 }
 
@@ -175,23 +177,26 @@ fn object(value: Option<Raw<'_>>) -> Str<'_> {
 /// The action without what the function has no parameter for.
 fn local_shell<'a>(call: &LocalShellCall<'a>) -> Str<'a> {
     const KNOWN: &[&str] = &["command", "env", "timeout_ms", "user", "working_directory"];
-    let mut out = Vec::new();
-    let mut object = ObjectWriter::new(&mut out);
-    for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
-        if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
-            object.json(&key.decode(), clean(value.as_str()).as_bytes());
+    let action = json::text(|out| {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
+            if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
+                object.json(&key.decode(), clean(value.as_str()).as_bytes());
+            }
         }
-    }
-    object.end();
-    Str::Ours(String::from_utf8(out).unwrap_or_default().into())
+        object.end();
+    });
+    Str::Ours(action.into())
 }
 
 /// A result that is a string, or JSON of some kind.
-fn text_of(result: Option<Raw<'_>>) -> Said<'_> {
-    let Some(result) = result.filter(|result| !result.is_null()) else { return Said::text("(no result was kept)") };
+fn text_of(result: Option<Raw<'_>>) -> ToolResult<'_> {
+    let Some(result) = result.filter(|result| !result.is_null()) else {
+        return ToolResult::text("(no result was kept)");
+    };
     let text = match result.text() {
         Some(text) => Str::Wire(text),
         None => Str::Ours(clean(result.as_str())),
     };
-    Said { texts: vec![text], media: Vec::new() }
+    ToolResult { texts: vec![text], media: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! Ids of calls in the form that the far side takes (B8), each call's own. The same id gives the same id in every
+//! Ids of calls in the form that the provider takes, each call's own. The same id gives the same id in every
 //! request; the pair of call and result always agrees.
 
 use std::fmt::Write;

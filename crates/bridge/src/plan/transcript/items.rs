@@ -1,22 +1,22 @@
 //! One item after the other: each kind says what it is in a transcript.
 
 use wire::chat::{Content, Part, Str};
-use wire::json::{FromRaw, Invalid, Raw, Text};
+use wire::json::{FromRaw, Invalid, InvalidCode, Raw, Text};
 use wire::responses::{self, Item};
 
 use super::pairs::Link;
-use super::{Builder, Said};
+use super::{Builder, ToolResult};
+use crate::plan::item_path::ItemPath;
 use crate::plan::notes::code;
-use crate::plan::place::Place;
 use crate::seal::SealedReasoning;
 
 const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
 
 impl<'a> Builder<'_, 'a, '_> {
-    pub(super) fn item(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+    pub(super) fn item(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
         match item {
-            Item::Message(message) => self.message(message, place)?,
-            Item::Reasoning(reasoning) => self.think(reasoning, place),
+            Item::Message(message) => self.message(message, path)?,
+            Item::Reasoning(reasoning) => self.think(reasoning, path),
             Item::FunctionCall(_)
             | Item::CustomToolCall(_)
             | Item::ShellCall(_)
@@ -24,7 +24,7 @@ impl<'a> Builder<'_, 'a, '_> {
             | Item::ApplyPatchCall(_)
             | Item::ToolSearchCall(_)
             | Item::ComputerCall(_)
-            | Item::Program(_) => self.call(index, item, place)?,
+            | Item::Program(_) => self.call(index, item, path)?,
             Item::FunctionCallOutput(_)
             | Item::CustomToolCallOutput(_)
             | Item::ShellCallOutput(_)
@@ -32,83 +32,83 @@ impl<'a> Builder<'_, 'a, '_> {
             | Item::ApplyPatchCallOutput(_)
             | Item::ToolSearchOutput(_)
             | Item::ComputerCallOutput(_)
-            | Item::ProgramOutput(_) => self.output(index, item, place)?,
+            | Item::ProgramOutput(_) => self.output(index, item, path)?,
             Item::McpCall(_)
             | Item::FileSearchCall(_)
             | Item::CodeInterpreterCall(_)
-            | Item::ImageGenerationCall(_) => self.hosted_call(index, item, place),
+            | Item::ImageGenerationCall(_) => self.hosted_call(index, item, path),
             Item::McpApprovalRequest(request) => self.approval_request(request),
             Item::McpApprovalResponse(response) => self.approval(response),
-            Item::Compaction(compaction) => self.compaction(compaction, place),
-            Item::AgentMessage(message) => self.agent_message(message, place),
+            Item::Compaction(compaction) => self.compaction(compaction, path),
+            Item::AgentMessage(message) => self.agent_message(message, path),
             // Their tools are in the catalogue.
             Item::AdditionalTools(_) => {}
-            Item::WebSearchCall(_) => self.skip(place, "a search that has run, without its results"),
-            Item::McpListTools(_) => self.skip(place, "the tools of a server that is not offered here"),
-            Item::CompactionTrigger(_) => self.skip(place, "nothing is compacted in this request"),
-            Item::ConfigurationUpdate(_) => self.skip(place, "only the request's own settings count"),
-            Item::ItemReference(_) => self.skip(place, "what it refers to is not here"),
-            Item::Other { raw, .. } => self.unknown(*raw, place),
+            Item::WebSearchCall(_) => self.skip(path, "a search that has run, without its results"),
+            Item::McpListTools(_) => self.skip(path, "the tools of a server that is not offered here"),
+            Item::CompactionTrigger(_) => self.skip(path, "nothing is compacted in this request"),
+            Item::ConfigurationUpdate(_) => self.skip(path, "only the request's own settings count"),
+            Item::ItemReference(_) => self.skip(path, "what it refers to is not here"),
+            Item::Other { raw, .. } => self.unknown(*raw, path),
         }
         Ok(())
     }
 
-    fn skip(&mut self, place: Place, why: &'static str) {
-        self.notes.skipped(code::ITEM_IGNORED, place, why);
+    fn skip(&mut self, path: ItemPath, why: &'static str) {
+        self.notes.skipped(code::ITEM_IGNORED, path, why);
     }
 
-    fn message(&mut self, message: &responses::Message<'a>, place: Place) -> Result<(), Invalid> {
-        let Some(content) = &message.content else { return self.demand("content", place) };
+    fn message(&mut self, message: &responses::Message<'a>, path: ItemPath) -> Result<(), Invalid> {
+        let Some(content) = &message.content else { return self.demand("content", path) };
         let Some(role) = message.role else {
-            self.demand("role", place)?;
-            let content = self.renderer().message(content, place);
+            self.demand("role", path)?;
+            let content = self.renderer().message(content, path);
             self.plain("user", content);
             return Ok(());
         };
         if role.is("assistant") {
-            let texts = self.renderer().texts(content, place);
+            let texts = self.renderer().texts(content, path);
             self.say(texts);
             return Ok(());
         }
-        let content = self.renderer().message(content, place);
+        let content = self.renderer().message(content, path);
         match &*role.decode() {
             "user" => self.plain("user", content),
             "system" => self.plain("system", content),
             "developer" => self.instruct(content),
-            _ if self.mends(place) => {
-                self.notes.repaired(place.member("role"), "no such role: user");
+            _ if self.mends(path) => {
+                self.notes.repaired(path.member("role"), "no such role: user");
                 self.plain("user", content);
             }
-            other => return Err(place.locate(Invalid::value(other, ROLES).at("role"))),
+            other => return Err(path.locate(Invalid::value(other, ROLES).at("role"))),
         }
         Ok(())
     }
 
-    /// An output: it stands behind its call already, or says where it comes from.
-    fn output(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
-        self.check_output(item, place)?;
+    /// An output: it is written after its call already, or says where it comes from.
+    fn output(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
+        self.check_output(item, path)?;
         match self.pairs.link(index) {
             Link::Result { .. } => {
                 // The batch is over; what follows is the next message.
                 if !self.open.calls.is_empty() {
                     self.close();
                 } else if !self.at_results {
-                    self.notes.repaired(place, "put directly behind its call");
+                    self.notes.repaired(path, "put directly after its call");
                 }
             }
             Link::Extra => {
-                self.notes.repaired(place, "its call has a result already: sent as text");
+                self.notes.repaired(path, "its call has a result already: sent as text");
                 let label = format!("[Another result of the call {}]", call_id(item));
                 self.labelled(label, index);
             }
-            Link::Orphan => self.orphan(index, item, place)?,
+            Link::Orphan => self.orphan(index, item, path)?,
             Link::Neither | Link::Answered { .. } | Link::Unanswered | Link::Repeated => {}
         }
         Ok(())
     }
 
     /// An output of no call: an event by name, or an error as on OpenAI's API.
-    fn orphan(&mut self, index: usize, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+    fn orphan(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
         let id = call_id(item);
         if let Item::FunctionCallOutput(output) = item
             && let (true, Some(name)) = (id.is_empty(), output.name)
@@ -116,22 +116,22 @@ impl<'a> Builder<'_, 'a, '_> {
             self.labelled(format!("[Event from {}]", name.decode()), index);
             return Ok(());
         }
-        if !self.mends(place) {
+        if !self.mends(path) {
             if id.is_empty() {
-                return Err(place.locate(Invalid::missing().at("call_id")));
+                return Err(path.locate(Invalid::missing().at("call_id")));
             }
             let kind = if matches!(item, Item::CustomToolCallOutput(_)) { "custom tool" } else { "function" };
             let message = format!("No tool call found for {kind} call output with call_id {id}.");
-            return Err(Invalid::sentence("bridge.history.unknown_call", message).at("input"));
+            return Err(Invalid::sentence(InvalidCode::UnknownCall, message).at("input"));
         }
-        self.notes.repaired(place, "its call is not in this conversation: sent as a message");
+        self.notes.repaired(path, "its call is not in this conversation: sent as a message");
         self.labelled(format!("[Result of a tool call that is not in this conversation: {id}]"), index);
         Ok(())
     }
 
     /// A result as a message of the user, told what it is.
     fn labelled(&mut self, label: String, index: usize) {
-        let Said { mut texts, media } = self.result(index);
+        let ToolResult { mut texts, media } = self.result(index);
         texts.insert(0, Str::Ours(label.into()));
         let content = if media.is_empty() {
             Content::Text(texts)
@@ -157,8 +157,8 @@ impl<'a> Builder<'_, 'a, '_> {
         self.plain("user", Content::Text(texts));
     }
 
-    /// What stands for the conversation before it, if it is ours.
-    fn compaction(&mut self, compaction: &responses::Compaction<'a>, place: Place) {
+    /// What takes the place of the conversation before it, if it is ours.
+    fn compaction(&mut self, compaction: &responses::Compaction<'a>, path: ItemPath) {
         let sealed = compaction.encrypted_content.map(Text::decode);
         let opened =
             sealed.and_then(|sealed| self.seal.open(&sealed)).and_then(|plain| SealedReasoning::decode(&plain));
@@ -167,17 +167,17 @@ impl<'a> Builder<'_, 'a, '_> {
                 let texts = vec!["[Summary of the conversation so far]".into(), Str::Ours(summary.text.into())];
                 self.plain("user", Content::Text(texts));
             }
-            None => self.notes.ignored(code::ITEM_IGNORED, place, "this summary was not made here"),
+            None => self.notes.ignored(code::ITEM_IGNORED, path, "this summary was not made here"),
         }
     }
 
-    fn agent_message(&mut self, message: &responses::AgentMessage<'a>, place: Place) {
+    fn agent_message(&mut self, message: &responses::AgentMessage<'a>, path: ItemPath) {
         let name = |raw: Option<Raw<'a>>| match raw.and_then(Raw::text) {
             Some(name) => name.decode().into_owned(),
             None => raw.map(|raw| raw.as_str().to_owned()).unwrap_or_default(),
         };
         let label = format!("[Message from {} to {}]", name(message.author), name(message.recipient));
-        let content = message.content.as_ref().map(|content| self.renderer().message(content, place));
+        let content = message.content.as_ref().map(|content| self.renderer().message(content, path));
         let content = match content {
             Some(Content::Parts(mut parts)) => {
                 parts.insert(0, Part::Text(Str::Ours(label.into())));
@@ -189,19 +189,19 @@ impl<'a> Builder<'_, 'a, '_> {
             }
             None => Content::Text(vec![Str::Ours(label.into())]),
         };
-        self.notes.lowered(code::ITEM_DEGRADED, place, "sent as a message of the user");
+        self.notes.lowered(code::ITEM_DEGRADED, path, "sent as a message of the user");
         self.plain("user", content);
     }
 
     /// A kind from the future: if it speaks like a message, it is one.
-    fn unknown(&mut self, raw: Raw<'a>, place: Place) {
+    fn unknown(&mut self, raw: Raw<'a>, path: ItemPath) {
         if let Ok(message) = responses::Message::from_raw(raw) {
             let known = message.role.is_some_and(|role| ROLES.iter().any(|name| role.is(name)));
-            if known && message.content.is_some() && self.message(&message, place).is_ok() {
-                return self.notes.degraded(code::ITEM_DEGRADED, place, "this kind of item is not known: a message");
+            if known && message.content.is_some() && self.message(&message, path).is_ok() {
+                return self.notes.degraded(code::ITEM_DEGRADED, path, "this kind of item is not known: a message");
             }
         }
-        self.notes.ignored(code::ITEM_IGNORED, place, "this kind of item is not known");
+        self.notes.ignored(code::ITEM_IGNORED, path, "this kind of item is not known");
     }
 }
 

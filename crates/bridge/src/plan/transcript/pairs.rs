@@ -1,12 +1,12 @@
 //! Which output answers which call. Decided for all items at once, by id and order, before any message is
-//! made: the k-th output of an id answers the k-th call of it, wherever the two stand.
+//! made: the k-th output of an id answers the k-th call of it, wherever the two are in the list.
 
 use std::borrow::Cow;
 
 use wire::json::Text;
 use wire::responses::Item;
 
-use crate::plan::place::Items;
+use crate::plan::item_path::Items;
 
 /// What an item is in this respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,17 +17,17 @@ pub(super) enum Link {
         output: usize,
         nth: usize,
     },
-    /// A call that nobody answered (E1).
+    /// A call that nobody answered.
     Unanswered,
-    /// A call whose id and answer belong to an earlier one (E5).
+    /// A call whose id and answer belong to an earlier one.
     Repeated,
-    /// An output that stands behind its call; more of the same result may follow.
+    /// An output that goes after its call; more of the same result may follow.
     Result {
         more: Option<usize>,
     },
-    /// An output of a call that has one already (E5).
+    /// An output of a call that has one already.
     Extra,
-    /// An output of no call (E2).
+    /// An output of no call.
     Orphan,
 }
 
@@ -129,7 +129,26 @@ fn role<'a>(item: &Item<'a>) -> Role<'a> {
         Item::ToolSearchOutput(output) if output.call_id.is_some() => Role::Output(output.call_id),
         Item::ComputerCallOutput(output) => Role::Output(output.call_id),
         Item::ProgramOutput(output) => Role::Output(output.call_id),
-        _ => Role::Neither,
+        // What is neither, or holds its own result.
+        Item::ToolSearchCall(_)
+        | Item::ToolSearchOutput(_)
+        | Item::Message(_)
+        | Item::Reasoning(_)
+        | Item::WebSearchCall(_)
+        | Item::FileSearchCall(_)
+        | Item::CodeInterpreterCall(_)
+        | Item::ImageGenerationCall(_)
+        | Item::McpListTools(_)
+        | Item::McpCall(_)
+        | Item::McpApprovalRequest(_)
+        | Item::McpApprovalResponse(_)
+        | Item::Compaction(_)
+        | Item::CompactionTrigger(_)
+        | Item::AdditionalTools(_)
+        | Item::AgentMessage(_)
+        | Item::ConfigurationUpdate(_)
+        | Item::ItemReference(_)
+        | Item::Other { .. } => Role::Neither,
     }
 }
 

@@ -7,66 +7,66 @@ use wire::json::{FromRaw, Invalid, Kind, Raw, Text};
 use wire::responses::{InputImage, Item, Tool};
 
 use super::pairs::Link;
-use super::{Builder, Said};
+use super::{Builder, ToolResult};
 use crate::context::ToolKind;
 use crate::dialect::ImageInput;
 use crate::plan::content::clean;
-use crate::plan::place::Place;
+use crate::plan::item_path::ItemPath;
 
 impl<'a> Builder<'_, 'a, '_> {
     /// The result that begins with the output at `index`.
-    pub(super) fn result(&mut self, index: usize) -> Said<'a> {
-        let mut said = Said::default();
+    pub(super) fn result(&mut self, index: usize) -> ToolResult<'a> {
+        let mut result = ToolResult::default();
         let mut next = Some(index);
-        while let Some((item, place)) = next.and_then(|index| self.items.0.get(index).copied()) {
-            let Said { texts, media } = self.one_result(item, place);
-            said.texts.extend(texts);
-            said.media.extend(media);
+        while let Some((item, path)) = next.and_then(|index| self.items.0.get(index).copied()) {
+            let ToolResult { texts, media } = self.one_result(item, path);
+            result.texts.extend(texts);
+            result.media.extend(media);
             next = match next.map(|index| self.pairs.link(index)) {
                 Some(Link::Result { more }) => more,
                 _ => None,
             };
         }
-        said
+        result
     }
 
-    fn one_result(&mut self, item: &Item<'a>, place: Place) -> Said<'a> {
+    fn one_result(&mut self, item: &Item<'a>, path: ItemPath) -> ToolResult<'a> {
         let output = match item {
             Item::FunctionCallOutput(item) => &item.output,
             Item::CustomToolCallOutput(item) => &item.output,
             Item::LocalShellCallOutput(item) => &item.output,
             Item::ApplyPatchCallOutput(item) => {
-                let mut said =
-                    item.output.as_ref().map(|output| self.renderer().output(output, place)).unwrap_or_default();
-                said.texts.splice(0..0, item.status.map(|status| Str::Pieces(vec![status.decode(), ":".into()])));
-                return said;
+                let mut result =
+                    item.output.as_ref().map(|output| self.renderer().output(output, path)).unwrap_or_default();
+                result.texts.splice(0..0, item.status.map(|status| Str::Pieces(vec![status.decode(), ":".into()])));
+                return result;
             }
             Item::ShellCallOutput(item) => return shell(item.output),
             Item::ToolSearchOutput(item) => return self.found(item.tools.as_deref().unwrap_or_default()),
             Item::ComputerCallOutput(item) => {
                 let image = item.output.map(InputImage::from_raw).and_then(Result::ok).unwrap_or_default();
-                return self.renderer().picture(&image, place);
+                return self.renderer().picture(&image, path);
             }
             Item::ProgramOutput(item) => {
-                return Said { texts: item.result.map(Str::Wire).into_iter().collect(), media: Vec::new() };
+                return ToolResult { texts: item.result.map(Str::Wire).into_iter().collect(), media: Vec::new() };
             }
-            _ => return Said::default(),
+            _ => return ToolResult::default(),
         };
-        output.as_ref().map(|output| self.renderer().output(output, place)).unwrap_or_default()
+        output.as_ref().map(|output| self.renderer().output(output, path)).unwrap_or_default()
     }
 
     /// Outputs without an output are refused as on OpenAI's API.
-    pub(super) fn check_output(&mut self, item: &Item<'a>, place: Place) -> Result<(), Invalid> {
+    pub(super) fn check_output(&mut self, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
         let missing = match item {
             Item::FunctionCallOutput(item) => item.output.is_none(),
             Item::CustomToolCallOutput(item) => item.output.is_none(),
             _ => false,
         };
-        if missing { self.demand("output", place) } else { Ok(()) }
+        if missing { self.demand("output", path) } else { Ok(()) }
     }
 
     /// What a search for tools loaded, by the names under which they can be called now.
-    fn found(&self, tools: &[Tool<'a>]) -> Said<'a> {
+    fn found(&self, tools: &[Tool<'a>]) -> ToolResult<'a> {
         let mut texts = vec!["Tools that can be called now:".into()];
         for tool in tools {
             match tool {
@@ -78,9 +78,9 @@ impl<'a> Builder<'_, 'a, '_> {
             }
         }
         if texts.len() == 1 {
-            return Said::text("No tools were found.");
+            return ToolResult::text("No tools were found.");
         }
-        Said { texts, media: Vec::new() }
+        ToolResult { texts, media: Vec::new() }
     }
 
     fn found_name(&self, tool: &Tool<'a>, space: Option<Text<'a>>) -> Option<Str<'a>> {
@@ -92,23 +92,23 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 
     /// An image that the model made.
-    pub(super) fn generated(&self, result: Option<Text<'a>>) -> Said<'a> {
+    pub(super) fn generated(&self, result: Option<Text<'a>>) -> ToolResult<'a> {
         let seen = self.dialect.request.content.images != ImageInput::None;
         let Some(result) = result.filter(|result| seen && !result.is_empty()) else {
-            return Said::text("[an image was generated]");
+            return ToolResult::text("[an image was generated]");
         };
         let url = Str::Pieces(vec!["data:image/png;base64,".into(), result.decode()]);
         let media = vec![chat::Part::ImageUrl { url, detail: None }];
-        Said { texts: vec!["[an image was generated: in the next message]".into()], media }
+        ToolResult { texts: vec!["[an image was generated: in the next message]".into()], media }
     }
 }
 
 /// The outcome of each command, then what it wrote.
-fn shell(output: Option<Raw<'_>>) -> Said<'_> {
-    let Some(output) = output else { return Said::default() };
+fn shell(output: Option<Raw<'_>>) -> ToolResult<'_> {
+    let Some(output) = output else { return ToolResult::default() };
     if output.kind() != Kind::Array {
         let text = output.text().map_or_else(|| Str::Ours(clean(output.as_str())), Str::Wire);
-        return Said { texts: vec![text], media: Vec::new() };
+        return ToolResult { texts: vec![text], media: Vec::new() };
     }
     let mut texts = Vec::new();
     for command in output.elements() {
@@ -119,7 +119,7 @@ fn shell(output: Option<Raw<'_>>) -> Said<'_> {
             texts.extend(["[stderr]".into(), Str::Wire(stderr)]);
         }
     }
-    Said { texts, media: Vec::new() }
+    ToolResult { texts, media: Vec::new() }
 }
 
 fn outcome(outcome: Option<Raw<'_>>) -> Cow<'static, str> {

@@ -4,7 +4,7 @@ use wire::chat::{Content, Message, Part, Str};
 
 use crate::dialect::{AfterTool, EmptyText, LateSystem, MessageRules, ReasoningRules, Replay, Turns};
 
-/// Stands between a tool's result and the user where nothing else may (E8).
+/// Goes between a tool's result and the user's message, where a provider wants the assistant to speak next.
 const BRIDGE: &str = "Understood.";
 const EMPTY: &str = "(empty)";
 
@@ -40,7 +40,7 @@ pub(in crate::plan) fn shape<'a>(messages: Vec<Message<'a>>, rules: &MessageRule
     out
 }
 
-/// Gives a blank to the messages that must carry reasoning and have lost it (D1). Only while thinking (D3).
+/// Gives a blank to the messages that must carry reasoning and have lost it. Only while the model thinks: without thinking the blank itself may be refused.
 pub(in crate::plan) fn hold_places(messages: &mut [Message<'_>], rules: &ReasoningRules) {
     for message in messages {
         if let Message::Assistant { tool_calls, replay, .. } = message {
@@ -60,7 +60,7 @@ fn fill(message: &mut Message<'_>) {
     }
 }
 
-/// Joins two messages of one role; gives the second back where it must stand alone.
+/// Joins two messages of one role; gives the second back where it must stay by itself.
 fn merge<'a>(last: &mut Message<'a>, next: Message<'a>) -> Option<Message<'a>> {
     match (last, next) {
         (Message::Plain { role, content }, Message::Plain { role: same, content: more }) if *role == same => {

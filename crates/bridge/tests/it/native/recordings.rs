@@ -32,11 +32,12 @@ fn said(output: &Value) -> Vec<String> {
 fn recorded_answers_come_through() {
     let Some(fixtures) = testkit::native_fixtures() else { return };
     let (mut streamed, mut whole, mut refused) = (0, 0, 0);
+    let generic = crate::recordings::generic();
     for fixture in &fixtures {
         let name = &fixture.name;
         if fixture.status >= 400 {
             refused += 1;
-            let failure = Failure::from_answer(fixture.status, &fixture.body);
+            let failure = Failure::from_answer_in(&generic, fixture.status, &fixture.body);
             assert!(!failure.message.is_empty(), "{name}");
             if name.contains("context-overflow") {
                 assert_eq!(failure.class, FailureClass::ContextOverflow, "{name}: {}", failure.message);

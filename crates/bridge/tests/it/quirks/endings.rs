@@ -1,6 +1,8 @@
 //! Ends and failures.
 
-use bridge::{AnswerDialect, End, EofTolerance, Failure, FailureClass, FinishMeaning, RefusalForm};
+use bridge::{
+    AnswerDialect, End, EofTolerance, ErrorMeaning, ErrorRule, Failure, FailureClass, FinishMeaning, RefusalForm,
+};
 use serde_json::json;
 
 use super::{Quirk, done, quirk, stop, text, usage};
@@ -100,6 +102,11 @@ fn breaks() -> Vec<Quirk> {
     ]
 }
 
+/// A provider with errors of its own.
+fn knows(rule: ErrorRule) -> Run {
+    Run::dialect(AnswerDialect { errors: [rule].into_iter().collect(), ..AnswerDialect::default() })
+}
+
 fn errors() -> Vec<Quirk> {
     let then = |error: serde_json::Value| vec![text("a"), error.to_string()];
     let finally = |error: serde_json::Value| vec![text("a"), error.to_string(), "[DONE]".to_owned()];
@@ -110,12 +117,14 @@ fn errors() -> Vec<Quirk> {
         quirk("H1 an error inside the choice", then(json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 429, "message": "slow"}}]})), "failed(rate_limit_exceeded): ~\"a\""),
         quirk("H1 error: null and {} are none", done(vec![json!({"error": null, "choices": []}).to_string(), json!({"error": {}, "choices": []}).to_string(), text("a")], "stop"), "completed: \"a\""),
         quirk("H1 base_resp with a status", then(json!({"choices": null, "base_resp": {"status_code": 1000, "status_msg": "no"}})), "failed(server_error): ~\"a\""),
-        quirk("H1 base_resp, slow down", then(json!({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}})), "failed(rate_limit_exceeded): ~\"a\""),
+        quirk("H1 base_resp, slow down", then(json!({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}})), "failed(rate_limit_exceeded): ~\"a\"")
+            .with(knows(ErrorRule { code: vec!["1002".into()], ..ErrorRule::new(ErrorMeaning::RateLimit) })),
         quirk("H1 base_resp, all well", done(vec![json!({"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}).to_string(), text("a")], "stop"), "completed: \"a\""),
         quirk("H2 object: error", then(json!({"object": "error", "message": "no", "code": 40303})), "failed(server_error): ~\"a\""),
         quirk("H2 detail", then(json!({"detail": "no"})), "failed(server_error): ~\"a\""),
         quirk("H2 errors in an array", then(json!([{"error": {"code": 503, "message": "busy"}}])), "failed(server_is_overloaded): ~\"a\""),
-        quirk("F1 overflow inside a stream", vec![json!({"error": {"message": "Requested token count exceeds the model's maximum context length of 10", "code": 400}}).to_string()], "failed(context_length_exceeded): "),
+        quirk("F1 overflow inside a stream", vec![json!({"error": {"message": "Requested token count exceeds the model's maximum context length of 10", "code": 400}}).to_string()], "failed(context_length_exceeded): ")
+            .with(knows(ErrorRule { words: vec!["maximum context length".into()], ..ErrorRule::new(ErrorMeaning::ContextOverflow) })),
         quirk("F1 overflow in the dialect's words", vec![json!({"error": {"message": "The scroll is FULL."}}).to_string()], "failed(context_length_exceeded): ")
             .with(Run::dialect(AnswerDialect { overflow: vec!["scroll is full".into()], ..AnswerDialect::default() })),
         quirk("H2 a code without choices", finally(json!({"code": "rate_limit_exceeded"})), "failed(rate_limit_exceeded): ~\"a\""),

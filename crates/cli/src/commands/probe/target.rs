@@ -30,11 +30,11 @@ impl Target {
         let mut listed = None;
         let config = match args.target.as_deref() {
             Some(url) if url.contains("://") => {
-                let bare = unlisted(ROOT, Some(url), key.clone())?;
+                let bare = ad_hoc(ROOT, Some(url), key.clone())?;
                 let models = models(&bare, args.timeout).await?;
                 let spec = nearest(Library::BUILTIN, url, &models);
                 listed = Some(models);
-                let mut config = unlisted(spec, Some(url), key)?;
+                let mut config = ad_hoc(spec, Some(url), key)?;
                 url.trim_end_matches('/').clone_into(&mut config.name);
                 config
             }
@@ -78,7 +78,7 @@ fn configured(flags: &Flags, name: Option<&str>, key: Option<Secret>) -> anyhow:
         return Ok(found);
     }
     if Library::BUILTIN.contains(name) {
-        return unlisted(name, None, key);
+        return ad_hoc(name, None, key);
     }
     let configured: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
     let specs: Vec<&str> = Library::BUILTIN.names().collect();
@@ -86,12 +86,12 @@ fn configured(flags: &Flags, name: Option<&str>, key: Option<Secret>) -> anyhow:
     Err(anyhow!("there is no provider `{name}` (configured: {configured}; specs: {specs}); a URL begins with http"))
 }
 
-fn unlisted(spec: &str, url: Option<&str>, key: Option<Secret>) -> anyhow::Result<ProviderConfig> {
-    config::unlisted(spec, url, key, &variable).map_err(|message| anyhow!(message))
+fn ad_hoc(spec: &str, url: Option<&str>, key: Option<Secret>) -> anyhow::Result<ProviderConfig> {
+    config::ad_hoc(spec, url, key, &variable).map_err(|message| anyhow!(message))
 }
 
-async fn models(config: &ProviderConfig, seconds: u32) -> anyhow::Result<Vec<u8>> {
-    let most = LISTING.min(Duration::from_secs(seconds.into()));
+async fn models(config: &ProviderConfig, most: Duration) -> anyhow::Result<Vec<u8>> {
+    let most = LISTING.min(most);
     let mut client = Client::new(config, most, most, |_| {})?;
     client.models().await.map_err(|message| anyhow!(message))
 }

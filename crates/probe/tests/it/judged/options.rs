@@ -81,7 +81,7 @@ pub(super) const OPTIONS: &[Case] = &[
         ..PLAIN
     },
     Case {
-        name: "stops behind the word",
+        name: "stops after the word",
         twist: |body, message| {
             if has(body, "stop") {
                 message["content"] = json!("He");

@@ -7,7 +7,7 @@ use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use store::Item;
 use wire::id::Ids;
-use wire::json::Invalid;
+use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateConversationItems, InputItem};
 
 use super::object;
@@ -34,7 +34,7 @@ pub(crate) async fn create_items(
     let session = context.session();
     let Some(given_items) = request.items else { return Err(Invalid::missing().at("items").into()) };
     if given_items.is_empty() {
-        return Err(Invalid::rule("empty_array", "expected at least one item.").at("items").into());
+        return Err(Invalid::rule(InvalidCode::EmptyArray, "expected at least one item.").at("items").into());
     }
     let (items, _room) = given(&session, &given_items, Some(id), &bytes, &mut ids).await?;
     // Before they are stored: who is told to come back must not find them there.
@@ -54,7 +54,7 @@ pub(super) async fn given(
 ) -> Result<(Vec<Item>, Arc<Room>), ApiError> {
     if items.len() > MOST {
         let message = format!("array too long. Expected at most {MOST} items, but got {} items instead.", items.len());
-        return Err(Invalid::rule("array_above_max_length", message).at("items").into());
+        return Err(Invalid::rule(InvalidCode::ArrayAboveMaxLength, message).at("items").into());
     }
     session.own_items(items, conversation, body, ids).await
 }

@@ -6,7 +6,7 @@ use crate::api::query::Query;
 use crate::api::{counted, deleted, list};
 use crate::body::Body;
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::session;
 
@@ -22,7 +22,7 @@ pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> R
     }
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
-        return Err(ApiError::bad_request("response_not_streamable", message).with_param("stream"));
+        return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
     }
     let mut joined = None;
     let answer = counted(context, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
@@ -42,7 +42,7 @@ pub(crate) async fn cancel(context: &RequestContext, id: &str) -> Result<Respons
     let session = context.session();
     let absent = || ApiError::response_not_found(id);
     session.heard(session.reading(&session.room()).response(id).await, absent)?;
-    Err(ApiError::bad_request("invalid_request", "Cannot cancel a synchronous response."))
+    Err(ApiError::bad_request(Code::InvalidRequest, "Cannot cancel a synchronous response."))
 }
 
 pub(crate) async fn input_items(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {

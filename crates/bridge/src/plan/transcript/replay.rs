@@ -1,5 +1,5 @@
 //! Earlier reasoning: opened, if we sealed it, and given back to those who want it. What another family
-//! thought, or what does not open, is left out and never forwarded (D7).
+//! thought, or what does not open, is left out and never forwarded.
 
 use wire::chat::{Call, Replay, Str};
 use wire::json::{Kind, Raw, Text};
@@ -7,26 +7,26 @@ use wire::responses::{Part, Reasoning};
 
 use super::Builder;
 use crate::dialect::{self, ReplayField};
+use crate::plan::item_path::ItemPath;
 use crate::plan::notes::code;
-use crate::plan::place::Place;
 use crate::seal::SealedReasoning;
 
 impl<'a> Builder<'_, 'a, '_> {
     /// Reasoning belongs to the assistant's message that follows, or is under way.
-    pub(super) fn think(&mut self, reasoning: &Reasoning<'a>, place: Place) {
+    pub(super) fn think(&mut self, reasoning: &Reasoning<'a>, path: ItemPath) {
         if self.dialect.request.reasoning.replay == dialect::Replay::Never {
             return;
         }
-        self.open.thought_at = Some(place);
+        self.open.thought_at = Some(path);
         let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
         if let Some(sealed) = sealed {
             match self.seal.open(&sealed.decode()).and_then(|plain| SealedReasoning::decode(&plain)) {
                 Some(thought) if thought.family == self.dialect.family() => return self.recall(thought),
                 Some(_) => {
-                    return self.notes.ignored(code::REASONING_IGNORED, place, "another model's reasoning");
+                    return self.notes.ignored(code::REASONING_IGNORED, path, "another model's reasoning");
                 }
                 None => {
-                    let at = place.member("encrypted_content");
+                    let at = path.member("encrypted_content");
                     self.notes.ignored(code::REASONING_IGNORED, at, "not sealed here, or broken");
                 }
             }
@@ -84,9 +84,9 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 
     /// Reasoning that led to nothing has no message to go with.
-    pub(super) fn lose_thought(&mut self, place: Option<Place>) {
-        if let Some(place) = place {
-            self.notes.skipped(code::REASONING_IGNORED, place, "no message or call follows it");
+    pub(super) fn lose_thought(&mut self, path: Option<ItemPath>) {
+        if let Some(path) = path {
+            self.notes.skipped(code::REASONING_IGNORED, path, "no message or call follows it");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every parameter that no other part of the plan decides. The request is taken apart completely: a parameter
 //! that the API gets tomorrow is a compile error here until somebody decides it.
 
-use wire::json::{Invalid, Text};
+use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, StreamOptions, TextConfig};
 
 use super::notes::{Notes, code};
@@ -61,7 +61,7 @@ pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<()
     if prompt.is_some() {
         // Without the stored prompt the model would lack its instructions: no answer is better than that one.
         let message = "Unsupported parameter: 'prompt'. Stored prompts are not available here.";
-        return Err(Invalid::sentence("unsupported_parameter", message).at("prompt"));
+        return Err(Invalid::sentence(InvalidCode::UnsupportedParameter, message).at("prompt"));
     }
     let missed: [(&'static str, bool); 4] = [
         ("context_management", context_management.is_some()),

@@ -89,8 +89,8 @@ pub fn spec(origin: &Origin, findings: &[Finding]) -> String {
 
 fn head(origin: &Origin) -> String {
     let mut out = format!(
-        "# What `godex probe` observed with the model {}.\n# It says only what differs from `{}`; each value stands \
-         below its evidence.\nextends: {}\n",
+        "# What `godex probe` observed with the model {}.\n# It says only what differs from `{}`; each value comes \
+         after its evidence.\nextends: {}\n",
         comment(&origin.model),
         comment(&origin.extends),
         origin.extends,

@@ -1,9 +1,9 @@
-//! Where a probe stands: what it may spend, what it has learnt, what it has found.
+//! The state of a probe: what it may spend, what it has learnt, what it has found.
 
 use bridge::{Dialect, FailureClass, LimitField};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{Endpoint, Outcome, Request, Upstream};
+use crate::ask::{Endpoint, Outcome, ProbeUpstream, Request};
 use crate::finding::Finding;
 use crate::reply::{self, Reply};
 
@@ -68,13 +68,13 @@ pub(crate) struct Known {
     /// A `tool_choice` that made it call.
     pub(crate) calling: Option<Value>,
     pub(crate) tools: Tools,
-    /// An answer with calls, as it stood.
+    /// An answer with calls, as it came.
     pub(crate) call: Option<Value>,
     /// The `content` of an assistant message with calls that was accepted.
     pub(crate) history: Option<crate::bodies::Absent>,
 }
 
-/// How it stands with tools.
+/// Whether tools can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tools {
     #[default]
@@ -87,7 +87,7 @@ pub(crate) enum Tools {
 
 /// A probe under way.
 #[derive(Debug)]
-pub(crate) struct Bench<'a, U> {
+pub(crate) struct Run<'a, U> {
     upstream: &'a mut U,
     pub(crate) settings: &'a Settings,
     pub(crate) known: Known,
@@ -99,7 +99,7 @@ pub(crate) struct Bench<'a, U> {
     out_of_time: bool,
 }
 
-impl<'a, U: Upstream> Bench<'a, U> {
+impl<'a, U: ProbeUpstream> Run<'a, U> {
     pub(crate) fn new(upstream: &'a mut U, settings: &'a Settings) -> Self {
         let known = Known { limit: Some(settings.dialect.limit_field), ..Known::default() };
         Self {
@@ -178,10 +178,10 @@ impl<'a, U: Upstream> Bench<'a, U> {
         self.failures = 0;
         let reply = match endpoint {
             Endpoint::Chat => reply::read(&answer, &self.dialect().answer),
-            Endpoint::Responses | Endpoint::Models => reply::read_other(&answer),
+            Endpoint::Responses | Endpoint::Models => reply::read_other(&answer, &self.dialect().answer),
         };
         self.count(&reply, estimate);
-        self.answered |= matches!(reply, Reply::Said(_));
+        self.answered |= matches!(reply, Reply::Answered(_));
         match &reply {
             // The key is good: this is about something else, such as a plan, and says nothing about the request.
             Reply::Refused(refusal) if refusal.failure.class == FailureClass::Auth && self.answered => {
@@ -216,7 +216,7 @@ impl<'a, U: Upstream> Bench<'a, U> {
 
     fn count(&mut self, reply: &Reply, estimate: u64) {
         let (input, output) = match reply {
-            Reply::Said(said) => said
+            Reply::Answered(said) => said
                 .usage
                 .map_or_else(|| (estimate, said.text.len() as u64 / 4 + 1), |usage| (usage.input.max(1), usage.output)),
             // What is refused is rarely paid for.

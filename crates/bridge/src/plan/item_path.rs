@@ -1,4 +1,4 @@
-//! Where an item stands, and all items of a turn in their order. Paths become text only when a note or an
+//! Where an item is, and all items of a turn in their order. Paths become text only when a note or an
 //! error needs them.
 
 use std::fmt;
@@ -8,14 +8,14 @@ use wire::responses::{CreateResponse, Input, InputItem, Item};
 
 const PAST: &str = "history";
 
-/// The place of an item: `history[3]`, `input[0]`.
+/// The path of an item: `history[3]`, `input[0]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ItemPath {
     list: &'static str,
     index: usize,
 }
 
-impl Place {
+impl ItemPath {
     /// An error inside this item.
     pub(super) fn locate(self, invalid: Invalid) -> Invalid {
         invalid.at_index(self.index).at(self.list)
@@ -27,12 +27,12 @@ impl Place {
     }
 
     /// A member of this item.
-    pub(super) const fn member(self, name: &'static str) -> Member {
-        Member { place: self, name, index: None }
+    pub(super) const fn member(self, name: &'static str) -> MemberPath {
+        MemberPath { path: self, name, index: None }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ItemPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}[{}]", self.list, self.index)
     }
@@ -40,28 +40,28 @@ impl fmt::Display for Place {
 
 /// A member of an item, or an element of it: `input[0].content[1]`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
-    place: Place,
+pub(super) struct MemberPath {
+    path: ItemPath,
     name: &'static str,
     index: Option<usize>,
 }
 
-impl Member {
+impl MemberPath {
     pub(super) const fn element(self, index: usize) -> Self {
         Self { index: Some(index), ..self }
     }
 }
 
-impl fmt::Display for Member {
+impl fmt::Display for MemberPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.place, self.name)?;
+        write!(f, "{}.{}", self.path, self.name)?;
         self.index.map_or(Ok(()), |index| write!(f, "[{index}]"))
     }
 }
 
 /// Every item of the turn: the past, then the input.
 #[derive(Debug)]
-pub(super) struct Items<'r, 'a>(pub(super) Vec<(&'r Item<'a>, Place)>);
+pub(super) struct Items<'r, 'a>(pub(super) Vec<(&'r Item<'a>, ItemPath)>);
 
 impl<'r, 'a> Items<'r, 'a> {
     pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>]) -> Self {
@@ -72,7 +72,7 @@ impl<'r, 'a> Items<'r, 'a> {
         let placed = |list| {
             move |(index, kept): (usize, &'r InputItem<'a>)| {
                 let item: &'r Item<'a> = &kept.value;
-                (item, Place { list, index })
+                (item, ItemPath { list, index })
             }
         };
         let past = past.iter().enumerate().map(placed(PAST));

@@ -1,4 +1,4 @@
-//! Providers that stand in no file: a built-in spec with its own address, or a bare URL.
+//! Providers that are in no file: a built-in spec with its own address, or a bare URL.
 
 use providers::yaml::Env;
 use providers::{Auth, Library, Wire, resolve_named};
@@ -12,7 +12,7 @@ use super::{ProviderConfig, Secret, address};
 ///
 /// # Errors
 /// What is missing or wrong, in a sentence.
-pub fn unlisted(
+pub fn ad_hoc(
     spec: &str,
     base_url: Option<&str>,
     api_key: Option<Secret>,
@@ -66,7 +66,7 @@ mod tests {
             ("groq", None, Some(Secret::new("a\nb".to_owned())), "the key holds a line break"),
         ];
         for (spec, url, key, expected) in cases {
-            let found = match unlisted(spec, url, key, &env) {
+            let found = match ad_hoc(spec, url, key, &env) {
                 Ok(config) if config.base_url.is_empty() => config.name,
                 Ok(config) => format!("{} {}", config.base_url, config.api_keys.first().map_or("", Secret::expose)),
                 Err(message) => message,

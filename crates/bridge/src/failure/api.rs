@@ -1,0 +1,58 @@
+//! What OpenAI's own API defines of errors: its codes and types, and HTTP's statuses. This is all that the kernel knows
+//! by itself. Everything else is a fact about somebody: other codes, numbers, and wordings of any kind (also those of
+//! OpenAI, which are no part of the API) are `answer.errors` of a spec.
+
+use super::FailureClass;
+
+/// Codes and types of errors, each with what it means.
+const CODES: &[(&str, FailureClass)] = &[
+    ("context_length_exceeded", FailureClass::ContextOverflow),
+    ("insufficient_quota", FailureClass::Quota),
+    ("billing_hard_limit_reached", FailureClass::Quota),
+    ("rate_limit_exceeded", FailureClass::RateLimit),
+    ("rate_limit_error", FailureClass::RateLimit),
+    ("server_is_overloaded", FailureClass::Overloaded),
+    ("content_filter", FailureClass::ContentPolicy),
+    ("content_policy_violation", FailureClass::ContentPolicy),
+    ("model_not_found", FailureClass::ModelNotFound),
+    ("invalid_api_key", FailureClass::Auth),
+];
+
+/// Codes that say that a parameter is not supported.
+const UNSUPPORTED: &[&str] = &["unsupported_parameter", "unsupported_value", "unknown_parameter", UNKNOWN_MEMBER];
+
+/// The one of them that is about the value: another one might do.
+const UNSUPPORTED_VALUE: &str = "unsupported_value";
+
+/// The type of an entry in a list of what is wrong with a request, where it is an unknown member. Not OpenAI's, but of
+/// a shape of errors that is read here: see `ErrorBody::unknown_member`.
+pub(super) const UNKNOWN_MEMBER: &str = "extra_forbidden";
+
+/// What one of an error's codes means.
+pub(super) fn class_of_code(is_code: impl Fn(&str) -> bool) -> Option<FailureClass> {
+    CODES.iter().find(|(code, _)| is_code(code)).map(|(_, class)| *class)
+}
+
+pub(super) fn is_unsupported(is_code: impl Fn(&str) -> bool) -> bool {
+    UNSUPPORTED.iter().any(|code| is_code(code))
+}
+
+pub(super) fn is_unsupported_value(is_code: impl Fn(&str) -> bool) -> bool {
+    is_code(UNSUPPORTED_VALUE)
+}
+
+/// What a status means, if nothing else tells. `names_a_model`: whether the error's message speaks of a model.
+pub(super) const fn class_of_status(status: u16, names_a_model: bool) -> FailureClass {
+    match status {
+        401 | 403 | 407 => FailureClass::Auth,
+        402 => FailureClass::Quota,
+        404 if names_a_model => FailureClass::ModelNotFound,
+        408 | 504 => FailureClass::Timeout,
+        429 => FailureClass::RateLimit,
+        // A wrong address, most likely.
+        300..=399 | 404 | 405 => FailureClass::Protocol,
+        400..=499 => FailureClass::InvalidRequest,
+        503 | 529 => FailureClass::Overloaded,
+        _ => FailureClass::Server,
+    }
+}

@@ -1,0 +1,195 @@
+//! The body of an error, in any of the shapes that servers use, and what it means.
+
+use wire::json::{Kind, Raw, without_mark};
+
+use super::hearsay::Basis;
+use super::{Failure, FailureClass, api, wait};
+use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule};
+
+#[derive(Debug, Default)]
+pub(super) struct ErrorBody {
+    message: Option<String>,
+    /// The same in lower case, for comparison.
+    lower: String,
+    /// Its `code`, where that is a string.
+    code: Option<String>,
+    /// All that tells its kind; numbers as text.
+    codes: Vec<String>,
+    pub(super) param: Option<String>,
+    /// In a list of what is wrong: the member that is not known, if one is.
+    pub(super) unknown_member: Option<String>,
+    pub(super) is_list: bool,
+}
+
+/// What an error was found to mean.
+#[derive(Debug, Clone, Copy)]
+struct Verdict<'a> {
+    /// None: what its status says.
+    class: Option<FailureClass>,
+    /// The words that it was known by, if it was words.
+    words: Option<&'a str>,
+    retry: Option<bool>,
+}
+
+/// What an error has of what a rule asks for.
+#[derive(Debug, Clone, Copy)]
+enum Fit<'a> {
+    /// Codes and statuses, which no client writes.
+    Fields,
+    /// These words, perhaps beside fields: the client may have said them.
+    Words(&'a str),
+}
+
+/// Members of an error that tell its kind.
+const CODES: [&str; 5] = ["code", "type", "status", "status_code", "error_code"];
+
+/// Those that may hold an HTTP status.
+const STATUSES: [&str; 4] = ["code", "status", "status_code", "error_code"];
+
+/// The status that an error inside a successful answer gives.
+pub(super) fn status_of(error: Raw<'_>) -> Option<u16> {
+    STATUSES.into_iter().find_map(|name| error.get(name)?.as_str().trim_matches('"').parse().ok())
+}
+
+impl ErrorBody {
+    pub(super) fn read(body: &[u8]) -> Self {
+        let Ok(text) = str::from_utf8(without_mark(body)) else { return Self::default() };
+        let Ok(document) = Raw::parse(text) else { return Self::default() };
+        let document = match document.kind() {
+            Kind::Array => document.elements().next().unwrap_or(document),
+            _ => document,
+        };
+        let nested = ["error", "base_resp"].into_iter().find_map(|name| document.get(name));
+        Self::of(nested.filter(|raw| !raw.is_null()).unwrap_or(document))
+    }
+
+    pub(super) fn of(error: Raw<'_>) -> Self {
+        let message = message(error);
+        let lower = message.as_deref().unwrap_or_default().to_lowercase();
+        let list = error.get("detail").filter(|detail| detail.kind() == Kind::Array);
+        let unknown_member = list.into_iter().flat_map(Raw::elements).find_map(unknown_member);
+        let codes = CODES.into_iter().filter_map(|name| code(error.get(name)?)).collect();
+        let (code, param) = (string(error, "code"), string(error, "param"));
+        Self { message, lower, code, codes, param, unknown_member, is_list: list.is_some() }
+    }
+
+    /// What it means: the words for a client, with the time to wait read out of them. They are whole: whoever holds
+    /// secrets looks for them first.
+    pub(super) fn failure(
+        self,
+        dialect: &AnswerDialect,
+        status: Option<u16>,
+        silent: impl FnOnce() -> String,
+    ) -> Failure {
+        let verdict = self.verdict(dialect, status);
+        let names_a_model = self.lower.contains("model");
+        let by_status = || api::class_of_status(status.unwrap_or(500), names_a_model);
+        let class = verdict.and_then(|verdict| verdict.class).unwrap_or_else(by_status);
+        let retry_after = match class {
+            FailureClass::RateLimit | FailureClass::Overloaded => wait::seconds(&self.lower, &dialect.wait),
+            _ => None,
+        };
+        let basis = Basis::words(verdict.and_then(|verdict| verdict.words));
+        let retry = verdict.and_then(|verdict| verdict.retry);
+        let message = self.message.unwrap_or_else(silent);
+        Failure { class, message, upstream_code: self.code, retry_after, retry, unsupported: None, basis }
+    }
+
+    /// What is known of it beside its status. Codes and statuses say more than words, which anybody may have written,
+    /// with two exceptions: "too many requests" and "invalid request" are also the codes of what can never fit, or must
+    /// be paid for, and only the words tell.
+    fn verdict<'a>(&'a self, dialect: &'a AnswerDialect, status: Option<u16>) -> Option<Verdict<'a>> {
+        let rules = move |by_fields: bool| {
+            let rules = dialect.errors.iter().filter(move |rule| rule.asks_for_fields() == by_fields);
+            rules.filter_map(move |rule| self.verdict_by(rule, status))
+        };
+        let code = api::class_of_code(|code| self.has_code(code));
+        let code = code.map(|class| Verdict { class: Some(class), words: None, retry: None });
+        let by_fields = || rules(true).chain(code);
+        let is_vague = |class| matches!(class, Some(FailureClass::RateLimit | FailureClass::InvalidRequest));
+        by_fields()
+            .find(|verdict| !is_vague(verdict.class))
+            .or_else(|| self.overflow(dialect))
+            .or_else(|| rules(false).next())
+            .or_else(|| by_fields().next())
+    }
+
+    fn overflow<'a>(&self, dialect: &'a AnswerDialect) -> Option<Verdict<'a>> {
+        let words = dialect.overflow.iter().find(|words| self.lower.contains(words.as_str()))?;
+        Some(Verdict { class: Some(FailureClass::ContextOverflow), words: Some(words), retry: None })
+    }
+
+    fn verdict_by<'a>(&self, rule: &'a ErrorRule, status: Option<u16>) -> Option<Verdict<'a>> {
+        if rule.means.is_of_a_parameter() {
+            return None;
+        }
+        let words = match self.fit(rule, status)? {
+            Fit::Words(words) => Some(words),
+            Fit::Fields => None,
+        };
+        Some(Verdict { class: rule.means.class(), words, retry: rule.retry })
+    }
+
+    /// Whether this is an error of that kind, and by what.
+    fn fit<'a>(&self, rule: &'a ErrorRule, status: Option<u16>) -> Option<Fit<'a>> {
+        let has_status = rule.status.is_empty() || status.is_some_and(|status| rule.status.contains(&status));
+        let has_code = rule.code.is_empty() || rule.code.iter().any(|code| self.has_code(code));
+        let is_silent = !rule.no_message || self.message.is_none();
+        if !has_status || !has_code || !is_silent {
+            return None;
+        }
+        if rule.words.is_empty() {
+            return Some(Fit::Fields);
+        }
+        rule.words.iter().find(|words| self.lower.contains(words.as_str())).map(|words| Fit::Words(words))
+    }
+
+    /// Whether it is said that a parameter is not supported: the kind of rule says whether of the parameter or of its
+    /// value.
+    pub(super) fn fits(&self, dialect: &AnswerDialect, status: u16, means: ErrorMeaning) -> bool {
+        dialect.errors.iter().any(|rule| rule.means == means && self.fit(rule, Some(status)).is_some())
+    }
+
+    pub(super) fn lower(&self) -> &str {
+        &self.lower
+    }
+
+    pub(super) fn has_code(&self, name: &str) -> bool {
+        self.codes.iter().any(|code| code.eq_ignore_ascii_case(name))
+    }
+}
+
+/// What is said, in the first of the places where servers say it.
+fn message(error: Raw<'_>) -> Option<String> {
+    let whole = || error.text().map(|text| text.decode().into_owned());
+    let named = || ["message", "status_msg", "msg", "error_msg", "detail"].iter().find_map(|name| string(error, name));
+    let listed = || error.get("detail").or_else(|| error.get("errors")).map(|detail| detail.as_str().to_owned());
+    let nested = || error.get("message").filter(|message| message.kind() == Kind::Object);
+    whole().or_else(named).or_else(listed).or_else(|| nested().map(|message| message.as_str().to_owned()))
+}
+
+/// A member's text. Some servers fail without a word: an empty message is none.
+fn string(error: Raw<'_>, name: &str) -> Option<String> {
+    let text = error.get(name).and_then(Raw::text)?.decode().into_owned();
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// A code as text, be it a string or a number.
+fn code(value: Raw<'_>) -> Option<String> {
+    match value.kind() {
+        Kind::String => value.text().map(|text| text.decode().into_owned()),
+        Kind::Number => Some(value.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+/// The member of the request that one entry of a list calls unknown: `loc` is the way to it, and what a client chose to
+/// call something is never right below the body.
+fn unknown_member(entry: Raw<'_>) -> Option<String> {
+    let is = |raw: Raw<'_>, name: &str| raw.text().is_some_and(|text| text.is(name));
+    entry.get("type").filter(|kind| is(*kind, api::UNKNOWN_MEMBER))?;
+    let mut way = entry.get("loc")?.elements();
+    way.next().filter(|first| is(*first, "body"))?;
+    let member = way.next()?.text()?.decode().into_owned();
+    way.next().is_none().then_some(member)
+}

@@ -1,0 +1,217 @@
+//! The keys of a spec as documentation shows them: where each is, what it takes, what it says. They come from the same
+//! declarations that the reader is made of.
+
+use bridge::{
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
+    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking,
+    Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
+    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
+};
+
+use super::answer::Answer;
+use super::request::Request;
+use super::terms::Basics;
+use super::{Auth, Wire};
+
+/// A key of a spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecKey {
+    /// From the root of the spec: `request.tools.max`.
+    pub path: String,
+    pub about: &'static str,
+    pub takes: Taken,
+    /// Whether an entry for single models may say it, too.
+    pub of_models: bool,
+}
+
+/// What a key takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Taken {
+    /// In words.
+    pub form: String,
+    /// The words of its vocabulary, each with what it means, if that is not said by its name.
+    pub words: Vec<(&'static str, &'static str)>,
+}
+
+/// Something that a key can take.
+pub(super) trait Takes {
+    fn takes() -> Taken;
+}
+
+fn form(form: &str) -> Taken {
+    Taken { form: form.to_owned(), words: Vec::new() }
+}
+
+macro_rules! words {
+    ($($type:ident),+ $(,)?) => {
+        $(impl Takes for $type {
+            fn takes() -> Taken {
+                let words = Self::ALL.iter().map(|word| (word.name(), word.about())).collect();
+                Taken { form: "one of".to_owned(), words }
+            }
+        })+
+    };
+}
+
+words!(
+    AbsentContent,
+    AfterTool,
+    Auth,
+    CacheKeyField,
+    CallIds,
+    ChoiceKind,
+    CustomForm,
+    DeveloperRole,
+    Effort,
+    EffortField,
+    EmptyText,
+    EofTolerance,
+    ErrorMeaning,
+    Exclusion,
+    FinishMeaning,
+    ForcedWhileThinking,
+    Hosted,
+    ImageInput,
+    ItemIds,
+    JsonSchema,
+    Lacking,
+    LateSystem,
+    LimitField,
+    Parallel,
+    Parameter,
+    RefusalForm,
+    Replay,
+    ReplayField,
+    RequiredWord,
+    SchemaRule,
+    StreamUsage,
+    ThinkTags,
+    Thinking,
+    ToolImages,
+    Turns,
+    UserField,
+    Wire,
+);
+
+impl Takes for bool {
+    fn takes() -> Taken {
+        form("`true` or `false`")
+    }
+}
+
+impl Takes for u64 {
+    fn takes() -> Taken {
+        form("number")
+    }
+}
+
+impl Takes for usize {
+    fn takes() -> Taken {
+        form("number")
+    }
+}
+
+impl Takes for String {
+    fn takes() -> Taken {
+        form("text")
+    }
+}
+
+impl Takes for Bounds {
+    fn takes() -> Taken {
+        form("`{min: NUMBER, max: NUMBER}`")
+    }
+}
+
+impl Takes for ErrorRules {
+    fn takes() -> Taken {
+        let form = "list of `{status, code, words, no_message, means, retry}`, or mapping of words; `means` is one of";
+        Taken { form: form.to_owned(), ..ErrorMeaning::takes() }
+    }
+}
+
+impl<T: Takes> Takes for Option<T> {
+    fn takes() -> Taken {
+        T::takes()
+    }
+}
+
+impl<T: Takes> Takes for Vec<T> {
+    fn takes() -> Taken {
+        let Taken { form, words } = T::takes();
+        Taken { form: if words.is_empty() { format!("list of {form}s") } else { "list of".to_owned() }, words }
+    }
+}
+
+impl<K: Takes, V: Takes> Takes for Vec<(K, V)> {
+    fn takes() -> Taken {
+        let (keys, values) = (K::takes(), V::takes());
+        match (keys.words.is_empty(), values.words.is_empty()) {
+            (false, _) => Taken { form: format!("mapping to {}; its keys are", values.form), words: keys.words },
+            (true, false) => Taken { form: format!("mapping of {}s to", keys.form), words: values.words },
+            (true, true) => form(&format!("mapping of {}s to {}", keys.form, values.form)),
+        }
+    }
+}
+
+/// A key that says `T`.
+pub(super) fn key<T: Takes>(path: String, about: &'static str, of_models: bool) -> SpecKey {
+    SpecKey { path, about: about.trim_ascii(), takes: T::takes(), of_models }
+}
+
+/// Every key of a spec, in the order of the documentation.
+pub fn spec_keys() -> Vec<SpecKey> {
+    let whole = |path: &str, about, form_text: &str| SpecKey {
+        path: path.to_owned(),
+        about,
+        takes: form(form_text),
+        of_models: false,
+    };
+    let mut keys = vec![
+        whole("extends", "The spec below: this one says what differs.", "name of a built-in spec"),
+        whole("endpoint.base_url", "Where requests go.", "URL"),
+        whole("endpoint.path", "What comes after the base URL; `{model}` is the model's name.", "path"),
+        whole("endpoint.query", "The query of every request.", "mapping of texts to text"),
+        key::<Auth>("auth".to_owned(), "How the key is sent.", false),
+        whole(
+            "key_env",
+            "The variable with its key; used only for the spec's own address, or when it has none.",
+            "text",
+        ),
+        whole("default_model", "The model that is tried first.", "text"),
+        whole(
+            "models",
+            "What is listed, and entries `{match: PATTERN, …}` for single models.",
+            "list of names and entries",
+        ),
+        key::<Wire>("wire".to_owned(), "Which API is spoken there.", true),
+        key::<u64>("context_window".to_owned(), "How many tokens a model takes, input and output together.", true),
+    ];
+    keys.extend(Basics::described(""));
+    keys.extend(Request::described());
+    keys.extend(Answer::described("answer."));
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Library, resolve_named};
+
+    /// What `godex providers show` prints is documented, key by key.
+    #[test]
+    fn every_key_that_is_shown_is_described() {
+        let keys = spec_keys();
+        let shown = resolve_named(Library::BUILTIN, "openai", &|_| None).unwrap().whole_paths();
+        assert!(shown.len() > 40, "{shown:?}");
+        for path in shown {
+            let path = path.split('[').next().unwrap_or_default();
+            assert!(keys.iter().any(|key| key.path == path), "{path} is not described");
+        }
+        for key in &keys {
+            let SpecKey { path, about, takes, .. } = key;
+            assert!(about.ends_with('.') && !takes.form.is_empty(), "{path}: {about}");
+            assert_eq!(keys.iter().filter(|other| other.path == *path).count(), 1, "{path}");
+        }
+    }
+}

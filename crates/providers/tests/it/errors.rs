@@ -1,0 +1,228 @@
+//! What errors mean: facts about providers, which are in the specs and nowhere else.
+
+use std::fs;
+use std::path::Path;
+
+use bridge::{Failure, FailureClass, Proof};
+use providers::yaml::{Document, Node, Value};
+use providers::{Library, resolve_named};
+
+fn failure(spec: &str, status: u16, body: &str) -> Failure {
+    let provider = resolve_named(Library::BUILTIN, spec, &|_| None).unwrap();
+    Failure::from_answer_in(&provider.dialect.answer, status, body.as_bytes())
+}
+
+/// What a server may say of which nothing is known, or a gateway of whoever is behind it.
+const SHARED: &[(u16, &str, FailureClass)] = &[
+    (400, r#"{"error":{"message":"This model's maximum context length is 10"}}"#, FailureClass::ContextOverflow),
+    (400, r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#, FailureClass::ContextOverflow),
+    (
+        429,
+        r#"{"error":{"type":"rate_limit_error","message":"prompt is too long: 2 > 1"}}"#,
+        FailureClass::ContextOverflow,
+    ),
+    (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, FailureClass::Overloaded),
+    (429, r#"{"error":{"type":"engine_overloaded_error","message":"busy"}}"#, FailureClass::Overloaded),
+    (500, r#"{"error":{"type":"rate_limit_reached_error","message":"slow"}}"#, FailureClass::RateLimit),
+    (429, r#"{"error":{"type":"rate_limit_reached_error","message":"Insufficient balance"}}"#, FailureClass::Quota),
+    (402, r#"{"error":{"message":"Insufficient Balance"}}"#, FailureClass::Quota),
+    (403, r#"{"error":{"message":"credit balance is too low"}}"#, FailureClass::Quota),
+    (429, r#"{"error":{"type":"exceeded_current_quota_error","message":"x"}}"#, FailureClass::Quota),
+    (400, r#"{"error":{"message":"Content Exists Risk"}}"#, FailureClass::ContentPolicy),
+    (400, r#"{"error":{"code":"data_inspection_failed","message":"x"}}"#, FailureClass::ContentPolicy),
+    (400, r#"{"error":{"message":"Model Not Exist"}}"#, FailureClass::ModelNotFound),
+    (400, r#"[{"error":{"code":400,"message":"API key not valid."}}]"#, FailureClass::Auth),
+    (400, r#"{"error":{"type":"authentication_error","message":"x"}}"#, FailureClass::Auth),
+    // A code of the API says more than words that happen to be in the message.
+    (400, r#"{"error":{"code":"invalid_api_key","message":"Your context window is closed"}}"#, FailureClass::Auth),
+];
+
+/// Every spec extends the generic one, and its own errors do not take the place of the others.
+#[test]
+fn every_spec_knows_what_servers_say_alike() {
+    for spec in Library::BUILTIN.names() {
+        for (status, body, class) in SHARED {
+            assert_eq!(failure(spec, *status, body).class, *class, "{spec}: {status} {body}");
+        }
+    }
+}
+
+#[test]
+fn numbers_mean_what_they_mean_at_one_provider() {
+    let body =
+        |number: u16, words: &str| format!(r#"{{"base_resp":{{"status_code":{number},"status_msg":{words:?}}}}}"#);
+    for (number, words, class) in [
+        (1002, "slow", FailureClass::RateLimit),
+        (1004, "login", FailureClass::Auth),
+        (1008, "pay", FailureClass::Quota),
+        (1026, "sensitive", FailureClass::ContentPolicy),
+        (2013, "invalid params", FailureClass::InvalidRequest),
+        (2013, "invalid params, context window exceeds limit", FailureClass::ContextOverflow),
+        (1000, "unknown", FailureClass::Server),
+    ] {
+        assert_eq!(failure("minimax", 500, &body(number, words)).class, class, "{number} {words}");
+    }
+    assert_eq!(failure("zhipu", 500, &body(1004, "login")).class, FailureClass::Server);
+}
+
+#[test]
+fn waits_are_in_the_words_of_those_who_are_busy() {
+    for (status, message, expected) in [
+        (429, "Please try again in 20s.", Some(20)),
+        (503, "Overloaded, retry after 3 seconds", Some(3)),
+        (400, "Please try again in 20s.", None),
+        (429, "slow down", None),
+    ] {
+        let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
+        assert_eq!(failure("xai", status, &body).retry_after, expected, "{status} {message}");
+    }
+}
+
+fn refused(body: &str) -> Option<&'static str> {
+    failure("openai-compatible", 400, body).unsupported.map(|refusal| refusal.unsupported.member())
+}
+
+#[test]
+fn what_is_not_taken_is_read_out_of_the_refusal() {
+    let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
+    let openai = r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.
+        Use 'max_completion_tokens' instead.","param":"max_tokens","code":"unsupported_parameter"}}"#;
+    let role = r#"{"error":{"message":"Unsupported value: 'messages[0].role' does not support 'user'",
+        "param":"messages[0].role","code":"unsupported_value"}}"#;
+    let fastapi = r#"{"detail":[{"type":"extra_forbidden","loc":["body","parallel_tool_calls"],
+        "msg":"Extra inputs are not permitted"}]}"#;
+    for (body, expected) in [
+        (openai.replace('\n', " "), Some("max_tokens")),
+        (role.replace('\n', " "), None),
+        (fastapi.replace('\n', " "), Some("parallel_tool_calls")),
+        (plain("Unrecognized request argument supplied: stream_options"), Some("stream_options")),
+        (plain("Argument not supported on this model: presencePenalty"), Some("presence_penalty")),
+        (plain("invalid temperature: only 1 is allowed for this model"), Some("temperature")),
+        (plain("This response_format type is unavailable now"), Some("response_format")),
+        (plain("Unknown name \"stop\": Cannot find field."), Some("stop")),
+        (plain("The user is not supported here, stop it"), None),
+        (plain("temperature must be between 0 and 2"), None),
+        (plain("é: `top_p` is not supported"), Some("top_p")),
+        (plain("messages is not supported"), None),
+    ] {
+        assert_eq!(refused(&body), expected, "{body}");
+    }
+    assert_eq!(failure("openai-compatible", 500, &openai.replace('\n', " ")).unsupported, None);
+}
+
+#[test]
+fn a_refusal_is_believed_as_far_as_it_goes() {
+    use Proof as P;
+    let error = |message: &str, param: &str, code: &str| {
+        format!(r#"{{"error":{{"message":{message:?},"param":{param:?},"code":{code:?}}}}}"#)
+    };
+    let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?}}}}}"#);
+    let list = |loc: &str| {
+        format!(
+            r#"{{"detail":[{{"type":"extra_forbidden","loc":{loc},"msg":"Extra inputs are not permitted","input":"top_p"}}]}}"#
+        )
+    };
+    for (body, expected) in [
+        (error("no", "max_tokens", "unsupported_parameter"), Some(("max_tokens", P::Fields))),
+        (error("no", "body.user", "unknown_parameter"), Some(("user", P::Fields))),
+        (error("max_tokens is not supported", "max_tokens", "x"), Some(("max_tokens", P::Words))),
+        (plain("Unrecognized request argument supplied: stream_options"), Some(("stream_options", P::Words))),
+        // Names that a client chose.
+        (error("no", "metadata.max_tokens", "unsupported_parameter"), None),
+        (error("no", "tools[0].function.parameters/temperature", "unknown_parameter"), None),
+        (list(r#"["body","top_p"]"#), Some(("top_p", P::Fields))),
+        (list(r#"["body","metadata","top_p"]"#), Some(("metadata", P::Hearsay))),
+        // Values that a client chose.
+        (error("Unsupported value", "reasoning_effort", "unsupported_value"), Some(("reasoning_effort", P::Hearsay))),
+        (plain("`tool_choice` does not support 'required'"), Some(("tool_choice", P::Hearsay))),
+        (
+            plain("Invalid schema for response_format 'n': 'oneOf' is not supported"),
+            Some(("response_format", P::Hearsay)),
+        ),
+        (plain("response_format of type json_schema is not supported"), Some(("response_format", P::Words))),
+        (
+            error("Unsupported value: 'temperature' does not support 0.2", "temperature", "unsupported_value"),
+            Some(("temperature", P::Fields)),
+        ),
+    ] {
+        let refusal = failure("openai-compatible", 400, &body).unsupported;
+        assert_eq!(refusal.map(|refusal| (refusal.unsupported.member(), refusal.proof)), expected, "{body}");
+    }
+}
+
+/// Words of a spec that are in the kernel's source all the same, each with the reason.
+const OUR_OWN: &[(&str, &str)] = &[
+    ("unsupported parameter", "godex refuses parameters itself, in OpenAI's words"),
+    ("unsupported value", "the same of values"),
+    ("unknown parameter", "the same of names"),
+    ("context window", "godex's own message about a finish reason that means it"),
+];
+
+/// The kernel knows no provider: neither by name, nor by what its errors say.
+#[test]
+fn nothing_that_a_spec_says_of_errors_is_in_the_kernel() {
+    let mut facts = Vec::new();
+    for entry in fs::read_dir(testkit::root().join("specs")).unwrap() {
+        let path = entry.unwrap().path();
+        let document = Document::parse(&path.display().to_string(), &fs::read_to_string(&path).unwrap()).unwrap();
+        gather(&document.root, "", &mut facts);
+    }
+    assert!(facts.len() > 40 && facts.contains(&"1002".to_owned()), "{facts:?}");
+    let mut lines = Vec::new();
+    code_below(&testkit::root().join("crates/bridge/src"), &mut lines);
+    assert!(lines.len() > 5000, "{} lines", lines.len());
+    for (at, line) in &lines {
+        for fact in facts.iter().filter(|fact| OUR_OWN.iter().all(|(own, _)| own != fact)) {
+            assert!(!has_phrase(line, fact), "{at} knows `{fact}`: say it in a spec");
+        }
+    }
+    for (own, why) in OUR_OWN {
+        assert!(lines.iter().any(|(_, line)| has_phrase(line, own)), "{own} ({why}) is nowhere any more");
+    }
+}
+
+/// Everything under `answer.errors`, `overflow` and `wait`, also of single models. Statuses are HTTP's, and meanings are
+/// words of our own.
+fn gather(node: &Node, path: &str, facts: &mut Vec<String>) {
+    match &node.value {
+        Value::Map(entries) => {
+            for (key, child) in entries.iter().filter(|(key, _)| !matches!(&*key.name, "means" | "status" | "retry")) {
+                gather(child, &format!("{path}.{}", key.name), facts);
+            }
+        }
+        Value::Seq(elements) => elements.iter().for_each(|element| gather(element, path, facts)),
+        Value::Scalar(scalar) => {
+            let is_fact = ["answer.errors", "answer.overflow", "answer.wait"].iter().any(|place| path.contains(place));
+            facts.extend(is_fact.then(|| scalar.text.to_lowercase()));
+        }
+    }
+}
+
+/// Every line without comments and tests, in lower case.
+fn code_below(folder: &Path, lines: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            code_below(&path, lines);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let logic = text.lines().take_while(|line| !line.trim_start().starts_with("#[cfg(test)]"));
+        let code = logic.map(|line| line.split("//").next().unwrap_or_default().to_lowercase());
+        lines.extend(code.enumerate().map(|(index, line)| (format!("{}:{}", path.display(), index + 1), line)));
+    }
+}
+
+/// Whether the phrase is in the line, and not within longer words.
+fn has_phrase(line: &str, phrase: &str) -> bool {
+    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(phrase)
+        .any(|(at, _)| !joins(line[..at].chars().next_back()) && !joins(line[at + phrase.len()..].chars().next()))
+}
+
+#[test]
+fn phrases_are_whole() {
+    assert!(has_phrase("(\"prompt is too long\", x)", "prompt is too long"));
+    assert!(has_phrase("1002 | 1039 => 429", "1039"));
+    assert!(!has_phrase("10021", "1002") && !has_phrase("retry_in", "retry in"));
+}

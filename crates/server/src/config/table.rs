@@ -1,0 +1,242 @@
+//! Every key of `godex.yaml` but those of a provider's entry: what it takes, its default, what it is for, and where its
+//! value is kept. The reader, `config print`, the suggestions for misspelt keys and `docs/config.md` use this table.
+
+use std::time::Duration;
+
+use bridge::{Checks, Repair};
+
+use super::key::{Described, Key, KeyStatus, keys};
+use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
+use super::session::BackendKind;
+use super::units::Bare;
+use super::{Backend, Config, LogFormat, LogLevel, PostgresConfig, print};
+
+const DAY: Duration = Duration::from_hours(24);
+
+keys! { KEYS of Config {
+    /// The address to listen on. One that others can reach needs `server.allow_unauthenticated`.
+    SERVER_HOST = "server.host", Text: Text("127.0.0.1") => |config| Some(config.server.host.clone());
+    /// The port to listen on. The flag and the variable also take 0: any free port.
+    SERVER_PORT = "server.port", Number: Number { range: 1..=65_535, default: 5678 }
+        => |config| Some(config.server.port.into());
+    /// How long a connection may be without a request; `0s`: for ever.
+    SERVER_IDLE_TIMEOUT = "server.idle_timeout", Time:
+        Time { bare: Bare::Seconds, range: Duration::ZERO..=DAY, default: Duration::from_mins(5) }
+        => |config| Some(config.server.idle_timeout.unwrap_or_default());
+    /// Listen beyond this machine although anybody who reaches the port may use the providers' keys: something else
+    /// guards it.
+    SERVER_ALLOW_UNAUTHENTICATED = "server.allow_unauthenticated", Flag: Flag(false)
+        => |config| Some(config.server.allow_unauthenticated);
+    /// The largest request body, after decompression.
+    SERVER_MAX_BODY_BYTES = "server.max_body_bytes", Size: Size { range: 1..=4_294_967_295, default: 32 << 20 }
+        => |config| Some(config.server.max_body_bytes as u64);
+    /// Connections at the same time; more wait to be accepted.
+    SERVER_MAX_CONNECTIONS = "server.max_connections", Number: Number { range: 1..=4_294_967_295, default: 10_000 }
+        => |config| Some(config.server.max_connections as u64);
+    /// How long a stream may be silent before the client gets a sign of life.
+    SERVER_HEARTBEAT = "server.heartbeat", Time:
+        Time { bare: Bare::Seconds, range: Duration::from_secs(1)..=Duration::from_hours(1), default: Duration::from_secs(15) }
+        => |config| Some(config.server.heartbeat);
+    /// How long running requests may take to end after the signal to stop.
+    SERVER_DRAIN_TIMEOUT = "server.drain_timeout", Time:
+        Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::from_secs(30) }
+        => |config| Some(config.server.drain_timeout);
+    /// Names that the server answers to, beside IP addresses, localhost and `server.host`; `*.example.com` is every
+    /// name below that one, `*` any name.
+    SERVER_ALLOWED_HOSTS = "server.allowed_hosts", Special: Special("list of host names"), otherwise "none"
+        => |config| Some(print::list(config.server.allowed_hosts.names()));
+    /// Web pages that may call the server, such as `https://app.example.com`, or `*`.
+    SERVER_CORS_ORIGINS = "server.cors.origins", Special: Special("list of origins"), otherwise "none"
+        => |config| Some(print::list(config.server.cors.origins.iter().map(String::as_str)));
+
+    /// Bytes of request bodies, and of what is made of them for providers, that all requests together may hold.
+    LIMITS_BODY_BYTES_IN_FLIGHT = "limits.body_bytes_in_flight", Unset<Size>:
+        Unset(Size { range: 1 << 16..=1 << 44, default: 256 << 20 }),
+        otherwise "`{}`, or twice `server.max_body_bytes` if that is more"
+        => |config| Some(config.limits.body_bytes_in_flight as u64);
+    /// How long a client may take none of what is ready for it.
+    LIMITS_WRITE_STALL = "limits.write_stall", Time:
+        Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_mins(1) }
+        => |config| Some(config.limits.write_stall);
+
+    /// The provider of models that name none.
+    DEFAULT_PROVIDER = "default_provider", Unset<Text>: Unset(Text("")),
+        otherwise "the first of `providers`, else the demo model"
+        => |config| Some(config.default_provider.clone());
+    /// Other names for models: `NAME: provider/model`, a list of them (the first that works), or
+    /// `{targets: [{model: provider/model, weight: 3}, …]}`. `*` is every name that is nothing else.
+    MODELS_ALIASES = "models.aliases", Special: Special("mapping of names"), otherwise "none"
+        => |config| print::aliases(config);
+    /// The providers, each under a name of your choice; see below.
+    PROVIDERS = "providers", Special: Special("mapping of names"),
+        otherwise "one for each known key in the environment, and the demo model"
+        => |config| Some(print::providers(config));
+
+    /// Where responses and conversations are kept.
+    SESSION_BACKEND = "session.backend", Word<BackendKind>:
+        Word { all: BackendKind::ALL, name: BackendKind::name, default: BackendKind::Sqlite }
+        => |config| Some(BackendKind::of(&config.session.backend));
+    /// The database file; `~/` is the home directory.
+    SESSION_SQLITE_PATH = "session.sqlite.path", Text: Text("~/.godex/data/sessions.db")
+        => |config| match &config.session.backend {
+            Backend::Sqlite { path } => Some(path.display().to_string()),
+            _ => None,
+        };
+    /// How much `memory` may hold; what was not used for longest goes first.
+    SESSION_MAX_BYTES = "session.max_bytes", Size: Size { range: 1 << 20..=1 << 40, default: 256 << 20 }
+        => |config| match config.session.backend {
+            Backend::Memory { max_bytes } => Some(max_bytes),
+            _ => None,
+        };
+    /// The database of `postgres`: `postgres://user:password@host/database`.
+    SESSION_POSTGRES_URL = "session.postgres.url", Special: Special("URL, a secret"), otherwise "must be given"
+        => |config| postgres(config).map(|postgres| postgres.url.to_string());
+    /// Connections of this process to the database.
+    SESSION_POSTGRES_CONNECTIONS = "session.postgres.connections", Number: Number { range: 1..=1000, default: 8 }
+        => |config| postgres(config).map(|postgres| postgres.options.connections as u64);
+    /// How long to wait for a connection before the store counts as unavailable.
+    SESSION_POSTGRES_ACQUIRE = "session.postgres.acquire_ms", Time: of_database(Duration::from_secs(2))
+        => |config| postgres(config).map(|postgres| postgres.options.acquire);
+    /// How long one statement may take.
+    SESSION_POSTGRES_STATEMENT = "session.postgres.statement_ms", Time: of_database(Duration::from_secs(5))
+        => |config| postgres(config).map(|postgres| postgres.options.statement);
+    /// How long to try while the database is away before the client is told.
+    SESSION_POSTGRES_RETRY = "session.postgres.retry_ms", Time: of_database(Duration::from_secs(15))
+        => |config| postgres(config).map(|postgres| postgres.options.retry);
+    /// The status for a `previous_response_id` that is not known: OpenAI's 400, or 404.
+    SESSION_UNKNOWN_STATUS = "session.unknown_previous_response_status", Word<u16>:
+        Word { all: &[400, 404], name: status_name, default: 400 }
+        => |config| Some(config.session.unknown_previous_response_status);
+    /// Fail a response that could not be stored, instead of delivering it as one with `store: false`.
+    SESSION_STRICT = "session.strict", Flag: Flag(false) => |config| Some(config.session.strict);
+    /// How long responses are kept. Conversations have no end.
+    SESSION_TTL = "session.ttl", Lifetime: Lifetime(Duration::from_hours(30 * 24)) => |config| Some(config.session.ttl);
+    /// What reasoning is sealed with: at least 32 characters, the same on all replicas.
+    SESSION_SEAL_KEY = "session.seal_key", Special: Special("text, a secret"),
+        otherwise "one that is made and kept beside the database"
+        => |config| config.session.seal_key.as_ref().map(|key| format!("# {key}"));
+    /// How many responses `previous_response_id` may lead through.
+    SESSION_CHAIN_MAX_DEPTH = "session.chain.max_depth", Number: Number { range: 1..=1_000_000, default: 1000 }
+        => |config| Some(config.session.chain.max_depth as u64);
+    /// Whether an `incomplete` response may be continued.
+    SESSION_CHAIN_INCOMPLETE = "session.chain.include_incomplete", Flag: Flag(true)
+        => |config| Some(config.session.chain.include_incomplete);
+    /// Whether earlier turns' `instructions` come back as system messages.
+    SESSION_CHAIN_INSTRUCTIONS = "session.chain.replay_instructions", Flag: Flag(false)
+        => |config| Some(config.session.chain.replay_instructions);
+
+    /// Refuse what is unknown or cannot be done, instead of leaving it out with a note.
+    COMPAT_STRICT = "compat.strict", Flag: Flag(false) => |config| Some(config.compat.strict);
+    /// Whether a tool's output that answers no call becomes a message.
+    COMPAT_REPAIR_HISTORY = "compat.repair_history", Unset<Flag>: Unset(Flag(false)),
+        otherwise "only for clients that are known to need it"
+        => |config| config.compat.repair_history;
+
+    /// Which answers must be in the format that was asked for: where the API promises it (`strict: true`,
+    /// `json_object`), for every schema, or none.
+    OUTPUT_CHECK = "output.check", Word<Checks>:
+        Word { all: Checks::ALL, name: Checks::name, default: Checks::Strict } => |config| Some(config.output.check);
+    /// What is done with an answer that does not fit: nothing; `syntax`: code fences come off and brackets are
+    /// closed; `reask`: that, and the provider is asked once more, where nothing has been sent yet.
+    OUTPUT_REPAIR = "output.repair", Word<Repair>:
+        Word { all: Repair::ALL, name: Repair::name, default: Repair::Syntax } => |config| Some(config.output.repair);
+
+    /// How often a request that failed is sent once more, before the client has had anything.
+    RESILIENCE_RETRIES = "resilience.retries", Number: Number { range: 0..=10, default: 2 }
+        => |config| Some(config.resilience.retries.into());
+    /// The first wait before that is random up to this; each further one up to twice the one before.
+    RESILIENCE_BACKOFF = "resilience.backoff_ms", Time:
+        Time { bare: Bare::Milliseconds, range: Duration::ZERO..=Duration::from_mins(1), default: Duration::from_millis(250) }
+        => |config| Some(config.resilience.backoff);
+    /// A provider that asks for a longer wait than this is not waited for: its wish is passed on.
+    RESILIENCE_MAX_RETRY_AFTER = "resilience.max_retry_after", Time:
+        Time { bare: Bare::Seconds, range: Duration::ZERO..=Duration::from_mins(2), default: Duration::from_secs(10) }
+        => |config| Some(config.resilience.max_wait);
+    /// The share of the requests that wait for a target that may be retries.
+    RESILIENCE_BUDGET = "resilience.budget_percent", Number: Number { range: 0..=100, default: 20 }
+        => |config| Some(config.resilience.budget_percent as u64);
+    /// Failures in a row after which a target gets only one request per second to try; 0: never.
+    RESILIENCE_BREAKER = "resilience.breaker_failures", Number: Number { range: 0..=100_000, default: 8 }
+        => |config| Some(config.resilience.breaker_failures.into());
+
+    /// How much is logged.
+    LOGGING_LEVEL = "logging.level", Word<LogLevel>: level() => |config| Some(config.logging.level);
+    /// The form of a line: for people, as JSON, or `auto`: for people on a terminal, JSON elsewhere.
+    LOGGING_FORMAT = "logging.format", Word<LogFormat>:
+        Word { all: LogFormat::ALL, name: LogFormat::name, default: LogFormat::Auto }
+        => |config| Some(config.logging.format);
+    /// Whether anything is logged at all.
+    LOGGING_CONSOLE_ENABLED = "logging.console.enabled", Flag: Flag(true) => |config| Some(config.logging.console);
+    /// Wins over `logging.level`.
+    LOGGING_CONSOLE_LEVEL = "logging.console.level", Unset<Word<LogLevel>>: Unset(level()),
+        otherwise "`logging.level`"; Older => |_| None;
+    /// `true` is `logging.format: human`, `false` is `json`.
+    LOGGING_CONSOLE_PRETTY = "logging.console.pretty", Unset<Flag>: Unset(Flag(true)),
+        otherwise "`logging.format`"; Older => |_| None;
+
+    /// Log to a file.
+    LOGGING_FILE_ENABLED = "logging.file.enabled", Flag: Flag(false); NoEffect => |_| None;
+    /// The folder of log files.
+    LOGGING_FILE_DIR = "logging.file.dir", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
+    /// The name of the log file.
+    LOGGING_FILE_NAME = "logging.file.filename", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
+    /// How much is logged to the file.
+    LOGGING_FILE_LEVEL = "logging.file.level", Unset<Word<LogLevel>>: Unset(level()); NoEffect => |_| None;
+    /// The size after which a new file is begun.
+    LOGGING_FILE_MAX_SIZE = "logging.file.max_size", Unset<Number>: ANY; NoEffect => |_| None;
+    /// How many files are kept.
+    LOGGING_FILE_MAX_FILES = "logging.file.max_files", Unset<Number>: ANY; NoEffect => |_| None;
+    /// Keep traces of requests.
+    TRACE_ENABLED = "trace.enabled", Flag: Flag(false); NoEffect => |_| None;
+    /// The database of traces.
+    TRACE_PATH = "trace.path", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
+    /// Traces that may wait to be written.
+    TRACE_MAX_QUEUE_SIZE = "trace.max_queue_size", Unset<Number>: ANY; NoEffect => |_| None;
+    /// How often traces are written.
+    TRACE_FLUSH_INTERVAL = "trace.flush_interval_ms", Unset<Number>: ANY; NoEffect => |_| None;
+    /// How many traces are written at once.
+    TRACE_BATCH_SIZE = "trace.batch_size", Unset<Number>: ANY; NoEffect => |_| None;
+    /// Whether traces hold bodies.
+    TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false); NoEffect => |_| None;
+    /// How much of a body.
+    TRACE_PAYLOAD_MAX_BYTES = "trace.payload_max_bytes", Unset<Number>: ANY; NoEffect => |_| None;
+    /// Search the web for models that cannot.
+    WEB_SEARCH_ENABLED = "web_search.enabled", Flag: Flag(false); NoEffect => |_| None;
+    /// Who searches.
+    WEB_SEARCH_MODE = "web_search.mode", Unset<Word<&str>>:
+        words(&["auto", "provider_native", "godex_managed", "disabled"]); NoEffect => |_| None;
+    /// The search engine.
+    WEB_SEARCH_PROVIDER = "web_search.provider", Unset<Word<&str>>: words(&["none", "mock", "zhipu"]); NoEffect => |_| None;
+    /// What is done when nobody can search.
+    WEB_SEARCH_ON_UNAVAILABLE = "web_search.on_unavailable", Unset<Word<&str>>:
+        words(&["client_tool_call", "fail", "ignore"]); NoEffect => |_| None;
+    /// How often a model may search in one turn.
+    WEB_SEARCH_MAX_ITERATIONS = "web_search.max_iterations", Unset<Number>: ANY; NoEffect => |_| None;
+    /// How long a search may take.
+    WEB_SEARCH_TIMEOUT = "web_search.timeout_ms", Unset<Number>: ANY; NoEffect => |_| None;
+} }
+
+const ANY: Unset<Number> = Unset(Number { range: 1..=u64::MAX, default: 1 });
+
+const fn level() -> Word<LogLevel> {
+    Word { all: LogLevel::ALL, name: LogLevel::name, default: LogLevel::Info }
+}
+
+const fn words(all: &'static [&'static str]) -> Unset<Word<&'static str>> {
+    Unset(Word { all, name: |name| name, default: "" })
+}
+
+const fn of_database(default: Duration) -> Time {
+    Time { bare: Bare::Milliseconds, range: Duration::from_millis(1)..=Duration::from_mins(10), default }
+}
+
+const fn postgres(config: &Config) -> Option<&PostgresConfig> {
+    match &config.session.backend {
+        Backend::Postgres(postgres) => Some(postgres),
+        Backend::Sqlite { .. } | Backend::Memory { .. } => None,
+    }
+}
+
+const fn status_name(status: u16) -> &'static str {
+    if status == 404 { "404" } else { "400" }
+}

@@ -1,0 +1,234 @@
+//! Every error code that a request can be answered with: one table that the program reads and that
+//! `docs/errors.md` is made of. Nothing else can make a code.
+
+use bridge::FailureClass;
+use http::StatusCode;
+use wire::json::InvalidCode;
+
+/// Declares [`Code`]: the server's own codes, one to a line, and those of values and of providers, which have tables
+/// of their own. A line has the status, the domain code and, where it is another, `error.code` (`None`: null, because
+/// OpenAI says it in words alone); its comment says when the code is sent, the text after `=>` what to do then.
+macro_rules! codes {
+    ($(
+        $(#[doc = $when:literal])+
+        $code:ident($status:ident, $domain:literal $(, $wire:expr)?) => $remedy:literal;
+    )+) => {
+        /// Why a request was answered with an error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $($(#[doc = $when])+ $code,)+
+            /// A value in the request does not fit.
+            Invalid(InvalidCode),
+            /// The provider failed.
+            Upstream(FailureClass),
+        }
+
+        impl Code {
+            /// The server's own, in the order of the documentation.
+            const OWN: &'static [Self] = &[$(Self::$code),+];
+
+            const fn facts(self) -> Facts {
+                match self {
+                    $(Self::$code => {
+                        let facts = Facts {
+                            status: StatusCode::$status,
+                            domain: $domain,
+                            wire: Some($domain),
+                            when: concat!($($when),+).trim_ascii(),
+                            remedy: $remedy,
+                        };
+                        $(let facts = Facts { wire: $wire, ..facts };)?
+                        facts
+                    })+
+                    Self::Invalid(code) => of_value(code),
+                    Self::Upstream(class) => of_provider(class),
+                }
+            }
+        }
+    };
+}
+
+/// What is known about a code.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    status: StatusCode,
+    domain: &'static str,
+    wire: Option<&'static str>,
+    when: &'static str,
+    remedy: &'static str,
+}
+
+codes! {
+    /// The body is not JSON.
+    InvalidJson(BAD_REQUEST, "invalid_json", None) => "Mend the body; the message has the line and column.";
+    /// The body is not UTF-8.
+    InvalidUtf8(BAD_REQUEST, "invalid_utf8", None) => "Send the body as UTF-8.";
+    /// The body is JSON, but no object.
+    InvalidBody(BAD_REQUEST, "invalid_body", None) => "Send an object.";
+    /// The request is well-formed and cannot be done, such as cancelling a response that does not run in the background.
+    InvalidRequest(BAD_REQUEST, "invalid_request", None) => "Read the message.";
+    /// The request has two parameters of which only one may be there.
+    MutuallyExclusiveParameters(BAD_REQUEST, "mutually_exclusive_parameters") => "Remove one of the two.";
+    /// The body broke off.
+    RequestAborted(BAD_REQUEST, "request_aborted") => "Retry; if it stays, look at the proxy before godex.";
+    /// The body has a `Content-Encoding` that is not taken.
+    UnsupportedContentEncoding(BAD_REQUEST, "unsupported_content_encoding") => "Send the body plain, or as gzip or zstd.";
+    /// The body is not in the encoding that its `Content-Encoding` says.
+    InvalidContentEncoding(BAD_REQUEST, "invalid_content_encoding") => "Mend the client's compression, or send the body plain.";
+    /// The request has no `Host` header.
+    MissingHost(BAD_REQUEST, "missing_host") => "Send one.";
+    /// The request names two different hosts.
+    InvalidHost(BAD_REQUEST, "invalid_host") => "Send one host.";
+    /// A header that may be there once is there more often.
+    InvalidHeader(BAD_REQUEST, "invalid_header") => "Send the header once.";
+    /// The `Host` is none that the server answers to: a guard against web pages that rebind DNS.
+    HostNotAllowed(FORBIDDEN, "host_not_allowed") => "The operator adds the name to `server.allowed_hosts`.";
+    /// A web page of another origin sent the request.
+    OriginNotAllowed(FORBIDDEN, "origin_not_allowed") => "The operator adds the origin to `server.cors.origins`.";
+    /// There is no such path.
+    NotFound(NOT_FOUND, "not_found") => "Check the client's base URL: it ends in `/v1`.";
+    /// The path is there, but not for this method.
+    MethodNotSupported(METHOD_NOT_ALLOWED, "method_not_supported") => "Use a method that the `Allow` header names.";
+    /// The name of the model is empty or half a `provider/model`, or `GET /v1/models/NAME` asks for one that is not listed.
+    ModelNotFound(NOT_FOUND, "model_not_found") => "Name a model that `GET /v1/models` lists.";
+    /// The body did not arrive in time.
+    RequestTimeout(REQUEST_TIMEOUT, "request_timeout") => "Retry; the line may be too slow for a body of this size.";
+    /// The body is larger than is taken.
+    RequestTooLarge(PAYLOAD_TOO_LARGE, "request_too_large") => "Send less; the operator can raise `server.max_body_bytes`.";
+    /// The body is not `application/json`, or does not say what it is.
+    UnsupportedContentType(UNSUPPORTED_MEDIA_TYPE, "unsupported_content_type") => "Send `Content-Type: application/json`.";
+    /// A WebSocket was asked for.
+    WebsocketNotSupported(UPGRADE_REQUIRED, "websocket_not_supported") => "Use `POST /v1/responses` with `stream: true`.";
+    /// There is no stored response of that id: it never was, was not stored, was deleted, or has expired.
+    ResponseNotFound(NOT_FOUND, "response_not_found", None) => "Check the id, `store` of the request that made it, and `session.ttl`.";
+    /// A stored response was asked for as a stream.
+    ResponseNotStreamable(BAD_REQUEST, "response_not_streamable", None) => "Ask for it without `stream`.";
+    /// There is no conversation of that id.
+    ConversationNotFound(NOT_FOUND, "conversation_not_found", None) => "Check the id.";
+    /// There is no item of that id.
+    ItemNotFound(NOT_FOUND, "item_not_found", None) => "Send the item itself in place of its id.";
+    /// Another request is writing to the conversation.
+    ConversationLocked(BAD_REQUEST, "conversation_locked") => "Retry in a few seconds; use one conversation in one request at a time.";
+    /// There is no response with the id in `previous_response_id`. The status is 404 if `session.unknown_previous_response_status` says so.
+    ChainNotFound(BAD_REQUEST, "session.chain.not_found", Some("previous_response_not_found")) => "Send the whole history as `input`.";
+    /// A response before the one in `previous_response_id` was deleted. The status is configured as above.
+    ChainDeletedAncestor(BAD_REQUEST, "session.chain.deleted_ancestor", Some("previous_response_not_found")) => "Send the whole history as `input`.";
+    /// The chain of previous responses is longer than is allowed.
+    ChainDepthExceeded(BAD_REQUEST, "session.chain.depth_exceeded", Some("chain_depth_exceeded")) => "Start anew with the history as `input`; the operator can raise `session.chain.max_depth`.";
+    /// The response in `previous_response_id` did not come to a good end.
+    ChainUnavailable(BAD_REQUEST, "session.chain.unavailable", Some("previous_response_unavailable")) => "Continue from the response before it.";
+    /// What the turn continues was deleted while it ran; the answer is not stored.
+    DeletedMeanwhile(NOT_FOUND, "session.deleted_meanwhile", Some("deleted_meanwhile")) => "Send the whole history as `input`.";
+    /// The store is full.
+    StorageFull(SERVICE_UNAVAILABLE, "storage_full") => "The operator frees space on the disk, or shortens `session.ttl`; `store: false` works meanwhile.";
+    /// The store cannot be reached, or is too busy.
+    StorageUnavailable(SERVICE_UNAVAILABLE, "storage_unavailable") => "Retry; the operator looks at the log and the database.";
+    /// The store has rows that cannot be read.
+    StorageDamaged(INTERNAL_SERVER_ERROR, "storage_damaged") => "The operator restores the database from a backup.";
+    /// The store gave an answer that cannot be.
+    StorageError(INTERNAL_SERVER_ERROR, "storage_error") => "Retry; if it stays, report it with the log.";
+    /// The requests that are being served hold as many bytes as they may together.
+    TooManyBytesInFlight(SERVICE_UNAVAILABLE, "too_many_bytes_in_flight") => "Retry in a moment; the operator can raise `limits.body_bytes_in_flight`.";
+    /// The server is stopping and ended the request.
+    ShuttingDown(SERVICE_UNAVAILABLE, "shutting_down") => "Retry: another instance answers, or this one when it is back.";
+    /// `GET /ready` only: the server is stopping and takes no more work.
+    Draining(SERVICE_UNAVAILABLE, "draining") => "Nothing: load balancers stop sending to it.";
+}
+
+impl Code {
+    /// Every one: the server's own, those of values, those of providers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let values = InvalidCode::ALL.iter().copied().map(Self::Invalid);
+        let providers = FailureClass::ALL.iter().copied().map(Self::Upstream);
+        Self::OWN.iter().copied().chain(values).chain(providers)
+    }
+
+    /// The status; for `previous_response_id` the operator may choose another.
+    pub const fn status(self) -> StatusCode {
+        self.facts().status
+    }
+
+    /// `error.code`, where no provider's own is passed on; none where OpenAI has none.
+    pub const fn wire(self) -> Option<&'static str> {
+        self.facts().wire
+    }
+
+    /// The domain code, for the `x-godex-error` header and the log. Only it has dots.
+    pub const fn domain(self) -> &'static str {
+        self.facts().domain
+    }
+
+    /// When it is sent.
+    pub const fn when(self) -> &'static str {
+        self.facts().when
+    }
+
+    /// What to do about it.
+    pub const fn remedy(self) -> &'static str {
+        self.facts().remedy
+    }
+
+    /// `error.type`.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Upstream(class) => class.kind(),
+            code if code.status().is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        }
+    }
+
+    /// Whether it will be the same in a minute, though its status is one that clients retry.
+    pub const fn lasts(self) -> bool {
+        matches!(self, Self::StorageDamaged | Self::Upstream(FailureClass::Quota | FailureClass::Auth))
+    }
+}
+
+const fn of_value(code: InvalidCode) -> Facts {
+    let (domain, when, remedy) = (code.name(), code.when(), code.remedy());
+    let wire = match code {
+        InvalidCode::UnknownCall => None,
+        _ => Some(domain),
+    };
+    Facts { status: StatusCode::BAD_REQUEST, domain, wire, when, remedy }
+}
+
+const fn of_provider(class: FailureClass) -> Facts {
+    let (domain, when, remedy) = (class.code(), class.when(), class.remedy());
+    let wire = match class {
+        FailureClass::RateLimit => "rate_limit_exceeded",
+        FailureClass::Quota => "insufficient_quota",
+        _ => domain,
+    };
+    Facts { status: upstream_status(class), domain, wire: Some(wire), when, remedy }
+}
+
+/// The class is kept; the operator's faults are not the client's.
+const fn upstream_status(class: FailureClass) -> StatusCode {
+    use FailureClass as Class;
+    match class {
+        Class::InvalidRequest | Class::ContentPolicy | Class::ContextOverflow => StatusCode::BAD_REQUEST,
+        Class::ModelNotFound => StatusCode::NOT_FOUND,
+        Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
+        Class::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        Class::Auth
+        | Class::Server
+        | Class::Unreachable
+        | Class::Truncated
+        | Class::Protocol
+        | Class::Empty
+        | Class::InvalidOutput => StatusCode::BAD_GATEWAY,
+    }
+}
+
+impl From<InvalidCode> for Code {
+    fn from(code: InvalidCode) -> Self {
+        Self::Invalid(code)
+    }
+}
+
+impl From<FailureClass> for Code {
+    fn from(class: FailureClass) -> Self {
+        Self::Upstream(class)
+    }
+}
