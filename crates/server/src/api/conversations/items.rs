@@ -40,7 +40,7 @@ pub(crate) async fn create_items(
     // Before they are stored: who is told to come back must not find them there.
     let created = list::items(app, &items, false)?;
     let absent = || ApiError::conversation_not_found(id);
-    session.heard(session.store().append_items(id, items).await, absent)?;
+    session.observe(session.store().append_items(id, items).await, absent)?;
     Ok(created)
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn list_items(app: &App, id: &str, uri: &Uri) -> Result<Respons
     let session = app.session();
     let room = session.room();
     let absent = || ApiError::conversation_not_found(id);
-    let page = session.heard(session.reading(&room).conversation_items(id, page).await, absent)?;
+    let page = session.observe(session.reading(&room).conversation_items(id, page).await, absent)?;
     list::items(app, &page.items, page.has_more)
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn retrieve_item(app: &App, id: &str, item_id: &str) -> Result<
     let session = app.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
     let room = session.room();
-    let item = session.heard(session.reading(&room).conversation_item(id, item_id).await, absent)?;
+    let item = session.observe(session.reading(&room).conversation_item(id, item_id).await, absent)?;
     counted(app, item.body.len() + 64, |body| write_listed(&item, body))
 }
 

@@ -14,7 +14,7 @@ pub(crate) async fn retrieve(app: &App, id: &str, uri: &Uri) -> Result<Response<
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
     let room = session.room();
-    let stored = session.heard(session.reading(&room).response(id).await, absent)?;
+    let stored = session.observe(session.reading(&room).response(id).await, absent)?;
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
         return Err(ApiError::bad_request("response_not_streamable", message).with_param("stream"));
@@ -36,7 +36,7 @@ pub(crate) async fn delete(app: &App, id: &str) -> Result<Response<Body>, ApiErr
 pub(crate) async fn cancel(app: &App, id: &str) -> Result<Response<Body>, ApiError> {
     let session = app.session();
     let absent = || ApiError::response_not_found(id);
-    session.heard(session.reading(&session.room()).response(id).await, absent)?;
+    session.observe(session.reading(&session.room()).response(id).await, absent)?;
     Err(ApiError::bad_request("invalid_request", "Cannot cancel a synchronous response."))
 }
 
@@ -45,6 +45,6 @@ pub(crate) async fn input_items(app: &App, id: &str, uri: &Uri) -> Result<Respon
     let session = app.session();
     let room = session.room();
     let absent = || ApiError::response_not_found(id);
-    let page = session.heard(session.reading(&room).input_items(id, page).await, absent)?;
+    let page = session.observe(session.reading(&room).input_items(id, page).await, absent)?;
     list::items(app, &page.items, page.has_more)
 }
