@@ -66,7 +66,7 @@ impl<'a> Tools<'a> {
         self.sent.as_ref().is_none_or(|sent| sent.binary_search(&index).is_ok())
     }
 
-    /// What the machine needs to read calls.
+    /// What the reader needs to read calls.
     pub(super) fn offered(&self) -> Vec<OfferedTool> {
         let sent = self.catalog.entries.iter().enumerate().filter(|(index, _)| self.is_sent(*index));
         sent.filter_map(|(_, entry)| match entry.what {

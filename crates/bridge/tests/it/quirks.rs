@@ -1,5 +1,5 @@
-//! What providers really send, and what becomes of it: one line per quirk, each with the pitfall that it is a
-//! case of. The result is written in short: status, then the items.
+//! What providers really send, and what becomes of it: one line per quirk. The result is written in short:
+//! status, then the items.
 
 mod calls;
 mod endings;
@@ -16,7 +16,7 @@ use crate::schemas::problems;
 /// One quirk.
 #[derive(Clone)]
 pub(crate) struct Quirk {
-    /// The pitfall, and what is odd.
+    /// What is odd.
     pub(crate) name: &'static str,
     pub(crate) run: Run,
     pub(crate) chunks: Vec<String>,
@@ -107,10 +107,10 @@ fn quirks_come_out_right() {
     let all = [stream::quirks(), calls::quirks(), reasoning::quirks(), endings::quirks(), output::quirks()].concat();
     assert!(all.len() >= 60, "{} quirks", all.len());
     let schemas = testkit::Schemas::if_present();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut names) = (Vec::new(), std::collections::BTreeSet::new());
     for quirk in &all {
         let name = quirk.name;
-        assert!(name.as_bytes()[0].is_ascii_uppercase() && name.as_bytes()[1].is_ascii_digit(), "{name}: no pitfall");
+        assert!(names.insert(name), "two quirks are called '{name}'");
         let ran = match quirk.run.run(&quirk.chunks, quirk.end.clone()) {
             Ok(ran) => ran,
             Err(problem) => {

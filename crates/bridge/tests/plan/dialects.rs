@@ -1,4 +1,4 @@
-//! The dialects of the tables: the four of the seed and the generic one as their specs say it, one that takes
+//! The dialects of the tables: four providers' and the generic one as their specs say it, one that takes
 //! nothing beyond the bare protocol, and one that takes all.
 
 use bridge::{

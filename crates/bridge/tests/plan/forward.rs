@@ -1,4 +1,4 @@
-//! Requests to far sides that speak the Responses API themselves.
+//! Requests to upstreams that speak the Responses API themselves.
 
 use bridge::{
     DeveloperRole, Dialect, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, SealedReasoning,

@@ -3,6 +3,8 @@
 #![cfg_attr(test, expect(clippy::needless_pass_by_value, reason = "`json!` literals are handed over"))]
 
 #[cfg(test)]
+mod building;
+#[cfg(test)]
 mod codex;
 #[cfg(test)]
 mod dialects;
@@ -20,7 +22,5 @@ mod make;
 mod reasoning;
 #[cfg(test)]
 mod run;
-#[cfg(test)]
-mod seeds;
 #[cfg(test)]
 mod tables;

@@ -59,7 +59,7 @@ fn plain_reasoning_serves_where_it_is_wanted() {
 }
 
 #[test]
-fn a_placeholder_stands_only_while_the_model_thinks() {
+fn a_placeholder_is_sent_only_while_the_model_thinks() {
     let mut request = turn(&json!({"type": "reasoning", "id": "rs", "summary": []}));
     assert_eq!(assistant(&request, &named("deepseek"))["reasoning_content"], " ");
     request["reasoning"] = json!({"effort": "none"});

@@ -1,6 +1,6 @@
 //! One declared tool → the function by which the model sees it, or the custom tool where the chat API has those.
 //!
-//! Kinds that the chat API lacks are lowered to functions; what the machine needs to raise their calls again is
+//! Kinds that the chat API lacks are lowered to functions; what the reader needs to raise their calls again is
 //! in the identity map. The schemas are those of the tool's own call items.
 
 use wire::chat::{Custom, Declared, Function, Grammar, Json, Str};

@@ -65,7 +65,7 @@ impl Balance {
     }
 }
 
-/// The byte that an escape stands for, as far as it matters here, and the escape's length.
+/// The byte that an escape means, as far as it matters here, and the escape's length.
 pub(super) fn unescape(bytes: &[u8]) -> (u8, usize) {
     match bytes.get(1) {
         Some(&byte @ (b'"' | b'\\' | b'/')) => (byte, 2),

@@ -46,81 +46,81 @@ fn identity() -> Vec<Quirk> {
         |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
     vec![
         quirk(
-            "B2 two tools under one id",
+            "two tools under one id",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(0), "a", "g", r#"{"y":2}"#)]),
             r#"completed: call f {"x":1} | call g {"y":2}"#,
         ),
         quirk(
-            "B2 two tools under one id, both without arguments",
+            "two tools under one id, both without arguments",
             calls(vec![call(None, "a", "f", "{}"), call(None, "a", "g", "{}")]),
             "completed: call f {} | call g {}",
         ),
         quirk(
-            "B2 two calls under one id in a whole message",
+            "two calls under one id in a whole message",
             message(&json!([whole("a", "f", r#"{"x":1}"#), whole("a", "g", r#"{"y":2}"#)])),
             r#"completed: call f {"x":1} | call g {"y":2}"#,
         ),
         quirk(
-            "B4 the same call twice in a whole message",
+            "the same call twice in a whole message",
             message(&json!([whole("a", "f", r#"{"x":1}"#), whole("a", "f", r#"{"x":1}"#)])),
             r#"completed: call f {"x":1} | call f {"x":1}"#,
         ),
         quirk(
-            "B3 the name behind the arguments",
+            "the name after the arguments",
             calls(vec![call(Some(0), "a", "", r#"{"x":1}"#), call(Some(0), "", "f", "")]),
             r#"completed: call f {"x":1}"#,
         ),
         quirk(
-            "B1 all on index 0, told apart by id",
+            "all on index 0, told apart by id",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(0), "b", "g", r#"{"y":2}"#)]),
             r#"completed: call f {"x":1} | call g {"y":2}"#,
         ),
         quirk(
-            "B1 all on index 0, without ids",
+            "all on index 0, without ids",
             calls(vec![call(Some(0), "", "f", r#"{"x":1}"#), call(Some(0), "", "f", r#"{"x":2}"#)]),
             r#"completed: call f {"x":1} | call f {"x":2}"#,
         ),
         quirk(
-            "B2 no index, no id",
+            "no index, no id",
             calls(vec![call(None, "", "f", r#"{"x":"#), call(None, "", "", "1}"), call(None, "", "g", "{}")]),
             r#"completed: call f {"x":1} | call g {}"#,
         ),
         quirk(
-            "B2 no index, id only at the start",
+            "no index, id only at the start",
             calls(vec![call(None, "a", "f", ""), call(None, "", "", r#"{"x":1}"#), call(None, "b", "g", "{}")]),
             r#"completed: call f {"x":1} | call g {}"#,
         ),
         quirk(
-            "B2 empty id",
+            "empty id",
             calls(vec![delta(
                 &json!({"tool_calls": [{"index": 0, "id": "", "function": {"name": "f", "arguments": "{}"}}]}),
             )]),
             "completed: call f {}",
         ),
         quirk(
-            "B2 the id changes with every delta",
+            "the id changes with every delta",
             calls(vec![call(Some(0), "a", "f", r#"{"x""#), call(Some(0), "b", "", ":1"), call(Some(0), "c", "", "}")]),
             r#"completed: call f {"x":1}"#,
         ),
         quirk(
-            "B2 one id for two calls",
+            "one id for two calls",
             calls(vec![call(Some(0), "a", "f", "{}"), call(Some(1), "a", "g", r#"{"y":2}"#)]),
             r#"completed: call f {} | call g {"y":2}"#,
         ),
         quirk(
-            "B2 huge and negative indexes",
+            "huge and negative indexes",
             calls(vec![call(Some(i64::MAX), "a", "f", "{}"), call(Some(-7), "b", "g", "{}")]),
             "completed: call f {} | call g {}",
         ),
         quirk(
-            "B2 the index is no number",
+            "the index is no number",
             calls(vec![delta(
                 &json!({"tool_calls": [{"index": "0", "id": "a", "function": {"name": "f", "arguments": "{}"}}]}),
             )]),
             "completed: call f {}",
         ),
         quirk(
-            "B2 an index is used again for the next call",
+            "an index is used again for the next call",
             calls(vec![
                 call(Some(0), "a", "f", "{}"),
                 call(Some(1), "b", "g", "{}"),
@@ -129,7 +129,7 @@ fn identity() -> Vec<Quirk> {
             r#"completed: call f {} | call g {} | call f {"z":3}"#,
         ),
         quirk(
-            "A4 parallel calls interleave and come in index order",
+            "parallel calls interleave and come in index order",
             calls(vec![
                 call(Some(0), "a", "f", r#"{"x":"#),
                 call(Some(2), "c", "f", "{}"),
@@ -140,17 +140,17 @@ fn identity() -> Vec<Quirk> {
             r#"completed: call f {"x":1} | call g {"y":2} | call f {}"#,
         ),
         quirk(
-            "B3 the name comes in pieces",
+            "the name comes in pieces",
             calls(vec![call(Some(0), "a", "get_", ""), call(Some(0), "", "weather", ""), call(Some(0), "", "", "{}")]),
             "completed: call get_weather {}",
         ),
         quirk(
-            "B3 the name grows",
+            "the name grows",
             calls(vec![call(Some(0), "a", "get", ""), call(Some(0), "a", "get_weather", "{}")]),
             "completed: call get_weather {}",
         ),
         quirk(
-            "B3 id, type and name in every delta",
+            "id, type and name in every delta",
             calls(vec![
                 call(Some(0), "a", "f", r#"{"x""#),
                 call(Some(0), "a", "f", ":"),
@@ -159,7 +159,7 @@ fn identity() -> Vec<Quirk> {
             r#"completed: call f {"x":1}"#,
         ),
         quirk(
-            "B3 later deltas have null for a name and an empty one",
+            "later deltas have null for a name and an empty one",
             calls(vec![
                 call(Some(0), "a", "f", ""),
                 delta(&json!({"tool_calls": [{"index": 0, "id": null, "function": {"name": null, "arguments": "{"}}]})),
@@ -167,10 +167,10 @@ fn identity() -> Vec<Quirk> {
             ]),
             "completed: call f {}",
         ),
-        quirk("B3 no name at all", calls(vec![text("a"), call(Some(0), "a", "", "{}")]), "completed: \"a\"")
+        quirk("no name at all", calls(vec![text("a"), call(Some(0), "a", "", "{}")]), "completed: \"a\"")
             .noted(&["tool_calls"]),
         quirk(
-            "C2 a training prefix before the name",
+            "a training prefix before the name",
             calls(vec![call(Some(0), "a", "functions.f", "{}")]),
             "completed: call f {}",
         ),
@@ -180,66 +180,62 @@ fn identity() -> Vec<Quirk> {
 fn arguments() -> Vec<Quirk> {
     vec![
         quirk(
-            "B4 two objects in the arguments of one call",
+            "two objects in the arguments of one call",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}{"x":2}"#)]),
             r#"completed: call f {"x":1} | call f {"x":2}"#,
         )
         .noted(&["tool_calls"]),
         quirk(
-            "B4 a second object follows in the next delta",
+            "a second object follows in the next delta",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(0), "", "", r#"{"x":2}"#)]),
             r#"completed: call f {"x":1} | call f {"x":2}"#,
         )
         .noted(&["tool_calls"]),
         quirk(
-            "B4 the last chunk repeats the whole call",
+            "the last chunk repeats the whole call",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}"#), call(Some(0), "a", "f", r#"{"x":1}"#)]),
             r#"completed: call f {"x":1}"#,
         )
         .noted(&["tool_calls"]),
         quirk(
-            "B4 something else behind the object: nothing is told apart",
+            "something else after the object: nothing is told apart",
             calls(vec![call(Some(0), "a", "f", r#"{"x":1}}"#), call(Some(0), "", "", r#"{"x":2}"#)]),
             r#"completed: call f {"x":1}}{"x":2}"#,
         ),
-        quirk("B10 no arguments", calls(vec![call(Some(0), "a", "f", "")]), "completed: call f {}"),
-        quirk("B10 arguments null", calls(vec![entry(Some(0), "a", "f", &Value::Null)]), "completed: call f {}"),
-        quirk("B10 arguments \"null\"", calls(vec![call(Some(0), "a", "f", "null")]), "completed: call f {}"),
+        quirk("no arguments", calls(vec![call(Some(0), "a", "f", "")]), "completed: call f {}"),
+        quirk("arguments null", calls(vec![entry(Some(0), "a", "f", &Value::Null)]), "completed: call f {}"),
+        quirk("arguments \"null\"", calls(vec![call(Some(0), "a", "f", "null")]), "completed: call f {}"),
         quirk(
-            "B10 arguments as an object",
+            "arguments as an object",
             calls(vec![entry(Some(0), "a", "f", &json!({"x": "\"é\n"}))]),
             r#"completed: call f {"x":"\"é\n"}"#,
         ),
         quirk(
-            "B10 arguments encoded twice",
+            "arguments encoded twice",
             calls(vec![call(Some(0), "a", "f", r#""{\"x\":"#), call(Some(0), "", "", r#"1}""#)]),
             r#"completed: call f {"x":1}"#,
         ),
         quirk(
-            "B10 broken arguments of a finished call stay as they are",
+            "broken arguments of a finished call stay as they are",
             calls(vec![call(Some(0), "a", "f", r#"{"x":"#)]),
             r#"completed: call f {"x":"#,
         ),
-        quirk("B11 stop with tool calls", done(vec![call(Some(0), "a", "f", "{}")], "stop"), "completed: call f {}"),
+        quirk("stop with tool calls", done(vec![call(Some(0), "a", "f", "{}")], "stop"), "completed: call f {}"),
+        quirk("an empty reason with tool calls", done(vec![call(Some(0), "a", "f", "{}")], ""), "completed: call f {}"),
         quirk(
-            "B11 an empty reason with tool calls",
-            done(vec![call(Some(0), "a", "f", "{}")], ""),
-            "completed: call f {}",
-        ),
-        quirk(
-            "A14 a whole call and text in one chunk",
+            "a whole call and text in one chunk",
             calls(vec![delta(
                 &json!({"content": "a", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}),
             )]),
             "completed: \"a\" | call f {}",
         ),
         quirk(
-            "A4 text between the deltas of a call waits",
+            "text between the deltas of a call waits",
             calls(vec![call(Some(0), "a", "f", "{"), text("\n"), call(Some(0), "", "", "}"), text("b")]),
             r#"completed: call f {} | "\nb""#,
         ),
         quirk(
-            "B3 the old function_call",
+            "the old function_call",
             done(
                 vec![
                     delta(&json!({"function_call": {"name": "f", "arguments": ""}})),
@@ -250,7 +246,7 @@ fn arguments() -> Vec<Quirk> {
             "completed: call f {}",
         ),
         quirk(
-            "B3 the old function_call beside the new one",
+            "the old function_call beside the new one",
             calls(vec![delta(
                 &json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}],
                 "function_call": {"name": "f", "arguments": "{}"}}),
@@ -268,18 +264,18 @@ fn late() -> Vec<Quirk> {
         quirk(name, calls(vec![f.clone(), g.clone(), last]), both).noted(&["tool_calls"])
     };
     vec![
-        after("B4 the name again, without arguments", call(Some(0), "", "f", "")),
-        after("B4 the name again, with null", entry(Some(0), "", "f", &json!(null))),
-        after("B4 the name again, with {}", call(Some(0), "", "f", "{}")),
-        after("B4 the whole again without its id, at the end", call(Some(0), "", "f", r#"{"x":1}"#)),
+        after("the name again, without arguments", call(Some(0), "", "f", "")),
+        after("the name again, with null", entry(Some(0), "", "f", &json!(null))),
+        after("the name again, with {}", call(Some(0), "", "f", "{}")),
+        after("the whole again without its id, at the end", call(Some(0), "", "f", r#"{"x":1}"#)),
         quirk(
-            "B4 the whole again without its id, after text",
+            "the whole again without its id, after text",
             calls(vec![f.clone(), text("t"), call(Some(0), "", "f", r#"{"x":1}"#)]),
             r#"completed: call f {"x":1} | "t""#,
         )
         .noted(&["tool_calls"]),
         quirk(
-            "B1 all on index 0 without ids, the first tool again",
+            "all on index 0 without ids, the first tool again",
             calls(vec![
                 call(Some(0), "", "f", r#"{"x":1}"#),
                 call(Some(0), "", "g", r#"{"y":2}"#),
@@ -305,21 +301,17 @@ fn side_by_side() -> Vec<Quirk> {
     let patch =
         |index: Option<i64>, id: &str, input: &str| call(index, id, "patch", &format!(r#"{{"input":"{input}"}}"#));
     vec![
-        torn("B1 two calls of one tool in turns, by id alone", None),
-        torn("B1 two calls of one tool in turns, all on index 0", Some(0)),
-        quirk("C6 two custom calls without ids", calls(vec![patch(None, "", "one"), patch(None, "", "two")]), two),
-        quirk("C6 two custom calls on index 0", calls(vec![patch(Some(0), "", "one"), patch(Some(0), "", "two")]), two),
+        torn("two calls of one tool in turns, by id alone", None),
+        torn("two calls of one tool in turns, all on index 0", Some(0)),
+        quirk("two custom calls without ids", calls(vec![patch(None, "", "one"), patch(None, "", "two")]), two),
+        quirk("two custom calls on index 0", calls(vec![patch(Some(0), "", "one"), patch(Some(0), "", "two")]), two),
         quirk(
-            "B4 {} first, the name without id and index after",
+            "{} first, the name without id and index after",
             calls(vec![call(None, "a", "f", "{}"), call(None, "", "f", r#"{"x":1}"#)]),
             r#"completed: call f {"x":1}"#,
         )
         .noted(&["tool_calls"]),
-        quirk(
-            "B10 a list as arguments",
-            calls(vec![entry(Some(0), "a", "f", &json!([1, 2]))]),
-            "completed: call f [1,2]",
-        ),
+        quirk("a list as arguments", calls(vec![entry(Some(0), "a", "f", &json!([1, 2]))]), "completed: call f [1,2]"),
     ]
 }
 
@@ -332,78 +324,78 @@ fn repeated() -> Vec<Quirk> {
         quirk(name, calls(chunks), expected).noted(&["tool_calls"])
     };
     vec![
-        all("B4 {} first, the arguments after", vec![first("{}"), at(0, r#"{"x":1}"#)], one),
+        all("{} first, the arguments after", vec![first("{}"), at(0, r#"{"x":1}"#)], one),
         all(
-            "B4 {} first, the arguments after, in pieces",
+            "{} first, the arguments after, in pieces",
             vec![first("{"), at(0, "}"), at(0, r#"{"x""#), at(0, ":1}")],
             one,
         ),
-        all("B4 {} and the arguments in one delta", vec![first(r#"{}{"x":1}"#)], one),
-        all("B4 {} first, the same id and name after", vec![first("{}"), first(r#"{"x":1}"#)], one),
-        all("B4 {} first, the same name after", vec![first("{}"), call(Some(0), "", "f", r#"{"x":1}"#)], one),
-        all("B4 {} first, the id is another after", vec![first("{}"), call(Some(0), "b", "", r#"{"x":1}"#)], one),
+        all("{} and the arguments in one delta", vec![first(r#"{}{"x":1}"#)], one),
+        all("{} first, the same id and name after", vec![first("{}"), first(r#"{"x":1}"#)], one),
+        all("{} first, the same name after", vec![first("{}"), call(Some(0), "", "f", r#"{"x":1}"#)], one),
+        all("{} first, the id is another after", vec![first("{}"), call(Some(0), "b", "", r#"{"x":1}"#)], one),
         all(
-            "B4 {} as an object first",
+            "{} as an object first",
             vec![entry(Some(0), "a", "f", &json!({})), entry(Some(0), "a", "", &json!({"x": 1}))],
             one,
         ),
         all(
-            "B4 {} first for two calls at once",
+            "{} first for two calls at once",
             vec![first("{}"), call(Some(1), "b", "g", "{}"), at(0, r#"{"x":1}"#), at(1, r#"{"y":2}"#)],
             r#"completed: call f {"x":1} | call g {"y":2}"#,
         ),
         all(
-            "B4 {} first for a custom tool",
+            "{} first for a custom tool",
             vec![call(Some(0), "a", "patch", "{}"), at(0, r#"{"input":"p"}"#)],
             "completed: custom patch p",
         ),
         all(
-            "B4 all so far with every delta",
+            "all so far with every delta",
             vec![first("{\""), at(0, "{\"x"), at(0, "{\"x\":"), at(0, r#"{"x":1}"#)],
             one,
         ),
         all(
-            "B4 all so far, id and name as well",
+            "all so far, id and name as well",
             vec![first("{"), first("{\"x\":"), first("{\"x\":"), first(r#"{"x":1}"#), first(r#"{"x":1}"#)],
             one,
         )
         .noted(&["tool_calls", "tool_calls"]),
         all(
-            "B4 all so far, from the middle of a value",
+            "all so far, from the middle of a value",
             vec![first("{\"x\":"), at(0, "{\"x\":1"), at(0, r#"{"x":1}"#)],
             one,
         ),
-        all("B4 all so far in two deltas", vec![first("{\"x\":"), at(0, r#"{"x":1}"#)], one),
+        all("all so far in two deltas", vec![first("{\"x\":"), at(0, r#"{"x":1}"#)], one),
         all(
-            "B4 all so far, of two calls at once",
+            "all so far, of two calls at once",
             vec![first("{\""), call(Some(1), "b", "g", "{\"y"), at(0, r#"{"x":1}"#), at(1, r#"{"y":2}"#)],
             r#"completed: call f {"x":1} | call g {"y":2}"#,
         ),
         all(
-            "B4 all so far for a custom tool",
+            "all so far for a custom tool",
             vec![call(Some(0), "a", "patch", "{\"inp"), at(0, "{\"input\":\"p"), at(0, r#"{"input":"p"}"#)],
             "completed: custom patch p",
         ),
         quirk(
-            "B4 a member of the same name inside is no repetition",
+            "a member of the same name inside is no repetition",
             calls(vec![first("{\"x\":"), at(0, "{\"x\":"), at(0, "1}}")]),
             r#"completed: call f {"x":{"x":1}}"#,
         ),
-        all("B4 the whole again, in pieces", vec![first(r#"{"x":1}"#), at(0, "{\"x"), at(0, "\":1}")], one),
-        all("B4 the arguments first, {} after", vec![first(r#"{"x":1}"#), at(0, "{}")], one),
-        all("B4 the whole again, with other white space", vec![first(r#"{"x":1}"#), at(0, r#"{ "x": 1 }"#)], one),
+        all("the whole again, in pieces", vec![first(r#"{"x":1}"#), at(0, "{\"x"), at(0, "\":1}")], one),
+        all("the arguments first, {} after", vec![first(r#"{"x":1}"#), at(0, "{}")], one),
+        all("the whole again, with other white space", vec![first(r#"{"x":1}"#), at(0, r#"{ "x": 1 }"#)], one),
         all(
-            "B4 the whole again, without an id",
+            "the whole again, without an id",
             vec![call(Some(0), "", "f", r#"{"x":1}"#), call(Some(0), "", "f", r#"{"x":1}"#)],
             one,
         ),
         all(
-            "B4 the whole again, members turned round",
+            "the whole again, members turned round",
             vec![first(r#"{"x":1,"y":2}"#), at(0, r#"{"y":2,"x":1}"#)],
             r#"completed: call f {"x":1,"y":2}"#,
         ),
         all(
-            "B4 the whole again, when the next call has begun",
+            "the whole again, when the next call has begun",
             vec![
                 first(r#"{"x":1}"#),
                 call(Some(1), "b", "g", "{"),
@@ -424,27 +416,27 @@ fn senseless() -> Vec<Quirk> {
     let failed = r#"failed(server_error): ~call f {"x":1}"#;
     let all = |name: &'static str, chunks: Vec<String>, expected| quirk(name, calls(chunks), expected);
     vec![
-        all("B4 two objects under one id and index", vec![first(r#"{"x":1}"#), first(r#"{"x":2}"#)], failed),
-        all("B4 an object that grows", vec![first(r#"{"x":1}"#), at(0, r#"{"x":1,"y":2}"#)], failed),
+        all("two objects under one id and index", vec![first(r#"{"x":1}"#), first(r#"{"x":2}"#)], failed),
+        all("an object that grows", vec![first(r#"{"x":1}"#), at(0, r#"{"x":1,"y":2}"#)], failed),
         all(
-            "B4 an object that grows, not as a string",
+            "an object that grows, not as a string",
             vec![entry(Some(0), "a", "f", &json!({"x": 1})), entry(Some(0), "", "", &json!({"x": 1, "y": 2}))],
             failed,
         ),
         all(
-            "B4 all so far, and then something else",
+            "all so far, and then something else",
             vec![first("{\""), at(0, "{\"x\":1"), at(0, "7}")],
             "failed(server_error): ~call f {\"x\":1",
         )
         .noted(&["tool_calls"]),
         all(
-            "B4 other arguments for a call that is over",
+            "other arguments for a call that is over",
             vec![first(r#"{"x":1}"#), call(Some(1), "b", "g", "{"), at(0, r#"{"x":2}"#), at(1, "}")],
             r#"failed(server_error): call f {"x":1} | ~call g {"#,
         )
         .noted(&["tool_calls"]),
         all(
-            "B4 arguments behind {} and a text",
+            "arguments after {} and a text",
             vec![first("{}"), text("a"), at(0, r#"{"x":1}"#)],
             "failed(server_error): call f {} | ~\"a\"",
         )
@@ -455,34 +447,34 @@ fn senseless() -> Vec<Quirk> {
 fn kinds() -> Vec<Quirk> {
     let one = |name: &str, arguments: &str| calls(vec![call(Some(0), "a", name, arguments)]);
     vec![
-        quirk("C2 a namespace is given back apart", one("ns__look", "{}"), "completed: call ns/look {}"),
-        quirk("C6 a custom tool's input", one("patch", r#"{"input":"a\nb"}"#), "completed: custom patch a\nb"),
-        quirk("C6 a custom tool's input called patch", one("patch", r#"{"patch":"p"}"#), "completed: custom patch p"),
-        quirk("C6 a bare string", one("patch", r#""p q""#), "completed: custom patch p q"),
-        quirk("C6 plain text", one("patch", "*** Begin"), "completed: custom patch *** Begin"),
-        quirk("C6 in a namespace", one("ns__write", r#"{"input":"p"}"#), "completed: custom ns/write p"),
-        quirk("C6 other members", one("patch", r#"{"other":1}"#), r#"completed: call patch {"other":1}"#)
+        quirk("a namespace is given back apart", one("ns__look", "{}"), "completed: call ns/look {}"),
+        quirk("a custom tool's input", one("patch", r#"{"input":"a\nb"}"#), "completed: custom patch a\nb"),
+        quirk("a custom tool's input called patch", one("patch", r#"{"patch":"p"}"#), "completed: custom patch p"),
+        quirk("a bare string", one("patch", r#""p q""#), "completed: custom patch p q"),
+        quirk("plain text", one("patch", "*** Begin"), "completed: custom patch *** Begin"),
+        quirk("in a namespace", one("ns__write", r#"{"input":"p"}"#), "completed: custom ns/write p"),
+        quirk("other members", one("patch", r#"{"other":1}"#), r#"completed: call patch {"other":1}"#)
             .noted(&["tool_calls"]),
-        quirk("A13 a custom tool without arguments", one("patch", ""), "completed: custom patch "),
+        quirk("a custom tool without arguments", one("patch", ""), "completed: custom patch "),
         quirk(
-            "C8 shell",
+            "shell",
             one("shell", r#"{"commands":["ls"],"timeout_ms":5}"#),
             r#"completed: shell_call {"commands":["ls"],"max_output_length":null,"timeout_ms":5}"#,
         ),
-        quirk("C8 shell, malformed", one("shell", r#"{"commands":7}"#), r#"completed: call shell {"commands":7}"#)
+        quirk("shell, malformed", one("shell", r#"{"commands":7}"#), r#"completed: call shell {"commands":7}"#)
             .noted(&["tool_calls"]),
         quirk(
-            "C8 local shell",
+            "local shell",
             one("local_shell", r#"{"command":["ls"],"env":{}}"#),
             r#"completed: local_shell_call {"command":["ls"],"env":{},"type":"exec"}"#,
         ),
         quirk(
-            "C8 apply_patch",
+            "apply_patch",
             one("apply_patch", r#"{"operation":{"type":"create_file","path":"a","diff":"+x"}}"#),
             r#"completed: apply_patch_call {"diff":"+x","path":"a","type":"create_file"}"#,
         ),
-        quirk("C9 tool search", one("tool_search", r#"{"query":"q"}"#), r#"completed: tool_search_call {"query":"q"}"#),
-        quirk("C11 a tool that nobody offered", one("other", "{}"), "completed: call other {}").noted(&["tool_calls"]),
+        quirk("tool search", one("tool_search", r#"{"query":"q"}"#), r#"completed: tool_search_call {"query":"q"}"#),
+        quirk("a tool that nobody offered", one("other", "{}"), "completed: call other {}").noted(&["tool_calls"]),
     ]
 }
 
@@ -501,20 +493,20 @@ fn custom() -> Vec<Quirk> {
         move |index, id: &str, name: &str, input: &str| delta(&json!({"tool_calls": [entry(index, id, name, input)]}));
     let one = |input: &str| calls(vec![piece(0, "a", "patch", ""), piece(0, "", "", input)]);
     vec![
-        quirk("C6 custom in one piece", calls(vec![piece(0, "a", "patch", "x y")]), "completed: custom patch x y"),
+        quirk("custom in one piece", calls(vec![piece(0, "a", "patch", "x y")]), "completed: custom patch x y"),
         quirk(
-            "C6 custom in pieces",
+            "custom in pieces",
             calls(vec![piece(0, "a", "patch", ""), piece(0, "", "", "*** B"), piece(0, "", "", "egin\n")]),
             "completed: custom patch *** Begin\n",
         ),
-        quirk("C6 custom like arguments", one(r#"{"input":"x"}"#), r#"completed: custom patch {"input":"x"}"#),
-        quirk("C6 custom like a string", one(r#""x""#), r#"completed: custom patch "x""#),
-        quirk("C6 custom like two objects", one("{} {}"), "completed: custom patch {} {}"),
-        quirk("C6 custom like half an object", one(r#"{"a":"#), r#"completed: custom patch {"a":"#),
-        quirk("C6 custom, blank", one(" \n "), "completed: custom patch  \n "),
-        quirk("C6 custom, empty", one(""), "completed: custom patch "),
+        quirk("custom like arguments", one(r#"{"input":"x"}"#), r#"completed: custom patch {"input":"x"}"#),
+        quirk("custom like a string", one(r#""x""#), r#"completed: custom patch "x""#),
+        quirk("custom like two objects", one("{} {}"), "completed: custom patch {} {}"),
+        quirk("custom like half an object", one(r#"{"a":"#), r#"completed: custom patch {"a":"#),
+        quirk("custom, blank", one(" \n "), "completed: custom patch  \n "),
+        quirk("custom, empty", one(""), "completed: custom patch "),
         quirk(
-            "C6 custom, two at once",
+            "custom, two at once",
             calls(vec![
                 piece(0, "a", "patch", "{}"),
                 piece(1, "b", "ns__write", "b"),
@@ -524,16 +516,16 @@ fn custom() -> Vec<Quirk> {
             "completed: custom patch {} x | custom ns/write b y",
         ),
         quirk(
-            "C6 custom beside a function",
+            "custom beside a function",
             calls(vec![piece(0, "a", "patch", "p"), call(Some(1), "b", "f", "{}")]),
             "completed: custom patch p | call f {}",
         ),
         quirk(
-            "C6 custom in a whole message",
+            "custom in a whole message",
             message(&json!([entry(0, "a", "patch", "{}"), entry(1, "b", "patch", "q")])),
             "completed: custom patch {} | custom patch q",
         ),
-        quirk("C6 custom that nobody offered", calls(vec![piece(0, "a", "other", "x")]), "completed: custom other x")
+        quirk("custom that nobody offered", calls(vec![piece(0, "a", "other", "x")]), "completed: custom other x")
             .noted(&["tool_calls"]),
     ]
 }

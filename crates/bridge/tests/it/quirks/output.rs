@@ -43,65 +43,61 @@ pub(super) fn quirks() -> Vec<Quirk> {
     let mut object = Run::default();
     object.context.output = OutputContract::JsonObject;
     vec![
-        quirk("H6 valid", said(&["{\"a\"", ":1}"]), "completed: \"{\\\"a\\\":1}\"").with(syntax()),
-        quirk(
-            "H6 the wrong type",
-            said(&["{\"a\":\"x\"}"]),
-            "failed(invalid_output_format): \"{\\\"a\\\":\\\"x\\\"}\"",
-        )
-        .with(syntax())
-        .noted(&["text.format"]),
-        quirk("H6 no JSON", said(&["Sure!"]), "failed(invalid_output_format): \"Sure!\"")
+        quirk("valid", said(&["{\"a\"", ":1}"]), "completed: \"{\\\"a\\\":1}\"").with(syntax()),
+        quirk("the wrong type", said(&["{\"a\":\"x\"}"]), "failed(invalid_output_format): \"{\\\"a\\\":\\\"x\\\"}\"")
             .with(syntax())
             .noted(&["text.format"]),
-        quirk("H6 a fence", said(&["``", "`json\n{\"a\"", ":1}\n``", "`\nBye"]), "completed: \"{\\\"a\\\":1}\"")
+        quirk("no JSON", said(&["Sure!"]), "failed(invalid_output_format): \"Sure!\"")
+            .with(syntax())
+            .noted(&["text.format"]),
+        quirk("a fence", said(&["``", "`json\n{\"a\"", ":1}\n``", "`\nBye"]), "completed: \"{\\\"a\\\":1}\"")
             .with(syntax())
             .noted(&["text.format"]),
         quirk(
-            "H6 a fence, no repair",
+            "a fence, no repair",
             said(&["```json\n{\"a\":1}\n```"]),
             "failed(invalid_output_format): \"```json\\n{\\\"a\\\":1}\\n```\"",
         )
         .with(promised(Repair::Off))
         .noted(&["text.format"]),
         quirk(
-            "H6 brackets left open",
+            "brackets left open",
             said(&["{\"b\":[1,{\"c\":\"d"]),
             "failed(invalid_output_format): \"{\\\"b\\\":[1,{\\\"c\\\":\\\"d\"",
         )
         .with(syntax())
         .noted(&["text.format"]),
         quirk(
-            "H6 brackets left open, mended",
+            "brackets left open, mended",
             said(&["{\"b\":[1],\"a\":2"]),
             "completed: \"{\\\"b\\\":[1],\\\"a\\\":2}\"",
         )
         .with(syntax())
         .noted(&["text.format"]),
-        quirk("H6 not strict: a misfit is delivered", said(&["{\"a\":\"x\"}"]), "completed: \"{\\\"a\\\":\\\"x\\\"}\"")
+        quirk("not strict: a misfit is delivered", said(&["{\"a\":\"x\"}"]), "completed: \"{\\\"a\\\":\\\"x\\\"}\"")
             .with(asked_for(Checks::Strict))
             .noted(&["text.format"]),
-        quirk("H6 not strict: no JSON", said(&["Sure!"]), "completed: \"Sure!\"")
+        quirk("not strict: no JSON", said(&["Sure!"]), "completed: \"Sure!\"")
             .with(asked_for(Checks::Strict))
             .noted(&["text.format"]),
-        quirk("H6 not strict: a fence that never opens", said(&["``", "`json"]), "completed: \"```json\"")
+        quirk("not strict: a fence that never opens", said(&["``", "`json"]), "completed: \"```json\"")
             .with(asked_for(Checks::Strict))
             .noted(&["text.format"]),
-        quirk("H6 not strict: a misfit is closed", said(&["{\"a\":[1"]), "completed: \"{\\\"a\\\":[1]}\"")
+        quirk("not strict: a misfit is closed", said(&["{\"a\":[1"]), "completed: \"{\\\"a\\\":[1]}\"")
             .with(asked_for(Checks::Strict))
             .noted(&["text.format", "text.format"]),
-        quirk("H6 not strict, always checked", said(&["Sure!"]), "failed(invalid_output_format): \"Sure!\"")
+        quirk("not strict, always checked", said(&["Sure!"]), "failed(invalid_output_format): \"Sure!\"")
             .with(asked_for(Checks::Always))
             .noted(&["text.format"]),
-        quirk("H6 never checked", said(&["Sure!"]), "completed: \"Sure!\"").with(asked_for(Checks::Off)),
+        quirk("never checked", said(&["Sure!"]), "completed: \"Sure!\"").with(asked_for(Checks::Off)),
         quirk(
-            "H6 cut by the limit: never judged",
+            "cut by the limit: never judged",
             done(vec![text("{\"a\":")], "length"),
             "incomplete(max_output_tokens): ~\"{\\\"a\\\":\"",
         )
         .with(syntax()),
         quirk(
-            "H6 a call: never judged",
+            "a call: never judged",
             done(
                 vec![
                     text("so"),
@@ -113,15 +109,15 @@ pub(super) fn quirks() -> Vec<Quirk> {
         )
         .with(syntax()),
         quirk(
-            "H6 a refusal: never judged",
+            "a refusal: never judged",
             done(vec![delta(&json!({"refusal": "no"}))], "stop"),
             "completed: refusal \"no\"",
         )
         .with(syntax()),
-        quirk("H6 json_object: an array", said(&["[1]"]), "failed(invalid_output_format): \"[1]\"")
+        quirk("json_object: an array", said(&["[1]"]), "failed(invalid_output_format): \"[1]\"")
             .with(object.clone())
             .noted(&["text.format"]),
-        quirk("H6 json_object: a fence", said(&["```\n{}\n```"]), "completed: \"{}\"")
+        quirk("json_object: a fence", said(&["```\n{}\n```"]), "completed: \"{}\"")
             .with(object)
             .noted(&["text.format"]),
     ]

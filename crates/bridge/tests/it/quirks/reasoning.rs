@@ -16,61 +16,61 @@ pub(super) fn quirks() -> Vec<Quirk> {
     let mut summary = Run::default();
     summary.context.reasoning_summary = true;
     vec![
-        quirk("A1 reasoning_content", answer(named("reasoning_content")), "completed: think reasoning \"hm\" | \"a\""),
-        quirk("A1 reasoning", answer(named("reasoning")), "completed: think reasoning \"hm\" | \"a\""),
-        quirk("A1 thinking", answer(named("thinking")), "completed: think reasoning \"hm\" | \"a\""),
+        quirk("reasoning_content", answer(named("reasoning_content")), "completed: think reasoning \"hm\" | \"a\""),
+        quirk("reasoning", answer(named("reasoning")), "completed: think reasoning \"hm\" | \"a\""),
+        quirk("thinking", answer(named("thinking")), "completed: think reasoning \"hm\" | \"a\""),
         quirk(
-            "A1 both names with the same text",
+            "both names with the same text",
             answer(delta(&json!({"reasoning": "hm", "reasoning_content": "hm"}))),
             "completed: think reasoning \"hm\" | \"a\"",
         ),
         quirk(
-            "A1 thinking parts",
+            "thinking parts",
             answer(delta(&json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}))),
             "completed: think reasoning \"hm\" | \"a\"",
         ),
         quirk(
-            "A1 blocks only",
+            "blocks only",
             answer(delta(&json!({"reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]}))),
             "completed: think reasoning \"hm\" | \"a\"",
         ),
         quirk(
-            "D9 an encrypted block without text has an item of its own",
+            "an encrypted block without text has an item of its own",
             answer(delta(&json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}))),
             "completed: think  | \"a\"",
         ),
-        quirk("A15 a summary was asked for", answer(named("reasoning")), "completed: think summary \"hm\" | \"a\"")
+        quirk("a summary was asked for", answer(named("reasoning")), "completed: think summary \"hm\" | \"a\"")
             .with(summary),
         quirk(
-            "A4 reasoning and text by turns",
+            "reasoning and text by turns",
             done(vec![named("reasoning"), text("a"), named("reasoning"), text("b")], "stop"),
             "completed: think reasoning \"hm\" | \"a\" | think reasoning \"hm\" | \"b\"",
         ),
         quirk(
-            "D5 tags in the text",
+            "tags in the text",
             done(vec![text("<thi"), text("nk>hm</th"), text("ink>\n\na")], "stop"),
             "completed: think reasoning \"hm\" | \"a\"",
         )
         .with(tags(ThinkTags::Leading)),
         quirk(
-            "D5 a closing tag only",
+            "a closing tag only",
             done(vec![text("hm</think>a")], "stop"),
             "completed: think reasoning \"hm\" | \"a\"",
         )
         .with(tags(ThinkTags::Opened)),
         quirk(
-            "D5 a tag in the middle is text",
+            "a tag in the middle is text",
             done(vec![text("a <think>b</think>")], "stop"),
             "completed: \"a <think>b</think>\"",
         )
         .with(tags(ThinkTags::Leading)),
         quirk(
-            "D5 tags where nobody expects them are text",
+            "tags where nobody expects them are text",
             done(vec![text("<think>hm</think>a")], "stop"),
             "completed: \"<think>hm</think>a\"",
         ),
         quirk(
-            "D5 escaped tags",
+            "escaped tags",
             done(
                 vec![r#"{"choices":[{"delta":{"content":"\u003cthink\u003ehm\u003c/think\u003ea"}}]}"#.to_owned()],
                 "stop",
@@ -79,7 +79,7 @@ pub(super) fn quirks() -> Vec<Quirk> {
         )
         .with(tags(ThinkTags::Leading)),
         quirk(
-            "D5 a surrogate pair cut inside the tags",
+            "a surrogate pair cut inside the tags",
             done(
                 vec![
                     r#"{"choices":[{"delta":{"content":"<think>\ud83d"}}]}"#.to_owned(),
@@ -91,17 +91,17 @@ pub(super) fn quirks() -> Vec<Quirk> {
         )
         .with(tags(ThinkTags::Leading)),
         quirk(
-            "D9 reasoning and nothing else",
+            "reasoning and nothing else",
             done(vec![named("reasoning")], "stop"),
             "failed(server_error): ~think reasoning \"hm\"",
         ),
         quirk(
-            "D9 reasoning cut by the limit",
+            "reasoning cut by the limit",
             done(vec![named("reasoning")], "length"),
             "incomplete(max_output_tokens): ~think reasoning \"hm\"",
         ),
         quirk(
-            "B9 a signature with the call",
+            "a signature with the call",
             done(
                 vec![delta(&json!({"tool_calls": [
             {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": {"v": {"thought_signature": "s"}}}]}))],
@@ -110,7 +110,7 @@ pub(super) fn quirks() -> Vec<Quirk> {
             "completed: think  | call f {}",
         ),
         quirk(
-            "B9 a signature behind the call",
+            "a signature after the call",
             done(
                 vec![
                     delta(&json!({"tool_calls": [
@@ -154,7 +154,7 @@ fn what_must_return_is_sealed() {
             vec![r#"{"v":1,"family":"fam","text":"","bag":{"calls":{"a":{"g":{"s":"x"}}}}}"#],
         ),
         (
-            "a call's signature behind reasoning",
+            "a call's signature after reasoning",
             vec![
                 delta(&json!({"reasoning_content": "h"})),
                 delta(

@@ -1,4 +1,4 @@
-//! The seed's tables (request building; of response reconstruction, what the request prepares), line by line.
+//! How requests are built, and what they prepare for the answer, line by line.
 //! Where the design decided otherwise, the test says so.
 
 use bridge::{OutputContract, ToolKind};
@@ -121,7 +121,7 @@ fn order() {
     let planned = planned.unwrap();
     let contents: Vec<&str> = planned.messages().iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert!(matches!(contents[..], ["sys", instruction, "then", "yes", "now"] if instruction.contains("JSON Schema")));
-    // The contract that the answer is held to (seed: `requiresValidJson`; the design holds it to the schema).
+    // The answer is held to the schema, not only to being JSON.
     let contract = OutputContract::JsonSchema {
         name: "x".into(),
         schema: r#"{"type":"object"}"#.into(),
@@ -132,7 +132,7 @@ fn order() {
     assert_eq!(planned.body["response_format"], json!({"type": "json_object"}));
 }
 
-/// "Tool Identity Map": both directions; a clash gets another name, where the seed threw.
+/// "Tool Identity Map": both directions; a clash gets another name.
 #[test]
 fn identity() {
     let request = json!({"model": "m", "input": [
