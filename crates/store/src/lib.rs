@@ -109,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Finishes what is queued and lets go of the database. Every other copy of this store stops working.
+    /// Finishes what is queued and closes the database. Every other copy of this store stops working.
     pub async fn close(self) {
         match self.backend {
             Backend::Sqlite(database) => database.close().await,

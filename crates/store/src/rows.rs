@@ -1,6 +1,6 @@
 //! From rows to histories and pages: what is the same in every backend.
 //!
-//! Places are absolute: the item at place 7 is the eighth of the whole history, in whichever segment it lies. A history
+//! Places are absolute: the item at place 7 is the eighth of the whole history, in whichever segment it is. A history
 //! is only given out if every place of it is there; that is what makes a hole an error and never a shorter history.
 
 use std::collections::HashMap;

@@ -53,8 +53,8 @@ impl Database {
     pub(crate) fn file(path: &Path, options: &SqliteOptions) -> Result<(Self, Secret), OpenError> {
         let opened = open::file(path, options)?;
         let counts = Arc::new(Counts::default());
-        let writer = threads::writer(opened.writer, opened.place.clone(), &counts)?;
-        let readers = Some(threads::readers(&opened.place, options.readers.max(1), &counts)?);
+        let writer = threads::writer(opened.writer, opened.path.clone(), &counts)?;
+        let readers = Some(threads::readers(&opened.path, options.readers.max(1), &counts)?);
         let uses = Arc::new(AtomicI64::new(0));
         Ok((Self { writer, readers, limits: None, uses, counts }, opened.secret))
     }
@@ -62,7 +62,7 @@ impl Database {
     pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {
         let opened = open::memory()?;
         let counts = Arc::new(Counts::default());
-        let writer = threads::writer(opened.writer, opened.place, &counts)?;
+        let writer = threads::writer(opened.writer, opened.path, &counts)?;
         let uses = Arc::new(AtomicI64::new(0));
         Ok((Self { writer, readers: None, limits: Some(limits), uses, counts }, opened.secret))
     }

@@ -126,7 +126,7 @@ pub(super) async fn forget_settings(
     transaction.execute_typed(sql::SETTINGS_FORGET, key).await.map(drop).map_err(failure)
 }
 
-/// Lets go of those that are still due now that the tenant is held.
+/// Expires those that are still due now that the tenant is held.
 async fn expire(transaction: &Transaction<'_>, tenant: &[u8], now: i64, ids: &[Vec<u8>]) -> Result<(), Error> {
     let key = typed![tenant => BYTEA, ids => BYTEA_ARRAY, now => INT8, gone::EXPIRED => INT8];
     let rows = transaction.query_typed(sql::RESPONSES_EXPIRE, key).await.map_err(failure)?;

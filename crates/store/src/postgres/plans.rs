@@ -34,7 +34,7 @@ async fn client(server: &Postgres) -> (Client, tokio::task::JoinSet<Result<(), t
     (client, running)
 }
 
-/// A value of that type that is there, as it can stand in a statement.
+/// A value of that type that is there, as a statement can have it.
 fn literal(number: usize, kind: &Type) -> &'static str {
     match *kind {
         Type::BYTEA if number == 1 => "'t'::bytea",

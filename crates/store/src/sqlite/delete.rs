@@ -108,7 +108,7 @@ pub(super) fn forget_settings(connection: &Connection, tenant: &str, hash: Optio
         .map_err(failure)
 }
 
-/// Lets go of a response. Its items stay while a living history needs them.
+/// Expires a response. Its items stay while a living history needs them.
 pub(super) fn expire(connection: &Connection, tenant: &str, id: &str, segment: i64) -> Result<(), Error> {
     let mut update = connection.prepare_cached(sql::RESPONSE_EXPIRE).map_err(failure)?;
     update.execute(params![tenant, id, gone::EXPIRED]).map_err(failure)?;
@@ -118,7 +118,7 @@ pub(super) fn expire(connection: &Connection, tenant: &str, id: &str, segment: i
 /// A response whose time is over: its tenant, id, segment, and whether it is gone already.
 type Due = (String, String, i64, i64);
 
-/// Lets go of up to `batch` responses whose time is over, and says of how many.
+/// Removes up to `batch` responses whose time is over, and says how many.
 pub(crate) fn sweep(connection: &Connection, now: i64, batch: usize) -> Result<usize, Error> {
     let mut select = connection.prepare_cached(sql::DUE).map_err(failure)?;
     let due = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));

@@ -1,6 +1,6 @@
 //! The memory's limits: what was not used for longest goes first, whole responses and whole conversations.
 //!
-//! Letting go is a sweep, not an erasure: a history that is still given out is always whole.
+//! Evicting is a sweep, not an erasure: a history that is still given out is always whole.
 
 use rusqlite::Connection;
 

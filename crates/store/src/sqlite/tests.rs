@@ -38,7 +38,7 @@ pub(super) fn synchronous(ours: &'static str) -> String {
     std::env::var_os(SYNCHRONOUS).map_or_else(|| ours.to_owned(), |other| other.into_string().unwrap())
 }
 
-/// By a clock that stands still: here only a sweep makes anything expire.
+/// By a clock that never moves: here only a sweep makes anything expire.
 fn open(folder: &Path) -> Result<Store, OpenError> {
     let store = Store::sqlite(&folder.join("data/s.db"), &SqliteOptions::default());
     store.map(|store| store.with_clock(Clock::new(|| 0)))
@@ -140,16 +140,16 @@ async fn act(store: Store, mut world: World, ledger: Arc<File>, (session, steps)
     world
 }
 
-/// What the ledger has said so far.
+/// What the ledger says up to some moment.
 #[derive(Default)]
-struct Said {
+struct Ledger {
     worlds: BTreeMap<String, World>,
     acknowledged: usize,
     failed: usize,
 }
 
-impl Said {
-    fn hear(&mut self, line: &str, steps: Steps) {
+impl Ledger {
+    fn read(&mut self, line: &str, steps: Steps) {
         let (mark, name) = line.split_once(' ').unwrap();
         let world = self.worlds.entry(name.to_owned()).or_insert_with(|| World::new(name, steps[0]));
         match mark {

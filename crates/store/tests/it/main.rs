@@ -78,7 +78,7 @@ cases![
     expiry::what_was_there_when_a_turn_began_can_be_continued,
 ];
 
-/// By a clock that stands still: a case that wants time to pass says so.
+/// By a clock that never moves: a case that wants time to pass says so.
 async fn run_all(store: &Store) {
     let store = store.clone().with_clock(Clock::new(|| 0));
     for (name, case) in CASES {

@@ -60,7 +60,7 @@ pub(super) fn dump_postgres(server: &Postgres) -> String {
     let text = String::from_utf8(output.stdout).unwrap();
     // What is for psql, and what tells of the machine.
     let kept = text.lines().filter(|line| !line.is_empty() && !line.starts_with("--") && !line.starts_with('\\'));
-    kept.map(|line| format!("{line}\n")).collect()
+    kept.fold(String::new(), |dump, line| dump + line + "\n")
 }
 
 pub(super) async fn load_postgres(server: &Postgres, dump: &str) {
