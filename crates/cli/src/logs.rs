@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use server::LOST_LOG_LINES;
 use server::config::{LogFormat, LoggingConfig};
-use tracing::field::{Field, Visit};
+use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
@@ -26,11 +26,8 @@ use wire::visible::Visible;
 /// Lines that may wait for whoever reads them. More are lost.
 const WAITING: usize = 1024;
 
-/// What our own events call themselves: the crates, and the one line of each request.
-const OWN: &[&str] = &["godex", "server", "store", REQUEST];
-
-/// The target of the one line of each request: its message says to people what its fields say to programs.
-const REQUEST: &str = "request";
+/// What the targets of our own events begin with.
+const OWN: &[&str] = &["godex", "server", "store"];
 
 /// Lines that were taken and neither written nor lost yet.
 static UNWRITTEN: AtomicU64 = AtomicU64::new(0);
@@ -119,11 +116,7 @@ where
         if !own {
             write!(writer, "{dim}{target}:{plain} ")?;
         }
-        if target == REQUEST {
-            event.record(&mut Message(&mut writer));
-        } else {
-            context.format_fields(writer.by_ref(), event)?;
-        }
+        context.format_fields(writer.by_ref(), event)?;
         writeln!(writer)
     }
 }
@@ -135,18 +128,6 @@ const fn color(level: Level) -> &'static str {
         Level::INFO => "\x1b[32m",
         Level::DEBUG => "\x1b[34m",
         Level::TRACE => "\x1b[35m",
-    }
-}
-
-/// Writes the message of an event and nothing else of it.
-struct Message<'a, 'w>(&'a mut Writer<'w>);
-
-impl Visit for Message<'_, '_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            // What cannot be written is counted where lines are lost.
-            let _ = write!(Visible(&mut *self.0), "{value:?}");
-        }
     }
 }
 
@@ -203,26 +184,21 @@ mod tests {
         let theirs = "m\n2026 ERROR forged\r\x1b[2J\u{9b}1m\u{202e}\u{2028}";
         let log = logged(LogFormat::Human, || {
             tracing::info!(model = theirs, path = %theirs, detail = ?Some(theirs), count = 3, "planned {theirs}");
-            tracing::info!(target: REQUEST, model = theirs, "served {theirs}");
         });
         let acts = |line: &str| line.contains(wire::visible::acts);
-        assert!(log.ends_with('\n') && log.lines().count() == 2 && !log.lines().any(acts), "{log:?}");
+        assert!(log.ends_with('\n') && log.lines().count() == 1 && !log.lines().any(acts), "{log:?}");
         let escaped = r"m\n2026 ERROR forged\r\u{1b}[2J\u{9b}1m\u{202e}\u{2028}";
-        for part in [
-            format!("planned {escaped} "),
-            format!("path={escaped} "),
-            "count=3".to_owned(),
-            format!("served {escaped}\n"),
-        ] {
+        for part in [format!("planned {escaped} "), format!("path={escaped} "), "count=3".to_owned()] {
             assert!(log.contains(&part), "{part}\n{log}");
         }
     }
 
-    /// People read the message of a request, programs its fields, at the top level of the object.
+    /// People read a sentence and then what is known about it, programs one flat object; both skip what is not known.
     #[test]
     fn each_form_has_what_its_readers_want() {
         let events = || {
-            tracing::info!(target: REQUEST, status = 200, model = "m", "POST /v1/responses 200");
+            let absent: Option<u64> = None;
+            tracing::info!(target: "server::request", status = 200, model = "m", absent, "request");
             tracing::warn!(target: "hyper", reason = "odd", "a library speaks");
             tracing::info!(target: "server::listen", port = 1, "listening");
         };
@@ -230,19 +206,29 @@ mod tests {
         let lines: Vec<&str> = log.lines().map(|line| line.split_once(' ').unwrap().1.trim_start()).collect();
         assert_eq!(
             lines,
-            ["INFO POST /v1/responses 200", "WARN hyper: a library speaks reason=\"odd\"", "INFO listening port=1"]
+            [
+                "INFO request status=200 model=\"m\"",
+                "WARN hyper: a library speaks reason=\"odd\"",
+                "INFO listening port=1"
+            ]
         );
         let log = logged(LogFormat::Json, events);
         let first: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
         for (name, value) in [
             ("level", "INFO".into()),
-            ("target", "request".into()),
-            ("message", "POST /v1/responses 200".into()),
+            ("target", "server::request".into()),
+            ("message", "request".into()),
             ("status", 200.into()),
             ("model", serde_json::Value::from("m")),
         ] {
             assert_eq!(first[name], value, "{log}");
         }
-        assert!(first["timestamp"].is_string() && first.get("fields").is_none() && log.lines().count() == 3, "{log}");
+        assert!(
+            first["timestamp"].is_string()
+                && first.get("fields").is_none()
+                && first.get("absent").is_none()
+                && log.lines().count() == 3,
+            "{log}"
+        );
     }
 }

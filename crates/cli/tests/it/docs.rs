@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 
 /// Compares a page with these tables, each under its name.
 fn check(page: &str, tables: &[(&str, String)]) {
-    let path = root().join("docs").join(page);
+    let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();
     let fresh = filled(&text, tables);
     if text == fresh {
@@ -27,7 +27,7 @@ fn check(page: &str, tables: &[(&str, String)]) {
     }
     if std::env::var_os(WRITE).is_none() {
         let line = text.lines().zip(fresh.lines()).position(|(old, new)| old != new).map_or(0, |line| line + 1);
-        panic!("docs/{page} is stale from line {line} on: run `cargo xtask docs`");
+        panic!("{page} is stale from line {line} on: run `cargo xtask docs`");
     }
     std::fs::write(&path, fresh).unwrap();
 }

@@ -26,7 +26,7 @@ pub(crate) struct Layer {
 pub(crate) type Setting = (String, String);
 
 /// The line of every key of a mapping, by its path from there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     file: String,
     /// Where the mapping itself is.
@@ -35,6 +35,15 @@ pub(crate) struct Places {
     /// What came from variables.
     filled: Vec<Filled>,
 }
+
+/// Where something is said is no part of what is said: a line more at the top of a file makes no other provider.
+impl PartialEq for Places {
+    fn eq(&self, other: &Self) -> bool {
+        self.filled == other.filled
+    }
+}
+
+impl Eq for Places {}
 
 /// How values with variables in them are written: with the file's own words, or without what the variables hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use super::{ProviderConfig, address, print};
 
 keys! { PROVIDER_KEYS of ProviderConfig {
     /// How the provider is spoken to: a built-in spec, a file of yours (seen from this one), or a spec right here.
-    /// See [specs.md](specs.md).
     SPEC = "providers.NAME.spec", Special: Special("name, file or mapping"), otherwise "the entry's own name"
         => |config| Some(print::spec(config));
     /// Where the provider is: a URL, without a query, to which the path is added.

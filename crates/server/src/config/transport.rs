@@ -69,21 +69,7 @@ fn proxy(field: &Field<'_>) -> Option<Proxy> {
 
 /// Takes `%XX` back.
 fn decode(text: &str) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, after @ ..] = rest {
-        let byte = |digits: &[u8]| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
-        match (*first, after.get(..2).and_then(byte)) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                rest = &after[2..];
-            }
-            (byte, _) => {
-                out.push(byte);
-                rest = after;
-            }
-        }
-    }
-    out
+    percent_encoding::percent_decode_str(text).collect()
 }
 
 fn roots(field: &Field<'_>, sources: &Sources<'_>) -> Option<ExtraRoots> {

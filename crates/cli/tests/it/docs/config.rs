@@ -60,5 +60,5 @@ fn keys_are_documented() {
         ("variables", table(["variable", "wins over", "takes"], variables)),
         ("key variables", table(["variable", "spec"], specs)),
     ];
-    check("config.md", &tables);
+    check("docs/config.md", &tables);
 }

@@ -29,5 +29,5 @@ fn errors_are_documented() {
         ("providers", table(head, providers)),
         ("notes", table(["code", "when", "what to do"], notes)),
     ];
-    check("errors.md", &tables);
+    check("docs/errors.md", &tables);
 }

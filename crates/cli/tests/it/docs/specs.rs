@@ -51,5 +51,5 @@ fn spec_keys_are_documented() {
         ("request.native", below("request.native.")),
         ("answer", below("answer.")),
     ];
-    check("specs.md", &tables);
+    check("docs/specs.md", &tables);
 }
