@@ -1,7 +1,7 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask llm` puts it in front of a real model,
-//! `cargo xtask docs` writes the tables of the documentation, `cargo xtask bare` does what the README says on a bare
-//! system.
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask fixture` runs an earlier version,
+//! `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the documentation,
+//! `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
@@ -10,6 +10,7 @@ mod bare;
 mod bench;
 mod crash;
 mod docs;
+mod fixture;
 mod llm;
 mod process;
 mod test;
@@ -28,6 +29,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// kill -9, power cuts, and what must never reach the disk.
     Crash(crash::Arguments),
+    /// An earlier version's databases, made anew, and that version beside this one.
+    Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
     Llm(llm::Arguments),
     /// The tables in docs/ anew, from the tables that the program reads.
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Docs => docs::run(),
+        Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm(arguments) => llm::run(&arguments),
         Chore::Bare(arguments) => bare::run(&arguments),
     };

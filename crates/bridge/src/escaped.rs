@@ -202,7 +202,9 @@ mod tests {
             (&[r"\\ud83d", "x"], r"\\ud83dx"),
         ] {
             let mut found = Pieces::default();
-            pieces.iter().for_each(|piece| found.push(Escaped(piece)));
+            for piece in pieces {
+                found.push(Escaped(piece));
+            }
             found.finish();
             assert_eq!(found.get().as_written(), text, "{pieces:?}");
         }

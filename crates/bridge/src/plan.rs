@@ -77,7 +77,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     let reasoning = reasoning::plan(request, dialect, &mut tools, carries, &mut notes)?;
     let mut messages = transcript.messages;
     if dialect.request.reasoning.placeholder && reasoning.thinks {
-        transcript::hold_places(&mut messages, &dialect.request.reasoning);
+        transcript::fill_lost_reasoning(&mut messages, &dialect.request.reasoning);
     }
     let mut body = chat::Request {
         model: target.model,

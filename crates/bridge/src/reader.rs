@@ -49,7 +49,8 @@ pub enum End {
     Failed(Failure),
 }
 
-/// What an answer came to, and so what comes next.
+/// What an answer came to, and so what comes next. After an answer that was cut or failed there is no other, unless it is
+/// taken back: its last item may be incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum RoundEnd {

@@ -2,7 +2,7 @@
 //!
 //! A log that cannot be written is no reason to answer nobody: a thread of its own writes it, so that a pipe that nobody
 //! reads holds up nothing; a lost line is counted, and `/health` shows the count.
-//! What others wrote (a model's name, a finish reason) cannot act on the terminal of who reads the log.
+//! What others wrote (a model's name, a finish reason) cannot act on the terminal of whoever reads the log.
 
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, IsTerminal, Write};

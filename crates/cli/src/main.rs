@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error and what is behind it, each said once: some errors repeat their cause in their own words.
+/// The error and what caused it, each said once: some errors repeat their cause in their own words.
 fn causes(error: &anyhow::Error) -> String {
     let mut out = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,4 +1,4 @@
-//! What a command says, and to whom. Nobody who listens is no reason to panic: a reader that is gone has what it
+//! What a command says, and to whom. That nobody listens is no reason to panic: a reader that is gone has what it
 //! wanted, and with stderr gone there is nobody left to tell.
 
 use std::io::{ErrorKind, Write};

@@ -6,7 +6,7 @@ use crate::spec::{
     Endpoint, Entry, Layer, LayerKind, Matches, Places, Provider, Setting, Source, Spec, Variables, Yaml,
 };
 
-/// A line to print: the way to the value, the value, and a comment.
+/// A line to print: the path of the value, the value, and a comment.
 type Line = (String, String, Option<String>);
 
 impl Provider {

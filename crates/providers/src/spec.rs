@@ -109,7 +109,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What comes after the base URL. The base itself is read by who can check it.
+    /// What comes after the base URL. The base itself is read by whoever can check it.
     pub fn read(section: &mut Section<'_>) -> Self {
         Self { base_url: None, path: section.read("path", path), query: section.read("query", query) }
     }

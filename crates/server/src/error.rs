@@ -176,9 +176,12 @@ impl ApiError {
                 let message = "What this turn continues was deleted while it ran.";
                 Self::new(Code::DeletedMeanwhile, message)
             }
-            Error::TooDeep { .. } | Error::Conflict => {
-                Self::new(Code::StorageError, "The session store gave no usable answer.")
-            }
+            Error::TooDeep { .. }
+            | Error::Conflict
+            | Error::Running
+            | Error::Ended { .. }
+            | Error::WrongStatus { .. }
+            | Error::OutOfOrder { .. } => Self::new(Code::StorageError, "The session store gave no usable answer."),
         }
     }
 

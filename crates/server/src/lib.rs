@@ -76,7 +76,7 @@ impl Server {
         let sessions = Arc::clone(&self.app.runtime.sessions);
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
-            () = session::keep(Arc::clone(&sessions)) => {}
+            () = session::maintain(Arc::clone(&sessions)) => {}
         }
         sessions.close().await;
         Ok(())

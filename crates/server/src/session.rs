@@ -5,9 +5,10 @@
 //! tenant's handle. A store that fails is never mistaken for something that is not there.
 
 mod context;
-mod keeper;
+mod kinds;
 mod lease;
 mod listed;
+mod maintenance;
 mod object;
 mod record;
 
@@ -22,9 +23,10 @@ use crate::body::{Budget, Room};
 use crate::config::SessionConfig;
 use crate::error::{ApiError, Code};
 pub(crate) use context::Context;
-pub(crate) use keeper::keep;
+use kinds::ItemKind;
 use lease::Leases;
 pub(crate) use listed::write_listed;
+pub(crate) use maintenance::maintain;
 pub(crate) use object::{join, joined_length};
 pub(crate) use record::{Commit, NotKept, Record};
 
@@ -37,15 +39,15 @@ pub(crate) struct Sessions {
     /// Of what is read, too.
     budget: Arc<Budget>,
     /// The store did not answer the last time it was asked.
-    unwell: AtomicBool,
+    down: AtomicBool,
     /// Answers that were delivered but could not be kept.
     unstored: AtomicU64,
 }
 
 impl Sessions {
     pub(crate) fn new(store: Store, config: SessionConfig, budget: Arc<Budget>) -> Arc<Self> {
-        let (leases, unwell, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Self { store, config, leases, budget, unwell, unstored })
+        let (leases, down, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
+        Arc::new(Self { store, config, leases, budget, down, unstored })
     }
 
     /// One tenant's sessions: the only way to read or write any.
@@ -55,21 +57,21 @@ impl Sessions {
 
     pub(crate) async fn ping(&self) -> Result<(), store::Unavailable> {
         let answer = self.store.ping().await;
-        self.unwell.store(answer.is_err(), Ordering::Relaxed);
+        self.down.store(answer.is_err(), Ordering::Relaxed);
         answer
     }
 
-    /// Gives back what is leased, and lets go of the store.
+    /// Gives back what is leased, and closes the store.
     pub(crate) async fn close(&self) {
         self.leases.give_back().await;
         self.store.clone().close().await;
     }
 
     /// Remembers whether the store answers, and tells the operator why it does not.
-    fn heard<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+    fn observe<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
         match &answer {
             Err(Error::Unavailable(unavailable)) => {
-                self.unwell.store(true, Ordering::Relaxed);
+                self.down.store(true, Ordering::Relaxed);
                 tracing::warn!(reason = unavailable.reason(), "the session store does not answer");
             }
             Err(Error::Corrupt(what)) => tracing::error!(%what, "the session store is damaged"),
@@ -108,14 +110,18 @@ impl Session {
     }
 
     /// What the store answered. What can be absent is the caller's to say.
-    pub(crate) fn heard<T>(&self, answer: Result<T, Error>, absent: impl FnOnce() -> ApiError) -> Result<T, ApiError> {
-        self.all.heard(answer).map_err(|error| match error {
+    pub(crate) fn observe<T>(
+        &self,
+        answer: Result<T, Error>,
+        absent: impl FnOnce() -> ApiError,
+    ) -> Result<T, ApiError> {
+        self.all.observe(answer).map_err(|error| match error {
             Error::NotFound | Error::DeletedAncestor => absent(),
             error => ApiError::store(&error),
         })
     }
 
-    /// As [`Self::heard`], of a deletion. It needs a little room itself: where there is none, that is what it says, and
+    /// As [`Self::observe`], of a deletion. It needs a little room itself: where there is none, that is what it says, and
     /// not that the store cannot take more.
     pub(crate) fn erased<T>(&self, answer: Result<T, Error>, absent: impl FnOnce() -> ApiError) -> Result<T, ApiError> {
         match answer {
@@ -124,20 +130,20 @@ impl Session {
                 let message = "The session store has no room to record the deletion; nothing was deleted.";
                 Err(ApiError::unavailable(Code::StorageUnavailable, message))
             }
-            answer => self.heard(answer, absent),
+            answer => self.observe(answer, absent),
         }
     }
 
     /// Work that is to be stored is not begun while the store is known to be away.
-    pub(crate) async fn well(&self) -> Result<(), ApiError> {
-        if !self.all.unwell.load(Ordering::Relaxed) {
+    pub(crate) async fn ensure_up(&self) -> Result<(), ApiError> {
+        if !self.all.down.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.all.ping().await.map_err(|unavailable| ApiError::store(&unavailable.into()))
     }
 }
 
-/// The id that a client gave its item; none that cannot stand in a URL.
+/// The id that a client gave its item; none that a URL cannot have.
 fn own_id(raw: Raw<'_>) -> Option<String> {
     const LONGEST: usize = 128;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -148,18 +154,5 @@ fn own_id(raw: Raw<'_>) -> Option<String> {
 
 /// An id for an item that has none.
 fn new_id(raw: Raw<'_>, ids: &mut Ids) -> String {
-    ids.make(kind(raw)).to_string()
-}
-
-fn kind(raw: Raw<'_>) -> IdKind {
-    let Some(kind) = raw.get("type").and_then(Raw::text) else { return IdKind::Message };
-    match &*kind.decode() {
-        "message" => IdKind::Message,
-        "reasoning" => IdKind::Reasoning,
-        "function_call" => IdKind::FunctionCall,
-        "function_call_output" => IdKind::FunctionCallOutput,
-        "custom_tool_call" => IdKind::CustomToolCall,
-        "custom_tool_call_output" => IdKind::CustomToolCallOutput,
-        _ => IdKind::Item,
-    }
+    ids.make(ItemKind::of(raw).map_or(IdKind::Item, |kind| kind.id)).to_string()
 }

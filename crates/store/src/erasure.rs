@@ -41,7 +41,7 @@ pub(crate) struct Candidate {
 pub(crate) struct Erasure {
     /// Items to erase.
     pub(crate) erase: Vec<(i64, Range<i64>)>,
-    /// Segments, and the place from which nothing of them may be shared by later requests: they are behind a hole.
+    /// Segments, and the place from which nothing of them may be shared by later requests: they come after a hole.
     pub(crate) unshare: Vec<(i64, i64)>,
 }
 
@@ -82,8 +82,8 @@ pub(crate) fn erasure(mut tree: Vec<Segment>, owners: &[Owner], victim: Owner) -
         let ranges = doomed.iter().map(within).filter(|range| !range.is_empty());
         erasure.erase.extend(ranges.map(|range| (segment, range)));
     }
-    let behind = tree.iter().filter(|segment| shared(segment.id) > first);
-    erasure.unshare = behind.map(|segment| (segment.id, first)).collect();
+    let after_hole = tree.iter().filter(|segment| shared(segment.id) > first);
+    erasure.unshare = after_hole.map(|segment| (segment.id, first)).collect();
     erasure
 }
 

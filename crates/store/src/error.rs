@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Status;
+
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -23,7 +25,20 @@ pub enum Error {
     /// The id is taken.
     #[error("the id is taken")]
     Conflict,
-    /// Another turn works on this conversation, or took it over after the lease ran out.
+    /// The response is still being made, and cannot be continued before it is finished.
+    #[error("the response is not finished yet")]
+    Running,
+    /// The turn is over; how it ended never changes again.
+    #[error("the turn has ended: it is {status}")]
+    Ended { status: Status },
+    /// A turn cannot begin, be advanced, be stored or end with this status.
+    #[error("a turn cannot become {status} this way")]
+    WrongStatus { status: Status },
+    /// The events do not continue the log at the number with which it goes on.
+    #[error("the next event of this log has the number {expected}")]
+    OutOfOrder { expected: u64 },
+    /// Another turn works on this conversation, or took it over after the lease ran out; or it was deleted while its
+    /// turn ran.
     #[error("another turn works on this conversation")]
     Locked,
     /// No room: the disk is full, or memory has reached its limit.

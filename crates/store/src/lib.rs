@@ -1,8 +1,11 @@
 //! Storage of responses and conversations, by tenant.
 //!
 //! A [`Store`] is opened once; [`Store::for_tenant`] gives the only handle that reads or writes, and through it no
-//! other tenant can be named. What a call has acknowledged survives a crash and a power cut (memory apart). A history is
-//! given out whole or not at all.
+//! other tenant can be named. What a call has acknowledged survives a crash and a power cut (memory apart; of event logs
+//! on Postgres the newest part may be lost with the power). A history is given out whole or not at all.
+//!
+//! A turn is stored whole when it has ended, or begun, advanced and finished; it ends once. One that has expired is not
+//! there, on every road, whether it was swept or not.
 //!
 //! Histories are append-only segments of items; a response points at a place in one. Continuing the newest place
 //! extends a segment, continuing an older one makes a new segment that names where it left. A keyed hash of each
@@ -10,9 +13,12 @@
 //! what it adds. `erasure` says what a deletion takes along.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod conversation;
 mod erasure;
 mod error;
+mod event;
+mod migration;
 mod options;
 mod packed;
 mod postgres;
@@ -27,14 +33,16 @@ mod turn;
 
 use std::path::Path;
 
+pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
 pub use error::{Error, OpenError, Unavailable};
+pub use event::{Event, EventLimits, EventPage, NewEvents};
 pub use options::{Counters, MemoryLimits, PostgresOptions, SqliteOptions};
 use prefix::{Hasher, Secret};
 pub use room::Room;
 pub use tenanted::Tenanted;
 pub use turn::{
-    ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn,
+    ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn, TurnEnd,
 };
 
 /// Where sessions live. Copies are the same store.
@@ -42,6 +50,7 @@ pub use turn::{
 pub struct Store {
     backend: Backend,
     secret: Secret,
+    clock: Clock,
 }
 
 #[derive(Debug, Clone)]
@@ -54,19 +63,25 @@ impl Store {
     /// Nothing on any disk; gone with the process. What was not used for longest makes room for the new.
     pub fn memory(limits: MemoryLimits) -> Result<Self, OpenError> {
         let (database, secret) = sqlite::Database::memory(limits)?;
-        Ok(Self { backend: Backend::Sqlite(database), secret })
+        Ok(Self { backend: Backend::Sqlite(database), secret, clock: Clock::system() })
     }
 
     /// Opens or creates the database file. It belongs to one process at a time.
     pub fn sqlite(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let (database, secret) = sqlite::Database::file(path, options)?;
-        Ok(Self { backend: Backend::Sqlite(database), secret })
+        Ok(Self { backend: Backend::Sqlite(database), secret, clock: Clock::system() })
     }
 
     /// Connects, and brings the schema up to date. Any number of processes may share it.
     pub async fn postgres(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
         let (database, secret) = postgres::Database::connect(url, options).await?;
-        Ok(Self { backend: Backend::Postgres(database), secret })
+        Ok(Self { backend: Backend::Postgres(database), secret, clock: Clock::system() })
+    }
+
+    /// The same store by another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Whether the store answers now, and takes writes.
@@ -79,11 +94,12 @@ impl Store {
 
     /// The handle for everything that is one tenant's.
     pub fn for_tenant(&self, tenant: Tenant) -> Tenanted {
-        Tenanted::new(self.backend.clone(), Hasher::new(&self.secret, &tenant), tenant)
+        Tenanted::new(self.backend.clone(), self.clock.clone(), Hasher::new(&self.secret, &tenant), tenant)
     }
 
-    /// Lets go of up to `batch` responses of any tenant that expired before `now_ms` (Unix milliseconds), in one
-    /// short transaction; says of how many. Call it until it says less than `batch`.
+    /// Removes up to `batch` responses of any tenant that expired by `now_ms` (Unix milliseconds), in one short
+    /// transaction; says how many. Call it until it says less than `batch`. Nobody finds them any more since they
+    /// expired; a caller that sweeps a while later leaves what turns under way continue.
     pub async fn sweep(&self, now_ms: i64, batch: usize) -> Result<usize, Error> {
         match &self.backend {
             Backend::Sqlite(database) => {
@@ -93,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Finishes what is queued and lets go of the database. Every other copy of this store stops working.
+    /// Finishes what is queued and closes the database. Every other copy of this store stops working.
     pub async fn close(self) {
         match self.backend {
             Backend::Sqlite(database) => database.close().await,

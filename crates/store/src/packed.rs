@@ -1,4 +1,4 @@
-//! How bodies lie in the database: a byte that says how, then the bytes, compressed when that pays.
+//! How bodies are written in the database: a byte that says how, then the bytes, compressed when that pays.
 //!
 //! An item's body that is NULL was erased with its response; an empty one was removed from its conversation.
 

@@ -6,6 +6,7 @@
 mod connect;
 mod conversations;
 mod delete;
+mod events;
 mod failure;
 mod indexes;
 mod migrate;
@@ -14,7 +15,9 @@ mod migrate;
 mod plans;
 mod put;
 mod read;
+mod retry;
 mod sql;
+mod turns;
 
 use std::future::Future;
 
@@ -135,7 +138,7 @@ fn maybe_text(row: &Row, index: usize) -> Result<Option<String>, Error> {
 #[expect(dead_code, reason = "a check, not a function")]
 fn check(database: &Database, tenant: &Tenant, room: &std::sync::Arc<dyn crate::Room>) -> impl Future + Send {
     async move {
-        let _ = database.response(tenant, "", room).await;
-        let _ = database.delete_response(tenant, "").await;
+        let _ = database.response(tenant, "", 0, room).await;
+        let _ = database.delete_response(tenant, "", 0).await;
     }
 }

@@ -1,10 +1,11 @@
 //! A turn made ready for the writer: everything that reads whole bodies is done before it gets there.
 
+use crate::event::PackedEvents;
 use crate::packed::pack;
 use crate::prefix::{EMPTY, Hasher, Prefix};
-use crate::{Item, NewTurn, Parent, same};
+use crate::{Error, Item, Lease, NewTurn, Parent, Status, TurnEnd, same};
 
-/// An item as it will lie in the database.
+/// An item as it will be in the database.
 #[derive(Debug)]
 pub(crate) struct PackedItem {
     pub(crate) id: String,
@@ -16,7 +17,7 @@ pub(crate) struct PackedItem {
 pub(crate) struct Prepared {
     pub(crate) id: String,
     pub(crate) parent: Parent,
-    pub(crate) status: i16,
+    pub(crate) status: Status,
     pub(crate) created: i64,
     pub(crate) expires: Option<i64>,
     pub(crate) head: Vec<u8>,
@@ -33,7 +34,7 @@ pub(crate) struct Base {
     /// The segment of the item before; none at the root.
     pub(crate) segment: Option<i64>,
     pub(crate) at: i64,
-    /// None where sharing is over: behind a hole, or in a conversation.
+    /// None where nothing is shared: after a hole, or in a conversation.
     pub(crate) prefix: Option<Prefix>,
     pub(crate) depth: i64,
 }
@@ -50,7 +51,7 @@ impl Prepared {
         Self {
             id,
             parent,
-            status: status.code(),
+            status,
             created: created_at,
             expires: expires_at,
             head: pack(&head),
@@ -63,12 +64,56 @@ impl Prepared {
 
     /// The hash of the list after each item, if it is known before the first.
     pub(crate) fn prefixes(&self, base: Option<Prefix>) -> Vec<Option<Prefix>> {
-        let mut list = base;
-        let extend = |item: &PackedItem| {
-            list = list.map(|list| self.hasher.extend(&list, &item.content));
-            list
-        };
-        self.items.iter().map(extend).collect()
+        prefixes(&self.hasher, &self.items, base)
+    }
+
+    /// By when its parent must not have expired: what was there when the turn began can be continued when it ends.
+    pub(crate) fn began(&self, now: i64) -> i64 {
+        self.created.min(now)
+    }
+}
+
+fn prefixes(hasher: &Hasher, items: &[PackedItem], base: Option<Prefix>) -> Vec<Option<Prefix>> {
+    let mut list = base;
+    let extend = |item: &PackedItem| {
+        list = list.map(|list| hasher.extend(&list, &item.content));
+        list
+    };
+    items.iter().map(extend).collect()
+}
+
+/// The end of a turn, made ready for the writer.
+#[derive(Debug)]
+pub(crate) struct PreparedEnd {
+    pub(crate) id: String,
+    pub(crate) status: Status,
+    pub(crate) head: Vec<u8>,
+    pub(crate) settings: Option<(Prefix, Vec<u8>)>,
+    /// The output.
+    pub(crate) items: Vec<PackedItem>,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) events: Option<PackedEvents>,
+    hasher: Hasher,
+}
+
+impl PreparedEnd {
+    pub(crate) fn new(hasher: &Hasher, end: TurnEnd) -> Result<Self, Error> {
+        let TurnEnd { id, status, head, settings, output, lease, events } = end;
+        Ok(Self {
+            id,
+            status,
+            head: pack(&head),
+            settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
+            items: output.into_iter().map(|item| PackedItem::new(hasher, item)).collect(),
+            lease,
+            events: events.map(|events| PackedEvents::new(&events)).transpose()?.flatten(),
+            hasher: hasher.clone(),
+        })
+    }
+
+    /// As [`Prepared::prefixes`], of the output.
+    pub(crate) fn prefixes(&self, base: Option<Prefix>) -> Vec<Option<Prefix>> {
+        prefixes(&self.hasher, &self.items, base)
     }
 }
 

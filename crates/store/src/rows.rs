@@ -1,6 +1,6 @@
 //! From rows to histories and pages: what is the same in every backend.
 //!
-//! Places are absolute: the item at place 7 is the eighth of the whole history, in whichever segment it lies. A history
+//! Places are absolute: the item at place 7 is the eighth of the whole history, in whichever segment it is. A history
 //! is only given out if every place of it is there; that is what makes a hole an error and never a shorter history.
 
 use std::collections::HashMap;
@@ -23,6 +23,30 @@ pub(crate) mod gone {
     pub(crate) const DELETED: i64 = 2;
 }
 
+/// The place of a turn that was begun and may not have ended, and what was stored with it.
+#[derive(Debug)]
+pub(crate) struct LiveTurn {
+    pub(crate) segment: i64,
+    /// Its input is `own..middle`; there is no output yet.
+    pub(crate) own: i64,
+    pub(crate) middle: i64,
+    pub(crate) prefix: Option<Prefix>,
+    pub(crate) conversation: Option<String>,
+    pub(crate) settings: Option<Vec<u8>>,
+}
+
+/// The status, unless the turn has ended.
+pub(crate) fn running(code: i64) -> Result<Status, Error> {
+    match status(code)? {
+        status if status.is_final() => Err(Error::Ended { status }),
+        status => Ok(status),
+    }
+}
+
+pub(crate) fn status(code: i64) -> Result<Status, Error> {
+    Status::from_code(code).ok_or_else(|| Error::corrupt("a response has no known status"))
+}
+
 /// A response's place in the tree.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnRow {
@@ -31,6 +55,7 @@ pub(crate) struct TurnRow {
     pub(crate) status: i64,
     pub(crate) depth: i64,
     pub(crate) gone: i64,
+    pub(crate) expires: Option<i64>,
     /// Own input is `own..middle`, output `middle..upto`.
     pub(crate) own: i64,
     pub(crate) middle: i64,
@@ -45,10 +70,12 @@ pub(crate) struct ItemRow {
     pub(crate) body: Option<Vec<u8>>,
 }
 
-/// The chain that ends in `id`, oldest first, out of all responses along its path.
-pub(crate) fn chain(rows: Vec<TurnRow>, id: &str, limits: ChainLimits) -> Result<Vec<TurnRow>, Error> {
+/// The chain that ends in `id`, oldest first, out of all responses along its path. The newest must not have expired; what
+/// it continues may have.
+pub(crate) fn chain(rows: Vec<TurnRow>, id: &str, limits: ChainLimits, now: i64) -> Result<Vec<TurnRow>, Error> {
     let mut rows: HashMap<String, TurnRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
-    let newest = rows.remove(id).filter(|row| row.gone == gone::LIVE).ok_or(Error::NotFound)?;
+    let there = |row: &TurnRow| row.gone == gone::LIVE && row.expires.is_none_or(|expires| expires > now);
+    let newest = rows.remove(id).filter(there).ok_or(Error::NotFound)?;
     if newest.depth > i64::from(limits.max_depth) {
         return Err(Error::TooDeep { limit: limits.max_depth });
     }
@@ -75,7 +102,7 @@ pub(crate) fn history(
     let turns = chain.into_iter().map(|row| {
         let damaged = || Error::corrupt("a response points outside its history");
         Ok(Turn {
-            status: Status::from_code(row.status).ok_or_else(|| Error::corrupt("a response has no known status"))?,
+            status: status(row.status)?,
             input: range(row.own..row.middle).ok_or_else(damaged)?,
             output: range(row.middle..row.upto).ok_or_else(damaged)?,
             settings: row.settings.and_then(|hash| settings.get(&hash).cloned()),

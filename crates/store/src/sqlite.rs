@@ -4,6 +4,7 @@
 
 mod conversations;
 mod delete;
+mod events;
 mod evict;
 mod migrate;
 mod open;
@@ -13,6 +14,7 @@ mod put;
 mod read;
 mod sql;
 mod threads;
+mod turns;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +29,10 @@ use threads::{Counts, Done, ReadJob, WriteJob};
 
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
+pub(crate) use events::{append_events, events_after};
 pub(crate) use put::put;
 pub(crate) use read::*;
+pub(crate) use turns::{advance, finish};
 
 /// Work that waits for a thread; more than that and callers wait.
 const QUEUE: usize = 256;
@@ -49,8 +53,8 @@ impl Database {
     pub(crate) fn file(path: &Path, options: &SqliteOptions) -> Result<(Self, Secret), OpenError> {
         let opened = open::file(path, options)?;
         let counts = Arc::new(Counts::default());
-        let writer = threads::writer(opened.writer, opened.place.clone(), &counts)?;
-        let readers = Some(threads::readers(&opened.place, options.readers.max(1), &counts)?);
+        let writer = threads::writer(opened.writer, opened.path.clone(), &counts)?;
+        let readers = Some(threads::readers(&opened.path, options.readers.max(1), &counts)?);
         let uses = Arc::new(AtomicI64::new(0));
         Ok((Self { writer, readers, limits: None, uses, counts }, opened.secret))
     }
@@ -58,7 +62,7 @@ impl Database {
     pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {
         let opened = open::memory()?;
         let counts = Arc::new(Counts::default());
-        let writer = threads::writer(opened.writer, opened.place, &counts)?;
+        let writer = threads::writer(opened.writer, opened.path, &counts)?;
         let uses = Arc::new(AtomicI64::new(0));
         Ok((Self { writer, readers: None, limits: Some(limits), uses, counts }, opened.secret))
     }

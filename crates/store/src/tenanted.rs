@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::event::{EventReader, PackedEvents};
 use crate::prefix::Hasher;
-use crate::prepared::{PackedItem, Prepared};
+use crate::prepared::{PackedItem, Prepared, PreparedEnd};
 use crate::room::{Endless, Room};
 use crate::{
-    Backend, ChainLimits, Error, History, Item, ItemPage, Lease, NewConversation, NewTurn, Page, StoredConversation,
-    StoredResponse, Tenant, sqlite,
+    Backend, ChainLimits, Clock, Error, EventLimits, EventPage, History, Item, ItemPage, Lease, NewConversation,
+    NewEvents, NewTurn, Page, Status, StoredConversation, StoredResponse, Tenant, TurnEnd, sqlite,
 };
 
 /// Items that one query looks up.
@@ -21,6 +22,7 @@ const AT_ONCE: usize = 256;
 #[derive(Debug, Clone)]
 pub struct Tenanted {
     backend: Backend,
+    clock: Clock,
     hasher: Hasher,
     tenant: Tenant,
     room: Arc<dyn Room>,
@@ -43,8 +45,8 @@ macro_rules! call {
 }
 
 impl Tenanted {
-    pub(crate) fn new(backend: Backend, hasher: Hasher, tenant: Tenant) -> Self {
-        Self { backend, hasher, tenant, room: Arc::new(Endless) }
+    pub(crate) fn new(backend: Backend, clock: Clock, hasher: Hasher, tenant: Tenant) -> Self {
+        Self { backend, clock, hasher, tenant, room: Arc::new(Endless) }
     }
 
     /// The same, for reads whose bodies need room: [`Error::NoRoom`] as soon as there is none.
@@ -53,13 +55,73 @@ impl Tenanted {
         Self { room, ..self.clone() }
     }
 
-    /// Stores a finished turn. When this returns, it is durable and any instance finds it.
+    /// Stores a turn that has ended, in one write. When this returns, it is durable and any instance finds it.
     ///
-    /// [`Error::NotFound`] if what it continues is gone by now, [`Error::Locked`] if its lease was lost,
-    /// [`Error::Conflict`] if the id is taken.
+    /// [`Error::NotFound`] if what it continues is gone by now, [`Error::Running`] if that is not finished,
+    /// [`Error::Locked`] if its lease was lost, [`Error::Conflict`] if the id is taken.
     pub async fn put(&self, turn: NewTurn) -> Result<(), Error> {
-        let turn = Prepared::new(&self.hasher, turn);
-        call!(self, write, put(&turn), used)
+        if !turn.status.is_final() {
+            return Err(Error::WrongStatus { status: turn.status });
+        }
+        self.store(turn).await
+    }
+
+    /// Stores a turn that begins: queued or in progress, without output. It can be found, listed, deleted and expire,
+    /// but not be continued before [`Self::finish`]. In a conversation its input waits beside the items until then; the
+    /// lease goes on.
+    ///
+    /// Fails as [`Self::put`] does.
+    pub async fn begin(&self, turn: NewTurn) -> Result<(), Error> {
+        if turn.status.is_final() || !turn.output.is_empty() {
+            return Err(Error::WrongStatus { status: turn.status });
+        }
+        self.store(turn).await
+    }
+
+    async fn store(&self, turn: NewTurn) -> Result<(), Error> {
+        let (turn, now) = (Prepared::new(&self.hasher, turn), self.clock.now());
+        call!(self, write, put(&turn, now), used)
+    }
+
+    /// Sets the status of a turn that has not ended, to another one that is not final.
+    ///
+    /// [`Error::Ended`] once it has ended.
+    pub async fn advance(&self, id: &str, status: Status) -> Result<(), Error> {
+        if status.is_final() {
+            return Err(Error::WrongStatus { status });
+        }
+        let (id, now) = (id.to_owned(), self.clock.now());
+        call!(self, write, advance(&id, status, now))
+    }
+
+    /// Ends a turn that was begun: the only way to a final status, and only once.
+    ///
+    /// [`Error::Ended`] if it has ended before, [`Error::NotFound`] if it was deleted or has expired. [`Error::Locked`]
+    /// if its conversation was lost or deleted meanwhile: it can still end as failed. Whatever is refused changes nothing.
+    pub async fn finish(&self, end: TurnEnd) -> Result<(), Error> {
+        if !end.status.is_final() {
+            return Err(Error::WrongStatus { status: end.status });
+        }
+        let (end, now) = (PreparedEnd::new(&self.hasher, end)?, self.clock.now());
+        call!(self, write, finish(&end, now), used)
+    }
+
+    /// Appends to the event log of a turn that has not ended. [`Error::OutOfOrder`] unless the events go on where the log
+    /// ends.
+    ///
+    /// When this returns, every instance reads them, and they survive the end of this process. On Postgres a power cut
+    /// may take the newest ones; [`Self::finish`] is always durable.
+    pub async fn append_events(&self, id: &str, events: &NewEvents) -> Result<(), Error> {
+        let Some(events) = PackedEvents::new(events)? else { return Ok(()) };
+        let (id, now) = (id.to_owned(), self.clock.now());
+        call!(self, write, append_events(&id, &events, now))
+    }
+
+    /// A page of the turn's event log, from the event after number `after` on, or from the first.
+    pub async fn events_after(&self, id: &str, after: Option<u64>, limits: EventLimits) -> Result<EventPage, Error> {
+        let (id, reader, now) = (id.to_owned(), EventReader::new(after, limits), self.clock.now());
+        let room = Arc::clone(&self.room);
+        call!(self, read, events_after(&id, reader, now, &room))
     }
 
     /// Everything up to and including that response, oldest first.
@@ -67,36 +129,37 @@ impl Tenanted {
     /// [`Error::NotFound`] if there is no such response, [`Error::DeletedAncestor`] if something of its history was
     /// deleted, [`Error::TooDeep`] if the chain is longer than allowed.
     pub async fn history(&self, response_id: &str, limits: ChainLimits) -> Result<History, Error> {
-        let (id, room) = (response_id.to_owned(), Arc::clone(&self.room));
-        call!(self, read, history(&id, limits, &room), used)
+        let (id, now, room) = (response_id.to_owned(), self.clock.now(), Arc::clone(&self.room));
+        call!(self, read, history(&id, limits, now, &room), used)
     }
 
     /// The response as it was stored, with its output items.
     pub async fn response(&self, id: &str) -> Result<StoredResponse, Error> {
-        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
-        call!(self, read, response(&id, &room), used)
+        let (id, now, room) = (id.to_owned(), self.clock.now(), Arc::clone(&self.room));
+        call!(self, read, response(&id, now, &room), used)
     }
 
     /// Erases the response, and its own items unless another response or a conversation has them too. What continues
     /// it stays, but has a hole in its history.
     pub async fn delete_response(&self, id: &str) -> Result<(), Error> {
-        let id = id.to_owned();
-        call!(self, erase, delete_response(&id))
+        let (id, now) = (id.to_owned(), self.clock.now());
+        call!(self, erase, delete_response(&id, now))
     }
 
     /// A page of what the response was given: its own input and the history before it.
     pub async fn input_items(&self, id: &str, page: Page) -> Result<ItemPage, Error> {
-        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
-        call!(self, read, input_items(&id, &page, &room))
+        let (id, now, room) = (id.to_owned(), self.clock.now(), Arc::clone(&self.room));
+        call!(self, read, input_items(&id, &page, now, &room))
     }
 
-    /// Stored items by their ids, for item references, in the order asked for; of several with one id the newest.
+    /// Stored items by their ids, for item references, in the order asked for; of several with one id the newest that
+    /// has not expired with its response.
     pub async fn items(&self, ids: Vec<String>) -> Result<Vec<Option<Item>>, Error> {
         let mut found = Vec::with_capacity(ids.len());
         // One query for many, but not for all: others who read have their turn in between.
         for some in ids.chunks(AT_ONCE) {
-            let (some, room) = (some.to_vec(), Arc::clone(&self.room));
-            found.extend(call!(self, read, items_by_id(&some, &room))?);
+            let (some, now, room) = (some.to_vec(), self.clock.now(), Arc::clone(&self.room));
+            found.extend(call!(self, read, items_by_id(&some, now, &room))?);
         }
         Ok(found)
     }

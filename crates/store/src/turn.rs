@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::Lease;
+use crate::{Lease, NewEvents};
 
 /// Whose data it is: the first part of every key in every backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,6 +56,19 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether the turn is over. Such a status never changes again.
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Queued | Self::InProgress => false,
+            Self::Completed | Self::Incomplete | Self::Failed | Self::Cancelled => true,
+        }
+    }
+
+    /// Whether a conversation takes the turn's items.
+    pub(crate) const fn is_kept_by_conversation(self) -> bool {
+        matches!(self, Self::Completed | Self::Incomplete)
+    }
+
     pub(crate) const fn code(self) -> i16 {
         match self {
             Self::Queued => 0,
@@ -106,15 +119,16 @@ pub enum Parent {
     Conversation(Lease),
 }
 
-/// A finished turn.
+/// A turn that is stored for the first time: one that has ended ([`crate::Tenanted::put`]), or one that begins
+/// ([`crate::Tenanted::begin`]) and has no output yet.
 #[derive(Debug, Clone)]
 pub struct NewTurn {
     pub id: String,
     pub parent: Parent,
     pub status: Status,
-    /// Unix milliseconds.
+    /// Unix milliseconds: when the turn began. What it continues must not have expired by then.
     pub created_at: i64,
-    /// Unix milliseconds; the response is swept afterwards. None is for ever.
+    /// Unix milliseconds: from then on nobody finds the response, and a sweep removes it later. None is for ever.
     pub expires_at: Option<i64>,
     /// The response object without `output` (and without what is in `settings`), as `GET` is to return it.
     pub head: Bytes,
@@ -122,6 +136,24 @@ pub struct NewTurn {
     pub settings: Option<Bytes>,
     pub input: Vec<Item>,
     pub output: Vec<Item>,
+}
+
+/// The end of a turn that was begun.
+#[derive(Debug, Clone)]
+pub struct TurnEnd {
+    pub id: String,
+    /// A final one. A conversation takes what is completed or incomplete; a turn that failed or was cancelled keeps its
+    /// items to itself.
+    pub status: Status,
+    /// As [`NewTurn::head`]; it takes the place of what the turn began with.
+    pub head: Bytes,
+    /// As [`NewTurn::settings`]; they take the place of what the turn began with.
+    pub settings: Option<Bytes>,
+    pub output: Vec<Item>,
+    /// The lease of the turn's conversation, which ends with it. A turn that a conversation takes needs it.
+    pub lease: Option<Lease>,
+    /// The last events of its log, stored with the end or not at all: after it nothing can be appended.
+    pub events: Option<NewEvents>,
 }
 
 /// A response as it was stored.
@@ -182,7 +214,7 @@ pub struct Page {
     pub order: Order,
     /// Bytes of bodies after which the page ends early; one item is always given out.
     pub max_bytes: usize,
-    /// The id of the last item seen, in this order; the page begins behind it.
+    /// The id of the last item seen, in this order; the page begins after it.
     pub after: Option<String>,
 }
 

@@ -183,13 +183,13 @@ fn code(value: Raw<'_>) -> Option<String> {
     }
 }
 
-/// The member of the request that one entry of a list calls unknown: `loc` is the way to it, and what a client chose to
-/// call something is never right below the body.
+/// The member of the request that one entry of a list calls unknown: `loc` is the path to it, and what a client chose
+/// to call something is never right below the body.
 fn unknown_member(entry: Raw<'_>) -> Option<String> {
     let is = |raw: Raw<'_>, name: &str| raw.text().is_some_and(|text| text.is(name));
     entry.get("type").filter(|kind| is(*kind, api::UNKNOWN_MEMBER))?;
-    let mut way = entry.get("loc")?.elements();
-    way.next().filter(|first| is(*first, "body"))?;
-    let member = way.next()?.text()?.decode().into_owned();
-    way.next().is_none().then_some(member)
+    let mut path = entry.get("loc")?.elements();
+    path.next().filter(|first| is(*first, "body"))?;
+    let member = path.next()?.text()?.decode().into_owned();
+    path.next().is_none().then_some(member)
 }

@@ -73,7 +73,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// A tool's result; images are marked where they were, and hoisted: tool messages hold only text.
+    /// A tool's result; images are marked where they were, and hoisted: hardly any server takes them in a tool's message.
     pub(super) fn output<'a>(&mut self, output: &Output<'a>, path: ItemPath) -> ToolResult<'a> {
         let mut result = ToolResult::default();
         match output {

@@ -27,7 +27,7 @@ use crate::dialect::{DeveloperRole, Dialect, ToolImages};
 use crate::seal::Seal;
 use pairs::Pairs;
 
-pub(super) use shape::{hold_places, shape};
+pub(super) use shape::{fill_lost_reasoning, shape};
 
 /// What a turn's messages came to.
 #[derive(Debug)]

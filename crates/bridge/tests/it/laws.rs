@@ -10,8 +10,7 @@ use bridge::{End, Events};
 use wire::sse::Decoder;
 
 use crate::run::Run;
-pub(crate) use answers::Chance;
-use answers::{Answer, answer};
+pub(crate) use answers::{Answer, Chance, answer};
 
 fn count() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test's own switch")]

@@ -1,5 +1,5 @@
-//! The laws of the kernel: any chunks give a lawful stream, any split gives the same bytes, streamed and not
-//! streamed agree, recorded exchanges keep their text and usage.
+//! The laws of the kernel: any chunks give a lawful stream, any split gives the same bytes, any number of answers gives
+//! one response, streamed and not streamed agree, recorded exchanges keep their text and usage.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -11,6 +11,8 @@ mod details;
 #[cfg(test)]
 mod endings;
 #[cfg(test)]
+mod hosted;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod native;
@@ -19,8 +21,12 @@ mod quirks;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]
+mod rounds;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod schemas;
+#[cfg(test)]
+mod sinks;
 #[cfg(test)]
 mod strict_types;

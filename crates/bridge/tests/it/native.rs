@@ -1,7 +1,7 @@
 //! Upstreams that speak the Responses API themselves: whatever they leave out, turn around or make up, what comes
 //! out keeps the grammar, and is the same streamed and not.
 
-mod laws;
+pub(crate) mod laws;
 mod recordings;
 mod repairs;
 

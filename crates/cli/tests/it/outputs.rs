@@ -98,7 +98,7 @@ fn a_reader_that_has_enough_is_no_error() {
     }
 }
 
-/// What was asked for and cannot be given is an error, and what stands beside it is done all the same.
+/// What was asked for and cannot be given is an error, and the rest is done all the same.
 #[test]
 fn a_full_disk_is_an_error_and_nobody_to_tell_is_none() {
     let home = home("");

@@ -22,10 +22,10 @@ pub(crate) struct Layer {
     pub(crate) places: Places,
 }
 
-/// A value of a spec: the way to it, and how it is written.
+/// A value of a spec: its path, and how it is written.
 pub(crate) type Setting = (String, String);
 
-/// The line of every key of a mapping, by the way to it from there.
+/// The line of every key of a mapping, by its path from there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Places {
     file: String,
@@ -67,7 +67,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The source of each value, by the way to it.
+/// The source of each value, by its path.
 pub(crate) type Sources<'a> = &'a dyn Fn(&str) -> Source<'a>;
 
 impl Places {

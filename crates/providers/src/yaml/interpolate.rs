@@ -40,7 +40,7 @@ fn expand(text: &str, fill: &mut dyn FnMut(&str) -> Result<String, Unresolved>) 
 /// A scalar with variables in it: how it may be shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Filled {
-    /// The way to it.
+    /// Its path.
     pub path: String,
     /// As it is written in the file.
     pub written: String,

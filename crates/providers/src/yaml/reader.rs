@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// One value, with the way to it.
+/// One value, with its path.
 #[derive(Debug, Clone)]
 pub struct Field<'r> {
     reader: &'r Reader<'r>,
@@ -98,7 +98,7 @@ impl<'r> Field<'r> {
         self.key
     }
 
-    /// Every key below this mapping with the way to it, such as `request.tools.max`, if it has a value; and every
+    /// Every key below this mapping with its path, such as `request.tools.max`, if it has a value; and every
     /// mapping in a list, such as `answer.errors[0]`.
     pub fn keys(&self) -> Vec<(String, Position)> {
         let mut keys = Vec::new();
@@ -106,7 +106,7 @@ impl<'r> Field<'r> {
         keys
     }
 
-    /// Every scalar below this value that holds a variable, with the way to it, such as `endpoint.query.key`.
+    /// Every scalar below this value that holds a variable, with its path, such as `endpoint.query.key`.
     pub fn filled(&self) -> Vec<Filled> {
         let mut found = Vec::new();
         find_filled(self.node, "", self.reader.env, &mut found);

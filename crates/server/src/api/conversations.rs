@@ -38,14 +38,14 @@ pub(crate) async fn create(context: &RequestContext, request: Request<Incoming>)
     let StoredConversation { id, created_at, metadata } = conversation.clone();
     let new = NewConversation { id, created_at, metadata, items };
     let absent = || ApiError::conversation_not_found(&conversation.id);
-    session.heard(session.store().create_conversation(new).await, absent)?;
+    session.observe(session.store().create_conversation(new).await, absent)?;
     Ok(object(&conversation))
 }
 
 pub(crate) async fn retrieve(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
     let session = context.session();
     let absent = || ApiError::conversation_not_found(id);
-    let conversation = session.heard(session.store().conversation(id).await, absent)?;
+    let conversation = session.observe(session.store().conversation(id).await, absent)?;
     Ok(object(&conversation))
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn update(
     let session = context.session();
     let absent = || ApiError::conversation_not_found(id);
     let update = metadata(request.metadata);
-    let updated = session.heard(session.store().update_conversation(id, update).await, absent)?;
+    let updated = session.observe(session.store().update_conversation(id, update).await, absent)?;
     Ok(object(&updated))
 }
 

@@ -6,12 +6,12 @@ use super::ModelRef;
 use super::provider::Providers;
 use super::read::configured;
 
-/// What a name stands for.
+/// What a name means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
     /// At least one.
     pub targets: Vec<ModelRef>,
-    /// The share of each in the requests; None: the first gets all, the others stand in for it.
+    /// The share of each in the requests; None: the first gets all, the others are used when it fails.
     pub weights: Option<Vec<u32>>,
 }
 

@@ -313,7 +313,7 @@ pub(super) struct Special(pub(super) &'static str);
 impl Kind for Special {
     type Value = String;
 
-    /// Never asked for: who reads the key has the field.
+    /// Never used: whoever reads such a key has the field.
     fn read(&self, _: &Field<'_>) -> Option<String> {
         None
     }

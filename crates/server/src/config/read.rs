@@ -87,7 +87,7 @@ fn host(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>, open: b
     let environment = || source::HOST.find(reader, sources, |text| Some(text.to_owned()));
     let host = keys.get(&table::SERVER_HOST);
     let file = keys.field(&table::SERVER_HOST).map(ValueSource::File);
-    let (host, place) = if let Some(host) = &sources.overrides.host {
+    let (host, from) = if let Some(host) = &sources.overrides.host {
         (host.trim().to_owned(), ValueSource::Flag("--host"))
     } else if let Some(host) = environment() {
         (host, ValueSource::Variable(source::HOST.name))
@@ -98,7 +98,7 @@ fn host(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>, open: b
     if !open && !address::is_loopback(&host) {
         let message = "without API keys, anybody who reaches this address could use the providers' keys";
         let help = "listen on 127.0.0.1, or set `server.allow_unauthenticated: true` if something else guards the port";
-        place.problem(reader, message, Some(help.to_owned()));
+        from.problem(reader, message, Some(help.to_owned()));
     }
     host
 }
@@ -112,7 +112,7 @@ fn default_provider(
 ) -> String {
     let environment = source::DEFAULT_PROVIDER.find(reader, sources, |text| Some(text.to_owned()));
     let mut written = None;
-    let (name, place) = if let Some(name) = environment {
+    let (name, from) = if let Some(name) = environment {
         (name, ValueSource::Variable(source::DEFAULT_PROVIDER.name))
     } else if let Some((name, field)) = field.and_then(|field| Some((field.text()?, field))) {
         written = Some(field.found());
@@ -122,7 +122,7 @@ fn default_provider(
     };
     if !providers.names.contains(&name) {
         let said = written.unwrap_or_else(|| format!("`{name}`"));
-        place.problem(reader, format!("there is no provider {said}"), Some(configured(providers)));
+        from.problem(reader, format!("there is no provider {said}"), Some(configured(providers)));
     }
     name
 }

@@ -66,7 +66,7 @@ fn what_is_printed_loads_again_and_holds_no_secret() {
     assert_eq!(body(&second.print()), body(&printed));
 }
 
-/// A secret from a variable wherever a string may stand; and what is no secret from others.
+/// A secret from a variable wherever a string may be; and what is no secret from others.
 const FILLED: &str = "
 server: {port: '${PORT}', host: '${HOST}'}
 session: {backend: postgres, postgres: {url: 'postgres://u:${SECRET}@h/d', connections: '${NUMBER}'}}

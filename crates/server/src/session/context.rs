@@ -55,7 +55,7 @@ impl Session {
             check_conversation(&conversation.id.decode())?;
         }
         if request.store.unwrap_or(true) {
-            self.well().await?;
+            self.ensure_up().await?;
         }
         let mut context = Context {
             session: self.clone(),
@@ -93,7 +93,7 @@ impl Session {
             if request.store.unwrap_or(true) {
                 context.continues = Continues::Conversation(self.take(&id, absent).await?);
             }
-            context.past = self.heard(self.reading(&context.room).conversation_history(&id).await, absent)?;
+            context.past = self.observe(self.reading(&context.room).conversation_history(&id).await, absent)?;
         }
         if let Some(Input::Items(items)) = &request.input {
             let past = context.past.iter().map(|item| item.id.clone()).collect();
@@ -103,14 +103,14 @@ impl Session {
     }
 
     async fn take(&self, id: &str, absent: impl Fn() -> ApiError) -> Result<Held, ApiError> {
-        let lease = self.heard(Tenanted::new_lease(id), &absent)?;
+        let lease = self.observe(Tenanted::new_lease(id), &absent)?;
         // Held before it is taken: a client that leaves in between gives it back all the same.
         let held = self.all.leases.hold(self.store.clone(), lease.clone());
         let taken = self.store.take(&lease, LEASE).await;
         let refused = matches!(taken, Err(Error::Locked | Error::NotFound));
-        match self.heard(taken, absent) {
+        match self.observe(taken, absent) {
             Err(error) if refused => {
-                held.settled();
+                held.lease_is_over();
                 Err(error)
             }
             taken => taken.map(|()| held),
@@ -123,7 +123,7 @@ impl Session {
         let max_depth = u32::try_from(config.chain.max_depth).unwrap_or(u32::MAX);
         let limits = ChainLimits { max_depth, settings: config.chain.replay_instructions };
         let status = config.unknown_previous_response_status;
-        let history = self.all.heard(self.reading(room).history(id, limits).await).map_err(|error| match error {
+        let history = self.all.observe(self.reading(room).history(id, limits).await).map_err(|error| match error {
             Error::NotFound => ApiError::previous_not_found(id, status),
             Error::DeletedAncestor => ApiError::ancestor_deleted(id, status),
             Error::TooDeep { limit } => ApiError::chain_too_deep(limit),
@@ -140,7 +140,7 @@ impl Session {
         if config.chain.replay_instructions { with_instructions(history, room) } else { Ok(history.items) }
     }
 
-    /// A client's items as they are stored in that conversation, or in a new one; what they refer to stands in its
+    /// A client's items as they are stored in that conversation, or in a new one; what they refer to is put in its
     /// place, and takes room.
     pub(crate) async fn own_items(
         &self,
@@ -155,7 +155,7 @@ impl Session {
         let mut present = HashSet::new();
         if let Some(conversation) = conversation.filter(|_| !named.is_empty()) {
             let absent = || ApiError::conversation_not_found(conversation);
-            present = self.heard(self.store.conversation_has(conversation, named).await, absent)?;
+            present = self.observe(self.store.conversation_has(conversation, named).await, absent)?;
         }
         let room = self.room();
         let referred = self.referred(references, items, present.clone(), &room).await?;
@@ -178,7 +178,7 @@ impl Session {
         let fresh: Vec<bool> = references.iter().map(|(_, id)| present.insert(id.clone())).collect();
         let wanted = references.iter().zip(&fresh).filter(|(_, fresh)| **fresh).map(|((_, id), _)| id.clone());
         let missing = || ApiError::item_not_found("");
-        let mut found = self.heard(self.reading(room).items(wanted.collect()).await, missing)?.into_iter();
+        let mut found = self.observe(self.reading(room).items(wanted.collect()).await, missing)?.into_iter();
         let mut referred = Vec::with_capacity(references.len());
         for ((place, id), fresh) in references.into_iter().zip(fresh) {
             if !fresh {
@@ -214,7 +214,7 @@ impl Context {
     pub(crate) fn notes(&self) -> Vec<Note> {
         let again = self.referred.iter().filter(|(_, item)| item.is_none());
         let note = |(place, _): &Referred| {
-            let message = "the context has this item already; it stands there once";
+            let message = "the context has this item already; it is kept once";
             Note::new(Action::Ignored, format!("input[{place}]"), message).with_severity(Severity::Info)
         };
         again.map(note).collect()
@@ -339,7 +339,7 @@ fn text_item(text: Text<'_>, ids: &mut Ids) -> Item {
     Item { id: ids.make(wire::id::IdKind::Message).to_string(), body: body.into() }
 }
 
-/// `session.chain.replay_instructions`: each turn's instructions stand before its input.
+/// `session.chain.replay_instructions`: each turn's instructions come before its input.
 ///
 /// One copy of them is stored, and may become one for each turn here.
 fn with_instructions(history: History, room: &Room) -> Result<Vec<Item>, ApiError> {

@@ -32,8 +32,8 @@ pub(super) struct Held {
     leases: Arc<Leases>,
     key: u64,
     pub(super) lease: Lease,
-    /// Storing the turn has ended the lease already.
-    settled: bool,
+    /// The lease has ended, or never began: there is nothing to give back.
+    over: bool,
 }
 
 impl Leases {
@@ -46,7 +46,7 @@ impl Leases {
         state.next += 1;
         let key = state.next;
         state.held.insert(key, (store, lease.clone()));
-        Held { leases: Arc::clone(self), key, lease, settled: false }
+        Held { leases: Arc::clone(self), key, lease, over: false }
     }
 
     /// Waits until there is something to give back.
@@ -81,15 +81,16 @@ impl Leases {
 }
 
 impl Held {
-    pub(super) fn settled(mut self) {
-        self.settled = true;
+    /// Storing the turn has ended the lease, or nobody ever had it.
+    pub(super) fn lease_is_over(mut self) {
+        self.over = true;
     }
 
     /// Gives the conversation back before anybody is told that the turn is over: the next one may come at once.
     pub(super) async fn release(mut self) {
         let held = self.leases.state().held.get(&self.key).cloned();
         if let Some((store, lease)) = held {
-            self.settled = store.end_turn(&lease).await.is_ok();
+            self.over = store.end_turn(&lease).await.is_ok();
         }
     }
 }
@@ -98,7 +99,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut state = self.leases.state();
         let held = state.held.remove(&self.key);
-        if !self.settled {
+        if !self.over {
             state.returned.extend(held);
             self.leases.returned.notify_one();
         }

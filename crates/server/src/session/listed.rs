@@ -6,42 +6,7 @@
 use store::Item;
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 
-/// Fields of a resource that a client need not send, and what they are then, as JSON.
-type Defaults = &'static [(&'static str, &'static str)];
-
-const COMPLETED: (&str, &str) = ("status", r#""completed""#);
-
-/// Every kind of item that can be shown.
-const KINDS: &[(&str, Defaults)] = &[
-    ("message", &[COMPLETED, ("content", "[]")]),
-    ("reasoning", &[("summary", "[]")]),
-    ("function_call", &[COMPLETED]),
-    ("function_call_output", &[COMPLETED]),
-    ("custom_tool_call", &[COMPLETED]),
-    ("custom_tool_call_output", &[COMPLETED]),
-    ("shell_call", &[COMPLETED, ("environment", "null")]),
-    ("shell_call_output", &[COMPLETED, ("max_output_length", "null")]),
-    ("local_shell_call", &[COMPLETED]),
-    ("local_shell_call_output", &[]),
-    ("apply_patch_call", &[COMPLETED]),
-    ("apply_patch_call_output", &[COMPLETED]),
-    ("tool_search_call", &[COMPLETED, ("call_id", "null"), ("execution", r#""client""#)]),
-    ("tool_search_output", &[COMPLETED, ("call_id", "null"), ("execution", r#""client""#)]),
-    ("additional_tools", &[("role", r#""developer""#)]),
-    ("web_search_call", &[COMPLETED]),
-    ("file_search_call", &[COMPLETED, ("queries", "[]")]),
-    ("code_interpreter_call", &[COMPLETED, ("code", "null"), ("outputs", "null")]),
-    ("image_generation_call", &[COMPLETED, ("result", "null")]),
-    ("computer_call", &[COMPLETED, ("pending_safety_checks", "[]")]),
-    ("computer_call_output", &[COMPLETED]),
-    ("mcp_list_tools", &[("tools", "[]")]),
-    ("mcp_call", &[]),
-    ("mcp_approval_request", &[]),
-    ("mcp_approval_response", &[]),
-    ("compaction", &[]),
-    ("program", &[]),
-    ("program_output", &[COMPLETED]),
-];
+use super::kinds::{self, Defaults, Field, ItemKind, Twin};
 
 /// What clients may send as null and no resource has so: null there is as good as nothing.
 const NEVER_NULL: &[&str] = &[
@@ -71,36 +36,31 @@ pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
     let parsed = |body| str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok()).unwrap_or(Raw::NULL);
     let shown = bridge::shown_item(parsed(&item.body));
     let raw = parsed(shown.as_deref().unwrap_or(&item.body));
-    let kind = match raw.get("type").and_then(Raw::text).map(Text::decode) {
-        None => "message".into(),
-        // A name that it had for a while.
-        Some(kind) if kind == "compaction_summary" => "compaction".into(),
-        Some(kind) => kind,
-    };
-    let known = KINDS.iter().find(|(name, _)| *name == kind);
+    let name = kinds::shown_name(raw);
+    let kind = ItemKind::named(&name);
     let mut object = ObjectWriter::new(out);
-    object.text("id", &item.id).text("type", &kind);
+    object.text("id", &item.id).text("type", &name);
     for (key, value) in raw.fields() {
         let name = key.decode();
-        let nothing = known.is_some() && value.is_null() && NEVER_NULL.contains(&&*name);
+        let nothing = kind.is_some() && value.is_null() && NEVER_NULL.contains(&&*name);
         if !nothing && name != "id" && name != "type" {
-            field(&kind, raw, &name, value, &mut object);
+            field(kind.and_then(|kind| kind.field(&name)), raw, &name, value, &mut object);
         }
     }
+    let Some(kind) = kind else { return object.end() };
     let has = |name: &str| raw.get(name).is_some_and(|value| !value.is_null());
-    for (name, default) in known.map_or(Defaults::default(), |(_, defaults)| defaults) {
+    for (name, default) in kind.defaults {
         // A null that was sent where a resource may have one is written already.
         if !has(name) && (NEVER_NULL.contains(name) || raw.get(name).is_none()) {
             object.json(name, default.as_bytes());
         }
     }
-    // The one schema names these twice.
-    match &*kind {
-        "local_shell_call_output" if !has("call_id") => {
+    match kind.twin {
+        Some(Twin::CallId) if !has("call_id") => {
             let sent = raw.get("id").and_then(Raw::text).map_or(item.id.as_str().into(), Text::decode);
             object.text("call_id", &sent);
         }
-        "mcp_approval_response" if raw.get("request_id").is_none() => {
+        Some(Twin::RequestId) if raw.get("request_id").is_none() => {
             object.raw_or_null("request_id", raw.get("approval_request_id"));
         }
         _ => {}
@@ -109,23 +69,15 @@ pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
 }
 
 /// Writes one field, with what its resource needs within it.
-fn field(kind: &str, item: Raw<'_>, name: &str, value: Raw<'_>, object: &mut ObjectWriter<'_>) {
-    match (kind, name) {
-        ("message", "content") => {
+fn field(how: Option<Field>, item: Raw<'_>, name: &str, value: Raw<'_>, object: &mut ObjectWriter<'_>) {
+    match how {
+        Some(Field::Content) => {
             let by_model = item.get("role").and_then(Raw::text).is_some_and(|role| role.is("assistant"));
             parts(value, by_model, object.key(name));
         }
-        ("function_call_output" | "custom_tool_call_output", "output") if value.kind() == Kind::Array => {
-            parts(value, false, object.key(name));
-        }
-        ("shell_call", "action") if value.kind() == Kind::Object => {
-            with(value, &[("timeout_ms", "null"), ("max_output_length", "null")], object.key(name));
-        }
-        ("local_shell_call", "action") if value.kind() == Kind::Object => {
-            with(value, &[("env", "{}")], object.key(name));
-        }
-        // Of a screenshot, what is not whole yet is incomplete.
-        ("computer_call_output", "status") if value.text().is_some_and(|status| status.is("in_progress")) => {
+        Some(Field::Parts) if value.kind() == Kind::Array => parts(value, false, object.key(name)),
+        Some(Field::Object(defaults)) if value.kind() == Kind::Object => with(value, defaults, object.key(name)),
+        Some(Field::ScreenshotStatus) if value.text().is_some_and(|status| status.is("in_progress")) => {
             object.text(name, "incomplete");
         }
         _ => {
@@ -134,7 +86,7 @@ fn field(kind: &str, item: Raw<'_>, name: &str, value: Raw<'_>, object: &mut Obj
     }
 }
 
-/// Content as parts; a string is the one part that it stands for.
+/// Content as parts; a string is one part.
 fn parts(content: Raw<'_>, by_model: bool, out: &mut Vec<u8>) {
     out.push(b'[');
     if content.text().is_some() {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use store::{Item, StoredResponse};
 use wire::json::{ObjectWriter, Raw, Text};
 
-/// What clients send again with every turn, and what stands for it in the head.
+/// What clients send again with every turn, and what takes its place in the head.
 const SETTINGS: [(&str, &str); 2] = [("instructions", "null"), ("tools", "[]")];
 
 /// A response object as the store keeps it.
@@ -68,6 +68,8 @@ pub(crate) fn join(stored: &StoredResponse, out: &mut Vec<u8>) -> Option<()> {
         let value = settings.and_then(|settings| settings.get(&name)).unwrap_or(value);
         match &*name {
             "output" => array(&stored.output, object.key(&name)),
+            // A turn that runs is advanced without its object being written anew.
+            "status" if !stored.status.is_final() => drop(object.text(&name, &stored.status.to_string())),
             // Earlier versions kept the keys in them.
             "tools" => bridge::shown_tools(value, object.key(&name)),
             "tool_choice" => bridge::shown_tool(value, object.key(&name)),
@@ -128,6 +130,17 @@ mod tests {
             stored,
             r#"{"id":"r","output":[{"type":"tool_search_output","tools":[{"type":"mcp"}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp"}]},"tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"s"}]}"#
         );
+    }
+
+    #[test]
+    fn a_turn_that_runs_shows_how_far_it_is() {
+        let head = Bytes::from_static(br#"{"id":"r","status":"queued","output":[]}"#);
+        for (status, shown) in
+            [(Status::Queued, "queued"), (Status::InProgress, "in_progress"), (Status::Completed, "queued")]
+        {
+            let stored = StoredResponse { status, ..stored(head.clone(), None, Vec::new()) };
+            assert_eq!(joined(&stored), format!(r#"{{"id":"r","status":"{shown}","output":[]}}"#));
+        }
     }
 
     fn joined(stored: &StoredResponse) -> String {

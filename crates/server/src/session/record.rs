@@ -83,11 +83,11 @@ impl Record {
             input,
             output,
         };
-        let kept = session.all.heard(session.store.put(turn).await);
+        let kept = session.all.observe(session.store.put(turn).await);
         let fatal = config.strict || held.is_some();
         match kept {
             Ok(()) => {
-                held.into_iter().for_each(super::lease::Held::settled);
+                held.into_iter().for_each(super::lease::Held::lease_is_over);
                 Ok(())
             }
             Err(error) => {

@@ -82,3 +82,22 @@ impl From<Failure> for Refused {
         Self { failure, remedy, deadline: None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A spec may know better than the class what is worth another try.
+    #[test]
+    fn a_failure_may_say_whether_to_ask_again() {
+        for (class, retry, expected) in [
+            (FailureClass::Server, None, Remedy::Again),
+            (FailureClass::Server, Some(false), Remedy::Elsewhere),
+            (FailureClass::ModelNotFound, Some(true), Remedy::Again),
+            (FailureClass::InvalidRequest, Some(false), Remedy::Nothing),
+        ] {
+            let failure = Failure { retry, ..Failure::new(class, "words") };
+            assert_eq!(Refused::from(failure).remedy, expected, "{class:?} {retry:?}");
+        }
+    }
+}

@@ -10,6 +10,8 @@ mod resources;
 mod room;
 mod tenants;
 mod trouble;
+#[cfg(unix)]
+mod upgrade;
 
 use http::Method;
 use serde_json::{Value, json};

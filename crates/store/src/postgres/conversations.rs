@@ -143,7 +143,7 @@ impl Database {
         .await
     }
 
-    /// Which of these ids stand in the conversation.
+    /// Which of these ids items of the conversation have.
     pub(crate) async fn conversation_has(
         &self,
         tenant: &Tenant,

@@ -14,8 +14,8 @@ use crate::{Error, Tenant};
 const REMEMBERED_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl Database {
-    pub(crate) async fn delete_response(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
-        self.transaction(tenant, Hold::Alone, async |t| delete(t, tenant.key(), id).await).await
+    pub(crate) async fn delete_response(&self, tenant: &Tenant, id: &str, now: i64) -> Result<(), Error> {
+        self.transaction(tenant, Hold::Alone, async |t| delete(t, tenant.key(), id, now).await).await
     }
 
     /// Tenant by tenant, so that none is held for the whole batch.
@@ -37,8 +37,8 @@ impl Database {
     }
 }
 
-async fn delete(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<(), Error> {
-    let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA];
+async fn delete(transaction: &Transaction<'_>, tenant: &[u8], id: &str, now: i64) -> Result<(), Error> {
+    let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA, now => INT8];
     let row = transaction.query_typed_opt(sql::VICTIM, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
     let victim = Owner { segment: column(&row, 0)?, own: column(&row, 1)?, upto: column(&row, 2)? };
     let row_gone = typed![
@@ -75,9 +75,9 @@ async fn erase(transaction: &Transaction<'_>, tenant: &[u8], victim: Owner) -> R
         transaction.execute_typed(sql::ITEMS_ERASE, range).await.map_err(failure)?;
     }
     let Some((_, from)) = erasure.unshare.first().copied() else { return Ok(()) };
-    let behind: Vec<i64> = erasure.unshare.into_iter().map(|(segment, _)| segment).collect();
+    let after: Vec<i64> = erasure.unshare.into_iter().map(|(segment, _)| segment).collect();
     for update in [sql::ITEMS_UNSHARE, sql::RESPONSES_UNSHARE] {
-        let key = typed![tenant => BYTEA, behind => INT8_ARRAY, from => INT8];
+        let key = typed![tenant => BYTEA, after => INT8_ARRAY, from => INT8];
         transaction.execute_typed(update, key).await.map_err(failure)?;
     }
     Ok(())
@@ -104,7 +104,7 @@ pub(super) async fn trim(transaction: &Transaction<'_>, tenant: &[u8], segment: 
     Ok(())
 }
 
-/// Removes what is at or behind `reached`, or everything. Deleted ids stay until their time is over.
+/// Removes what is at or after `reached`, or everything. Deleted ids stay until their time is over.
 async fn cut(transaction: &Transaction<'_>, tenant: &[u8], segment: i64, reached: Option<i64>) -> Result<(), Error> {
     let key = typed![tenant => BYTEA, segment => INT8, reached.unwrap_or(0) => INT8];
     transaction.execute_typed(sql::ITEMS_CUT, key).await.map_err(failure)?;
@@ -116,13 +116,17 @@ async fn cut(transaction: &Transaction<'_>, tenant: &[u8], segment: i64, reached
     Ok(())
 }
 
-async fn forget_settings(transaction: &Transaction<'_>, tenant: &[u8], hash: Option<&[u8]>) -> Result<(), Error> {
+pub(super) async fn forget_settings(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    hash: Option<&[u8]>,
+) -> Result<(), Error> {
     let Some(hash) = hash else { return Ok(()) };
     let key = typed![tenant => BYTEA, hash => BYTEA];
     transaction.execute_typed(sql::SETTINGS_FORGET, key).await.map(drop).map_err(failure)
 }
 
-/// Lets go of those that are still due now that the tenant is held.
+/// Expires those that are still due now that the tenant is held.
 async fn expire(transaction: &Transaction<'_>, tenant: &[u8], now: i64, ids: &[Vec<u8>]) -> Result<(), Error> {
     let key = typed![tenant => BYTEA, ids => BYTEA_ARRAY, now => INT8, gone::EXPIRED => INT8];
     let rows = transaction.query_typed(sql::RESPONSES_EXPIRE, key).await.map_err(failure)?;

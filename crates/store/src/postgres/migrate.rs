@@ -1,81 +1,112 @@
 //! Numbered steps, each in a transaction under one advisory lock: instances that start together take turns, and a start
 //! that is cut off goes on where it was.
+//!
+//! During an upgrade, instances of two versions share the database. What only adds, so that the version before keeps
+//! working beside it and can be started again, is an addition and has a list of its own, which older versions do not
+//! read: an addition that is not known is no reason to refuse. A migration that is not known is one.
 
-use aws_lc_rs::digest;
 use deadpool_postgres::Object;
 use tokio_postgres::Client;
 
 use super::typed;
 use crate::OpenError;
+use crate::migration::checksum;
 
-/// Step n brings the schema to version n. They are never changed once released.
-const STEPS: &[&str] = &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql")];
+/// A list of steps, and the table that says which of them were applied. Step n is number n; none is ever changed once
+/// released.
+struct Ledger {
+    name: &'static str,
+    steps: &'static [&'static str],
+    applied: &'static str,
+    record: &'static str,
+    /// Whether a version that does not know all steps may use the database.
+    open: bool,
+}
+
+const MIGRATIONS: Ledger = Ledger {
+    name: "godex",
+    steps: &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_hidden.sql")],
+    applied: "SELECT number, checksum FROM godex.migration ORDER BY number",
+    record: "INSERT INTO godex.migration (number, checksum) VALUES ($1, $2)",
+    open: false,
+};
+
+/// They may create tables, functions, triggers and columns with defaults. They must not change or remove anything that an
+/// older version reads or writes.
+const ADDITIONS: Ledger = Ledger {
+    name: "godex (additions)",
+    steps: &[include_str!("sql/addition_0001_events.sql")],
+    applied: "SELECT number, checksum FROM godex.addition ORDER BY number",
+    record: "INSERT INTO godex.addition (number, checksum) VALUES ($1, $2)",
+    open: true,
+};
 
 /// "godex" and a one: the advisory lock of everybody who migrates.
 const LOCK: i64 = 0x676f_6465_7801;
 
-const TABLE: &str = "
+const TABLES: &str = "
     CREATE SCHEMA IF NOT EXISTS godex;
     CREATE TABLE IF NOT EXISTS godex.migration (
+        number   bigint PRIMARY KEY,
+        checksum bytea NOT NULL,
+        at       timestamptz NOT NULL DEFAULT now());
+    CREATE TABLE IF NOT EXISTS godex.addition (
         number   bigint PRIMARY KEY,
         checksum bytea NOT NULL,
         at       timestamptz NOT NULL DEFAULT now());";
 
 pub(super) async fn migrate(client: &mut Object) -> Result<(), OpenError> {
-    let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
-    let name = || "godex".to_owned();
-    // One look without a lock: almost every start finds everything done.
-    if let Ok(done) = applied(client).await {
-        check(&done)?;
-        if done.len() == STEPS.len() {
-            return Ok(());
-        }
-    }
-    for (number, step) in (1..).zip(STEPS) {
-        let transaction = client.transaction().await.map_err(away)?;
-        let lock = "SELECT pg_advisory_xact_lock($1)";
-        transaction.query_typed(lock, typed![LOCK => INT8]).await.map_err(away)?;
-        transaction.batch_execute(TABLE).await.map_err(away)?;
-        let done = applied(transaction.client()).await.map_err(away)?;
-        check(&done)?;
-        if done.iter().all(|(done, _)| *done < number) {
-            transaction.batch_execute(step).await.map_err(away)?;
-            let insert = "INSERT INTO godex.migration (number, checksum) VALUES ($1, $2)";
-            let row = typed![number => INT8, checksum(step) => BYTEA];
-            transaction.execute_typed(insert, row).await.map_err(away)?;
-        }
-        transaction.commit().await.map_err(away)?;
-    }
-    let done = applied(client).await.map_err(away)?;
-    if done.len() > STEPS.len() {
-        let found = i64::try_from(done.len()).unwrap_or(i64::MAX);
-        return Err(OpenError::Newer { name: name(), found, known });
+    for ledger in [MIGRATIONS, ADDITIONS] {
+        ledger.bring_up_to_date(client).await?;
     }
     Ok(())
 }
 
-/// Nothing newer than we know, and nothing other than we made.
-fn check(done: &[(i64, Vec<u8>)]) -> Result<(), OpenError> {
-    let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
-    if let Some((found, _)) = done.iter().find(|(number, _)| *number > known) {
-        return Err(OpenError::Newer { name: "godex".to_owned(), found: *found, known });
-    }
-    for ((number, found), step) in done.iter().zip(STEPS) {
-        if *found != checksum(step) {
-            return Err(OpenError::Altered { name: "godex".to_owned(), number: *number });
+impl Ledger {
+    async fn bring_up_to_date(&self, client: &mut Object) -> Result<(), OpenError> {
+        // One look without a lock: almost every start finds everything done.
+        if let Ok(done) = self.done(client).await {
+            self.check(&done)?;
+            if done.len() >= self.steps.len() {
+                return Ok(());
+            }
         }
+        for (number, step) in (1..).zip(self.steps) {
+            let transaction = client.transaction().await.map_err(away)?;
+            let lock = "SELECT pg_advisory_xact_lock($1)";
+            transaction.query_typed(lock, typed![LOCK => INT8]).await.map_err(away)?;
+            transaction.batch_execute(TABLES).await.map_err(away)?;
+            let done = self.done(transaction.client()).await.map_err(away)?;
+            self.check(&done)?;
+            if done.iter().all(|(done, _)| *done < number) {
+                transaction.batch_execute(step).await.map_err(away)?;
+                let row = typed![number => INT8, checksum(step) => BYTEA];
+                transaction.execute_typed(self.record, row).await.map_err(away)?;
+            }
+            transaction.commit().await.map_err(away)?;
+        }
+        let done = self.done(client).await.map_err(away)?;
+        self.check(&done)
     }
-    Ok(())
-}
 
-async fn applied(client: &Client) -> Result<Vec<(i64, Vec<u8>)>, tokio_postgres::Error> {
-    let select = "SELECT number, checksum FROM godex.migration ORDER BY number";
-    let rows = client.query_typed(select, &[]).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
-}
+    /// Nothing newer than we know, unless that does not matter, and nothing other than we made.
+    fn check(&self, done: &[(i64, Vec<u8>)]) -> Result<(), OpenError> {
+        let known = i64::try_from(self.steps.len()).unwrap_or(i64::MAX);
+        if let Some((found, _)) = done.iter().find(|(number, _)| *number > known && !self.open) {
+            return Err(OpenError::Newer { name: self.name.to_owned(), found: *found, known });
+        }
+        for ((number, found), (expected, step)) in done.iter().zip((1..).zip(self.steps)) {
+            if *number != expected || *found != checksum(step) {
+                return Err(OpenError::Altered { name: self.name.to_owned(), number: expected });
+            }
+        }
+        Ok(())
+    }
 
-fn checksum(step: &str) -> Vec<u8> {
-    digest::digest(&digest::SHA256, step.as_bytes()).as_ref().to_vec()
+    async fn done(&self, client: &Client) -> Result<Vec<(i64, Vec<u8>)>, tokio_postgres::Error> {
+        let rows = client.query_typed(self.applied, &[]).await?;
+        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]

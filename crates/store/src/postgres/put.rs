@@ -1,42 +1,31 @@
-//! Storing a turn; the same steps as in SQLite, and again if the connection was lost on the way.
-
-use std::time::Duration;
+//! Storing a turn, whole or begun; the same steps as in SQLite, and again if the connection was lost on the way.
 
 use deadpool_postgres::Transaction;
 use futures_util::future::{try_join, try_join4};
-use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
+use super::retry::Retry;
 use super::{Database, Hold, column, failure, sql, typed};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PackedItem, Prepared};
-use crate::rows::{gone, prefix};
+use crate::rows::{self, prefix};
 use crate::{Error, Lease, Parent, Tenant};
-
-/// The first wait before another try; each one is twice as long, up to a second.
-const PAUSE: Duration = Duration::from_millis(50);
 
 impl Database {
     /// A lost connection may have lost only the answer. The id is ours alone: if it is taken at a later try, or what it
     /// continued is gone by then, it depends on what is there.
-    pub(crate) async fn put(&self, tenant: &Tenant, turn: &Prepared) -> Result<(), Error> {
-        let deadline = Instant::now() + self.options.retry;
-        let (mut pause, mut unsure) = (PAUSE, false);
+    pub(crate) async fn put(&self, tenant: &Tenant, turn: &Prepared, now: i64) -> Result<(), Error> {
+        let mut retry = Retry::new(self.options.retry);
         loop {
-            let outcome = self.transaction(tenant, Hold::Shared, async |t| put(t, tenant.key(), turn).await).await;
+            let outcome = self.transaction(tenant, Hold::Shared, async |t| put(t, tenant.key(), turn, now).await).await;
             let outcome = match outcome {
-                Err(error @ (Error::Conflict | Error::Locked | Error::NotFound)) if unsure => {
+                Err(error @ (Error::Conflict | Error::Locked | Error::NotFound)) if retry.is_unsure() => {
                     self.is_stored(tenant, turn).await.and_then(|stored| if stored { Ok(()) } else { Err(error) })
                 }
                 outcome => outcome,
             };
-            match outcome {
-                Err(Error::Unavailable(_)) if Instant::now() + pause < deadline => {
-                    unsure = true;
-                    sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
-                }
-                outcome => return outcome,
+            if !retry.again(&outcome).await {
+                return outcome;
             }
         }
     }
@@ -51,43 +40,62 @@ impl Database {
     }
 }
 
-async fn put(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
+async fn put(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared, now: i64) -> Result<(), Error> {
     let begin = match &turn.parent {
         Parent::None => Base::ROOT,
-        Parent::Response(id) => behind(transaction, tenant, id).await?,
+        Parent::Response(id) => place_after(transaction, tenant, id, turn.began(now)).await?,
         Parent::Conversation(lease) => leased(transaction, tenant, lease).await?,
     };
     let prefixes = turn.prefixes(begin.prefix);
-    // What continues something stays behind that very place: the chain is found along its path.
+    // What continues something stays right after that place: the chain is found along its path.
     let (base, held) = match turn.parent {
         Parent::None => share(transaction, tenant, turn.inputs, &prefixes).await?,
         _ => (begin, 0),
     };
     let fresh = turn.items.get(held..).unwrap_or_default();
-    let conversation = matches!(turn.parent, Parent::Conversation(_));
-    let segment = segment(transaction, tenant, base, conversation, fresh.is_empty()).await?;
+    let segment = match (&turn.parent, turn.status.is_final()) {
+        (Parent::Conversation(_), true) => segment(transaction, tenant, base, true, fresh.is_empty()).await?,
+        // The conversation does not have it before it is finished.
+        (Parent::Conversation(_), false) => new_segment(transaction, tenant, base.segment, base.at, None).await?,
+        (Parent::None | Parent::Response(_), _) => segment(transaction, tenant, base, false, fresh.is_empty()).await?,
+    };
     let hashes = prefixes.get(held..).unwrap_or_default();
     let upto = base.at + i64::try_from(fresh.len()).unwrap_or(i64::MAX);
     let tip = prefixes.last().copied().unwrap_or(begin.prefix);
     try_join4(
         append(transaction, tenant, segment, base.at, fresh, hashes),
-        keep(transaction, tenant, turn),
-        advance(transaction, tenant, &turn.parent, upto),
+        keep(transaction, tenant, turn.settings.as_ref()),
+        end_conversation(transaction, tenant, turn, upto),
         respond(transaction, tenant, turn, begin, segment, upto, tip),
     )
     .await
     .map(drop)
 }
 
-async fn keep(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
-    let Some((hash, body)) = &turn.settings else { return Ok(()) };
+/// Settings are kept once, however many turns have them.
+pub(super) async fn keep(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    settings: Option<&(Prefix, Vec<u8>)>,
+) -> Result<(), Error> {
+    let Some((hash, body)) = settings else { return Ok(()) };
     let row = typed![tenant => BYTEA, &hash[..] => BYTEA, body => BYTEA];
     transaction.execute_typed(sql::SETTINGS_KEEP, row).await.map(drop).map_err(failure)
 }
 
-async fn advance(transaction: &Transaction<'_>, tenant: &[u8], parent: &Parent, upto: i64) -> Result<(), Error> {
-    let Parent::Conversation(lease) = parent else { return Ok(()) };
-    end(transaction, tenant, &lease.conversation, upto).await
+/// A turn that has ended is in its conversation, and so the lease is over.
+async fn end_conversation(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    turn: &Prepared,
+    upto: i64,
+) -> Result<(), Error> {
+    match &turn.parent {
+        Parent::Conversation(lease) if turn.status.is_final() => {
+            end(transaction, tenant, &lease.conversation, upto).await
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn respond(
@@ -115,7 +123,7 @@ async fn respond(
         tip.as_ref().map(|tip| &tip[..]) => BYTEA,
         previous => BYTEA,
         conversation => BYTEA,
-        i64::from(turn.status) => INT8,
+        i64::from(turn.status.code()) => INT8,
         begin.depth + 1 => INT8,
         turn.created => INT8,
         turn.expires => INT8,
@@ -125,18 +133,19 @@ async fn respond(
     transaction.execute_typed(sql::RESPONSE_NEW, row).await.map(drop).map_err(failure)
 }
 
-async fn behind(transaction: &Transaction<'_>, tenant: &[u8], id: &str) -> Result<Base, Error> {
-    let found = transaction.query_typed_opt(sql::RESPONSE_PLACE, typed![tenant => BYTEA, id.as_bytes() => BYTEA]).await;
-    let row = found.map_err(failure)?.ok_or(Error::NotFound)?;
-    if column::<i64>(&row, 4)? != gone::LIVE {
-        return Err(Error::NotFound);
+/// The place after a response that is finished and had not expired by `began`.
+async fn place_after(transaction: &Transaction<'_>, tenant: &[u8], id: &str, began: i64) -> Result<Base, Error> {
+    let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA, began => INT8];
+    let row = transaction.query_typed_opt(sql::RESPONSE_PLACE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    if !rows::status(column(&row, 4)?)?.is_final() {
+        return Err(Error::Running);
     }
     let (segment, at, depth) = (column(&row, 0)?, column(&row, 1)?, column(&row, 3)?);
     Ok(Base { segment: Some(segment), at, prefix: prefix(column(&row, 2)?), depth })
 }
 
 /// The end of a conversation whose lease is ours, or ran out without anybody else taking it.
-async fn leased(transaction: &Transaction<'_>, tenant: &[u8], lease: &Lease) -> Result<Base, Error> {
+pub(super) async fn leased(transaction: &Transaction<'_>, tenant: &[u8], lease: &Lease) -> Result<Base, Error> {
     let key = typed![tenant => BYTEA, lease.conversation.as_bytes() => BYTEA];
     let row = transaction.query_typed_opt(sql::LEASED, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
     if column::<Option<&[u8]>>(&row, 2)? != Some(&lease.token[..]) {
@@ -145,7 +154,7 @@ async fn leased(transaction: &Transaction<'_>, tenant: &[u8], lease: &Lease) -> 
     Ok(Base { segment: Some(column(&row, 0)?), at: column(&row, 1)?, prefix: None, depth: 0 })
 }
 
-/// How much of the input is held already, and the place behind that: one look for all beginnings of the list.
+/// How much of the input is held already, and the place after that: one look for all beginnings of the list.
 async fn share(
     transaction: &Transaction<'_>,
     tenant: &[u8],
@@ -165,7 +174,7 @@ async fn share(
 
 /// The segment to append to: the base's own if nothing follows there yet, else a new one. Who appends to the same
 /// one waits here, and then sees what the other did.
-async fn segment(
+pub(super) async fn segment(
     transaction: &Transaction<'_>,
     tenant: &[u8],
     base: Base,

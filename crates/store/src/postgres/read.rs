@@ -16,7 +16,7 @@ use super::{Database, column, failure, maybe_text, sql, text, typed};
 use crate::packed::{length, unpack};
 use crate::room::{Meter, Room};
 use crate::rows::{self, ItemRow, Pager, TurnRow};
-use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse, Tenant};
+use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, StoredResponse, Tenant};
 
 impl Database {
     pub(crate) async fn history(
@@ -24,6 +24,7 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         limits: ChainLimits,
+        now: i64,
         room: &Arc<dyn Room>,
     ) -> Result<History, Error> {
         self.read(async |client| {
@@ -31,7 +32,7 @@ impl Database {
             let turns = async { client.query_typed(sql::TURNS, key).await.map_err(failure) };
             let mut meter = Meter::new(room);
             let (turns, items) = try_join(turns, items(client, tenant, id, 0..i64::MAX, &mut meter)).await?;
-            let chain = rows::chain(turns.iter().map(turn).collect::<Result<_, _>>()?, id, limits)?;
+            let chain = rows::chain(turns.iter().map(turn).collect::<Result<_, _>>()?, id, limits, now)?;
             let hashes = chain.iter().filter(|_| limits.settings).filter_map(|turn| turn.settings.as_deref());
             let settings = settings(client, tenant, hashes.collect(), &mut meter).await?;
             rows::history(chain, items, &settings)
@@ -43,10 +44,11 @@ impl Database {
         &self,
         tenant: &Tenant,
         id: &str,
+        now: i64,
         room: &Arc<dyn Room>,
     ) -> Result<StoredResponse, Error> {
         self.read(async |client| {
-            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
+            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
             let row = client.query_typed_opt(sql::RESPONSE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             let places: Range<i64> = column(&row, 7)?..column(&row, 8)?;
             let hash: Option<&[u8]> = column(&row, 5)?;
@@ -55,12 +57,11 @@ impl Database {
             let items = items(client, tenant, id, places.clone(), &mut meter);
             let settings = settings(client, tenant, hash.into_iter().collect(), &mut other);
             let (items, settings) = try_join(items, settings).await?;
-            let status = Status::from_code(column(&row, 2)?);
             Ok(StoredResponse {
                 id: id.to_owned(),
                 previous_response_id: maybe_text(&row, 0)?,
                 conversation_id: maybe_text(&row, 1)?,
-                status: status.ok_or_else(|| Error::corrupt("a response has no known status"))?,
+                status: rows::status(column(&row, 2)?)?,
                 created_at: column(&row, 3)?,
                 expires_at: column(&row, 4)?,
                 head: unpack(column(&row, 6)?)?,
@@ -76,10 +77,11 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         page: &Page,
+        now: i64,
         room: &Arc<dyn Room>,
     ) -> Result<ItemPage, Error> {
         self.read(async |client| {
-            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
+            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
             let row = client.query_typed_opt(sql::INPUTS, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             let upto: i64 = column(&row, 0)?;
             let mut place = None;
@@ -100,16 +102,17 @@ impl Database {
         .await
     }
 
-    /// For each id the newest item that still has a body.
+    /// For each id the newest item that still has a body, and an owner that is there.
     pub(crate) async fn items_by_id(
         &self,
         tenant: &Tenant,
         ids: &[String],
+        now: i64,
         room: &Arc<dyn Room>,
     ) -> Result<Vec<Option<Item>>, Error> {
         self.read(async |client| {
             let wanted: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
-            let key = typed![tenant.key() => BYTEA, wanted => BYTEA_ARRAY];
+            let key = typed![tenant.key() => BYTEA, wanted => BYTEA_ARRAY, now => INT8];
             let named = |row: &Row| Ok((text(row, 0)?, unpack(column(row, 1)?)?));
             let found = bodies(client, sql::NEWEST, key, 1, &mut Meter::new(room), named).await?;
             let found: HashMap<String, Bytes> = found.into_iter().collect();
@@ -130,6 +133,7 @@ fn turn(row: &Row) -> Result<TurnRow, Error> {
         middle: column(row, 6)?,
         upto: column(row, 7)?,
         settings: column(row, 8)?,
+        expires: column(row, 9)?,
     })
 }
 

@@ -1,5 +1,5 @@
-//! Every statement that this backend runs, in one place, so that a test can ask for the plan of each. None may stand
-//! anywhere else: `plans` looks for that, too.
+//! Every statement that this backend runs, in one place, so that a test can ask for the plan of each. There is none
+//! anywhere else: a test looks for that, too.
 //!
 //! No request may cost more because a store holds more. OFFSET 0 keeps the planner from another order of joins, which
 //! would read the whole tenant.
@@ -29,6 +29,13 @@ macro_rules! path {
     };
 }
 
+/// What makes a row of `response` one that is there: neither deleted nor expired by the moment in this parameter.
+macro_rules! there {
+    ($start:literal, $now:literal $(, $rest:literal)?) => {
+        concat!($start, " AND gone = 0 AND (expires IS NULL OR expires > ", $now, ")" $(, $rest)?)
+    };
+}
+
 statements! {
     // --- postgres
     PING = "SELECT current_setting('transaction_read_only') FROM godex.secret LIMIT 1";
@@ -50,7 +57,7 @@ statements! {
     CONVERSATION_ITEM = "SELECT body FROM godex.item WHERE tenant = $1 AND segment = $2 AND id = $3 \
         AND hidden IS NULL AND length(body) > 0 ORDER BY pos DESC LIMIT 1";
     CONVERSATION_PLACE = "SELECT segment, upto FROM godex.conversation WHERE tenant = $1 AND id = $2";
-    /// Which of these ids stand in the conversation.
+    /// Which of these ids items of the conversation have.
     CONVERSATION_HAS = "SELECT wanted.id FROM unnest($3::bytea[]) AS wanted (id) \
         CROSS JOIN LATERAL (SELECT 1 FROM godex.item i \
         WHERE i.tenant = $1 AND i.id = wanted.id AND i.segment = $2 AND i.hidden IS NULL AND length(i.body) > 0 \
@@ -93,7 +100,7 @@ statements! {
     SELECT segment, parent, start, conversation IS NOT NULL FROM tree";
     DUE = "SELECT tenant, id FROM godex.response WHERE expires IS NOT NULL AND expires <= $1 \
         ORDER BY expires LIMIT $2";
-    VICTIM = "SELECT segment, own, upto, settings FROM godex.response WHERE tenant = $1 AND id = $2 AND gone = 0";
+    VICTIM = there!("SELECT segment, own, upto, settings FROM godex.response WHERE tenant = $1 AND id = $2", "$3");
     RESPONSE_DELETE = "UPDATE godex.response SET gone = $3, settings = NULL, head = '', \
         expires = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $4 \
         WHERE tenant = $1 AND id = $2";
@@ -125,7 +132,10 @@ statements! {
     RESPONSE_NEW = "INSERT INTO godex.response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, \
         status, depth, created, expires, settings, head) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
-    RESPONSE_PLACE = "SELECT segment, upto, prefix, depth, gone FROM godex.response WHERE tenant = $1 AND id = $2";
+    RESPONSE_PLACE = there!(
+        "SELECT segment, upto, prefix, depth, status FROM godex.response WHERE tenant = $1 AND id = $2",
+        "$3"
+    );
     LEASED = "SELECT segment, upto, lease FROM godex.conversation WHERE tenant = $1 AND id = $2 FOR UPDATE";
     SHARED = "SELECT segment, pos FROM godex.item WHERE tenant = $1 AND prefix = ANY($2) ORDER BY pos DESC LIMIT 1";
     SEGMENT_HOLD = "SELECT conversation IS NULL FROM godex.segment WHERE tenant = $1 AND segment = $2 FOR UPDATE";
@@ -140,7 +150,7 @@ statements! {
 
     // --- read
     TURNS = path!(
-        "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings
+        "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings, r.expires
          FROM path p CROSS JOIN LATERAL (SELECT * FROM godex.response r
          WHERE r.tenant = $1 AND r.segment = p.segment AND r.upto <= p.upto OFFSET 0) r"
     );
@@ -153,13 +163,57 @@ statements! {
         "SELECT min(i.pos), max(i.pos) FROM path p CROSS JOIN LATERAL (SELECT pos FROM godex.item i
          WHERE i.tenant = $1 AND i.id = $3 AND i.segment = p.segment AND i.pos < p.upto OFFSET 0) i"
     );
-    RESPONSE = "SELECT previous, conversation, status, created, expires, settings, head, middle, upto \
-        FROM godex.response WHERE tenant = $1 AND id = $2 AND gone = 0";
-    INPUTS = "SELECT middle FROM godex.response WHERE tenant = $1 AND id = $2 AND gone = 0";
-    /// Of each of these ids the newest item that still has a body.
+    RESPONSE = there!(
+        "SELECT previous, conversation, status, created, expires, settings, head, middle, upto
+         FROM godex.response WHERE tenant = $1 AND id = $2",
+        "$3"
+    );
+    INPUTS = there!("SELECT middle FROM godex.response WHERE tenant = $1 AND id = $2", "$3");
+    /// Of each of these ids the newest item that still has a body, and somebody who has it: a conversation, a branch, or
+    /// a response that is there. Of many with one id only a few are looked at.
     NEWEST = "SELECT wanted.id, newest.body FROM unnest($2::bytea[]) AS wanted (id) \
-        CROSS JOIN LATERAL (SELECT i.body FROM godex.item i \
-        WHERE i.tenant = $1 AND i.id = wanted.id AND length(i.body) > 0 \
-        ORDER BY i.segment DESC, i.pos DESC LIMIT 1) newest";
+        CROSS JOIN LATERAL (SELECT i.body FROM (SELECT segment, pos, body FROM godex.item \
+        WHERE tenant = $1 AND id = wanted.id AND length(body) > 0 ORDER BY segment DESC, pos DESC LIMIT 8) i \
+        WHERE EXISTS (SELECT 1 FROM godex.segment s \
+          WHERE s.tenant = $1 AND s.segment = i.segment AND s.conversation IS NOT NULL) \
+        OR EXISTS (SELECT 1 FROM godex.segment s \
+          WHERE s.tenant = $1 AND s.parent = i.segment AND s.start > i.pos OFFSET 0) \
+        OR (SELECT true FROM godex.response r WHERE r.tenant = $1 AND r.segment = i.segment AND r.upto > i.pos \
+          AND r.gone = 0 AND (r.expires IS NULL OR r.expires > $3) ORDER BY r.upto DESC LIMIT 1) \
+        LIMIT 1) newest";
     SETTINGS = "SELECT hash, body FROM godex.settings WHERE tenant = $1 AND hash = ANY($2)";
+
+    // --- turns
+    RESPONSE_STATUS = there!("SELECT status FROM godex.response WHERE tenant = $1 AND id = $2", "$3");
+    TURN_LIVE = there!(
+        "SELECT segment, own, middle, prefix, conversation, settings, status
+         FROM godex.response WHERE tenant = $1 AND id = $2",
+        "$3",
+        " FOR UPDATE"
+    );
+    TURN_ADVANCE = there!("UPDATE godex.response SET status = $4 WHERE tenant = $1 AND id = $2 AND status < 2", "$3");
+    TURN_FINISH = "UPDATE godex.response SET segment = $3, own = $4, middle = $5, upto = $6, prefix = $7, status = $8, \
+        settings = $9, head = $10 WHERE tenant = $1 AND id = $2";
+    ITEMS_MOVE = "UPDATE godex.item SET segment = $3, pos = pos + $4 \
+        WHERE tenant = $1 AND segment = $2 AND pos >= $5";
+
+    // --- events
+    /// Holds the turn, so that nobody deletes or ends it meanwhile, and asks for a commit that does not wait for the disk.
+    EVENTS_APPEND = "WITH turn AS MATERIALIZED (
+        SELECT set_config('synchronous_commit', 'off', true) FROM godex.response WHERE tenant = $1 AND id = $2
+        AND status < 2 AND gone = 0 AND (expires IS NULL OR expires > $6) FOR SHARE)
+        INSERT INTO godex.event (tenant, response, first, next, body) SELECT $1, $2, $3, $4, $5 FROM turn
+        WHERE $3 = coalesce((SELECT next FROM godex.event WHERE tenant = $1 AND response = $2
+        ORDER BY first DESC LIMIT 1), 0)";
+    EVENT_NEXT = "SELECT next FROM godex.event WHERE tenant = $1 AND response = $2 ORDER BY first DESC LIMIT 1";
+    EVENTS_NEW = "INSERT INTO godex.event (tenant, response, first, next, body) VALUES ($1, $2, $3, $4, $5)";
+    /// From the batch on that has this number; as many as a page needs, and whether each is the last.
+    EVENTS = "SELECT first, body, last FROM (
+        SELECT first, body, sum(length(body)) OVER (ORDER BY first) - length(body) AS before,
+          lead(first) OVER (ORDER BY first) IS NULL AS last
+        FROM (SELECT first, body FROM godex.event WHERE tenant = $1 AND response = $2 AND next > $3
+          AND first >= coalesce((SELECT max(first) FROM godex.event
+            WHERE tenant = $1 AND response = $2 AND first <= $3), 0)
+          ORDER BY first LIMIT $4) batches) sized
+        WHERE before < $5 ORDER BY first";
 }

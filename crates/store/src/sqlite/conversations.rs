@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::delete::trim;
-use super::put::{advance, append, new_segment};
+use super::put::{append, end, new_segment};
 use super::read::{body, item_rows, list};
 use super::{failure, sql};
 use crate::packed::{pack, unpack};
@@ -71,7 +71,7 @@ pub(crate) fn append_items(connection: &Connection, tenant: &str, id: &str, item
     }
     let (segment, upto) = place(connection, tenant, id)?;
     let upto = append(connection, tenant, segment, upto, items, &[])?;
-    advance(connection, tenant, id, upto)
+    end(connection, tenant, id, upto)
 }
 
 pub(crate) fn conversation_items(
@@ -123,7 +123,7 @@ pub(crate) fn conversation_item(
     Ok(Item { id: item.to_owned(), body: unpack(body.ok_or(Error::NotFound)?.to_vec())? })
 }
 
-/// Which of these ids stand in the conversation.
+/// Which of these ids items of the conversation have.
 pub(crate) fn conversation_has(
     connection: &Connection,
     tenant: &str,

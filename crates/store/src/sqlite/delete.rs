@@ -12,17 +12,17 @@ use crate::rows::gone;
 /// How long a deleted id is remembered, so that a late writer cannot bring it back.
 const REMEMBERED_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The database's clock, in Unix milliseconds.
-pub(crate) fn delete_response(connection: &Connection, tenant: &str, id: &str) -> Result<(), Error> {
+pub(crate) fn delete_response(connection: &Connection, tenant: &str, id: &str, now: i64) -> Result<(), Error> {
     let mut select = connection.prepare_cached(sql::VICTIM).map_err(failure)?;
-    let found = select.query_row(params![tenant, id, gone::LIVE], |row| {
+    let found = select.query_row(params![tenant, id, now], |row| {
         let victim = Owner { segment: row.get(0)?, own: row.get(1)?, upto: row.get(2)? };
         Ok((victim, row.get::<_, Option<Vec<u8>>>(3)?))
     });
     let (victim, settings) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
-    let now: i64 = connection.query_row(sql::NOW, [], |row| row.get(0)).map_err(failure)?;
+    // By the database's clock, as in Postgres, where several instances sweep.
+    let today: i64 = connection.query_row(sql::NOW, [], |row| row.get(0)).map_err(failure)?;
     let mut update = connection.prepare_cached(sql::RESPONSE_DELETE).map_err(failure)?;
-    update.execute(params![tenant, id, gone::DELETED, now + REMEMBERED_MS]).map_err(failure)?;
+    update.execute(params![tenant, id, gone::DELETED, today + REMEMBERED_MS]).map_err(failure)?;
     erase(connection, tenant, victim)?;
     forget_settings(connection, tenant, settings)?;
     trim(connection, tenant, victim.segment)
@@ -89,7 +89,7 @@ pub(super) fn trim(connection: &Connection, tenant: &str, segment: i64) -> Resul
     Ok(())
 }
 
-/// Removes what is at or behind `reached`, or everything. Deleted ids stay until their time is over.
+/// Removes what is at or after `reached`, or everything. Deleted ids stay until their time is over.
 fn cut(connection: &Connection, tenant: &str, segment: i64, reached: Option<i64>) -> Result<(), Error> {
     let mut items = connection.prepare_cached(sql::ITEMS_CUT).map_err(failure)?;
     items.execute(params![tenant, segment, reached.unwrap_or(0)]).map_err(failure)?;
@@ -99,7 +99,7 @@ fn cut(connection: &Connection, tenant: &str, segment: i64, reached: Option<i64>
     settings.into_iter().try_for_each(|settings| forget_settings(connection, tenant, settings))
 }
 
-fn forget_settings(connection: &Connection, tenant: &str, hash: Option<Vec<u8>>) -> Result<(), Error> {
+pub(super) fn forget_settings(connection: &Connection, tenant: &str, hash: Option<Vec<u8>>) -> Result<(), Error> {
     let Some(hash) = hash else { return Ok(()) };
     connection
         .prepare_cached(sql::SETTINGS_FORGET)
@@ -108,7 +108,7 @@ fn forget_settings(connection: &Connection, tenant: &str, hash: Option<Vec<u8>>)
         .map_err(failure)
 }
 
-/// Lets go of a response. Its items stay while a living history needs them.
+/// Expires a response. Its items stay while a living history needs them.
 pub(super) fn expire(connection: &Connection, tenant: &str, id: &str, segment: i64) -> Result<(), Error> {
     let mut update = connection.prepare_cached(sql::RESPONSE_EXPIRE).map_err(failure)?;
     update.execute(params![tenant, id, gone::EXPIRED]).map_err(failure)?;
@@ -118,7 +118,7 @@ pub(super) fn expire(connection: &Connection, tenant: &str, id: &str, segment: i
 /// A response whose time is over: its tenant, id, segment, and whether it is gone already.
 type Due = (String, String, i64, i64);
 
-/// Lets go of up to `batch` responses whose time is over, and says of how many.
+/// Removes up to `batch` responses whose time is over, and says how many.
 pub(crate) fn sweep(connection: &Connection, now: i64, batch: usize) -> Result<usize, Error> {
     let mut select = connection.prepare_cached(sql::DUE).map_err(failure)?;
     let due = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));

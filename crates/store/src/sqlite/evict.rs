@@ -1,6 +1,6 @@
 //! The memory's limits: what was not used for longest goes first, whole responses and whole conversations.
 //!
-//! Letting go is a sweep, not an erasure: a history that is still given out is always whole.
+//! Evicting is a sweep, not an erasure: a history that is still given out is always whole.
 
 use rusqlite::Connection;
 
@@ -8,7 +8,7 @@ use super::delete::expire;
 use super::{failure, sql};
 use crate::{Error, MemoryLimits};
 
-/// Makes room; the newest stays, and if that alone is too much, the store is full.
+/// Makes room; the newest stays, and so does a turn that has not ended. If those alone are too much, the store is full.
 pub(super) fn enforce(connection: &Connection, limits: MemoryLimits) -> Result<(), Error> {
     while !fits(connection, limits)? {
         let mut select = connection.prepare_cached(sql::OLDEST).map_err(failure)?;

@@ -21,13 +21,13 @@ const BUSY: Duration = Duration::from_secs(5);
 
 pub(super) struct Opened {
     pub(super) writer: Connection,
-    pub(super) place: Place,
+    pub(super) path: DbPath,
     pub(super) secret: Secret,
 }
 
 /// Where the database is. The lock on it lasts as long as any copy of this.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct DbPath {
     path: Option<PathBuf>,
     _lock: Option<Arc<File>>,
 }
@@ -41,8 +41,8 @@ pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenE
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     // Made before SQLite makes it, so that it is never readable by others; the log inherits its mode.
     private(path).map_err(|source| OpenError::LockFile { path: path.to_owned(), source })?;
-    let place = Place { path: Some(path.to_owned()), _lock: lock };
-    let mut writer = place.writer().map_err(sqlite)?;
+    let database = DbPath { path: Some(path.to_owned()), _lock: lock };
+    let mut writer = database.writer().map_err(sqlite)?;
     if options.integrity_check {
         let finding: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
         if finding != "ok" {
@@ -53,22 +53,22 @@ pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenE
     // A lease of a process that is gone holds nobody up: this file has one process at a time.
     writer.execute(sql::LEASES_CLEAR, []).map_err(sqlite)?;
     let secret = secret(&writer)?.map_err(sqlite)?;
-    Ok(Opened { writer, place, secret })
+    Ok(Opened { writer, path: database, secret })
 }
 
 pub(super) fn memory() -> Result<Opened, OpenError> {
     version()?;
-    let place = Place { path: None, _lock: None };
+    let database = DbPath { path: None, _lock: None };
     let at = Path::new(":memory:");
     let sqlite = |source| OpenError::Sqlite { path: at.to_owned(), source };
-    let mut writer = place.writer().map_err(sqlite)?;
+    let mut writer = database.writer().map_err(sqlite)?;
     migrate(&mut writer, ":memory:").map_err(|error| error.at(at))?;
     writer.execute_batch(include_str!("sql/memory.sql")).map_err(sqlite)?;
     let secret = secret(&writer)?.map_err(sqlite)?;
-    Ok(Opened { writer, place, secret })
+    Ok(Opened { writer, path: database, secret })
 }
 
-impl Place {
+impl DbPath {
     /// WAL with full sync: what is acknowledged survives a power cut. Only this connection writes, and so only it
     /// moves the log into the database.
     pub(super) fn writer(&self) -> rusqlite::Result<Connection> {
@@ -112,7 +112,7 @@ impl Place {
 /// Writes the log anew as it is, and syncs it.
 ///
 /// After a sync that failed, in this process or an earlier one, the log may read as if it were whole while the disk has
-/// only a part of it. A connection that goes by what it reads would write behind the gap, or move half a transaction into
+/// only a part of it. A connection that goes by what it reads would write after the gap, or move half a transaction into
 /// the database, and a power cut would lose what it then acknowledged.
 fn renew_log(connection: &Connection, database: &Path) -> rusqlite::Result<()> {
     let mut log = database.as_os_str().to_owned();
@@ -213,7 +213,7 @@ fn secret(connection: &Connection) -> Result<rusqlite::Result<Secret>, OpenError
 }
 
 /// A lock file beside the database, since SQLite's own exclusive mode would also shut out our readers. The system
-/// lets go of it when the process ends, however it ends.
+/// unlocks it when the process ends, however it ends.
 fn lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

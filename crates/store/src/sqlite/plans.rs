@@ -12,12 +12,19 @@ const FILL: &str = "
     INSERT INTO segment SELECT iif(n % 100, 't', 'u'), n, iif(n % 3, n - n % 3, NULL), 3, iif(n % 3, NULL, 'c' || n)
       FROM n WHERE n < 2000;
     INSERT INTO item SELECT 't', n / 10, n % 10, 'i' || n, randomblob(32), x'007b7d', iif(n % 7, NULL, 9) FROM n;
+    INSERT INTO segment VALUES ('t', 5000, NULL, 0, NULL);
+    INSERT INTO response VALUES ('t', 'same', 5000, 0, 0, 20000, NULL, NULL, NULL, 2, 1, 0, 0, NULL, 0, NULL, x'00');
     INSERT INTO item SELECT 't', 5000, n, 'same', NULL, x'007b7d', NULL FROM n;
-    INSERT INTO response SELECT 't', 'r' || n, n / 10, 0, 1, n % 10, NULL, NULL, NULL, 2, 1, 0, 0, n, n, randomblob(32),
+    INSERT INTO response SELECT 't', 'r' || n, n / 10, 0, 1, n % 10 + 1, NULL, NULL, NULL, 2, 1, 0, 0, n, n, randomblob(32),
       x'00' FROM n;
     INSERT INTO settings SELECT 't', randomblob(32), x'00' FROM n WHERE n < 2000;
     INSERT INTO conversation SELECT 't', 'c' || n, n, 10, 0, n, NULL, NULL, x'00' FROM n WHERE n < 2000;
     DROP TABLE n;";
+
+/// What came with the event log.
+const FILL_EVENTS: &str = "
+    INSERT INTO event WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 19999)
+      SELECT 't', 'r' || (n / 1000), n % 1000, n % 1000 + 1, x'00' FROM n;";
 
 /// Steps that would be too much elsewhere: the statement, the beginning of the step, why it is none.
 const FINE: &[(&str, &str, &str)] = &[
@@ -34,8 +41,18 @@ const FINE: &[(&str, &str, &str)] = &[
     ("OLDEST", "SCAN response USING INDEX response_used", "in order, and it stops at the second"),
     ("OLDEST", "SCAN conversation USING INDEX conversation_used", "in order, and it stops at the second"),
     ("SEGMENT_NEW", "SEARCH segment USING PRIMARY KEY (tenant=?)", "backwards, and it stops at the first"),
+    (
+        "EVENT_NEXT",
+        "SEARCH event USING INDEX event_place (tenant=? AND response=?)",
+        "backwards, and it stops at the first",
+    ),
+    ("EVENT_GONE", "SEARCH event USING INDEX event_place (tenant=? AND response=?)", "the whole log goes"),
+    ("", "SCAN i", "a few items of one id"),
     ("HIDDEN_FORGET", "SEARCH item USING INDEX item_hidden (tenant=? AND segment=?)", "only what was taken out"),
 ];
+
+/// What the trigger does when a response goes.
+const TRIGGERED: &str = "DELETE FROM event WHERE tenant = ?1 AND response = ?2";
 
 /// What is wrong with a step; nothing, if it goes straight to its rows.
 fn wrong(step: &str) -> Option<&'static str> {
@@ -44,6 +61,7 @@ fn wrong(step: &str) -> Option<&'static str> {
         _ if small("SCAN") => Some("reads a whole table"),
         _ if step.ends_with("(tenant=?)") => Some("reads a whole tenant"),
         _ if small("SEARCH i") && step.ends_with("(tenant=? AND segment=?)") => Some("reads a whole conversation"),
+        _ if small("SEARCH event") && step.ends_with("(tenant=? AND response=?)") => Some("reads a whole log"),
         _ if step.contains("AUTOMATIC") => Some("makes an index of its own"),
         _ if small("USE TEMP B-TREE") => Some("sorts"),
         _ => None,
@@ -56,6 +74,7 @@ fn filled() -> Connection {
     migrate(&mut connection, "test").unwrap();
     connection.execute_batch(include_str!("sql/memory.sql")).unwrap();
     connection.execute_batch(FILL).unwrap();
+    connection.execute_batch(FILL_EVENTS).unwrap();
     connection
 }
 
@@ -73,7 +92,7 @@ fn no_statement_reads_more_than_it_needs() {
             connection.execute_batch("ANALYZE").unwrap();
         }
         let mut problems = Vec::new();
-        for (name, sql) in sql::ALL {
+        for (name, sql) in sql::ALL.iter().chain(&[("EVENT_GONE", TRIGGERED)]) {
             for step in plan(&connection, sql) {
                 let fine = FINE.iter().any(|(of, start, _)| (of.is_empty() || of == name) && step.starts_with(start));
                 if let Some(wrong) = wrong(&step).filter(|_| !fine) {
@@ -91,7 +110,7 @@ fn an_item_is_found_in_as_many_steps_in_a_large_store() {
     let steps = |connection: &Connection, ids: &[&str]| {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let mut select = connection.prepare(sql::NEWEST).unwrap();
-        let rows = select.query_map(rusqlite::params!["t", super::read::list(&ids)], |row| {
+        let rows = select.query_map(rusqlite::params!["t", super::read::list(&ids), 0], |row| {
             row.get::<_, Option<Vec<u8>>>(1).map(|body| body.is_some())
         });
         let found: Vec<bool> = rows.unwrap().map(Result::unwrap).collect();
@@ -103,7 +122,9 @@ fn an_item_is_found_in_as_many_steps_in_a_large_store() {
     migrate(&mut small, "test").unwrap();
     small
         .execute_batch(
-            "INSERT INTO item VALUES ('t', 1, 0, 'same', NULL, x'007b7d', NULL), ('t', 1, 1, 'i7', NULL, x'00', NULL)",
+            "INSERT INTO segment VALUES ('t', 1, NULL, 0, NULL);
+             INSERT INTO response VALUES ('t', 'r', 1, 0, 0, 2, NULL, NULL, NULL, 2, 1, 0, 0, NULL, 0, NULL, x'00');
+             INSERT INTO item VALUES ('t', 1, 0, 'same', NULL, x'007b7d', NULL), ('t', 1, 1, 'i7', NULL, x'00', NULL)",
         )
         .unwrap();
     let large = filled();
@@ -128,7 +149,7 @@ fn a_file_of_the_version_before_gets_the_indexes_and_keeps_its_items() {
     let opened = open::file(&path, &crate::SqliteOptions::default()).unwrap();
     let ids = ["i19999", "same", "unknown"].map(str::to_owned);
     let found =
-        super::items_by_id(&opened.writer, "t", &ids, &(std::sync::Arc::new(crate::room::Endless) as _)).unwrap();
+        super::items_by_id(&opened.writer, "t", &ids, 0, &(std::sync::Arc::new(crate::room::Endless) as _)).unwrap();
     assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
     let index = "SELECT count(*) FROM sqlite_schema WHERE name IN ('item_named', 'item_hidden', 'segment_branch')";
     assert_eq!(opened.writer.query_row(index, [], |row| row.get::<_, i64>(0)).unwrap(), 3);

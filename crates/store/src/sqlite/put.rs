@@ -1,41 +1,48 @@
-//! Storing a turn: find what of it is held already, append the rest, point at it.
+//! Storing a turn, whole or begun: find what of it is held already, append the rest, point at it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{failure, sql};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PackedItem, Prepared, longest};
-use crate::rows::{gone, prefix};
+use crate::rows::{self, prefix};
 use crate::{Error, Lease, Parent};
 
-pub(crate) fn put(connection: &Connection, tenant: &str, turn: &Prepared, used: Option<i64>) -> Result<(), Error> {
+pub(crate) fn put(
+    connection: &Connection,
+    tenant: &str,
+    turn: &Prepared,
+    now: i64,
+    used: Option<i64>,
+) -> Result<(), Error> {
     let mut taken = connection.prepare_cached(sql::RESPONSE_TAKEN).map_err(failure)?;
     if taken.exists(params![tenant, turn.id]).map_err(failure)? {
         return Err(Error::Conflict);
     }
     let begin = match &turn.parent {
         Parent::None => Base::ROOT,
-        Parent::Response(id) => behind(connection, tenant, id, used)?,
+        Parent::Response(id) => place_after(connection, tenant, id, turn.began(now), used)?,
         Parent::Conversation(lease) => leased(connection, tenant, lease, used)?,
     };
     let prefixes = turn.prefixes(begin.prefix);
-    // What continues something stays behind that very place: the chain is found along its path.
+    // What continues something stays right after that place: the chain is found along its path.
     let (base, held) = match turn.parent {
         Parent::None => share(connection, tenant, turn, &prefixes)?,
         _ => (begin, 0),
     };
     let fresh = turn.items.get(held..).unwrap_or_default();
-    let conversation = matches!(turn.parent, Parent::Conversation(_));
-    let segment = segment(connection, tenant, base, conversation, fresh.is_empty())?;
+    let segment = match (&turn.parent, turn.status.is_final()) {
+        (Parent::Conversation(_), true) => segment(connection, tenant, base, true, fresh.is_empty())?,
+        // The conversation does not have it before it is finished.
+        (Parent::Conversation(_), false) => new_segment(connection, tenant, base.segment, base.at, None)?,
+        (Parent::None | Parent::Response(_), _) => segment(connection, tenant, base, false, fresh.is_empty())?,
+    };
     let upto = append(connection, tenant, segment, base.at, fresh, prefixes.get(held..).unwrap_or_default())?;
-    if let Some((hash, body)) = &turn.settings {
-        connection
-            .prepare_cached(sql::SETTINGS_KEEP)
-            .and_then(|mut sql| sql.execute(params![tenant, hash, body]))
-            .map_err(failure)?;
-    }
-    if let Parent::Conversation(lease) = &turn.parent {
-        advance(connection, tenant, &lease.conversation, upto)?;
+    keep_settings(connection, tenant, turn.settings.as_ref())?;
+    if let Parent::Conversation(lease) = &turn.parent
+        && turn.status.is_final()
+    {
+        end(connection, tenant, &lease.conversation, upto)?;
     }
     let inputs = i64::try_from(turn.inputs).unwrap_or(i64::MAX);
     let tip = prefixes.last().copied().unwrap_or(begin.prefix);
@@ -75,7 +82,7 @@ fn respond(
         place.tip,
         previous,
         conversation,
-        turn.status,
+        turn.status.code(),
         place.depth,
         turn.created,
         turn.expires,
@@ -86,24 +93,38 @@ fn respond(
     insert.execute(row).map(drop).map_err(failure)
 }
 
-/// The place behind a response.
-fn behind(connection: &Connection, tenant: &str, id: &str, used: Option<i64>) -> Result<Base, Error> {
+/// The place after a response that is finished and had not expired by `began`.
+fn place_after(connection: &Connection, tenant: &str, id: &str, began: i64, used: Option<i64>) -> Result<Base, Error> {
     let mut select = connection.prepare_cached(sql::RESPONSE_PLACE).map_err(failure)?;
-    let found = select.query_row(params![tenant, id], |row| {
+    let found = select.query_row(params![tenant, id, began], |row| {
         let base =
             Base { segment: Some(row.get(0)?), at: row.get(1)?, prefix: prefix(row.get(2)?), depth: row.get(3)? };
         Ok((base, row.get::<_, i64>(4)?))
     });
-    let (base, gone) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
-    if gone != gone::LIVE {
-        return Err(Error::NotFound);
+    let (base, status) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
+    if !rows::status(status)?.is_final() {
+        return Err(Error::Running);
     }
     super::read::touch(connection, tenant, id, used)?;
     Ok(base)
 }
 
+/// Settings are kept once, however many turns have them.
+pub(super) fn keep_settings(
+    connection: &Connection,
+    tenant: &str,
+    settings: Option<&(Prefix, Vec<u8>)>,
+) -> Result<(), Error> {
+    let Some((hash, body)) = settings else { return Ok(()) };
+    connection
+        .prepare_cached(sql::SETTINGS_KEEP)
+        .and_then(|mut sql| sql.execute(params![tenant, hash, body]))
+        .map(drop)
+        .map_err(failure)
+}
+
 /// The end of a conversation whose lease is ours, or ran out without anybody else taking it.
-fn leased(connection: &Connection, tenant: &str, lease: &Lease, used: Option<i64>) -> Result<Base, Error> {
+pub(super) fn leased(connection: &Connection, tenant: &str, lease: &Lease, used: Option<i64>) -> Result<Base, Error> {
     let mut select = connection.prepare_cached(sql::LEASED).map_err(failure)?;
     let found = select.query_row(params![tenant, lease.conversation], |row| {
         let base = Base { segment: Some(row.get(0)?), at: row.get(1)?, prefix: None, depth: 0 };
@@ -117,7 +138,7 @@ fn leased(connection: &Connection, tenant: &str, lease: &Lease, used: Option<i64
     Ok(base)
 }
 
-/// How much of the input is held already, and the place behind that.
+/// How much of the input is held already, and the place after that.
 fn share(
     connection: &Connection,
     tenant: &str,
@@ -142,7 +163,13 @@ fn share(
 }
 
 /// The segment to append to: the base's own if nothing follows there yet, else a new one.
-fn segment(connection: &Connection, tenant: &str, base: Base, conversation: bool, nothing: bool) -> Result<i64, Error> {
+pub(super) fn segment(
+    connection: &Connection,
+    tenant: &str,
+    base: Base,
+    conversation: bool,
+    nothing: bool,
+) -> Result<i64, Error> {
     if let Some(segment) = base.segment {
         if conversation || nothing {
             return Ok(segment);
@@ -186,7 +213,8 @@ pub(super) fn append(
     Ok(pos)
 }
 
-pub(super) fn advance(connection: &Connection, tenant: &str, conversation: &str, upto: i64) -> Result<(), Error> {
+/// Sets where a conversation ends, and ends its lease.
+pub(super) fn end(connection: &Connection, tenant: &str, conversation: &str, upto: i64) -> Result<(), Error> {
     let mut update = connection.prepare_cached(sql::CONVERSATION_ADVANCE).map_err(failure)?;
     update.execute(params![tenant, conversation, upto]).map(drop).map_err(failure)
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use super::{failure, sql};
 use crate::packed::{length, unpack};
 use crate::room::{Meter, Room};
-use crate::rows::{self, ItemRow, Pager, TurnRow, gone};
+use crate::rows::{self, ItemRow, Pager, TurnRow};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse};
 
 pub(crate) fn history(
@@ -20,12 +20,13 @@ pub(crate) fn history(
     tenant: &str,
     id: &str,
     limits: ChainLimits,
+    now: i64,
     room: &Arc<dyn Room>,
     used: Option<i64>,
 ) -> Result<History, Error> {
     let mut turns = connection.prepare_cached(sql::TURNS).map_err(failure)?;
     let turns = turns.query_map(params![tenant, id], turn).map_err(failure)?;
-    let chain = rows::chain(turns.collect::<Result<_, _>>().map_err(failure)?, id, limits)?;
+    let chain = rows::chain(turns.collect::<Result<_, _>>().map_err(failure)?, id, limits, now)?;
     let mut meter = Meter::new(room);
     let items = items(connection, tenant, id, 0..i64::MAX, &mut meter)?;
     let settings = if limits.settings { settings(connection, tenant, &chain, &mut meter)? } else { HashMap::new() };
@@ -44,6 +45,7 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         middle: row.get(6)?,
         upto: row.get(7)?,
         settings: row.get(8)?,
+        expires: row.get(9)?,
     })
 }
 
@@ -107,11 +109,12 @@ pub(crate) fn response(
     connection: &Connection,
     tenant: &str,
     id: &str,
+    now: i64,
     room: &Arc<dyn Room>,
     used: Option<i64>,
 ) -> Result<StoredResponse, Error> {
     let mut select = connection.prepare_cached(sql::RESPONSE).map_err(failure)?;
-    let found = select.query_row(params![tenant, id], |row| {
+    let found = select.query_row(params![tenant, id, now], |row| {
         let places: Range<i64> = row.get(7)?..row.get(8)?;
         let (hash, head) = (row.get::<_, Option<Vec<u8>>>(5)?, row.get::<_, Vec<u8>>(6)?);
         let response = StoredResponse {
@@ -143,10 +146,11 @@ pub(crate) fn input_items(
     tenant: &str,
     id: &str,
     page: &Page,
+    now: i64,
     room: &Arc<dyn Room>,
 ) -> Result<ItemPage, Error> {
     let mut select = connection.prepare_cached(sql::INPUTS).map_err(failure)?;
-    let upto = select.query_row(params![tenant, id, gone::LIVE], |row| row.get(0)).optional().map_err(failure)?;
+    let upto = select.query_row(params![tenant, id, now], |row| row.get(0)).optional().map_err(failure)?;
     let upto = upto.ok_or(Error::NotFound)?;
     let after = page.after.as_ref().map(|after| {
         let mut cursor = connection.prepare_cached(sql::CURSOR).map_err(failure)?;
@@ -164,15 +168,16 @@ pub(crate) fn input_items(
     Ok(pager.finish())
 }
 
-/// For each id the newest item that still has a body.
+/// For each id the newest item that still has a body, and an owner that is there.
 pub(crate) fn items_by_id(
     connection: &Connection,
     tenant: &str,
     ids: &[String],
+    now: i64,
     room: &Arc<dyn Room>,
 ) -> Result<Vec<Option<Item>>, Error> {
     let mut select = connection.prepare_cached(sql::NEWEST).map_err(failure)?;
-    let mut rows = select.query(params![tenant, list(ids)]).map_err(failure)?;
+    let mut rows = select.query(params![tenant, list(ids), now]).map_err(failure)?;
     let (mut found, mut meter) = (HashMap::new(), Meter::new(room));
     while let Some(row) = rows.next().map_err(failure)? {
         if let Some(body) = body(row, 1, &mut meter)? {

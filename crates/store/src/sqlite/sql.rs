@@ -1,5 +1,5 @@
-//! Every statement that this backend runs, in one place, so that a test can ask for the plan of each. None may stand
-//! anywhere else: `plans` looks for that, too.
+//! Every statement that this backend runs, in one place, so that a test can ask for the plan of each. There is none
+//! anywhere else: a test looks for that, too.
 //!
 //! No request may cost more because a store holds more. Where SQLite would choose otherwise, a statement says which way
 //! to go: `INDEXED BY` names the index (without it the statement fails rather than scans), `CROSS JOIN` keeps the order.
@@ -29,6 +29,13 @@ macro_rules! path {
     };
 }
 
+/// What makes a row of `response` one that is there: neither deleted nor expired by the moment in this parameter.
+macro_rules! there {
+    ($start:literal, $now:literal $(, $rest:literal)?) => {
+        concat!($start, " AND gone = 0 AND (expires IS NULL OR expires > ", $now, ")" $(, $rest)?)
+    };
+}
+
 statements! {
     // --- sqlite
     PING = "SELECT count(*) FROM secret";
@@ -46,7 +53,7 @@ statements! {
     CONVERSATION_ITEM = "SELECT body FROM item INDEXED BY item_named \
         WHERE tenant = ?1 AND id = ?3 AND segment = ?2 AND hidden IS NULL AND length(body) > 0 \
         ORDER BY pos DESC LIMIT 1";
-    /// Which of these ids stand in the conversation.
+    /// Which of these ids items of the conversation have.
     CONVERSATION_HAS = "SELECT wanted.value FROM rarray(?3) AS wanted \
         WHERE EXISTS (SELECT 1 FROM item INDEXED BY item_named \
         WHERE tenant = ?1 AND id = wanted.value AND segment = ?2 AND hidden IS NULL AND length(body) > 0)";
@@ -84,7 +91,7 @@ statements! {
       CROSS JOIN segment s INDEXED BY segment_branch
       ON s.tenant = ?1 AND s.parent = tree.segment AND s.start > ?3)
     SELECT segment, parent, start, conversation IS NOT NULL FROM tree";
-    VICTIM = "SELECT segment, own, upto, settings FROM response WHERE tenant = ?1 AND id = ?2 AND gone = ?3";
+    VICTIM = there!("SELECT segment, own, upto, settings FROM response WHERE tenant = ?1 AND id = ?2", "?3");
     RESPONSE_DELETE = "UPDATE response SET gone = ?3, expires = ?4, settings = NULL, head = x'' \
         WHERE tenant = ?1 AND id = ?2";
     OWNERS = "SELECT own, upto, id, previous, gone FROM response \
@@ -107,7 +114,7 @@ statements! {
     RESPONSE_FORGET = "DELETE FROM response WHERE tenant = ?1 AND id = ?2";
 
     // --- evict
-    OLDEST = "SELECT tenant, id, segment, used, 0 FROM response WHERE gone = 0 \
+    OLDEST = "SELECT tenant, id, segment, used, 0 FROM response WHERE gone = 0 AND status > 1 \
         UNION ALL SELECT tenant, id, segment, used, 1 FROM conversation ORDER BY used LIMIT 2";
     LIVE = "SELECT responses FROM live";
 
@@ -123,7 +130,7 @@ statements! {
     RESPONSE_NEW = "INSERT INTO response (tenant, id, segment, own, middle, upto, prefix, previous, conversation, status, \
         depth, created, expires, used, settings, head) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-    RESPONSE_PLACE = "SELECT segment, upto, prefix, depth, gone FROM response WHERE tenant = ?1 AND id = ?2";
+    RESPONSE_PLACE = there!("SELECT segment, upto, prefix, depth, status FROM response WHERE tenant = ?1 AND id = ?2", "?3");
     LEASED = "SELECT segment, upto, lease FROM conversation WHERE tenant = ?1 AND id = ?2";
     SHARED = "SELECT segment, pos FROM item WHERE tenant = ?1 AND prefix = ?2 LIMIT 1";
     SEGMENT_FREE = "SELECT conversation IS NULL AND NOT EXISTS (SELECT 1 FROM item \
@@ -137,7 +144,7 @@ statements! {
 
     // --- read
     TURNS = path!(
-        "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings
+        "SELECT r.id, r.previous, r.status, r.depth, r.gone, r.own, r.middle, r.upto, r.settings, r.expires
          FROM path p CROSS JOIN response r ON r.tenant = ?1 AND r.segment = p.segment AND r.upto <= p.upto"
     );
     ITEMS = path!(
@@ -149,12 +156,45 @@ statements! {
          ON i.tenant = ?1 AND i.id = ?3 AND i.segment = p.segment AND i.pos < p.upto"
     );
     SETTINGS = "SELECT body FROM settings WHERE tenant = ?1 AND hash = ?2";
-    RESPONSE = "SELECT previous, conversation, status, created, expires, settings, head, middle, upto \
-        FROM response WHERE tenant = ?1 AND id = ?2 AND gone = 0";
-    INPUTS = "SELECT middle FROM response WHERE tenant = ?1 AND id = ?2 AND gone = ?3";
-    /// Of each of these ids the newest item that still has a body.
-    NEWEST = "SELECT wanted.value, (SELECT body FROM item INDEXED BY item_named \
-        WHERE tenant = ?1 AND id = wanted.value AND length(body) > 0 ORDER BY segment DESC, pos DESC LIMIT 1) \
+    RESPONSE = there!(
+        "SELECT previous, conversation, status, created, expires, settings, head, middle, upto
+         FROM response WHERE tenant = ?1 AND id = ?2",
+        "?3"
+    );
+    INPUTS = there!("SELECT middle FROM response WHERE tenant = ?1 AND id = ?2", "?3");
+    /// Of each of these ids the newest item that still has a body, and somebody who has it: a conversation, a branch, or
+    /// a response that is there. Of many with one id only a few are looked at.
+    NEWEST = "SELECT wanted.value, (SELECT i.body FROM (
+        SELECT segment, pos, body FROM item INDEXED BY item_named
+        WHERE tenant = ?1 AND id = wanted.value AND length(body) > 0 ORDER BY segment DESC, pos DESC LIMIT 8) i
+        WHERE EXISTS (SELECT 1 FROM segment s
+          WHERE s.tenant = ?1 AND s.segment = i.segment AND s.conversation IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM segment s INDEXED BY segment_branch
+          WHERE s.tenant = ?1 AND s.parent = i.segment AND s.start > i.pos)
+        OR (SELECT 1 FROM response r INDEXED BY response_segment
+          WHERE r.tenant = ?1 AND r.segment = i.segment AND r.upto > i.pos
+          AND r.gone = 0 AND (r.expires IS NULL OR r.expires > ?3) ORDER BY r.upto DESC LIMIT 1)
+        LIMIT 1)
         FROM rarray(?2) AS wanted";
     RESPONSE_TOUCH = "UPDATE response SET used = ?3 WHERE tenant = ?1 AND id = ?2";
+
+    // --- turns
+    RESPONSE_STATUS = there!("SELECT status FROM response WHERE tenant = ?1 AND id = ?2", "?3");
+    TURN_LIVE = there!(
+        "SELECT segment, own, middle, prefix, conversation, settings, status
+         FROM response WHERE tenant = ?1 AND id = ?2",
+        "?3"
+    );
+    TURN_ADVANCE = "UPDATE response SET status = ?3 WHERE tenant = ?1 AND id = ?2";
+    TURN_FINISH = "UPDATE response SET segment = ?3, own = ?4, middle = ?5, upto = ?6, prefix = ?7, status = ?8, \
+        settings = ?9, head = ?10 WHERE tenant = ?1 AND id = ?2";
+    ITEMS_MOVE = "UPDATE item SET segment = ?3, pos = pos + ?4 WHERE tenant = ?1 AND segment = ?2 AND pos >= ?5";
+
+    // --- events
+    EVENT_NEXT = "SELECT next FROM event WHERE tenant = ?1 AND response = ?2 ORDER BY first DESC LIMIT 1";
+    EVENTS_NEW = "INSERT INTO event (tenant, response, first, next, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    /// From the batch on that has this number.
+    EVENTS = "SELECT first, body FROM event WHERE tenant = ?1 AND response = ?2 AND next > ?3 \
+        AND first >= coalesce((SELECT max(first) FROM event WHERE tenant = ?1 AND response = ?2 AND first <= ?3), 0) \
+        ORDER BY first LIMIT ?4";
 }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 
-use crate::{OpenError, SqliteOptions, Store};
+use crate::{Clock, OpenError, SqliteOptions, Store};
 use trace::Event;
 use world::{World, perform};
 
@@ -38,8 +38,10 @@ pub(super) fn synchronous(ours: &'static str) -> String {
     std::env::var_os(SYNCHRONOUS).map_or_else(|| ours.to_owned(), |other| other.into_string().unwrap())
 }
 
+/// By a clock that never moves: here only a sweep makes anything expire.
 fn open(folder: &Path) -> Result<Store, OpenError> {
-    Store::sqlite(&folder.join("data/s.db"), &SqliteOptions::default())
+    let store = Store::sqlite(&folder.join("data/s.db"), &SqliteOptions::default());
+    store.map(|store| store.with_clock(Clock::new(|| 0)))
 }
 
 type Steps = [usize; 2];
@@ -138,16 +140,16 @@ async fn act(store: Store, mut world: World, ledger: Arc<File>, (session, steps)
     world
 }
 
-/// What the ledger has said so far.
+/// What the ledger says up to some moment.
 #[derive(Default)]
-struct Said {
+struct Ledger {
     worlds: BTreeMap<String, World>,
     acknowledged: usize,
     failed: usize,
 }
 
-impl Said {
-    fn hear(&mut self, line: &str, steps: Steps) {
+impl Ledger {
+    fn read(&mut self, line: &str, steps: Steps) {
         let (mark, name) = line.split_once(' ').unwrap();
         let world = self.worlds.entry(name.to_owned()).or_insert_with(|| World::new(name, steps[0]));
         match mark {

@@ -8,7 +8,7 @@ use std::thread;
 use rusqlite::Connection;
 use tokio::sync::{Notify, mpsc};
 
-use super::open::Place;
+use super::open::DbPath;
 use super::{QUEUE, failure};
 use crate::{Counters, Error, OpenError};
 
@@ -70,37 +70,37 @@ fn start(name: &str, counts: &Arc<Counts>, run: impl FnOnce() + Send + 'static) 
 
 pub(super) fn writer(
     connection: Connection,
-    place: Place,
+    path: DbPath,
     counts: &Arc<Counts>,
 ) -> Result<mpsc::Sender<WriteJob>, OpenError> {
     let (work, mut queue) = mpsc::channel(QUEUE);
-    let mut writer = Writer { connection: Some(connection), place, counts: Arc::clone(counts), forget: false };
+    let mut writer = Writer { connection: Some(connection), path, counts: Arc::clone(counts), forget: false };
     let run = move || {
         while let Some(first) = queue.blocking_recv() {
             writer.group(first, &mut queue);
         }
         // Readers' connections may not do it, should one of them be the last to close.
-        writer.connection.as_ref().map(Place::forget);
+        writer.connection.as_ref().map(DbPath::forget);
     };
     start("store-writer", counts, run)?;
     Ok(work)
 }
 
-pub(super) fn readers(place: &Place, count: usize, counts: &Arc<Counts>) -> Result<mpsc::Sender<ReadJob>, OpenError> {
+pub(super) fn readers(path: &DbPath, count: usize, counts: &Arc<Counts>) -> Result<mpsc::Sender<ReadJob>, OpenError> {
     let (work, queue) = mpsc::channel::<ReadJob>(QUEUE);
     let queue = Arc::new(Mutex::new(queue));
     for _ in 0..count {
-        let (queue, place) = (Arc::clone(&queue), place.clone());
-        start("store-reader", counts, move || read(&queue, &place))?;
+        let (queue, path) = (Arc::clone(&queue), path.clone());
+        start("store-reader", counts, move || read(&queue, &path))?;
     }
     Ok(work)
 }
 
-fn read(queue: &Mutex<mpsc::Receiver<ReadJob>>, place: &Place) {
+fn read(queue: &Mutex<mpsc::Receiver<ReadJob>>, path: &DbPath) {
     let mut connection = None;
     while let Some(job) = next(queue) {
         if connection.is_none() {
-            connection = place.reader().ok();
+            connection = path.reader().ok();
         }
         // Without a connection the job is dropped, which its caller learns; the next one tries again.
         // One view for all statements of a job: a sweep in between would look like a hole.
@@ -126,10 +126,10 @@ fn next(queue: &Mutex<mpsc::Receiver<ReadJob>>) -> ReadJob {
 }
 
 struct Writer {
-    /// None after a failed commit: what such a connection believes is not to be relied on. Before the place, so that
+    /// None after a failed commit: what such a connection believes is not to be relied on. Before the path, so that
     /// it is closed while the lock is still held.
     connection: Option<Connection>,
-    place: Place,
+    path: DbPath,
     counts: Arc<Counts>,
     /// Something was erased, and its bytes are still in the log; or the disk is full, and the log's room is wanted.
     forget: bool,
@@ -138,7 +138,7 @@ struct Writer {
 impl Writer {
     fn group(&mut self, first: WriteJob, queue: &mut mpsc::Receiver<WriteJob>) {
         if self.connection.is_none() {
-            self.connection = self.place.writer().ok();
+            self.connection = self.path.writer().ok();
         }
         let Some(connection) = &self.connection else {
             // The job is dropped, which its caller learns.
@@ -153,7 +153,7 @@ impl Writer {
             self.counts.commits.fetch_add(1, Ordering::Relaxed);
             self.counts.writes.fetch_add(u64::try_from(done.len()).unwrap_or(0), Ordering::Relaxed);
             self.forget |= done.iter().any(|done| done.full || done.erased && done.keep);
-            self.forget = self.forget && !Place::forget(connection);
+            self.forget = self.forget && !DbPath::forget(connection);
         } else {
             self.connection = None;
         }

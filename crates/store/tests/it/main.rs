@@ -5,6 +5,7 @@ mod chance;
 mod contract;
 mod conversations;
 mod crash;
+mod expiry;
 mod make;
 mod memory;
 mod model;
@@ -20,11 +21,12 @@ mod proxy;
 mod server;
 mod sqlite;
 mod statements;
+mod turns;
 
 use std::future::Future;
 use std::pin::Pin;
 
-use store::Store;
+use store::{Clock, Store};
 
 type Case = fn(Store) -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -60,9 +62,25 @@ cases![
     contract::concurrent_continuations_fork,
     contract::odd_ids_are_only_odd,
     contract::a_turn_without_items_is_a_turn,
+    turns::a_turn_is_begun_advanced_and_finished,
+    turns::a_turn_ends_once,
+    turns::what_is_not_finished_is_not_continued,
+    turns::a_begun_turn_keeps_its_place_beside_others,
+    turns::a_begun_turn_in_a_conversation_joins_it_at_its_end,
+    turns::a_turn_that_fails_leaves_its_conversation_as_it_was,
+    turns::a_begun_turn_can_be_deleted_and_swept,
+    turns::statuses_go_one_way,
+    turns::events_are_read_from_any_number_on,
+    turns::events_go_on_where_the_log_ends,
+    turns::events_go_with_their_turn,
+    turns::events_of_many_writers_have_no_gap,
+    expiry::what_has_expired_is_not_there_on_any_road,
+    expiry::what_was_there_when_a_turn_began_can_be_continued,
 ];
 
+/// By a clock that never moves: a case that wants time to pass says so.
 async fn run_all(store: &Store) {
+    let store = store.clone().with_clock(Clock::new(|| 0));
     for (name, case) in CASES {
         println!("{name}");
         case(store.clone()).await;

@@ -1,4 +1,4 @@
-//! What the memory backend lets go of, and what it must not do then.
+//! What the memory backend evicts, and what it must not do then.
 
 use bytes::Bytes;
 use store::{Error, Item, MemoryLimits, NewTurn, Store};

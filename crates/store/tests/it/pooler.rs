@@ -20,7 +20,7 @@ impl Pooler {
             return None;
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // Whoever asks is the one user, and what a transaction leaves on its connection is gone behind it.
+        // Whoever asks is the one user, and what a transaction leaves on its connection is gone after it.
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={postgres} user=godex\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\

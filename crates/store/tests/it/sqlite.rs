@@ -98,7 +98,7 @@ fn newer_damaged_and_foreign_files_are_refused() {
     assert!(std::fs::read(&garbage).unwrap().starts_with(b"this is no"), "it is left as it was");
 }
 
-/// The threads of a dropped store need a moment to let go of their file.
+/// The threads of a dropped store need a moment to close their file.
 fn wait_for_lock(path: &Path) {
     while matches!(open(path), Err(OpenError::Locked { .. })) {
         std::thread::sleep(Duration::from_millis(5));

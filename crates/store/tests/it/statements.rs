@@ -1,4 +1,4 @@
-//! Statements stand where their plans are looked at, and nowhere else.
+//! Statements are written where their plans are looked at, and nowhere else.
 
 use std::path::{Path, PathBuf};
 

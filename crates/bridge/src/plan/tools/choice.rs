@@ -65,7 +65,7 @@ fn nearest_form(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chose
     let has = |kind| rules.choices.contains(&kind);
     let required = chat::ToolChoice::Mode(rules.required_word.name());
     match wanted {
-        // The default everywhere; it needs no saying.
+        // The default everywhere, which is not sent.
         Wanted::Auto => {}
         Wanted::None if has(ChoiceKind::None) => chosen.choice = Some(chat::ToolChoice::Mode("none")),
         // Without tools none can be called.

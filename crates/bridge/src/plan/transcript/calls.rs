@@ -110,7 +110,8 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
-    /// Arguments as the model wrote them, if they are an object; else an object that holds them: some servers parse them.
+    /// Arguments as the model wrote them, if they are an object; else an object that holds them. A server that parses
+    /// its history would refuse every later turn because of them.
     fn arguments(&mut self, arguments: Option<Text<'a>>, path: ItemPath) -> Str<'a> {
         let Some(text) = arguments.filter(|text| !text.is_empty()) else { return "{}".into() };
         let decoded = text.decode();

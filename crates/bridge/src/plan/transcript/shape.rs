@@ -40,8 +40,9 @@ pub(in crate::plan) fn shape<'a>(messages: Vec<Message<'a>>, rules: &MessageRule
     out
 }
 
-/// Gives a blank to the messages that must carry reasoning and have lost it. Only while the model thinks: without thinking the blank itself may be refused.
-pub(in crate::plan) fn hold_places(messages: &mut [Message<'_>], rules: &ReasoningRules) {
+/// Gives a blank to the messages that must carry reasoning and have lost it. Only while the model thinks: else there
+/// was no reasoning to lose.
+pub(in crate::plan) fn fill_lost_reasoning(messages: &mut [Message<'_>], rules: &ReasoningRules) {
     for message in messages {
         if let Message::Assistant { tool_calls, replay, .. } = message {
             let wanted = rules.replay == Replay::Always || !tool_calls.is_empty();

@@ -7,10 +7,10 @@ use bridge::{AnswerDialect, End, EofTolerance, Failure, FailureClass, OutputCont
 
 use crate::run::Run;
 
-pub(super) struct Answer {
-    pub(super) run: Run,
-    pub(super) chunks: Vec<String>,
-    pub(super) end: End,
+pub(crate) struct Answer {
+    pub(crate) run: Run,
+    pub(crate) chunks: Vec<String>,
+    pub(crate) end: End,
 }
 
 /// A small generator of numbers (splitmix64).
@@ -34,7 +34,7 @@ impl Chance {
     }
 }
 
-pub(super) fn answer(number: u64) -> Answer {
+pub(crate) fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let run = RUNS[chance.below(RUNS.len())].clone();
     let length = chance.below(12);

@@ -78,13 +78,13 @@ fn event(chance: &mut Chance) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-struct Answer {
-    run: Run,
-    events: Vec<String>,
-    end: End,
+pub(crate) struct Answer {
+    pub(crate) run: Run,
+    pub(crate) events: Vec<String>,
+    pub(crate) end: End,
 }
 
-fn answer(number: u64) -> Answer {
+pub(crate) fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let mut run = native();
     run.echo = b",\"model\":\"m\"".to_vec().into();

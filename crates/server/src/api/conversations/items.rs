@@ -40,7 +40,7 @@ pub(crate) async fn create_items(
     // Before they are stored: who is told to come back must not find them there.
     let created = list::items(context, &items, false)?;
     let absent = || ApiError::conversation_not_found(id);
-    session.heard(session.store().append_items(id, items).await, absent)?;
+    session.observe(session.store().append_items(id, items).await, absent)?;
     Ok(created)
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn list_items(context: &RequestContext, id: &str, uri: &Uri) ->
     let session = context.session();
     let room = session.room();
     let absent = || ApiError::conversation_not_found(id);
-    let page = session.heard(session.reading(&room).conversation_items(id, page).await, absent)?;
+    let page = session.observe(session.reading(&room).conversation_items(id, page).await, absent)?;
     list::items(context, &page.items, page.has_more)
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn retrieve_item(
     let session = context.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
     let room = session.room();
-    let item = session.heard(session.reading(&room).conversation_item(id, item_id).await, absent)?;
+    let item = session.observe(session.reading(&room).conversation_item(id, item_id).await, absent)?;
     counted(context, item.body.len() + 64, |body| write_listed(&item, body))
 }
 

@@ -5,7 +5,6 @@ use http::{Response, Uri};
 use crate::api::query::Query;
 use crate::api::{counted, deleted, list};
 use crate::body::Body;
-use crate::clock;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::session;
@@ -15,11 +14,7 @@ pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> R
     let session = context.session();
     let absent = || ApiError::response_not_found(id);
     let room = session.room();
-    let stored = session.heard(session.reading(&room).response(id).await, absent)?;
-    let now = i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX);
-    if stored.expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(absent());
-    }
+    let stored = session.observe(session.reading(&room).response(id).await, absent)?;
     if query.flag("stream")? {
         let message = "This response cannot be streamed because it was not created with background=true.";
         return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
@@ -41,7 +36,7 @@ pub(crate) async fn delete(context: &RequestContext, id: &str) -> Result<Respons
 pub(crate) async fn cancel(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
     let session = context.session();
     let absent = || ApiError::response_not_found(id);
-    session.heard(session.reading(&session.room()).response(id).await, absent)?;
+    session.observe(session.reading(&session.room()).response(id).await, absent)?;
     Err(ApiError::bad_request(Code::InvalidRequest, "Cannot cancel a synchronous response."))
 }
 
@@ -50,6 +45,6 @@ pub(crate) async fn input_items(context: &RequestContext, id: &str, uri: &Uri) -
     let session = context.session();
     let room = session.room();
     let absent = || ApiError::response_not_found(id);
-    let page = session.heard(session.reading(&room).input_items(id, page).await, absent)?;
+    let page = session.observe(session.reading(&room).input_items(id, page).await, absent)?;
     list::items(context, &page.items, page.has_more)
 }

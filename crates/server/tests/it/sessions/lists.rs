@@ -64,7 +64,23 @@ async fn a_response_outlives_its_time_only_briefly() {
     while rig.get(&path).await.status == 200 {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
+    // On every road, long before it is swept.
     assert_eq!(rig.get(&path).await.status, 404);
+    assert_eq!(rig.get(&format!("{path}/input_items")).await.status, 404);
+    assert_eq!(rig.send(Method::POST, &format!("{path}/cancel"), &Value::Null).await.status, 404);
+    let item = json!([{"type": "item_reference", "id": response["output"][0]["id"]}]);
+    for (body, status, code) in [
+        (
+            json!({"model": "m", "input": "on", "previous_response_id": response["id"]}),
+            400,
+            "previous_response_not_found",
+        ),
+        (json!({"model": "m", "input": item}), 404, "item_not_found"),
+    ] {
+        let error = error(&rig.post(&body).await);
+        assert_eq!((error.status, error.code.as_str()), (status, code));
+    }
+    assert_eq!(delete(&rig, &path).await.status, 404);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
--- For the memory backend only: what was used last, and how many responses there are. It lets go of the oldest when
--- it is full.
-CREATE INDEX response_used ON response (used) WHERE gone = 0;
+-- For the memory backend only: what was used last, and how many responses there are. When it is full, the oldest go, but
+-- none that is still being made.
+CREATE INDEX response_used ON response (used) WHERE gone = 0 AND status > 1;
 CREATE INDEX conversation_used ON conversation (used);
 
 CREATE TABLE live (responses INTEGER NOT NULL) STRICT;

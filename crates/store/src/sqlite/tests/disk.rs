@@ -66,7 +66,7 @@ impl Disk {
                 self.files.push(File::default());
                 self.name(path, Some(Node::File(self.files.len() - 1)));
             }
-            Event::Created(_) | Event::Said(_) => {}
+            Event::Created(_) | Event::Ledger(_) => {}
             Event::Removed(path) => self.name(path, None),
             Event::Written { path, at, data } => self.change(&path, What::Write(at, data)),
             Event::Resized { path, size } => self.change(&path, What::Resize(size)),

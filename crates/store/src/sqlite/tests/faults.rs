@@ -5,28 +5,28 @@ use std::thread;
 use super::disk::Cut;
 use super::power::{cut, moments};
 use super::trace::Event;
-use super::{Run, Said, open};
+use super::{Ledger, Run, open};
 use crate::OpenError;
 
 /// Runs the writer while calls fail. Nothing acknowledged is lost, and it goes on without a restart; also if the power is
 /// cut afterwards, on a disk that has thrown away what a failed sync was to keep. None where strace does not work.
-async fn endure(calls: &str, when: &str) -> Option<Said> {
+async fn endure(calls: &str, when: &str) -> Option<Ledger> {
     let folder = tempfile::tempdir().unwrap();
     let inject = Some(format!("{calls}:when={when}"));
     let run = Run { steps: [16, 16], inject, ..Run::default() };
     let (events, status) = run.trace(folder.path())?;
     assert!(status.success(), "{calls} {when}: {status}");
-    let last = events.iter().rposition(|event| matches!(event, Event::Said(line) if line.starts_with('!')));
-    let failed = events.iter().position(|event| matches!(event, Event::Said(line) if line.starts_with('x')));
+    let last = events.iter().rposition(|event| matches!(event, Event::Ledger(line) if line.starts_with('!')));
+    let failed = events.iter().position(|event| matches!(event, Event::Ledger(line) if line.starts_with('x')));
     assert!(failed < last, "{calls} {when}: nothing worked afterwards");
     let moments = moments(&events, 12);
-    let (findings, said) = cut(events, &moments, run.steps, &[Cut::Dropped, Cut::Scattered, Cut::Torn]).await;
+    let (findings, ledger) = cut(events, &moments, run.steps, &[Cut::Dropped, Cut::Scattered, Cut::Torn]).await;
     assert!(findings.wrong.is_empty(), "{calls} {when}: {:#?}", findings.wrong);
     // Without a power cut, too.
-    let wrong = said.check(folder.path()).await;
+    let wrong = ledger.check(folder.path()).await;
     assert!(wrong.is_empty(), "{calls} {when}: {wrong:#?}");
-    println!("{calls} at {when}: {} acknowledged, {} failed", said.acknowledged, said.failed);
-    Some(said)
+    println!("{calls} at {when}: {} acknowledged, {} failed", ledger.acknowledged, ledger.failed);
+    Some(ledger)
 }
 
 #[tokio::test]
@@ -35,8 +35,8 @@ async fn failed_syncs_lose_nothing_and_are_got_over() {
     let once = (1..=16).map(|n| n.to_string());
     let mut failed = 0;
     for when in once.chain(["12+11", "9+13"].map(str::to_owned)) {
-        let Some(said) = endure("fsync,fdatasync:error=EIO", &when).await else { return };
-        failed += said.failed;
+        let Some(ledger) = endure("fsync,fdatasync:error=EIO", &when).await else { return };
+        failed += ledger.failed;
     }
     assert!(failed > 20, "{failed} operations heard of a failure");
 }
@@ -68,7 +68,7 @@ async fn nothing_is_built_upon_what_failed_syncs_left_in_the_log() {
 
 /// Whether a power cut right after it is another one than before it.
 fn changes(event: &Event) -> bool {
-    matches!(event, Event::Written { .. } | Event::SyncEnded { .. } | Event::Said(_))
+    matches!(event, Event::Written { .. } | Event::SyncEnded { .. } | Event::Ledger(_))
 }
 
 #[tokio::test]
@@ -77,8 +77,8 @@ async fn failed_writes_lose_nothing_and_are_got_over() {
     for (error, when) in
         [("ENOSPC", "3"), ("ENOSPC", "40"), ("ENOSPC", "90"), ("ENOSPC", "130+70"), ("EIO", "25"), ("EIO", "110+90")]
     {
-        let Some(said) = endure(&format!("pwrite64:error={error}"), when).await else { return };
-        failed += said.failed;
+        let Some(ledger) = endure(&format!("pwrite64:error={error}"), when).await else { return };
+        failed += ledger.failed;
     }
     assert!(failed > 10, "{failed} operations heard of a failure");
 }
@@ -95,7 +95,7 @@ async fn a_start_may_be_killed_at_any_call() {
         let Some((_, status)) = run.trace(fresh.path()) else { return };
         run.trace(again.path());
         for folder in [&fresh, &again] {
-            let wrong = Said::default().check(folder.path()).await;
+            let wrong = Ledger::default().check(folder.path()).await;
             assert!(wrong.is_empty(), "killed at call {n}: {wrong:#?}");
         }
         if status.success() {
@@ -121,6 +121,6 @@ async fn of_those_who_start_at_once_one_migrates_and_owns_it() {
             assert!(store.ping().await.is_ok());
             store.close().await;
         }
-        assert!(Said::default().check(folder.path()).await.is_empty());
+        assert!(Ledger::default().check(folder.path()).await.is_empty());
     }
 }

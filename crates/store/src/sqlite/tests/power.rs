@@ -6,7 +6,7 @@ use std::path::Path;
 use super::chance::Chance;
 use super::disk::{Cut, Disk};
 use super::trace::Event;
-use super::{Run, Said, Steps, world};
+use super::{Ledger, Run, Steps, world};
 
 /// What was found at all cuts together.
 #[derive(Debug, Default)]
@@ -18,11 +18,16 @@ pub(super) struct Findings {
 }
 
 /// Cuts the power at these moments, one after the other, and looks at what is left each time.
-pub(super) async fn cut(events: Vec<Event>, moments: &BTreeSet<usize>, steps: Steps, how: &[Cut]) -> (Findings, Said) {
-    let (mut disk, mut said, mut findings) = (Disk::default(), Said::default(), Findings::default());
+pub(super) async fn cut(
+    events: Vec<Event>,
+    moments: &BTreeSet<usize>,
+    steps: Steps,
+    how: &[Cut],
+) -> (Findings, Ledger) {
+    let (mut disk, mut ledger, mut findings) = (Disk::default(), Ledger::default(), Findings::default());
     for (moment, event) in events.into_iter().enumerate() {
-        if let Event::Said(line) = &event {
-            said.hear(line, steps);
+        if let Event::Ledger(line) = &event {
+            ledger.read(line, steps);
         }
         disk.apply(event);
         if !moments.contains(&moment) {
@@ -38,11 +43,11 @@ pub(super) async fn cut(events: Vec<Event>, moments: &BTreeSet<usize>, steps: St
             }
         }
         findings.cuts += 1;
-        let wrong = said.check(folder.path()).await;
+        let wrong = ledger.check(folder.path()).await;
         findings.losing += usize::from(wrong.iter().any(|wrong| wrong.contains(&format!(": {}, ", world::MISSING))));
         findings.wrong.extend(wrong.into_iter().map(|wrong| format!("{how:?} at {moment}: {wrong}")));
     }
-    (findings, said)
+    (findings, ledger)
 }
 
 /// In memory where there is such a place: the power of this one does not go.
@@ -54,7 +59,7 @@ fn quick_folder() -> tempfile::TempDir {
 /// So many moments of a trace, each once; a tenth of them while the file is made.
 pub(super) fn moments(events: &[Event], count: usize) -> BTreeSet<usize> {
     let mut chance = Chance::new(events.len() as u64);
-    let first = events.iter().position(|event| matches!(event, Event::Said(_))).unwrap_or(0);
+    let first = events.iter().position(|event| matches!(event, Event::Ledger(_))).unwrap_or(0);
     let mut moments: BTreeSet<usize> = (0..count / 10).map(|cut| first * cut * 10 / count).collect();
     while moments.len() < count {
         moments.insert(chance.below(events.len()));
@@ -74,13 +79,13 @@ async fn power_cuts_lose_nothing_that_was_acknowledged() {
     assert!(status.success(), "{status}");
     let (emptied, restarted) = checkpoints(&events);
     let moments = moments(&events, sized(200));
-    let (findings, said) = cut(events, &moments, run.steps, &[Cut::Dropped, Cut::Scattered, Cut::Torn]).await;
+    let (findings, ledger) = cut(events, &moments, run.steps, &[Cut::Dropped, Cut::Scattered, Cut::Torn]).await;
     println!(
         "{} cuts, {} operations acknowledged, the log {restarted} times full and {emptied} times emptied",
-        findings.cuts, said.acknowledged
+        findings.cuts, ledger.acknowledged
     );
     assert!(findings.wrong.is_empty(), "{:#?}", findings.wrong);
-    assert_eq!((said.acknowledged, said.failed), (240 * super::WORLDS, 0));
+    assert_eq!((ledger.acknowledged, ledger.failed), (240 * super::WORLDS, 0));
     assert!(emptied > 5 && restarted > 1, "{emptied} {restarted}");
 }
 
@@ -92,10 +97,10 @@ async fn power_cuts_do_lose_what_was_not_synced() {
     let Some((events, status)) = run.trace(folder.path()) else { return };
     assert!(status.success(), "{status}");
     let moments = moments(&events, 40);
-    let (findings, said) = cut(events, &moments, run.steps, &[Cut::Dropped]).await;
+    let (findings, ledger) = cut(events, &moments, run.steps, &[Cut::Dropped]).await;
     println!("synchronous=NORMAL: {} of {} cuts lost what was acknowledged", findings.losing, findings.cuts);
     assert!(findings.losing * 3 > findings.cuts, "{findings:?}");
-    assert_eq!(said.failed, 0);
+    assert_eq!(ledger.failed, 0);
 }
 
 /// How often the log was emptied, and how often it was begun anew over what was in it, because it was full.

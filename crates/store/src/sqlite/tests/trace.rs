@@ -29,7 +29,7 @@ pub(super) enum Event {
         done: bool,
     },
     /// A line of the ledger.
-    Said(String),
+    Ledger(String),
 }
 
 /// The calls that the replay knows, or must hear of to say that it does not.
@@ -83,7 +83,7 @@ impl Reader {
                 let mut arguments = arguments.splitn(3, ", ");
                 if self.descriptor(arguments.next().unwrap()).as_deref() == Some("ledger") {
                     let text = String::from_utf8(quoted(arguments.next().unwrap())).unwrap();
-                    self.events.push(Event::Said(text.trim().to_owned()));
+                    self.events.push(Event::Ledger(text.trim().to_owned()));
                 }
             }
             _ => {}
@@ -187,6 +187,6 @@ fn calls_are_read_as_late_as_they_may_and_promises_as_early() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), lines.join("\n")).unwrap();
     let events = format!("{:?}", read(file.path(), Path::new("/f")));
-    let expected = r#"[SyncBegun("s.db"), Written { path: "s.db", at: 16, data: [104, 105] }, Said("! 1"), "#;
+    let expected = r#"[SyncBegun("s.db"), Written { path: "s.db", at: 16, data: [104, 105] }, Ledger("! 1"), "#;
     assert_eq!(events, format!(r#"{expected}SyncEnded {{ path: "s.db", done: false }}, Created("new")]"#));
 }

@@ -1,4 +1,4 @@
-//! What is done for sessions beside the requests: leases are extended and given back, what has expired is swept.
+//! What is done for sessions besides requests: leases are extended and given back, what has expired is swept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const LONGEST_TURN: Duration = Duration::from_hours(1);
 const JUMP: Duration = Duration::from_hours(1);
 
 /// Runs for as long as the server does.
-pub(crate) async fn keep(sessions: Arc<Sessions>) {
+pub(crate) async fn maintain(sessions: Arc<Sessions>) {
     let now = Instant::now();
     let mut extend = interval_at(now + lease::LEASE / 3, lease::LEASE / 3);
     let every = sessions.config.ttl.map_or(SWEEP_EVERY, |ttl| (ttl / 10).clamp(SWEEP_OFTEN, SWEEP_EVERY));
@@ -49,7 +49,7 @@ impl Sessions {
     async fn sweep(&self, now: i64) {
         let mut swept = 0;
         loop {
-            match self.heard(self.store.sweep(now, BATCH).await) {
+            match self.observe(self.store.sweep(now, BATCH).await) {
                 Ok(count) => {
                     swept += count;
                     if count < BATCH {
@@ -84,7 +84,7 @@ impl Steady {
         let drift = wall.abs_diff(self.wall.saturating_add(passed));
         *self = Self { wall, steady };
         if u128::from(drift) > JUMP.as_millis() {
-            tracing::warn!(drift_ms = drift, "the clock jumped: nothing expires until it has settled");
+            tracing::warn!(drift_ms = drift, "the clock jumped: nothing expires for a while");
             return None;
         }
         i64::try_from(wall).ok()

@@ -1,0 +1,236 @@
+//! Responses of several answers: any number of them, of any wire, sane and insane, with items that no model wrote
+//! between them, and some answers taken back, give one lawful stream. What each answer is alone is what the laws of
+//! single answers say; here it is what they come to together.
+
+use std::collections::BTreeSet;
+
+use bridge::{End, Events, Flow, OfferedTool, RoundEnd, ToolKind};
+use serde_json::{Value, json};
+use wire::id::IdKind;
+
+use crate::laws::{Chance, for_all};
+use crate::run::{Run, delta, finish, object};
+
+/// The tool that godex runs, where it runs one.
+const HOSTED: &str = "g";
+
+/// One answer, and what is done around it.
+struct Round {
+    run: Run,
+    chunks: Vec<String>,
+    end: End,
+    /// Items before it.
+    items: usize,
+    /// Nothing of it is sent, and it is forgotten.
+    discarded: bool,
+}
+
+impl Round {
+    fn any(chance: &mut Chance, hosted: bool) -> Self {
+        let number = chance.next();
+        let (items, discarded) = (chance.below(4).saturating_sub(2), chance.below(5) == 0);
+        let (mut run, chunks, end) = match chance.below(8) {
+            0 => {
+                let answer = crate::native::laws::answer(number);
+                (answer.run, answer.events, answer.end)
+            }
+            1 | 2 => {
+                let answer = crate::laws::answer(number);
+                (answer.run, answer.chunks, answer.end)
+            }
+            3 | 4 => (crate::native::native(), calm_native(chance), End::Eof),
+            _ => (Run::default(), calm_chat(chance), End::Eof),
+        };
+        run.context.tools.retain(|tool| !hosted || tool.provider_name != HOSTED);
+        if hosted {
+            let (provider_name, name) = (HOSTED.to_owned(), HOSTED.to_owned());
+            run.context.tools.push(OfferedTool { provider_name, kind: ToolKind::Hosted, name, namespace: None });
+        }
+        Self { run, chunks, end, items, discarded }
+    }
+
+    /// What it is alone: its items, and what it costs.
+    fn alone(&self) -> (Vec<Value>, Option<u64>) {
+        let (_, response, _) = self.run.play(Events::silent(), &self.chunks, self.end.clone());
+        let mut response = object(&response);
+        let tokens = response["usage"]["total_tokens"].as_u64();
+        (response["output"].as_array_mut().map(std::mem::take).unwrap_or_default(), tokens)
+    }
+}
+
+/// Whom a calm answer calls, if anybody.
+fn called(chance: &mut Chance) -> Vec<&'static str> {
+    (0..chance.below(4).saturating_sub(1)).map(|_| chance.one_of(&[HOSTED, HOSTED, HOSTED, "f"])).collect()
+}
+
+/// An answer of which nothing is odd: text, calls or both.
+fn calm_chat(chance: &mut Chance) -> Vec<String> {
+    let calls = called(chance);
+    let call = |(index, name): (usize, &&str)| json!({"index": index, "id": format!("c{index}"), "function": {"name": name, "arguments": "{}"}});
+    let entries: Vec<Value> = calls.iter().enumerate().map(call).collect();
+    let mut chunks: Vec<String> =
+        (0..chance.below(3).max(usize::from(calls.is_empty()))).map(|_| delta(&json!({"content": "a b"}))).collect();
+    chunks.extend(entries.iter().map(|entry| delta(&json!({"tool_calls": [entry]}))));
+    let usage = json!({"prompt_tokens": chance.below(100), "completion_tokens": 1 + chance.below(50)});
+    chunks.extend([finish("stop"), json!({"choices": [], "usage": usage}).to_string()]);
+    chunks
+}
+
+/// The same in the other API.
+fn calm_native(chance: &mut Chance) -> Vec<String> {
+    let content = json!([{"type": "output_text", "text": "a b", "annotations": []}]);
+    let mut output =
+        vec![json!({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content})];
+    for (index, name) in called(chance).into_iter().enumerate() {
+        output.push(json!({
+            "type": "function_call", "id": format!("f{index}"), "call_id": format!("c{index}"), "name": name,
+            "arguments": "{}", "status": "completed",
+        }));
+    }
+    let done = output.iter().map(|item| json!({"type": "response.output_item.done", "item": item}).to_string());
+    let usage = json!({"input_tokens": chance.below(100), "output_tokens": 1 + chance.below(50)});
+    let response = json!({"status": "completed", "output": output, "usage": usage});
+    done.chain([json!({"type": "response.completed", "response": response}).to_string()]).collect()
+}
+
+/// What came of a whole response.
+struct Told {
+    bytes: Vec<u8>,
+    object: Value,
+    notes: usize,
+    /// How each answer ended, up to the first one after which there can be no other.
+    ends: Vec<RoundEnd>,
+}
+
+fn tell(rounds: &[Round], sink: fn() -> Events) -> Told {
+    let mut response = rounds[0].run.response();
+    let (mut all, mut out, mut ends) = (Vec::new(), sink(), Vec::new());
+    response.open(&mut out);
+    for round in rounds {
+        for _ in 0..round.items {
+            let id = response.make_id(IdKind::Item);
+            let [added, done] = ["in_progress", "completed"].map(|status| item(id.as_str(), status).to_string());
+            response.item(added.as_bytes(), done.as_bytes(), &mut out);
+        }
+        all.extend(out.take());
+        let mut reader = round.run.reader();
+        let over = round.chunks.iter().any(|data| reader.chunk(data.as_bytes(), &mut response, &mut out) == Flow::Over);
+        let end = reader.end(if over { End::Done } else { round.end.clone() }, &mut response, &mut out);
+        if round.discarded {
+            response.discard();
+            out.clear();
+        }
+        let may_go_on = round.discarded || matches!(end, RoundEnd::Completed | RoundEnd::Hosted(_));
+        ends.push(end);
+        if !may_go_on {
+            break;
+        }
+    }
+    response.finish(ends.last().unwrap().clone());
+    let mut object = Vec::new();
+    response.object(1_700_000_001, true, &mut object);
+    response.terminal(&object, &mut out);
+    all.extend(out.take());
+    Told { bytes: all, object: crate::run::object(&object), notes: response.notes().len(), ends }
+}
+
+/// What a tool did.
+fn item(id: &str, status: &str) -> Value {
+    json!({"id": id, "type": "web_search_call", "status": status, "action": {"type": "search", "query": "q"}})
+}
+
+/// An item without what differs from response to response.
+fn gist(item: &Value) -> Value {
+    let mut item = item.clone();
+    for member in ["id", "call_id", "encrypted_content"] {
+        item.as_object_mut().unwrap().remove(member);
+    }
+    item
+}
+
+fn conversation(number: u64) -> (Vec<Round>, bool) {
+    let mut chance = Chance(number ^ 0x5eed);
+    let hosted = chance.below(2) == 0;
+    let mut rounds: Vec<Round> = (0..=chance.below(4)).map(|_| Round::any(&mut chance, hosted)).collect();
+    // Somebody must have the last word.
+    rounds.last_mut().unwrap().discarded = false;
+    (rounds, hosted)
+}
+
+fn check(number: u64) -> Result<(), String> {
+    let (rounds, hosted) = conversation(number);
+    let told = tell(&rounds, Events::sse);
+    let stream = testkit::grammar::check(&told.bytes)?;
+    let silent = tell(&rounds, Events::silent).object;
+    if silent != told.object || silent != stream.response {
+        return Err(format!("not streamed: {silent}\nstreamed: {}", stream.response));
+    }
+    let (mut expected, mut tokens) = (Vec::new(), None);
+    for round in &rounds[..told.ends.len()] {
+        let (items, cost) = round.alone();
+        expected.extend((0..round.items).map(|_| gist(&item("", "completed"))));
+        if !round.discarded {
+            expected.extend(items.iter().map(gist));
+        }
+        tokens = cost.map(|cost| cost + tokens.unwrap_or(0)).or(tokens);
+    }
+    let output = silent["output"].as_array().unwrap();
+    let found: Vec<Value> = output.iter().map(gist).collect();
+    if found != expected {
+        return Err(format!("together: {}\nalone: {}", json!(found), json!(expected)));
+    }
+    if silent["usage"]["total_tokens"].as_u64() != tokens {
+        return Err(format!("{} is not the sum, {tokens:?}", silent["usage"]));
+    }
+    let is_call = |item: &&Value| item["type"] == "function_call" || item["type"] == "custom_tool_call";
+    let calls: Vec<&str> = output.iter().filter(is_call).filter_map(|item| item["call_id"].as_str()).collect();
+    if calls.iter().collect::<BTreeSet<_>>().len() != calls.len() {
+        return Err(format!("two calls under one id: {calls:?}"));
+    }
+    if hosted && output.iter().any(|item| item["type"] == "function_call" && item["name"] == HOSTED) {
+        return Err(format!("a hosted call was shown: {}", silent["output"]));
+    }
+    if told.notes > 32 { Err(format!("{} notes", told.notes)) } else { Ok(()) }
+}
+
+#[test]
+fn any_rounds_give_one_lawful_response() {
+    for_all(10_000, |number| check(number).map_err(|problem| format!("conversation {number}: {problem}")));
+}
+
+/// The law is worth what the conversations reach.
+#[test]
+fn the_conversations_reach_everything() {
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    for number in 0..2000 {
+        let (rounds, _) = conversation(number);
+        let told = tell(&rounds, Events::silent);
+        let rounds = &rounds[..told.ends.len()];
+        let kept = rounds.iter().filter(|round| !round.discarded).count();
+        let mut words = vec![format!("{kept} kept"), told.object["status"].to_string()];
+        words.extend(rounds.iter().filter(|round| round.discarded).map(|_| "discarded".to_owned()));
+        words.extend(told.ends.iter().map(|end| match end {
+            RoundEnd::Hosted(calls) => format!("{} hosted", calls.len().min(2)),
+            RoundEnd::Failed(_) => "a failed answer".to_owned(),
+            end => format!("{end:?}"),
+        }));
+        for word in words {
+            *seen.entry(word).or_default() += 1;
+        }
+    }
+    for word in [
+        "1 kept",
+        "4 kept",
+        "discarded",
+        "1 hosted",
+        "2 hosted",
+        "Completed",
+        "Incomplete(MaxOutputTokens)",
+        "a failed answer",
+        "\"completed\"",
+        "\"incomplete\"",
+        "\"failed\"",
+    ] {
+        assert!(seen.get(word).is_some_and(|count| *count >= 3), "{word}: {seen:#?}");
+    }
+}
