@@ -47,7 +47,10 @@ HELLO = {"input": "Say hello in one sentence.", "instructions": "You are brief."
 CASES = {
     "text": ("A text.", HELLO),
     "stream": ("A text, streamed.", {**HELLO, "stream": True}),
-    "length": ("The limit cuts the text.", {"input": "Count from one to a hundred.", "max_output_tokens": 16, "stream": True}),
+    "length": (
+        "The limit cuts the text.",
+        {"input": "Count from one to a hundred.", "max_output_tokens": 16, "stream": True},
+    ),
     "tool-call": ("A call.", CALL),
     "tool-call-stream": ("A call, streamed.", {**CALL, "stream": True}),
     "named-choice": ("A call, chosen by name.", {**NAMED, "max_output_tokens": 48}),

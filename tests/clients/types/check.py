@@ -22,7 +22,7 @@ MODELS = {
     for model in typing.get_args(typing.get_args(ResponseStreamEvent)[0])
 }
 # Text of any content: two values that differ only in these have one shape.
-FREE = {"arguments", "call_id", "code", "delta", "id", "input", "item_id", "message", "model", "name", "refusal", "text"}
+FREE = {"arguments", "call_id", "delta", "id", "input", "item_id", "message", "model", "name", "refusal", "text"}
 
 
 def fits(entry, value):
