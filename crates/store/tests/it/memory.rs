@@ -5,6 +5,7 @@ use store::{Error, Item, MemoryLimits, NewTurn, Store};
 
 use crate::make::{DEEP, after, history, tenant, turn};
 use crate::model::random_trees;
+use crate::turns::{begun, ended};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_keeps_the_contract() {
@@ -33,6 +34,24 @@ async fn the_least_recently_used_goes_first() {
     t.put(turn("r5", "r5", "a")).await.unwrap();
     assert!(matches!(t.response("r1").await, Err(Error::NotFound)));
     assert!(t.response("r2").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_turn_that_runs_is_not_evicted() {
+    let store = Store::memory(MemoryLimits { responses: 3, ..MemoryLimits::default() }).unwrap();
+    let t = tenant(&store, "t");
+    t.begin(begun("running", "u")).await.unwrap();
+    for n in 0..6 {
+        t.put(turn(&format!("r{n}"), &format!("u{n}"), "a")).await.unwrap();
+    }
+    assert!(matches!(t.response("r3").await, Err(Error::NotFound)));
+    t.finish(ended("running", "b")).await.unwrap();
+    assert_eq!(history(&t, "running").await.unwrap(), "u b");
+    // Then it is like the others.
+    for n in 6..12 {
+        t.put(turn(&format!("r{n}"), &format!("u{n}"), "a")).await.unwrap();
+    }
+    assert!(matches!(t.response("running").await, Err(Error::NotFound)));
 }
 
 #[tokio::test]

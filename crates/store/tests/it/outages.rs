@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Error, NewConversation, NewTurn, OpenError, Parent, PostgresOptions, Store};
+use store::{Error, NewConversation, NewTurn, OpenError, Parent, PostgresOptions, Status, Store, TurnEnd};
 use tokio::task::JoinSet;
 
 use crate::make::{after, history, items, names, tenant, turn};
@@ -12,6 +12,7 @@ use crate::pooler::Pooler;
 use crate::postgres::{postgres, sql};
 use crate::proxy::{Cut, Proxy};
 use crate::server::{Opened, Postgres};
+use crate::turns::{begun, ended, events};
 
 /// Tries again soon, and not for long.
 fn options() -> PostgresOptions {
@@ -56,6 +57,22 @@ async fn a_commit_of_which_nobody_knows_is_found_out() {
         said = format!("{said} v{n} b{n}");
         assert_eq!(names(&t.conversation_history("c").await.unwrap()), said, "{cuts:?}");
         assert_eq!(history(&t, &format!("s{n}")).await.unwrap(), said, "{cuts:?}");
+        // And one that is begun and finished, in the conversation.
+        let (id, lease) = (format!("b{n}"), t.begin_turn("c", Duration::from_secs(30)).await.unwrap());
+        let parent = Parent::Conversation(lease.clone());
+        proxy.plan(cuts);
+        t.begin(NewTurn { parent, ..begun(&id, &format!("w{n}")) }).await.unwrap();
+        proxy.plan(cuts);
+        let end = TurnEnd { lease: Some(lease), events: Some(events(0, &["last"])), ..ended(&id, &format!("d{n}")) };
+        t.finish(end.clone()).await.unwrap();
+        said = format!("{said} w{n} d{n}");
+        assert_eq!(names(&t.conversation_history("c").await.unwrap()), said, "{cuts:?}");
+        assert_eq!(history(&t, &id).await.unwrap(), said, "{cuts:?}");
+        // Another end than the one that is stored is refused, also when an answer was lost.
+        proxy.plan(&[Cut::BeforeCommit]);
+        let other = TurnEnd { status: Status::Failed, ..end };
+        assert!(matches!(t.finish(other).await, Err(Error::Ended { status: Status::Completed })), "{cuts:?}");
+        proxy.plan(&[]);
     }
     // A deletion says that it does not know; asked again, it was done.
     proxy.plan(&[Cut::AfterCommit]);

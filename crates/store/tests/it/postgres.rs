@@ -173,6 +173,16 @@ async fn schemas_of_others_are_refused() {
     let server = postgres!();
     let store = server.store().await;
     tenant(&store, "t").put(turn("r", "u", "a")).await.unwrap();
+    // What a newer version only added does not matter; an addition that is not ours does.
+    sql(&server, "INSERT INTO godex.addition (number, checksum) VALUES (99, '')").await;
+    let beside = Store::postgres(&server.url(), &PostgresOptions::default()).await.unwrap();
+    assert_eq!(history(&tenant(&beside, "t"), "r").await.unwrap(), "u a");
+    sql(&server, "UPDATE godex.addition SET checksum = 'x' WHERE number = 1").await;
+    let refused = Store::postgres(&server.url(), &PostgresOptions::default()).await;
+    assert!(
+        matches!(&refused, Err(OpenError::Altered { number: 1, name }) if name.contains("addition")),
+        "{refused:?}"
+    );
     sql(&server, "INSERT INTO godex.migration (number, checksum) VALUES (99, '')").await;
     let refused = Store::postgres(&server.url(), &PostgresOptions::default()).await;
     assert!(matches!(refused, Err(OpenError::Newer { found: 99, .. })), "{refused:?}");

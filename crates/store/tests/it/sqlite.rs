@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::make::{after, history, tenant, turn};
 use crate::model::random_trees;
+use crate::turns::{begun, events};
 
 pub(crate) fn open(path: &Path) -> Result<Store, OpenError> {
     Store::sqlite(path, &SqliteOptions::default())
@@ -91,6 +92,15 @@ fn newer_damaged_and_foreign_files_are_refused() {
     wait_for_lock(&newer);
     rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
     assert!(matches!(open(&newer), Err(OpenError::Newer { found: 99, .. })));
+
+    let altered = folder.path().join("altered.db");
+    drop(open(&altered).unwrap());
+    wait_for_lock(&altered);
+    let change = "UPDATE migration SET checksum = x'00' WHERE number = 2";
+    rusqlite::Connection::open(&altered).unwrap().execute_batch(change).unwrap();
+    let refused = open(&altered).unwrap_err();
+    assert!(matches!(refused, OpenError::Altered { number: 2, .. }), "{refused}");
+    assert!(refused.to_string().contains("altered.db"), "{refused}");
 
     let garbage = folder.path().join("garbage.db");
     std::fs::write(&garbage, b"this is no database, but it is long enough to look at".repeat(20)).unwrap();
@@ -196,10 +206,17 @@ async fn what_is_deleted_has_left_the_disk() {
         // Half of them in chains, so that deletions make holes as well as gaps.
         t.put(if n % 6 == 5 { after(&format!("r{}", n - 3), put) } else { put }).await.unwrap();
     }
-    for n in (0..60).filter(|n| n % 3 != 1) {
-        t.delete_response(&format!("r{n}")).await.unwrap();
+    for n in 0..10 {
+        let (id, expires_at) = (format!("b{n}"), (n % 2 == 1).then_some(1));
+        let at_first = tenant(&store.clone().with_clock(store::Clock::new(|| 0)), "t");
+        at_first.begin(NewTurn { expires_at, ..begun(&id, "") }).await.unwrap();
+        at_first.append_events(&id, &events(0, &["canary-event"])).await.unwrap();
     }
-    assert_eq!(store.sweep(10, 100).await.unwrap(), 20);
+    for id in (0..60).filter(|n| n % 3 != 1).map(|n| format!("r{n}")).chain((0..10).step_by(2).map(|n| format!("b{n}")))
+    {
+        t.delete_response(&id).await.unwrap();
+    }
+    assert_eq!(store.sweep(10, 100).await.unwrap(), 25);
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap().path();
         let bytes = std::fs::read(&file).unwrap();

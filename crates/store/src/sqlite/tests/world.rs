@@ -10,7 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::chance::Chance;
-use crate::{ChainLimits, Error, Item, NewConversation, NewTurn, Parent, Status, Store, Tenant, Tenanted};
+use crate::{
+    ChainLimits, Error, EventLimits, Item, NewConversation, NewEvents, NewTurn, Parent, Status, Store, Tenant,
+    Tenanted, TurnEnd,
+};
 
 const DEEP: ChainLimits = ChainLimits { max_depth: 100_000, settings: false };
 
@@ -26,6 +29,9 @@ pub(super) enum Operation {
     Speak { conversation: String, id: String, own: Vec<String>, answer: String },
     Append { conversation: String, item: String },
     Close(String),
+    Begin { id: String, own: Vec<String> },
+    Log { id: String, number: usize },
+    Finish { id: String, number: usize, answer: String },
 }
 
 #[derive(Clone)]
@@ -35,6 +41,8 @@ struct Turn {
     chain: Vec<String>,
     expires: bool,
     spoken: bool,
+    /// Of one that was begun: the events of its log, and whether it has ended.
+    log: Option<(usize, bool)>,
     fate: Fate,
 }
 
@@ -95,8 +103,8 @@ impl World {
     }
 
     fn draw(&mut self) -> Operation {
-        let kinds = if self.drawn > self.calm { 24 } else { 19 };
-        let (live, open) = (self.state.live(), self.state.open());
+        let kinds = if self.drawn > self.calm { 28 } else { 19 };
+        let (live, open, running) = (self.state.live(), self.state.open(), self.state.running());
         let id = format!("{}.{:04}", self.name, self.drawn);
         let (own, answer) = (self.words(), format!("a{id}"));
         let kind = self.chance.below(kinds);
@@ -116,6 +124,15 @@ impl World {
             }
             19 if self.sweeps => return Operation::Sweep,
             20 if !open.is_empty() => return Operation::Close(any(&mut self.chance, &open)),
+            24 => return Operation::Begin { id: format!("r{id}"), own },
+            25..28 if !running.is_empty() => {
+                let id = any(&mut self.chance, &running);
+                let number = self.state.turns[&id].log.map_or(0, |(events, _)| events);
+                return match kind {
+                    25 | 26 => Operation::Log { id, number },
+                    _ => Operation::Finish { id, number, answer },
+                };
+            }
             21..24 => {
                 let alone: Vec<String> = live.iter().filter(|id| !self.state.turns[*id].spoken).cloned().collect();
                 if !alone.is_empty() {
@@ -176,8 +193,14 @@ const BROKEN: &str = "a hole";
 
 impl State {
     fn live(&self) -> Vec<String> {
-        let live = self.turns.iter().filter(|(_, turn)| turn.fate == Fate::Live);
+        let ended = |turn: &Turn| turn.log.is_none_or(|(_, ended)| ended);
+        let live = self.turns.iter().filter(|(_, turn)| turn.fate == Fate::Live && ended(turn));
         live.map(|(id, _)| id.clone()).collect()
+    }
+
+    fn running(&self) -> Vec<String> {
+        let running = self.turns.iter().filter(|(_, turn)| matches!(turn.log, Some((_, false))));
+        running.map(|(id, _)| id.clone()).collect()
     }
 
     fn open(&self) -> Vec<String> {
@@ -191,7 +214,7 @@ impl State {
                 let (items, chain) = before.map_or_else(Default::default, |turn| (turn.items, turn.chain));
                 let items = [items, resent.clone(), own.clone(), vec![answer.clone()]].concat();
                 let chain = [chain, vec![id.clone()]].concat();
-                let turn = Turn { items, chain, expires: *expires, spoken: false, fate: Fate::Live };
+                let turn = Turn { items, chain, expires: *expires, spoken: false, log: None, fate: Fate::Live };
                 self.turns.insert(id.clone(), turn);
             }
             Operation::Delete(id) => self.turns.get_mut(id).unwrap().fate = Fate::Deleted,
@@ -206,13 +229,26 @@ impl State {
                 let Some(Some(items)) = self.conversations.get_mut(conversation) else { panic!("no {conversation}") };
                 items.extend(own.iter().cloned().chain([answer.clone()]));
                 let (items, chain) = (items.clone(), vec![id.clone()]);
-                self.turns.insert(id.clone(), Turn { items, chain, expires: false, spoken: true, fate: Fate::Live });
+                let turn = Turn { items, chain, expires: false, spoken: true, log: None, fate: Fate::Live };
+                self.turns.insert(id.clone(), turn);
             }
             Operation::Append { conversation, item } => {
                 self.conversations.get_mut(conversation).unwrap().as_mut().unwrap().push(item.clone());
             }
             Operation::Close(conversation) => {
                 self.conversations.insert(conversation.clone(), None);
+            }
+            Operation::Begin { id, own } => {
+                let (items, chain) = (own.clone(), vec![id.clone()]);
+                let log = Some((0, false));
+                self.turns
+                    .insert(id.clone(), Turn { items, chain, expires: false, spoken: false, log, fate: Fate::Live });
+            }
+            Operation::Log { id, number } => self.turns.get_mut(id).unwrap().log = Some((number + 1, false)),
+            Operation::Finish { id, number, answer } => {
+                let turn = self.turns.get_mut(id).unwrap();
+                turn.items.push(answer.clone());
+                turn.log = Some((number + 1, true));
             }
         }
     }
@@ -231,18 +267,36 @@ impl State {
         let conversations = self.conversations.iter().map(|(id, items)| {
             (id.clone(), items.as_ref().map_or_else(|| MISSING.to_owned(), |items| items.join(" ")))
         });
-        turns.chain(conversations).collect()
+        let logs = self.turns.iter().filter_map(|(id, turn)| Some((id, turn.fate, turn.log?)));
+        let logs = logs.map(|(id, fate, (events, ended))| {
+            let numbers: Vec<String> = (0..events).map(|number| number.to_string()).collect();
+            let shown = if fate == Fate::Live { log_shown(&numbers, ended) } else { MISSING.to_owned() };
+            (format!("l{id}"), shown)
+        });
+        turns.chain(conversations).chain(logs).collect()
     }
 }
 
+fn log_shown(numbers: &[String], ended: bool) -> String {
+    format!("{}{}", numbers.join(" "), if ended { " end" } else { "" })
+}
+
+/// The log of a turn that was begun, and whether the turn has ended.
+async fn look_at_log(tenant: &Tenanted, id: &str) -> Result<String, Error> {
+    let page = tenant.events_after(id, None, EventLimits { events: 10_000, bytes: usize::MAX }).await?;
+    let number = |event: &crate::Event| String::from_utf8_lossy(&event.json).into_owned();
+    let numbers: Vec<String> = page.events.iter().map(number).collect();
+    Ok(log_shown(&numbers, page.status.is_final()))
+}
+
 async fn look(tenant: &Tenanted, name: &str) -> String {
-    let found = if name.starts_with('c') {
-        tenant.conversation_history(name).await
-    } else {
-        tenant.history(name, DEEP).await.map(|history| history.items)
+    let found = match name.split_at(1) {
+        ("c", _) => tenant.conversation_history(name).await.map(|items| names(&items)),
+        ("l", id) => look_at_log(tenant, id).await,
+        _ => tenant.history(name, DEEP).await.map(|history| names(&history.items)),
     };
     match found {
-        Ok(items) => names(&items),
+        Ok(shown) => shown,
         Err(Error::NotFound) => MISSING.to_owned(),
         Err(Error::DeletedAncestor) => BROKEN.to_owned(),
         Err(error) => format!("an error: {error:?}"),
@@ -309,7 +363,22 @@ pub(super) async fn perform(store: &Store, operation: Operation) -> Result<(), E
         }
         Operation::Append { conversation, item: name } => tenant.append_items(&conversation, vec![item(&name)]).await,
         Operation::Close(conversation) => tenant.delete_conversation(&conversation).await,
+        Operation::Begin { id, own } => {
+            let begun = NewTurn { status: Status::InProgress, output: Vec::new(), ..turn(&id, items(&own), "") };
+            tenant.begin(begun).await
+        }
+        Operation::Log { id, number } => tenant.append_events(&id, &event(number)).await,
+        Operation::Finish { id, number, answer } => {
+            let NewTurn { id, status, head, settings, output, .. } = turn(&id, Vec::new(), &answer);
+            let events = Some(event(number));
+            tenant.finish(TurnEnd { id, status, head, settings, output, lease: None, events }).await
+        }
     }
+}
+
+/// The event with this number, which is also what it says.
+fn event(number: usize) -> NewEvents {
+    NewEvents { first: u64::try_from(number).unwrap(), events: vec![Bytes::from(number.to_string())] }
 }
 
 /// All worlds are one tenant's: they share what they have in common.

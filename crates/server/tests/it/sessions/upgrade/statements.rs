@@ -20,6 +20,18 @@ pub(super) struct Statement {
 #[derive(Debug)]
 struct Parameter(Option<String>);
 
+impl Parameter {
+    /// What the log does not tell and the server cannot always work out: which kind of list it is.
+    fn kind(&self) -> Type {
+        let list = self.0.as_deref().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+        match list {
+            None => Type::UNKNOWN,
+            Some(list) if list.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') => Type::INT8_ARRAY,
+            Some(_) => Type::BYTEA_ARRAY,
+        }
+    }
+}
+
 impl ToSql for Parameter {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         let Some(text) = &self.0 else { return Ok(IsNull::Yes) };
@@ -58,9 +70,13 @@ pub(super) async fn replay(server: &Postgres, log: &[Statement]) {
         let outcome = if parameters.is_empty() {
             client.batch_execute(sql).await
         } else {
-            let parameters: Vec<&(dyn ToSql + Sync)> =
+            let types: Vec<Type> = parameters.iter().map(Parameter::kind).collect();
+            let values: Vec<&(dyn ToSql + Sync)> =
                 parameters.iter().map(|parameter| parameter as &(dyn ToSql + Sync)).collect();
-            client.query(sql, &parameters).await.map(drop)
+            match client.prepare_typed(sql, &types).await {
+                Ok(prepared) => client.query(&prepared, &values).await.map(drop),
+                Err(error) => Err(error),
+            }
         };
         outcome.unwrap_or_else(|error| panic!("statement {number}: {error:?}\n{sql}\n{parameters:?}"));
     }
