@@ -15,16 +15,22 @@ use server::LOST_LOG_LINES;
 use server::config::{LogFormat, LoggingConfig};
 use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{self, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 use wire::visible::Visible;
 
 /// Lines that may wait for whoever reads them. More are lost.
 const WAITING: usize = 1024;
+
+/// So much is written in one go, and then nothing for so long.
+const TOGETHER: usize = 64 * 1024;
+const REST: Duration = Duration::from_millis(2);
 
 /// What the targets of our own events begin with.
 const OWN: &[&str] = &["godex", "server", "store"];
@@ -36,10 +42,9 @@ pub(crate) fn start(config: LoggingConfig) {
     if !config.console {
         return;
     }
-    let level = config.level.name();
     // Our own crates at the level asked for; the libraries below only when something is wrong.
-    let filter =
-        EnvFilter::new(OWN.iter().fold("warn".to_owned(), |filter, target| format!("{filter},{target}={level}")));
+    let level: LevelFilter = config.level.name().parse().unwrap_or(LevelFilter::INFO);
+    let filter = Targets::new().with_default(LevelFilter::WARN).with_targets(OWN.iter().map(|target| (*target, level)));
     let terminal = io::stderr().is_terminal();
     let (lines, written) = sync_channel(WAITING);
     if thread::Builder::new().name("log".to_owned()).spawn(move || write(&written)).is_err() {
@@ -47,16 +52,17 @@ pub(crate) fn start(config: LoggingConfig) {
     }
     let line = move || Line(lines.clone());
     // The subscriber would tell stderr that stderr cannot be written to, and panic.
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false).with_writer(line);
+    let builder = tracing_subscriber::fmt().log_internal_errors(false).with_max_level(Level::TRACE).with_writer(line);
     let human = match config.format {
         LogFormat::Auto => terminal,
         LogFormat::Human => true,
         LogFormat::Json => false,
     };
     if human {
-        builder.with_ansi(terminal).fmt_fields(format::debug_fn(field).delimited(" ")).event_format(Human).init();
+        let fields = format::debug_fn(field).delimited(" ");
+        builder.with_ansi(terminal).fmt_fields(fields).event_format(Human).finish().with(filter).init();
     } else {
-        builder.json().flatten_event(true).init();
+        builder.json().flatten_event(true).finish().with(filter).init();
     }
 }
 
@@ -70,12 +76,25 @@ pub(crate) fn finish() {
     }
 }
 
+/// Writes what is there in one go, and then rests: under load, a thread that is woken for every line, and writes every
+/// line by itself, costs more than all else that a line costs.
 fn write(lines: &Receiver<Box<[u8]>>) {
-    for line in lines {
-        if io::stderr().lock().write_all(&line).is_err() {
-            LOST_LOG_LINES.fetch_add(1, Ordering::Relaxed);
+    let mut text = Vec::new();
+    while let Ok(line) = lines.recv() {
+        text.clear();
+        text.extend_from_slice(&line);
+        let mut count = 1;
+        while text.len() < TOGETHER
+            && let Ok(line) = lines.try_recv()
+        {
+            text.extend_from_slice(&line);
+            count += 1;
         }
-        UNWRITTEN.fetch_sub(1, Ordering::Release);
+        if io::stderr().lock().write_all(&text).is_err() {
+            LOST_LOG_LINES.fetch_add(count, Ordering::Relaxed);
+        }
+        UNWRITTEN.fetch_sub(count, Ordering::Release);
+        thread::sleep(REST);
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::Script;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::Outcome::{self, Answered, Failed, Refused};
 use crate::chat;
@@ -92,7 +92,11 @@ pub(super) async fn rows() -> Vec<Row> {
 }
 
 async fn connecting(table: &mut Table) {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else gets the port, and not listening, so that nobody is let in.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = socket.local_addr().unwrap();
+    std::mem::forget(socket);
     // No label of a name is that long: it is refused without a question to anybody.
     let unknown = format!("http://{}.internal", "x".repeat(64));
     for (name, address) in [("connection refused", format!("http://{closed}")), ("no such name", unknown)] {
