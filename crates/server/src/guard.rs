@@ -113,7 +113,11 @@ fn text(value: &HeaderValue) -> &str {
 
 impl Admitted {
     /// A browser's question before the request itself, from a page that may call: what it may send.
-    pub(crate) fn preflight<B>(&self, request: &Request<B>, allowed: &str) -> Option<Response<Body>> {
+    pub(crate) fn preflight<B>(
+        &self,
+        request: &Request<B>,
+        allowed: impl FnOnce() -> String,
+    ) -> Option<Response<Body>> {
         let asked = request.headers();
         if request.method() != Method::OPTIONS || !asked.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
             return None;
@@ -122,7 +126,7 @@ impl Admitted {
         let mut response = Response::new(Body::full(bytes::Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
-        if let Ok(methods) = HeaderValue::from_str(allowed) {
+        if let Ok(methods) = HeaderValue::try_from(allowed()) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
         }
         if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {

@@ -73,13 +73,17 @@ impl Server {
         drain: impl Future<Output = ()> + Send,
         now: impl Future<Output = ()> + Send,
     ) -> Result<(), StartError> {
+        self.run_until(Box::pin(drain), Box::pin(now)).await;
+        Ok(())
+    }
+
+    async fn run_until(self, drain: listen::Signal<'_>, now: listen::Signal<'_>) {
         let sessions = Arc::clone(&self.app.runtime.sessions);
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
             () = session::maintain(Arc::clone(&sessions)) => {}
         }
         sessions.close().await;
-        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,19 +71,16 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// Ready when somebody wants the server to end. Boxed, so that the server is compiled once, and not by its callers.
+pub(crate) type Signal<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
 /// Answers until `drain` is ready, then lets running requests end, but no longer than `server.drain_timeout` or until
 /// `now` is ready.
-pub(crate) async fn serve(
-    app: Arc<App>,
-    listener: TcpListener,
-    drain: impl Future<Output = ()>,
-    now: impl Future<Output = ()>,
-) {
+pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, mut drain: Signal<'_>, now: Signal<'_>) {
     let config = app.snapshot().config.clone();
     let builder = builder(&app, &config);
     let slots = Arc::new(Semaphore::new(config.server.max_connections.min(Semaphore::MAX_PERMITS)));
     let Runtime { stop, tasks, .. } = &app.runtime;
-    let mut drain = std::pin::pin!(drain);
     let mut tidying = tokio::time::interval(TIDY);
     loop {
         let accepted = tokio::select! {

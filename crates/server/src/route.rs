@@ -83,7 +83,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     let (head, snapshot) = (*request.method() == Method::HEAD, app.snapshot());
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
     let (admitted, answer) = match admitted {
-        Ok(admitted) => match admitted.preflight(&request, &methods(&path)) {
+        Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
             None => {
                 let caller = Caller::of(request.headers());

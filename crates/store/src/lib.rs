@@ -38,7 +38,7 @@ pub use conversation::{Lease, NewConversation, StoredConversation};
 pub use error::{Error, OpenError, Unavailable};
 pub use event::{Event, EventLimits, EventPage, NewEvents};
 pub use options::{Counters, MemoryLimits, PostgresOptions, SqliteOptions};
-use prefix::{Hasher, Secret};
+use prefix::{Hashers, Secret};
 pub use room::Room;
 pub use tenanted::Tenanted;
 pub use turn::{
@@ -50,6 +50,7 @@ pub use turn::{
 pub struct Store {
     backend: Backend,
     secret: Secret,
+    hashers: Hashers,
     clock: Clock,
 }
 
@@ -63,19 +64,19 @@ impl Store {
     /// Nothing on any disk; gone with the process. What was not used for longest makes room for the new.
     pub fn memory(limits: MemoryLimits) -> Result<Self, OpenError> {
         let (database, secret) = sqlite::Database::memory(limits)?;
-        Ok(Self { backend: Backend::Sqlite(database), secret, clock: Clock::system() })
+        Ok(Self { backend: Backend::Sqlite(database), secret, hashers: Hashers::default(), clock: Clock::system() })
     }
 
     /// Opens or creates the database file. It belongs to one process at a time.
     pub fn sqlite(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let (database, secret) = sqlite::Database::file(path, options)?;
-        Ok(Self { backend: Backend::Sqlite(database), secret, clock: Clock::system() })
+        Ok(Self { backend: Backend::Sqlite(database), secret, hashers: Hashers::default(), clock: Clock::system() })
     }
 
     /// Connects, and brings the schema up to date. Any number of processes may share it.
     pub async fn postgres(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
         let (database, secret) = postgres::Database::connect(url, options).await?;
-        Ok(Self { backend: Backend::Postgres(database), secret, clock: Clock::system() })
+        Ok(Self { backend: Backend::Postgres(database), secret, hashers: Hashers::default(), clock: Clock::system() })
     }
 
     /// The same store by another clock.
@@ -94,7 +95,8 @@ impl Store {
 
     /// The handle for everything that is one tenant's.
     pub fn for_tenant(&self, tenant: Tenant) -> Tenanted {
-        Tenanted::new(self.backend.clone(), self.clock.clone(), Hasher::new(&self.secret, &tenant), tenant)
+        let hasher = self.hashers.of(&self.secret, &tenant);
+        Tenanted::new(self.backend.clone(), self.clock.clone(), hasher, tenant)
     }
 
     /// Removes up to `batch` responses of any tenant that expired by `now_ms` (Unix milliseconds), in one short

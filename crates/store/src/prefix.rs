@@ -4,6 +4,9 @@
 //! key per tenant: equal items of two tenants have nothing in common, not even a hash, so nobody can learn from
 //! sizes or times what another one has stored. Cut to 128 bits, since only the holder of the key could seek collisions.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use aws_lc_rs::hmac;
 
 use crate::{OpenError, Tenant};
@@ -21,7 +24,27 @@ pub(crate) struct Secret(pub(crate) [u8; 32]);
 /// One tenant's hashes.
 #[derive(Clone)]
 pub(crate) struct Hasher {
-    key: hmac::Key,
+    key: Arc<hmac::Key>,
+}
+
+/// The hashes of the tenants that were asked for: making them costs more than all else that a small request needs.
+#[derive(Clone, Default)]
+pub(crate) struct Hashers(Arc<Mutex<HashMap<Tenant, Hasher>>>);
+
+impl Hashers {
+    /// More tenants than this are forgotten all at once, and made again.
+    const MOST: usize = 4096;
+
+    pub(crate) fn of(&self, secret: &Secret, tenant: &Tenant) -> Hasher {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hasher) = known.get(tenant) {
+            return hasher.clone();
+        }
+        if known.len() >= Self::MOST {
+            known.clear();
+        }
+        known.entry(tenant.clone()).or_insert_with(|| Hasher::new(secret, tenant)).clone()
+    }
 }
 
 impl Secret {
@@ -47,7 +70,7 @@ impl Hasher {
     pub(crate) fn new(secret: &Secret, tenant: &Tenant) -> Self {
         let store = hmac::Key::new(hmac::HMAC_SHA256, &secret.0);
         let derived = hmac::sign(&store, tenant.key());
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()) }
+        Self { key: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())) }
     }
 
     /// The hash of one item or of settings. It reads all bytes, so it is made outside the writer.

@@ -111,7 +111,7 @@ fn sealed(family: &str, native: Option<&str>) -> String {
     )
 }
 
-/// Reasoning goes to those who thought it, in the form in which they take it, and to nobody else (D7).
+/// Reasoning goes to those who thought it, in the form in which they take it, and to nobody else.
 #[test]
 fn reasoning_goes_home() {
     let content = json!([{"type": "reasoning_text", "text": "raw"}]);

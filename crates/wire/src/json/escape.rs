@@ -81,20 +81,36 @@ impl Append for String {
 
 /// Appends `text`, escaped, without quotes.
 pub fn escape_into(out: &mut impl Append, text: &str) {
-    let mut from = 0;
-    for (at, &byte) in text.as_bytes().iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.append(&text[from..at]);
-        from = at + 1;
-        out.append(match byte {
+    let mut rest = text;
+    while let Some(at) = first_special(rest.as_bytes()) {
+        out.append(&rest[..at]);
+        out.append(match rest.as_bytes()[at] {
             b'"' => "\\\"",
             b'\\' => "\\\\",
             control => CONTROLS[usize::from(control) % CONTROLS.len()],
         });
+        rest = &rest[at + 1..];
     }
-    out.append(&text[from..]);
+    out.append(rest);
+}
+
+/// Where the first byte is that cannot be in a string as it is. Eight bytes are looked at together: most texts have none.
+fn first_special(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    let (words, last) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The high bit of a byte is set in the end if the byte is below 0x20, or zero after the others are blotted out.
+        let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        if (below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGHS != 0 {
+            return words[at].iter().position(|byte| special(*byte)).map(|within| at * 8 + within);
+        }
+    }
+    last.iter().position(|byte| special(*byte)).map(|within| words.len() * 8 + within)
 }
 
 /// How each control character is written.

@@ -145,3 +145,18 @@ proptest::proptest! {
         let _ = (raw.fields().count(), raw.elements().count(), Cursor::new(raw).raw());
     }
 }
+
+#[test]
+fn what_must_be_escaped_is_found_at_every_place() {
+    for special in ["\"", "\\", "\0", "\n", "\u{1f}", "\u{7f}", "é", "\u{80}", " ", "!", "#", "[", "]", "😀"] {
+        for before in 0..20 {
+            for after in 0..10 {
+                let text = "x".repeat(before) + special + &"~".repeat(after) + special;
+                let mut escaped = Vec::new();
+                escape_into(&mut escaped, &text);
+                let quoted = format!("\"{}\"", String::from_utf8(escaped).unwrap());
+                assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), text);
+            }
+        }
+    }
+}

@@ -34,7 +34,7 @@ fn a_text_is_whole_whatever_is_left_out() {
         vec![added.clone(), delta("Hello"), text_done.clone(), part_done.clone(), done.clone(), completed(&json!([]))],
         // Only deltas, and the end.
         vec![delta("Hello"), completed(&json!([]))],
-        // No deltas at all (A11).
+        // No deltas at all.
         vec![added.clone(), done.clone(), completed(&json!([message("Hello")]))],
         vec![done.clone(), completed(&json!([]))],
         vec![added.clone(), text_done.clone(), completed(&json!([]))],
