@@ -26,7 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use wire::visible::Visible;
 
 /// Lines that may wait for whoever reads them. More are lost.
-const WAITING: usize = 1024;
+const WAITING: usize = 2048;
 
 /// So much is written in one go, and then nothing for so long.
 const TOGETHER: usize = 64 * 1024;
@@ -94,7 +94,10 @@ fn write(lines: &Receiver<Box<[u8]>>) {
             LOST_LOG_LINES.fetch_add(count, Ordering::Relaxed);
         }
         UNWRITTEN.fetch_sub(count, Ordering::Release);
-        thread::sleep(REST);
+        // With more waiting there is no rest.
+        if text.len() < TOGETHER {
+            thread::sleep(REST);
+        }
     }
 }
 

@@ -23,6 +23,9 @@ pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
 /// The longest `x-request-id` of a client that is taken over.
 const LONGEST_ID: usize = 128;
 
+/// What the log shows of a path.
+const LONGEST_PATH: usize = 256;
+
 /// What the one line is logged under.
 const TARGET: &str = "server::request";
 
@@ -78,12 +81,12 @@ struct Times {
 
 /// One try to get an answer from an upstream.
 #[derive(Debug, Clone)]
-pub(crate) struct Attempted {
+struct Attempted {
     /// `provider/model`.
-    pub(crate) target: String,
-    /// `accepted`, or the class of the refusal.
-    pub(crate) outcome: &'static str,
-    pub(crate) took: Duration,
+    target: String,
+    /// `accepted`, or the class of the refusal; none while it is waited for.
+    outcome: Option<&'static str>,
+    took: Duration,
 }
 
 /// The deadlines that an upstream may miss.
@@ -145,7 +148,7 @@ impl Account {
             began: Instant::now(),
             request_id: theirs.cloned().unwrap_or_else(ours),
             method: method.clone(),
-            path: path.into(),
+            path: path.chars().take(LONGEST_PATH).collect(),
             entries: Mutex::default(),
         }))
     }
@@ -188,13 +191,20 @@ impl Account {
         self.enter().times.planning += took;
     }
 
-    /// A try is over, or was not even made.
-    pub(crate) fn attempted(&self, attempt: Attempted) {
+    /// A target is asked, or would be if it were not known to fail.
+    pub(crate) fn asked(&self, target: String) {
         /// No policy allows as many; an account has to end somewhere.
         const MOST: usize = 64;
         let attempts = &mut self.enter().attempts;
         if attempts.len() < MOST {
-            attempts.push(attempt);
+            attempts.push(Attempted { target, outcome: None, took: Duration::ZERO });
+        }
+    }
+
+    /// What came of asking it.
+    pub(crate) fn attempted(&self, outcome: &'static str, took: Duration) {
+        if let Some(attempt) = self.enter().attempts.last_mut() {
+            (attempt.outcome, attempt.took) = (Some(outcome), took);
         }
     }
 
@@ -340,7 +350,10 @@ impl Open {
 
 /// What was tried before what came last: `a/m:upstream_error:12ms, b/m:accepted:80ms`. Only if there was more than one try.
 fn tried(attempts: &[Attempted]) -> Option<String> {
-    let entry = |attempt: &Attempted| format!("{}:{}:{}ms", attempt.target, attempt.outcome, attempt.took.as_millis());
+    let entry = |attempt: &Attempted| {
+        let outcome = attempt.outcome.unwrap_or("waiting");
+        format!("{}:{outcome}:{}ms", attempt.target, attempt.took.as_millis())
+    };
     (attempts.len() > 1).then(|| attempts.iter().take(16).map(entry).collect::<Vec<_>>().join(", "))
 }
 

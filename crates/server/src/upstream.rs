@@ -61,6 +61,8 @@ pub(crate) struct Accepted {
     pub(crate) redactor: Redactor,
     /// How long it took until there was a connection.
     pub(crate) connecting: Duration,
+    /// It was sent twice: the connection that it was sent over first had ended.
+    pub(crate) resent: bool,
 }
 
 /// What an answer's body is, as its content type has it.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{Needs, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
+use bridge::{Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
@@ -61,7 +61,6 @@ pub(super) async fn send(
     asked: &Asked<'_, '_>,
 ) -> Result<Attempt, Unanswered> {
     let stream = asked.request.stream.unwrap_or(false);
-    failover.require(|| Needs::of(asked.request, asked.past));
     loop {
         let began = Instant::now();
         let planned = plan(context, failover, asked);

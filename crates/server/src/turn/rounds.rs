@@ -89,6 +89,7 @@ impl Turn {
         let stopped = self.cause.is_some();
         let end = answer.end(end, &mut self.response, &mut self.events);
         let hosted = answer.take_hosted();
+        self.context.account.used(self.response.usage());
         match end {
             RoundEnd::Hosted(calls) if !stopped => self.run_tools(calls, None),
             RoundEnd::Completed if !hosted.is_empty() => self.run_tools(hosted, Some(RoundEnd::Completed)),

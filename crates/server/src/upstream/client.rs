@@ -17,7 +17,7 @@ use wire::json::{Raw, Text};
 
 use super::connect::Connector;
 use super::keys::{Keys, Tried};
-use super::pool::{HttpBody, Pool, SendError};
+use super::pool::{HttpBody, Pool, SendError, Sending};
 use super::refused::{Refused, Remedy};
 use super::shards::Shards;
 use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure};
@@ -183,13 +183,13 @@ impl HttpClient {
         *request.headers_mut() = self.headers.clone();
         self.keys.apply(key, request.headers_mut());
         let began = Instant::now();
-        let (first_byte, mut connected) = (began + deadlines.first_byte, began);
+        let (first_byte, mut sending) = (began + deadlines.first_byte, Sending { connected: began, resent: false });
         let (until, late) = if first_byte <= deadlines.until {
             (first_byte, Deadline::FirstByte)
         } else {
             (deadlines.until, Deadline::Total)
         };
-        let response = tokio::time::timeout_at(until, self.exchange(request, &mut connected))
+        let response = tokio::time::timeout_at(until, self.exchange(request, &mut sending))
             .await
             .map_err(|_| Refused::late(late))?
             .map_err(|error| failure::unsent(&error))?;
@@ -201,18 +201,19 @@ impl HttpClient {
         let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect)).alone(alone);
         let first = self.look(&mut answer, opening, &body).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), model: None };
-        Ok(Accepted { format, body, redactor: self.redactor.clone(), connecting: connected - began })
+        let connecting = sending.connected - began;
+        Ok(Accepted { format, body, redactor: self.redactor.clone(), connecting, resent: sending.resent })
     }
 
     /// Sends a request and waits for the head of its answer. Notes when there was a connection.
     async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
-        connected: &mut Instant,
+        sending: &mut Sending,
     ) -> Result<Response<HttpBody>, SendError> {
         match &self.transport {
-            Transport::Http1(pool) => pool.send(request, connected).await,
-            Transport::Http2(shards) => shards.send(request, connected).await,
+            Transport::Http1(pool) => pool.send(request, sending).await,
+            Transport::Http2(shards) => shards.send(request, sending).await,
         }
     }
 
@@ -264,8 +265,10 @@ impl HttpClient {
         if let Some(key) = self.keys.take(&mut Tried::default()) {
             self.keys.apply(key, request.headers_mut());
         }
-        let answer =
-            self.exchange(request, &mut Instant::now()).await.map_err(|error| failure::unsent(&error).failure)?;
+        let answer = self
+            .exchange(request, &mut Sending { connected: Instant::now(), resent: false })
+            .await
+            .map_err(|error| failure::unsent(&error).failure)?;
         let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
         Ok((answer, self.redactor.clone()))
     }

@@ -40,6 +40,7 @@ pub(super) async fn send(request: &[u8], stream: bool) -> Result<Accepted, Refus
         body: AnswerBody::Demo(Player { steps, resume_at: None }),
         redactor: Redactor::default(),
         connecting: Duration::ZERO,
+        resent: false,
     })
 }
 

@@ -18,7 +18,7 @@ use super::health::ModelHealth;
 use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
 use super::{Accepted, Deadlines, breaker};
-use crate::account::{Account, Attempted};
+use crate::account::Account;
 use crate::clock;
 use crate::config::ResilienceConfig;
 
@@ -192,7 +192,8 @@ impl Failover {
         let (provider, health) = (Arc::clone(provider), Arc::clone(health));
         if let Err(failure) = health.breaker.enter() {
             count(&health.counts.kept_away);
-            self.attempted("kept_away", Duration::ZERO);
+            self.account.asked(self.name());
+            self.account.attempted("kept_away", Duration::ZERO);
             return self.refused(kept_away(failure)).await;
         }
         if self.live.is_none() {
@@ -200,13 +201,19 @@ impl Failover {
         }
         self.sent += 1;
         count(&health.counts.sent);
+        self.account.asked(self.name());
         let began = Instant::now();
         let (wire, dialect, alone) = (self.wire(), self.answer(), self.first_turn().is_none());
         let client = &provider.connections.client;
         let refused = match client.send(wire, body.clone(), stream, &dialect, self.deadlines(stream), alone).await {
             Ok(mut accepted) => {
                 count(&health.counts.accepted);
-                self.attempted("accepted", began.elapsed());
+                if accepted.resent {
+                    count(&health.counts.resent);
+                    self.account.attempted("connection_ended", Duration::ZERO);
+                    self.account.asked(self.name());
+                }
+                self.account.attempted("accepted", began.elapsed());
                 self.alive(&health);
                 self.used = used(&self.lessons(), body, stream);
                 self.learn();
@@ -216,7 +223,7 @@ impl Failover {
             }
             Err(refused) => refused,
         };
-        self.attempted(refused.failure.class.code(), began.elapsed());
+        self.account.attempted(refused.failure.class.code(), began.elapsed());
         match refused.is_trouble() {
             Some(true) if health.breaker.bad(&refused.failure) => {
                 tracing::warn!(upstream = self.name(), "failing; from now on one request per second goes there");
@@ -228,10 +235,6 @@ impl Failover {
             return Step::Again;
         }
         self.refused(refused).await
-    }
-
-    fn attempted(&self, outcome: &'static str, took: Duration) {
-        self.account.attempted(Attempted { target: self.name(), outcome, took });
     }
 }
 
@@ -269,10 +272,11 @@ impl Failover {
         let (failure, mut remedy) = (&refused.failure, refused.remedy);
         // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
         // the way there is.
-        let ours = matches!(
-            failure.class,
-            FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
-        );
+        let ours = !failure.basis.is_hearsay()
+            && matches!(
+                failure.class,
+                FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
+            );
         tracing::info!(
             upstream = self.name(),
             attempt = self.sent,

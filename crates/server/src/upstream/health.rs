@@ -31,6 +31,8 @@ pub(super) struct Counts {
     pub(super) sent: AtomicU64,
     pub(super) accepted: AtomicU64,
     pub(super) retried: AtomicU64,
+    /// Sent once more because a connection had ended.
+    pub(super) resent: AtomicU64,
     pub(super) repaired: AtomicU64,
     /// Requests that went on to another target.
     pub(super) left: AtomicU64,

@@ -4,7 +4,9 @@
 //! change of thread, for every chunk. Here the reader polls the connection itself, so all that one read brought is
 //! taken in one go, and dropping the reader closes the socket at once.
 
+use std::error::Error;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -31,10 +33,15 @@ pub(super) enum LinkError {
 }
 
 impl LinkError {
-    /// Nothing of the request was sent. What was sent may have been read and be billed, whatever became of the
-    /// connection afterwards: sending it once more is a retry, and counts as one.
-    pub(super) fn is_unsent(&self) -> bool {
-        matches!(self, Self::Http(error) if error.is_canceled())
+    /// The connection ended before any byte of an answer: over an idle one that was taken up again, this is nearly
+    /// always a server that closed it at that moment. The request is sent once more, over a new one; that is counted,
+    /// since the first may have been read and be billed.
+    pub(super) fn is_stale(&self) -> bool {
+        let Self::Http(error) = self else { return true };
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+        error.is_canceled()
+            || error.is_incomplete_message()
+            || matches!(cause, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
     }
 }
 

@@ -23,6 +23,15 @@ pub(super) struct Pool {
     idle: Mutex<Vec<(Link, Instant)>>,
 }
 
+/// How a request is getting there.
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// When there was a connection.
+    pub(super) connected: Instant,
+    /// It was sent a second time, because the connection that it was sent over first had ended.
+    pub(super) resent: bool,
+}
+
 /// Why no answer began.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
@@ -58,18 +67,18 @@ impl Pool {
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
-        connected: &mut Instant,
+        sending: &mut Sending,
     ) -> Result<Response<HttpBody>, SendError> {
         if let Some(mut link) = self.take() {
             match link.exchange(request.clone()).await {
                 Ok(answer) => return Ok(self.answer(answer, link)),
-                // It was closed before anything was sent: a new connection will do.
-                Err(error) if error.is_unsent() => {}
+                // It was closed just now: a new connection will do.
+                Err(error) if error.is_stale() => sending.resent = true,
                 Err(error) => return Err(error.into()),
             }
         }
         let mut link = Link::open(self.connector.connect().await?).await?;
-        *connected = Instant::now();
+        sending.connected = Instant::now();
         let answer = link.exchange(request).await?;
         Ok(self.answer(answer, link))
     }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::connect::Connector;
 use super::link::LinkError;
-use super::pool::{HttpBody, SendError};
+use super::pool::{HttpBody, SendError, Sending};
 use crate::tasks;
 
 /// Streams on one connection before the next is opened.
@@ -58,14 +58,14 @@ impl Shards {
     pub(super) async fn send(
         &self,
         request: Request<Full<Bytes>>,
-        connected: &mut Instant,
+        sending: &mut Sending,
     ) -> Result<Response<HttpBody>, SendError> {
         let mut fresh = false;
         loop {
             let (stream, is_new) = self.stream().await?;
             fresh |= is_new;
             if is_new {
-                *connected = Instant::now();
+                sending.connected = Instant::now();
             }
             let mut sender = stream.shard.sender.clone();
             match sender.send_request(request.clone()).await {

@@ -8,11 +8,12 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 use testkit::{Script, Upstream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::chat;
-use crate::rig::{Rig, Settings};
+use crate::rig::{Rig, Settings, parse, spawn};
 
 /// A line, field by field.
 type Line = BTreeMap<String, String>;
@@ -188,7 +189,8 @@ async fn a_client_that_leaves_and_a_server_that_stops_leave_a_line_too() {
     let left = headers("left-2");
     let asked = rig.client.open(Method::POST, &url, &left, body.clone());
     let _ = tokio::time::timeout(Duration::from_millis(80), asked).await;
-    check(&line("left-2").await, &[("outcome", "client_left"), ("status", ""), ("model", "m")]);
+    let expected = [("outcome", "client_left"), ("status", ""), ("model", "m"), ("provider", "up"), ("attempts", "1")];
+    check(&line("left-2").await, &expected);
 
     let mut streaming = rig.client.open(Method::POST, &url, &headers("stop-1"), body).await.unwrap();
     streaming.read_until("delta").await.unwrap();
@@ -215,4 +217,79 @@ async fn a_clients_request_id_is_taken_if_it_is_plain() {
         assert!(ours.starts_with("req_"), "{id}: {ours}");
         line(&ours).await;
     }
+}
+
+/// Serves one request on each connection, and closes it when the next one comes: a balancer that has long forgotten it.
+async fn forgetful() -> (std::net::SocketAddr, tokio::task::JoinHandle<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = |mut stream: tokio::net::TcpStream| async move {
+        let mut read = vec![0; 64 << 10];
+        let Ok(1..) = stream.read(&mut read).await else { return };
+        let body = chat::completion().to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
+        let _ = stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await;
+        let _ = stream.read(&mut read).await;
+    };
+    let accepting = spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(spawn(serve(stream)));
+        }
+    });
+    (address, accepting)
+}
+
+#[tokio::test]
+async fn a_connection_that_had_ended_is_no_trouble_of_its_provider_and_is_counted() {
+    listen();
+    let (address, accepting) = forgetful().await;
+    let base_url = Some(format!("http://{address}/v1"));
+    let settings = Settings { base_url, resilience: "retries: 0, breaker_failures: 2", ..Settings::default() };
+    let rig = Rig::with(Script::hang_up(), settings).await;
+    for number in 0..12 {
+        let id = format!("stale-{number}");
+        let answer = send(&rig, &id, &json!({"model": "m", "input": "Hi", "store": false})).await;
+        assert_eq!(answer.status, 200, "{number}");
+        let line = line(&id).await;
+        check(&line, &[("outcome", "completed"), ("attempts", if number == 0 { "1" } else { "*" })]);
+        assert_eq!(line.get("tried").is_some_and(|tried| tried.contains("connection_ended")), number > 0, "{line:?}");
+    }
+    accepting.abort();
+}
+
+#[tokio::test]
+async fn a_long_path_fills_no_log() {
+    listen();
+    let rig = Rig::start(chat::answer(false)).await;
+    let path = format!("/{}", "p".repeat(50_000));
+    let headers = [("x-request-id", "long-path")];
+    let answer = rig.client.request(Method::GET, &rig.url(&path), &headers, "").await.unwrap();
+    assert_eq!(answer.status, 404);
+    assert_eq!(line("long-path").await["path"].len(), 256);
+}
+
+/// Another round begins where the last one was answered, not with whoever failed before that.
+#[tokio::test]
+async fn a_second_question_goes_to_whoever_answered_the_first() {
+    listen();
+    let failing = Upstream::start(Script::json(500, &json!({"error": {"message": "oops"}}))).await.unwrap();
+    let good = Upstream::start(chat::answer(false)).await.unwrap();
+    let provider = |name: &str, url: String| {
+        format!(
+            "  {name}: {{spec: openai-compatible, endpoint: {{base_url: '{url}/v1'}}, credentials: {{api_key: k}}}}\n"
+        )
+    };
+    let text = format!(
+        "session: {{backend: memory}}\noutput: {{repair: reask}}\nresilience: {{backoff_ms: 2}}\nmodels: {{aliases: {{x: \
+         [bad/m, good/m]}}}}\nproviders:\n{}{}",
+        provider("bad", failing.url()),
+        provider("good", good.url())
+    );
+    let rig = Rig::serving(good, parse(&text)).await.unwrap();
+    let schema = json!({"type": "object", "properties": {}, "required": ["n"], "additionalProperties": true});
+    let format = json!({"format": {"type": "json_schema", "name": "n", "strict": true, "schema": schema}});
+    send(&rig, "twice", &json!({"model": "x", "input": "Hi", "text": format})).await;
+    let line = line("twice").await;
+    assert_eq!((failing.requests().len(), rig.upstream.requests().len()), (1, 2), "{line:?}");
+    check(&line, &[("attempts", "3"), ("input_tokens", "10")]);
 }
