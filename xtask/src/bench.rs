@@ -5,8 +5,10 @@
 mod cases;
 mod kernel;
 mod servers;
+mod startup;
 mod table;
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -24,6 +26,9 @@ pub(crate) struct Arguments {
     /// What is in the gateway's column; `floor` tries out the bench itself.
     #[arg(long, value_enum, default_value_t = Gateway::Godex)]
     gateway: Gateway,
+    /// Another godex in that column, such as one of an earlier version.
+    #[arg(long)]
+    binary: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,9 +40,12 @@ enum Gateway {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     build(arguments.gateway)?;
     let started = Instant::now();
-    let servers = Servers::start(arguments.gateway)?;
+    let binary = arguments.binary.clone().unwrap_or_else(|| crate::root().join("target/release/godex"));
+    let start_up = startup::measure(&binary)?;
+    let servers = Servers::start(arguments.gateway, &binary)?;
     let scale = if arguments.full { 5 } else { 1 };
-    let results = cases::measure(&servers, scale)?;
+    let mut results = cases::measure(&servers, scale)?;
+    results.extend(start_up);
     table::print(&results);
     kernel::run()?;
     println!("\nmeasured in {:.0} s", started.elapsed().as_secs_f64());

@@ -1,7 +1,7 @@
 //! The processes under load, and what the kernel says about them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -23,12 +23,12 @@ pub(super) struct Target {
 }
 
 impl Servers {
-    pub(super) fn start(gateway: Gateway) -> Result<Self> {
+    pub(super) fn start(gateway: Gateway, binary: &Path) -> Result<Self> {
         let mut upstream = Running::start(tool().arg("upstream"))?;
         let address = upstream.line_after("address:")?;
         let (floor_url, floor) = start_floor(&address)?;
         let (url, proxy) = match gateway {
-            Gateway::Godex => start_godex(&address)?,
+            Gateway::Godex => start_godex(binary, &address)?,
             Gateway::Floor => start_floor(&address)?,
         };
         let direct = format!("http://{address}/v1/chat/completions");
@@ -47,7 +47,7 @@ fn start_floor(upstream: &str) -> Result<(String, Running)> {
     Ok((format!("http://{address}/v1/responses"), floor))
 }
 
-fn start_godex(upstream: &str) -> Result<(String, Running)> {
+fn start_godex(binary: &Path, upstream: &str) -> Result<(String, Running)> {
     let address = process::free_address()?;
     let folder = crate::root().join("target/bench");
     fs::create_dir_all(&folder)?;
@@ -64,7 +64,7 @@ fn start_godex(upstream: &str) -> Result<(String, Running)> {
         sessions.join("sessions.db").display(),
     );
     fs::write(&config, text)?;
-    let mut command = limited(&crate::root().join("target/release/godex"));
+    let mut command = limited(binary);
     command.args(["serve", "--config"]).arg(&config).env("HOME", &folder);
     let mut godex = Running::start_logged(&mut command, &folder.join("godex.log"))?;
     godex.until_healthy(address)?;
@@ -77,7 +77,7 @@ pub(super) fn tool() -> Command {
 }
 
 /// A thousand held streams need more file descriptors than some shells allow by default.
-fn limited(program: &PathBuf) -> Command {
+fn limited(program: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n \"$(ulimit -H -n)\"; exec \"$0\" \"$@\""]).arg(program);
     command

@@ -5,11 +5,14 @@ use super::cases::Row;
 /// What we promise: the row, and how its gateway column is judged.
 const PROMISES: &[(&str, Promise)] = &[
     ("stream 200 ×32, CPU per event", Promise::TimesFloor(1.25)),
-    ("sync ×64, CPU per request", Promise::TimesFloor(2.0)),
-    ("input 2 MB, median time", Promise::TimesFloor(8.0)),
-    ("stored ×64, CPU per request", Promise::TimesFloor(5.0)),
+    ("sync ×64, CPU per request", Promise::TimesFloor(1.15)),
+    ("input 2 MB, median time", Promise::TimesFloor(4.0)),
+    ("stored ×64, CPU per request", Promise::TimesFloor(3.5)),
     ("stored ×64, throughput", Promise::OfFloor(0.2)),
-    ("RSS per held stream", Promise::AtMost(64.0)),
+    ("RSS per held stream", Promise::AtMost(40.0)),
+    ("RSS at idle", Promise::AtMost(10.0)),
+    ("godex --version", Promise::AtMost(10.0)),
+    ("ready to serve", Promise::AtMost(60.0)),
     // A Nagle stall shows as 40 ms.
     ("stream 5 ms, longest gap", Promise::AtMost(30.0)),
 ];
