@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memmem};
 
 /// Decodes what is between the quotes. Lone surrogates become U+FFFD: a string must be a string.
 pub fn unescape(escaped: &str) -> Cow<'_, str> {
@@ -121,13 +121,22 @@ const CONTROLS: [&str; 32] = [
     "\\u001f",
 ];
 
+/// From this length on a text is worth a searcher.
+const LONG: usize = 256;
+
 /// Appends escaped text with lone surrogates replaced, and gives back a trailing high surrogate that the next
 /// piece may complete: a pair is sometimes cut between two deltas, and half a pair breaks clients.
 pub fn sanitize_into<'a>(out: &mut impl Append, escaped: &'a str) -> &'a str {
     // `\ud8` … `\udf`, in either case; nearly all text has none, and is copied whole.
     let bytes = escaped.as_bytes();
-    let is_suspicious = |at: usize| matches!(bytes.get(at + 1..at + 3), Some([b'u', b'd' | b'D']));
-    if !memchr_iter(b'\\', bytes).any(is_suspicious) {
+    let starts = |at: usize| matches!(bytes.get(at + 1..at + 3), Some([b'u', b'd' | b'D']));
+    // A searcher takes a moment to make, and code has a backslash in every line.
+    let is_suspicious = if bytes.len() < LONG {
+        memchr_iter(b'\\', bytes).any(starts)
+    } else {
+        memmem::find(bytes, b"\\ud").is_some() || memmem::find(bytes, b"\\uD").is_some()
+    };
+    if !is_suspicious {
         out.append(escaped);
         return "";
     }
