@@ -281,24 +281,12 @@ impl ResponseWriter {
     }
 
     /// The terminal event around the object as it was written (and stored), and what ends the stream. Before the
-    /// terminal event of a failure goes `error`, flat and nested: clients read one or the other. The API has no event for
-    /// what was cancelled: it is `failed` around an object that says so.
+    /// terminal event of a failure goes `error`, flat and nested: clients read one or the other.
     pub fn terminal(&mut self, object: &[u8], out: &mut Events) {
         if let Some(error) = self.failure().map(Failure::response_error) {
-            self.event(EventKind::Error, out, |event| {
-                error.members(event);
-                error.write(event.key("error"));
-            });
+            out.error(&error, &mut self.sequence);
         }
-        let kind = match self.status() {
-            Some(Status::Completed) => EventKind::Completed,
-            Some(Status::Incomplete) => EventKind::Incomplete,
-            Some(Status::Failed | Status::Cancelled | Status::Queued | Status::InProgress) | None => EventKind::Failed,
-        };
-        self.event(kind, out, |event| {
-            event.json("response", object);
-        });
-        out.done();
+        out.terminal(self.status().unwrap_or(Status::Failed), &mut self.sequence, object);
     }
 
     fn lifecycle(&mut self, kind: EventKind, status: Status, out: &mut Events) {

@@ -23,6 +23,8 @@ mod quirks;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod rounds;
 #[cfg(test)]
 mod run;
