@@ -209,7 +209,7 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
         Class::InvalidRequest | Class::ContentPolicy | Class::ContextOverflow => StatusCode::BAD_REQUEST,
         Class::ModelNotFound => StatusCode::NOT_FOUND,
         Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
-        Class::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        Class::Overloaded | Class::Shutdown => StatusCode::SERVICE_UNAVAILABLE,
         Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
         Class::Auth
         | Class::Server
@@ -217,7 +217,8 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
         | Class::Truncated
         | Class::Protocol
         | Class::Empty
-        | Class::InvalidOutput => StatusCode::BAD_GATEWAY,
+        | Class::InvalidOutput
+        | Class::Lost => StatusCode::BAD_GATEWAY,
     }
 }
 
