@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod details;
