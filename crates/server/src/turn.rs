@@ -6,9 +6,9 @@
 //!             └────── rounds ◀─────────┘
 //! ```
 //!
-//! A turn is pulled: [`Turn::into_stream`] for server-sent events, [`Turn::run`] for the object. There is no task and
-//! no channel: hyper pulls frames, so a slow client slows the upstream, and a client that is gone drops the turn and
-//! with it the upstream connection. Dropped before its end, nothing of it is stored.
+//! A turn is pulled: [`Turn::into_stream`] for server-sent events, [`Turn::next`] for events one by one, [`Turn::run`]
+//! for the object. There is no task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client
+//! that is gone drops the turn and with it the upstream connection. Dropped before its end, nothing of it is stored.
 
 mod answer;
 mod attempt;
@@ -38,7 +38,7 @@ use crate::upstream::{AnswerBody, late};
 use answer::Answer;
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished};
-use hosted::HostedOutput;
+use hosted::{HostedOutput, HostedTools};
 use rounds::Material;
 use watch::{Alarm, Watch};
 
@@ -47,6 +47,15 @@ const FRAME: usize = 16 << 10;
 
 /// How long the end of an upstream body is waited for, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(50);
+
+/// What a turn is started with besides its request.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    /// Tools that are run here.
+    pub(crate) hosted: Option<Arc<dyn HostedTools>>,
+    /// What the request continues, where its connection remembers that, instead of what the store has.
+    pub(crate) remembered: Option<Vec<store::Item>>,
+}
 
 /// A turn under way.
 #[derive(Debug)]
@@ -150,10 +159,22 @@ impl Turn {
         })
     }
 
+    /// From now on the turn is pulled with [`Turn::next`].
+    pub(crate) fn as_frames(&mut self) {
+        self.events = Events::frames();
+        self.keeps_failures = true;
+    }
+
+    /// The events that came since; whoever took them clears them. None at the end. What was not taken when this is dropped
+    /// and called again comes with what follows.
+    pub(crate) async fn next(&mut self) -> Option<&mut Events> {
+        if self.advance().await { Some(&mut self.events) } else { None }
+    }
+
     /// Runs to the end without a word.
     pub(crate) async fn run(mut self: Box<Self>) -> Finished {
-        while self.advance().await {
-            self.events.clear();
+        while let Some(events) = self.next().await {
+            events.clear();
         }
         self.into_finished().await
     }
@@ -216,7 +237,7 @@ impl Turn {
 
     fn stopped(&mut self) -> End {
         self.cause = Some(Outcome::Stopped);
-        End::Failed(Failure::new(FailureClass::Server, "The server is shutting down."))
+        End::Failed(Failure::new(FailureClass::Shutdown, "The server is shutting down."))
     }
 
     /// Takes what more is there already: a read may bring many chunks, and a write to our client for each of them

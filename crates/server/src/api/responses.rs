@@ -12,14 +12,14 @@ use crate::body::Body;
 use crate::compat;
 use crate::error::ApiError;
 use crate::request::RequestContext;
-use crate::turn::{Ended, Finished, Turn};
+use crate::turn::{Ended, Finished, Start, Turn};
 pub(crate) use stored::{cancel, delete, input_items, retrieve};
 
 pub(crate) async fn create(context: RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
     let bytes = context.read_json(&parts.headers, incoming).await?;
     // Boxed: it is large, and hyper keeps the room for it as long as the connection lives, through every stream.
-    let turn = Box::pin(Turn::start(context, bytes, None)).await?;
+    let turn = Box::pin(Turn::start(context, bytes, Start::default())).await?;
     if turn.wants_events() { Ok(events(turn)) } else { object(turn.run().await) }
 }
 

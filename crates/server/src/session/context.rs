@@ -45,8 +45,12 @@ pub(super) enum Continues {
 }
 
 impl Session {
-    /// Reads what the request continues. A conversation is taken for this turn.
-    pub(crate) async fn context(&self, request: &CreateResponse<'_>) -> Result<Context, ApiError> {
+    /// Reads what the request continues, unless that is `remembered`. A conversation is taken for this turn.
+    pub(crate) async fn context(
+        &self,
+        request: &CreateResponse<'_>,
+        remembered: Option<Vec<Item>>,
+    ) -> Result<Context, ApiError> {
         let references = match &request.input {
             Some(Input::Items(items)) => references(items)?,
             _ => Vec::new(),
@@ -65,7 +69,7 @@ impl Session {
             referred_room: self.room(),
             continues: Continues::Nothing,
         };
-        match self.read(&mut context, request, references).await {
+        match self.read(&mut context, request, remembered, references).await {
             Ok(()) => Ok(context),
             Err(error) => {
                 // Before anybody is told: the next turn may come at once.
@@ -81,9 +85,12 @@ impl Session {
         &self,
         context: &mut Context,
         request: &CreateResponse<'_>,
+        remembered: Option<Vec<Item>>,
         references: Vec<(usize, String)>,
     ) -> Result<(), ApiError> {
-        if let Some(id) = request.previous_response_id {
+        if let Some(items) = remembered {
+            context.past = items;
+        } else if let Some(id) = request.previous_response_id {
             let id = id.decode().into_owned();
             context.past = self.chain(&id, &context.room).await?;
             context.continues = Continues::Response(id);

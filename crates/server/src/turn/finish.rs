@@ -54,6 +54,11 @@ impl Turn {
     /// The response is over. What is to be kept goes to the store first.
     pub(super) fn finish(&mut self, end: RoundEnd) {
         self.response.finish(end);
+        self.conclude();
+    }
+
+    /// What became of the response is known.
+    pub(super) fn conclude(&mut self) {
         // While the words are whole: where they are cut, a key may be.
         if let (Some(failure), Some(answer)) = (self.response.failure_mut(), &self.answer) {
             answer.redactor.failure(failure);

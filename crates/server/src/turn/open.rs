@@ -11,10 +11,9 @@ use wire::responses::CreateResponse;
 
 use super::answer::Answer;
 use super::attempt::{self, Asked, Attempt, Unanswered};
-use super::hosted::HostedTools;
 use super::rounds::Material;
 use super::watch::Watch;
-use super::{Phase, Turn};
+use super::{Phase, Start, Turn};
 use crate::account::Outcome;
 use crate::body;
 use crate::clock;
@@ -26,16 +25,13 @@ use crate::upstream::{Failover, Refused};
 
 impl Turn {
     /// Reads the request and what it continues, and asks, until an upstream accepts.
-    pub(crate) async fn start(
-        context: RequestContext,
-        bytes: Bytes,
-        hosted: Option<Arc<dyn HostedTools>>,
-    ) -> Result<Box<Self>, ApiError> {
+    pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Box<Self>, ApiError> {
+        let Start { hosted, remembered } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
         let echo = bridge::echo(&request)?;
-        let mut past = context.session().context(&request).await?;
+        let mut past = context.session().context(&request, remembered).await?;
         let mut ids = context.ids.clone();
         let record = past.record(&request, &bytes, &mut ids);
         let stream = request.stream.unwrap_or(false);
