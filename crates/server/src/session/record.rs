@@ -82,6 +82,7 @@ impl Record {
             settings,
             input,
             output,
+            events: None,
         };
         let kept = session.all.observe(session.store.put(turn).await);
         let fatal = config.strict || held.is_some();
