@@ -85,6 +85,7 @@ impl Record {
             settings,
             input,
             output,
+            events: None,
         };
         let kept = session.all.observe(session.store.put(turn).await);
         let fatal = config.strict || held.is_some();
