@@ -37,4 +37,4 @@ pub use reader::{
 pub use replay::{EventReplay, Lost, finished_item, lost_terminal, replay, replay_terminal};
 pub use response::ResponseWriter;
 pub use seal::{Encrypted, Seal, SealedReasoning, Unsealed};
-pub use shown::{shown_item, shown_tool, shown_tools};
+pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

@@ -11,11 +11,14 @@ use bridge::Policy;
 use store::{MemoryLimits, SqliteOptions, Store};
 
 use crate::account::Account;
+use crate::background::Background;
 use crate::body::{self, Budget};
 use crate::caller::{Caller, ClientKind};
 use crate::config::{
     AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, Timeouts,
 };
+use crate::idempotency::Keys;
+use crate::live::Live;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::start::StartError;
@@ -41,6 +44,10 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) background: Arc<Background>,
+    /// Streams that are followed.
+    pub(crate) live: Arc<Live>,
+    pub(crate) keys: Arc<Keys>,
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
@@ -96,8 +103,12 @@ impl Runtime {
         };
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
+        let live = Arc::<Live>::default();
         Ok(Self {
-            sessions: Sessions::new(store, config.session.clone(), Arc::clone(&budget)),
+            sessions: Sessions::new(store, config.session.clone(), Arc::clone(&budget), Arc::clone(&live)),
+            background: Arc::new(Background::new().map_err(StartError::Worker)?),
+            live,
+            keys: Arc::default(),
             seal_key,
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),

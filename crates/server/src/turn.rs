@@ -31,13 +31,15 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
+use crate::background::{Job, Submitted};
+use crate::idempotency::{Held, Key, Known};
 use crate::request::RequestContext;
-use crate::session::Record;
+use crate::session::{Past, Record};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
 use finish::Storing;
-pub(crate) use finish::{Ended, Finished};
+pub(crate) use finish::{Ended, Finished, pending};
 use hosted::{HostedOutput, HostedTools};
 use rounds::Material;
 use watch::{Alarm, Watch};
@@ -53,8 +55,23 @@ const DRAIN: Duration = Duration::from_millis(50);
 pub(crate) struct Start {
     /// Tools that are run here.
     pub(crate) hosted: Option<Arc<dyn HostedTools>>,
-    /// What the request continues, where its connection remembers that, instead of what the store has.
-    pub(crate) remembered: Option<Vec<store::Item>>,
+    /// Where what it continues is.
+    pub(crate) past: Past,
+    /// The turn is in the store already, and this process runs it.
+    pub(crate) job: Option<Job>,
+    /// Under which the client sends the same request again.
+    pub(crate) key: Option<Key>,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// An upstream has accepted, and the turn is to be driven.
+    Turn(Box<Turn>),
+    /// It runs in the background, or will.
+    Background(Submitted),
+    /// The same request was made before, under the same key.
+    Known(Known),
 }
 
 /// A turn under way.
@@ -78,6 +95,8 @@ pub(crate) struct Turn {
     material: Option<Box<Material>>,
     /// What is to be stored; none with `store: false`.
     record: Option<Record>,
+    /// The key under which the request is known, until its response is.
+    key: Option<Held>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
     keeps_failures: bool,
     /// Why it ended, where the response's own status does not tell.
@@ -93,8 +112,11 @@ type Ran = (HostedCall, HostedOutput);
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum Phase {
-    /// Nothing was said yet. With a failure, there is nobody to answer.
-    Opening(Option<Failure>),
+    /// Nothing was said yet, unless that it is queued. With a failure, there is nobody to answer.
+    Opening {
+        failure: Option<Failure>,
+        was_queued: bool,
+    },
     Reading,
     /// Hosted tools run. Then comes this end, or another round.
     Running(Pending<Vec<Ran>>, Option<RoundEnd>),
@@ -110,7 +132,7 @@ enum Phase {
 impl fmt::Debug for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Opening(_) => "Opening",
+            Self::Opening { .. } => "Opening",
             Self::Reading => "Reading",
             Self::Running(..) => "Running",
             Self::Asking(..) => "Asking",
@@ -144,6 +166,14 @@ impl Turn {
         self.stream
     }
 
+    /// Whether its stream goes on, and can be asked for again, when the client is gone.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.stream
+            && self.context.snapshot.config.session.resume_foreground
+            && matches!(self.record, Some(Record::New(_)))
+            && matches!(self.phase, Phase::Opening { failure: None, .. })
+    }
+
     /// What was not done as asked, as far as it is known by now.
     pub(crate) fn notes(&self) -> impl Iterator<Item = &Note> {
         self.notes.iter().chain(self.response.notes())
@@ -159,10 +189,42 @@ impl Turn {
         })
     }
 
-    /// From now on the turn is pulled with [`Turn::next`].
+    /// From now on the turn's events are written, to be pulled with [`Turn::next`].
     pub(crate) fn as_frames(&mut self) {
         self.events = Events::frames();
         self.keeps_failures = true;
+    }
+
+    /// Nobody wants the response any more: it ends with what it has. One that is being stored, or has ended, stays as it is.
+    pub(crate) fn cancel(&mut self) {
+        if matches!(self.phase, Phase::Storing(_) | Phase::Draining | Phase::Over) {
+            return;
+        }
+        if let Some(mut answer) = self.answer.take() {
+            let end = End::Failed(Failure::new(FailureClass::Server, "The response was cancelled."));
+            let _ = answer.end(end, &mut self.response, &mut self.events);
+        }
+        self.cause = Some(Outcome::Cancelled);
+        self.response.cancel();
+        self.conclude();
+    }
+
+    /// What is to be stored when the turn ends.
+    pub(crate) const fn record_mut(&mut self) -> &mut Option<Record> {
+        &mut self.record
+    }
+
+    pub(crate) const fn context(&self) -> &RequestContext {
+        &self.context
+    }
+
+    /// The events that wait to be taken.
+    pub(crate) const fn events_mut(&mut self) -> &mut Events {
+        &mut self.events
+    }
+
+    pub(crate) const fn response(&self) -> &ResponseWriter {
+        &self.response
     }
 
     /// The events that came since; whoever took them clears them. None at the end. What was not taken when this is dropped
@@ -183,9 +245,13 @@ impl Turn {
     async fn advance(&mut self) -> bool {
         loop {
             match &mut self.phase {
-                Phase::Opening(failure) => {
+                Phase::Opening { failure, was_queued } => {
                     let failure = failure.take();
-                    self.response.open(&mut self.events);
+                    if *was_queued {
+                        self.response.start(&mut self.events);
+                    } else {
+                        self.response.open(&mut self.events);
+                    }
                     match failure {
                         Some(failure) => self.finish(RoundEnd::Failed(failure)),
                         None => self.phase = Phase::Reading,

@@ -10,14 +10,14 @@ const SETTINGS: [(&str, &str); 2] = [("instructions", "null"), ("tools", "[]")];
 
 /// A response object as the store keeps it.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) head: Bytes,
-    pub(super) settings: Option<Bytes>,
-    pub(super) output: Vec<Item>,
+pub(crate) struct Parts {
+    pub(crate) head: Bytes,
+    pub(crate) settings: Option<Bytes>,
+    pub(crate) output: Vec<Item>,
 }
 
 /// Takes an object of ours apart.
-pub(super) fn split(object: &Bytes) -> Parts {
+pub(crate) fn split(object: &Bytes) -> Parts {
     let mut parts = Parts { head: Bytes::new(), settings: None, output: Vec::new() };
     let Some(raw) = str::from_utf8(object).ok().and_then(|text| Raw::parse(text).ok()) else { return parts };
     let (mut head, mut settings) = (Vec::with_capacity(1024), Vec::new());

@@ -6,6 +6,8 @@ mod account;
 #[cfg(test)]
 mod any_json;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bodies;
