@@ -37,7 +37,12 @@ keys! { KEYS of Config {
     SERVER_HEARTBEAT = "server.heartbeat", Time:
         Time { bare: Bare::Seconds, range: Duration::from_secs(1)..=Duration::from_hours(1), default: Duration::from_secs(15) }
         => |config| Some(config.server.heartbeat);
-    /// How long running requests may take to end after the signal to stop.
+    /// How long everything is still answered after the signal to stop, while `/ready` says no and answers close their
+    /// connections: what a balancer needs to notice, and its clients to move on.
+    SERVER_DRAIN_DELAY = "server.drain_delay", Time:
+        Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::ZERO }
+        => |config| Some(config.server.drain_delay);
+    /// How long running requests may take to end after that.
     SERVER_DRAIN_TIMEOUT = "server.drain_timeout", Time:
         Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::from_secs(30) }
         => |config| Some(config.server.drain_timeout);

@@ -20,6 +20,8 @@ mod demo;
 #[cfg(test)]
 mod disconnects;
 #[cfg(test)]
+mod drains;
+#[cfg(test)]
 mod endless;
 #[cfg(test)]
 mod endpoints;

@@ -103,6 +103,11 @@ impl Rig {
         (self.post(body).await, self.post(&streamed).await)
     }
 
+    /// Asks it to stop, and does not wait.
+    pub(crate) fn drain(&mut self) {
+        drop(self.stop[0].take());
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) async fn stop(mut self) {
         drop(self.stop[0].take());
