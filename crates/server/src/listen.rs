@@ -25,6 +25,7 @@ use crate::body::Body;
 use crate::config::Config;
 use crate::delivery::{Activity, Running};
 use crate::route;
+use crate::socket::Opening;
 use crate::stop::Phase;
 use connection::Patience;
 use socket::Socket;
@@ -122,17 +123,22 @@ async fn answer(
 ) {
     let stopping = app.runtime.stop.subscribe();
     let activity = Arc::new(Activity::default());
-    let requests = Arc::clone(&activity);
+    let (requests, slot) = (Arc::clone(&activity), Arc::new(slot));
+    let place = Arc::clone(&slot);
     let service = service_fn(move |request| {
         let running = Running::new(&requests);
-        let app = Arc::clone(&app);
+        let (app, place) = (Arc::clone(&app), Arc::clone(&place));
         async move {
             let mut response: Response<Body> = route::answer(app, request).await;
-            response.body_mut().hold(running);
+            match Opening::of(&mut response) {
+                // The connection goes on, and keeps its place, without hyper.
+                Some(opening) => opening.start(place, running),
+                None => response.body_mut().hold(running),
+            }
             Ok::<_, Infallible>(response)
         }
     });
-    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
     if let Err(error) = connection::drive(connection, &activity, patience, stopping).await {
         tracing::debug!(error, "connection ended");
     }

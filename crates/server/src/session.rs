@@ -11,6 +11,7 @@ mod listed;
 mod maintenance;
 mod object;
 mod record;
+mod unstored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,7 @@ pub(crate) use listed::write_listed;
 pub(crate) use maintenance::maintain;
 pub(crate) use object::{join, joined_length};
 pub(crate) use record::{Commit, NotKept, Record};
+pub(crate) use unstored::Unstored;
 
 /// All sessions of this process.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
 use crate::request::RequestContext;
-use crate::session::Record;
+use crate::session::{Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
@@ -55,6 +55,10 @@ pub(crate) struct Start {
     pub(crate) hosted: Option<Arc<dyn HostedTools>>,
     /// What the request continues, where its connection remembers that, instead of what the store has.
     pub(crate) remembered: Option<Vec<store::Item>>,
+    /// Whether a response that is not stored is to be remembered: see [`Turn::into_unstored`].
+    pub(crate) remember: bool,
+    /// Nobody is asked: the response is only there to be continued.
+    pub(crate) warm_up: bool,
 }
 
 /// A turn under way.
@@ -78,6 +82,8 @@ pub(crate) struct Turn {
     material: Option<Box<Material>>,
     /// What is to be stored; none with `store: false`.
     record: Option<Record>,
+    /// What continues the response as long as it is not stored, where somebody wants to remember it.
+    unstored: Option<Unstored>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
     keeps_failures: bool,
     /// Why it ended, where the response's own status does not tell.
@@ -95,6 +101,8 @@ type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 enum Phase {
     /// Nothing was said yet. With a failure, there is nobody to answer.
     Opening(Option<Failure>),
+    /// Nothing was said yet, and nobody will be asked.
+    WarmUp,
     Reading,
     /// Hosted tools run. Then comes this end, or another round.
     Running(Pending<Vec<Ran>>, Option<RoundEnd>),
@@ -111,6 +119,7 @@ impl fmt::Debug for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Opening(_) => "Opening",
+            Self::WarmUp => "WarmUp",
             Self::Reading => "Reading",
             Self::Running(..) => "Running",
             Self::Asking(..) => "Asking",
@@ -190,6 +199,10 @@ impl Turn {
                         Some(failure) => self.finish(RoundEnd::Failed(failure)),
                         None => self.phase = Phase::Reading,
                     }
+                }
+                Phase::WarmUp => {
+                    self.response.open(&mut self.events);
+                    self.finish(RoundEnd::Completed);
                 }
                 Phase::Reading => match self.pull().await {
                     Pulled::Bytes(bytes) => {

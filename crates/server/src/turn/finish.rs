@@ -7,12 +7,13 @@ use std::time::Duration;
 use bridge::{Failure, FailureClass, Note, RoundEnd};
 use bytes::Bytes;
 use tokio::time::Instant;
+use wire::id::Id;
 use wire::responses::Status;
 
 use super::{Phase, Turn};
 use crate::account::Outcome;
 use crate::clock;
-use crate::session::{Commit, NotKept};
+use crate::session::{Commit, NotKept, Unstored};
 
 /// How long the last deltas wait to go out together with the terminal event, which waits for the store.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -107,6 +108,9 @@ impl Turn {
         };
         self.context.account.committed(began.elapsed());
         let completed_at = *completed_at;
+        if kept.is_ok() {
+            self.unstored = None;
+        }
         if let Err(NotKept { error, fatal }) = kept {
             if fatal && self.response.failure().is_none() {
                 self.response.fail(Failure::new(FailureClass::Server, "The response could not be stored."));
@@ -126,6 +130,19 @@ impl Turn {
             // What is wrong must be seen at once: the body ends after the terminal event.
             self.answer = None;
         }
+    }
+
+    /// Why it failed, if it did.
+    pub(crate) const fn failure(&self) -> Option<&Failure> {
+        self.response.failure()
+    }
+
+    /// What continues a response that has come to a good end and is not in the store, where that was asked for.
+    pub(crate) fn into_unstored(self: Box<Self>) -> Option<(Id, Unstored)> {
+        let status = self.status();
+        let mut unstored = self.unstored.filter(|unstored| unstored.may_follow(status))?;
+        unstored.answer(&self.object);
+        Some((self.response.id().clone(), unstored))
     }
 
     /// What the turn came to, for whoever sent no events. A conversation that was not extended is free again.

@@ -20,25 +20,29 @@ use crate::clock;
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
 use crate::request::RequestContext;
-use crate::session::Record;
+use crate::session::{Record, Unstored};
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
     /// Reads the request and what it continues, and asks, until an upstream accepts.
     pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Box<Self>, ApiError> {
-        let Start { hosted, remembered } = start;
+        let Start { hosted, remembered, remember, warm_up } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
         let echo = bridge::echo(&request)?;
         let mut past = context.session().context(&request, remembered).await?;
         let mut ids = context.ids.clone();
-        let record = past.record(&request, &bytes, &mut ids);
+        let (record, unstored) = past.record(&request, &bytes, &mut ids, remember);
         let stream = request.stream.unwrap_or(false);
         let response = ResponseWriter::new(ids, clock::unix_seconds(), echo, request.store.unwrap_or(true));
         context.account.opened(response.id(), &model);
         let notes = past.notes();
-        let mut opened = Opened { context, response, stream, record, notes };
+        let mut opened = Opened { context, response, stream, record, unstored, notes };
+        if warm_up {
+            let watch = Watch::new(failover.deadlines(true), opened.context.snapshot.config.server.heartbeat);
+            return Ok(opened.begin(Phase::WarmUp, watch, None, None));
+        }
         let sent = {
             let mut request = request;
             past.refer(&mut request)?;
@@ -68,6 +72,7 @@ struct Opened {
     response: ResponseWriter,
     stream: bool,
     record: Option<Record>,
+    unstored: Option<Unstored>,
     notes: Vec<Note>,
 }
 
@@ -79,7 +84,7 @@ impl Opened {
     }
 
     fn begin(self, phase: Phase, watch: Watch, answer: Option<Answer>, material: Option<Box<Material>>) -> Box<Turn> {
-        let Self { context, response, stream, record, notes } = self;
+        let Self { context, response, stream, record, unstored, notes } = self;
         context.account.noted(&notes);
         Box::new(Turn {
             stop: Arc::clone(&context.app.runtime.stop),
@@ -94,6 +99,7 @@ impl Opened {
             watch,
             material,
             record,
+            unstored,
             keeps_failures: false,
             cause: None,
             object: Bytes::new(),

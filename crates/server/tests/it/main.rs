@@ -58,3 +58,5 @@ mod stops;
 mod transport;
 #[cfg(test)]
 mod trouble;
+#[cfg(test)]
+mod websocket;
