@@ -117,6 +117,8 @@ pub(crate) enum Outcome {
     Completed,
     Incomplete,
     Failed(FailureClass),
+    /// Somebody asked for its end.
+    Cancelled,
     /// The upstream missed a deadline.
     Late(Deadline),
     /// The server stopped before the answer was whole.
@@ -132,6 +134,7 @@ impl Outcome {
             Self::Completed => "completed",
             Self::Incomplete => "incomplete",
             Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
             Self::Late(_) => "late",
             Self::Stopped => "stopped",
             Self::ClientLeft => "client_left",
@@ -266,7 +269,8 @@ impl From<Status> for Outcome {
         match status {
             Status::Completed => Self::Completed,
             Status::Incomplete => Self::Incomplete,
-            Status::Failed | Status::InProgress => Self::Failed(FailureClass::Server),
+            Status::Cancelled => Self::Cancelled,
+            Status::Failed | Status::Queued | Status::InProgress => Self::Failed(FailureClass::Server),
         }
     }
 }

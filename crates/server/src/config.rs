@@ -227,6 +227,20 @@ pub struct SessionConfig {
     pub chain: ChainConfig,
     /// What reasoning is sealed with; None: a key is made and kept beside the database.
     pub seal_key: Option<Secret>,
+    /// How long the events of a stream that has ended can be asked for again, one by one.
+    pub event_ttl: Duration,
+    /// Whether streams of stored responses can be resumed though they are not made in the background.
+    pub resume_foreground: bool,
+    pub background: BackgroundConfig,
+}
+
+/// Responses that are made in the background, of each tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackgroundConfig {
+    /// How many run at once, on all instances together.
+    pub concurrency: u32,
+    /// How many wait.
+    pub queue: u32,
 }
 
 /// Where it is kept.

@@ -181,7 +181,10 @@ impl ApiError {
             | Error::Running
             | Error::Ended { .. }
             | Error::WrongStatus { .. }
-            | Error::OutOfOrder { .. } => Self::new(Code::StorageError, "The session store gave no usable answer."),
+            | Error::OutOfOrder { .. }
+            | Error::NoLog
+            | Error::QueueFull
+            | Error::Lost => Self::new(Code::StorageError, "The session store gave no usable answer."),
         }
     }
 

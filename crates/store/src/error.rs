@@ -41,6 +41,15 @@ pub enum Error {
     /// turn ran.
     #[error("another turn works on this conversation")]
     Locked,
+    /// The turn has no event log.
+    #[error("the turn has no event log")]
+    NoLog,
+    /// As many background jobs of this tenant wait as may.
+    #[error("no more background jobs may wait")]
+    QueueFull,
+    /// Somebody else took the job over, or it is gone.
+    #[error("the job is not this worker's any more")]
+    Lost,
     /// No room: the disk is full, or memory has reached its limit.
     #[error("the session store is full")]
     Full,

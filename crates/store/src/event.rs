@@ -4,6 +4,9 @@
 //! belong to their response: the database itself removes them when that is deleted, expires or is evicted, whichever
 //! version of the program does it.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 
 use crate::packed::{pack, unpack};
@@ -16,6 +19,30 @@ pub struct NewEvents {
     pub first: u64,
     /// Each event's JSON; kept byte for byte.
     pub events: Vec<Bytes>,
+}
+
+/// The last events of a log, stored with the end of its turn.
+#[derive(Clone)]
+pub enum EndEvents {
+    At(NewEvents),
+    /// For one who does not know where the log ends: they are made from the number that the first one will have. It is called
+    /// while the turn is held, perhaps more than once, and not at all for a turn without a log.
+    After(Arc<dyn Fn(u64) -> Vec<Bytes> + Send + Sync>),
+}
+
+impl From<NewEvents> for EndEvents {
+    fn from(events: NewEvents) -> Self {
+        Self::At(events)
+    }
+}
+
+impl std::fmt::Debug for EndEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::At(events) => f.debug_tuple("At").field(events).finish(),
+            Self::After(_) => f.write_str("After"),
+        }
+    }
 }
 
 /// One event as it was appended.
@@ -41,10 +68,74 @@ pub struct EventPage {
     pub has_more: bool,
     /// The turn's status, read before the events: if it is final, the log was complete when they were read.
     pub status: Status,
+    pub log: Log,
+}
+
+/// What there is of a turn's event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    /// It never had one.
+    None,
+    Kept,
+    /// Its time was over. `last` is the number of its last event.
+    Dropped {
+        last: u64,
+    },
+}
+
+impl Log {
+    /// From the columns of its row: the number after its last event, and whether it was dropped.
+    pub(crate) fn from_row(row: Option<(Option<i64>, bool)>) -> Self {
+        match row {
+            None => Self::None,
+            Some((_, false)) => Self::Kept,
+            Some((next, true)) => Self::dropped(next.unwrap_or(0)),
+        }
+    }
+
+    fn dropped(next: i64) -> Self {
+        Self::Dropped { last: u64::try_from(next - 1).unwrap_or(0) }
+    }
+}
+
+/// [`EndEvents`], made ready for the writer as far as can be.
+pub(crate) enum PreparedEvents {
+    At(PackedEvents),
+    After(Arc<dyn Fn(u64) -> Vec<Bytes> + Send + Sync>),
+}
+
+impl PreparedEvents {
+    /// None if there is nothing to append.
+    pub(crate) fn new(events: EndEvents) -> Result<Option<Self>, Error> {
+        match events {
+            EndEvents::At(events) => Ok(PackedEvents::new(&events)?.map(Self::At)),
+            EndEvents::After(make) => Ok(Some(Self::After(make))),
+        }
+    }
+
+    /// What is appended to a log that goes on with this number. A turn without a log has none.
+    pub(crate) fn after(&self, next: Option<i64>) -> Result<Option<Cow<'_, PackedEvents>>, Error> {
+        match (self, next) {
+            (Self::At(_), None) => Err(Error::NoLog),
+            (Self::After(_), None) => Ok(None),
+            (Self::At(events), Some(next)) if events.first == next => Ok(Some(Cow::Borrowed(events))),
+            (Self::At(_), Some(next)) => Err(out_of_order(next)),
+            (Self::After(make), Some(next)) => {
+                let first = u64::try_from(next).map_err(|_| Error::corrupt("an event before the first"))?;
+                Ok(PackedEvents::new(&NewEvents { first, events: make(first) })?.map(Cow::Owned))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for PreparedEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PreparedEvents")
+    }
 }
 
 /// Events as they will be in the database: each one's length in four bytes, then its JSON.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PackedEvents {
     pub(crate) first: i64,
     /// The number after the last one.
@@ -154,8 +245,8 @@ impl EventReader {
     }
 
     /// `cut` says that the database had more than was read.
-    pub(crate) fn finish(self, status: Status, cut: bool) -> EventPage {
-        EventPage { has_more: self.full || cut, events: self.events, status }
+    pub(crate) fn finish(self, status: Status, log: Log, cut: bool) -> EventPage {
+        EventPage { has_more: self.full || cut, events: self.events, status, log }
     }
 }
 
@@ -174,7 +265,7 @@ mod tests {
         for (first, packed) in rows {
             reader.take(*first, packed.clone())?;
         }
-        let page = reader.finish(Status::InProgress, false);
+        let page = reader.finish(Status::InProgress, Log::Kept, false);
         Ok((page.events.iter().map(|event| event.sequence).collect(), page.has_more))
     }
 

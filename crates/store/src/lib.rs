@@ -5,7 +5,8 @@
 //! on Postgres the newest part may be lost with the power). A history is given out whole or not at all.
 //!
 //! A turn is stored whole when it has ended, or begun, advanced and finished; it ends once. One that has expired is not
-//! there, on every road, whether it was swept or not.
+//! there, on every road, whether it was swept or not. A turn that may outlive its request has a job beside it (`job`), by
+//! which another process runs it, or ends it when the one that ran it is gone.
 //!
 //! Histories are append-only segments of items; a response points at a place in one. Continuing the newest place
 //! extends a segment, continuing an older one makes a new segment that names where it left. A keyed hash of each
@@ -18,7 +19,10 @@ mod conversation;
 mod erasure;
 mod error;
 mod event;
+mod job;
+mod key;
 mod migration;
+mod notice;
 mod options;
 mod packed;
 mod postgres;
@@ -30,13 +34,17 @@ mod same;
 mod sqlite;
 mod tenanted;
 mod turn;
+mod upkeep;
 
 use std::path::Path;
 
 pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
 pub use error::{Error, OpenError, Unavailable};
-pub use event::{Event, EventLimits, EventPage, NewEvents};
+pub use event::{EndEvents, Event, EventLimits, EventPage, Log, NewEvents};
+pub use job::{Abandoned, Beat, Begun, Claim, ClaimedJob, JobKind, JobLimits, NewJob, Recovered, Runs, Worker};
+pub use key::{KeyClaim, NewKey};
+pub use notice::{NewNotice, Notice};
 pub use options::{Counters, MemoryLimits, PostgresOptions, SqliteOptions};
 use prefix::{Hashers, Secret};
 pub use room::Room;
@@ -97,18 +105,6 @@ impl Store {
     pub fn for_tenant(&self, tenant: Tenant) -> Tenanted {
         let hasher = self.hashers.of(&self.secret, &tenant);
         Tenanted::new(self.backend.clone(), self.clock.clone(), hasher, tenant)
-    }
-
-    /// Removes up to `batch` responses of any tenant that expired by `now_ms` (Unix milliseconds), in one short
-    /// transaction; says how many. Call it until it says less than `batch`. Nobody finds them any more since they
-    /// expired; a caller that sweeps a while later leaves what turns under way continue.
-    pub async fn sweep(&self, now_ms: i64, batch: usize) -> Result<usize, Error> {
-        match &self.backend {
-            Backend::Sqlite(database) => {
-                database.erase(move |connection| sqlite::sweep(connection, now_ms, batch)).await
-            }
-            Backend::Postgres(database) => database.sweep(now_ms, batch).await,
-        }
     }
 
     /// Finishes what is queued and closes the database. Every other copy of this store stops working.

@@ -9,6 +9,7 @@ mod delete;
 mod events;
 mod failure;
 mod indexes;
+mod jobs;
 mod migrate;
 #[cfg(test)]
 #[cfg(unix)]

@@ -1,9 +1,10 @@
 //! A turn made ready for the writer: everything that reads whole bodies is done before it gets there.
 
-use crate::event::PackedEvents;
+use crate::event::{PackedEvents, PreparedEvents};
+use crate::notice::PreparedNotice;
 use crate::packed::pack;
 use crate::prefix::{EMPTY, Hasher, Prefix};
-use crate::{Error, Item, Lease, NewTurn, Parent, Status, TurnEnd, same};
+use crate::{Claim, Error, Item, Lease, NewTurn, Parent, Status, TurnEnd, same};
 
 /// An item as it will be in the database.
 #[derive(Debug)]
@@ -25,8 +26,14 @@ pub(crate) struct Prepared {
     /// Input, then output.
     pub(crate) items: Vec<PackedItem>,
     pub(crate) inputs: usize,
+    /// None without a log.
+    pub(crate) log: Option<FirstEvents>,
     hasher: Hasher,
 }
+
+/// What a log begins with, if not empty.
+#[derive(Debug)]
+pub(crate) struct FirstEvents(pub(crate) Option<PackedEvents>);
 
 /// Where a turn's list begins, and what is known of the list before it.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +51,15 @@ impl Base {
 }
 
 impl Prepared {
-    pub(crate) fn new(hasher: &Hasher, turn: NewTurn) -> Self {
-        let NewTurn { id, parent, status, created_at, expires_at, head, settings, input, output } = turn;
+    pub(crate) fn new(hasher: &Hasher, turn: NewTurn) -> Result<Self, Error> {
+        let NewTurn { id, parent, status, created_at, expires_at, head, settings, input, output, events } = turn;
         let inputs = input.len();
         let items = input.into_iter().chain(output);
-        Self {
+        let log = events.map(|events| match PackedEvents::new(&events)? {
+            Some(events) if events.first != 0 => Err(Error::OutOfOrder { expected: 0 }),
+            events => Ok(FirstEvents(events)),
+        });
+        Ok(Self {
             id,
             parent,
             status,
@@ -58,8 +69,9 @@ impl Prepared {
             settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
             items: items.map(|item| PackedItem::new(hasher, item)).collect(),
             inputs,
+            log: log.transpose()?,
             hasher: hasher.clone(),
-        }
+        })
     }
 
     /// The hash of the list after each item, if it is known before the first.
@@ -92,13 +104,15 @@ pub(crate) struct PreparedEnd {
     /// The output.
     pub(crate) items: Vec<PackedItem>,
     pub(crate) lease: Option<Lease>,
-    pub(crate) events: Option<PackedEvents>,
+    pub(crate) events: Option<PreparedEvents>,
+    pub(crate) claim: Option<Claim>,
+    pub(crate) notices: Vec<PreparedNotice>,
     hasher: Hasher,
 }
 
 impl PreparedEnd {
     pub(crate) fn new(hasher: &Hasher, end: TurnEnd) -> Result<Self, Error> {
-        let TurnEnd { id, status, head, settings, output, lease, events } = end;
+        let TurnEnd { id, status, head, settings, output, lease, events, claim, notices } = end;
         Ok(Self {
             id,
             status,
@@ -106,7 +120,9 @@ impl PreparedEnd {
             settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
             items: output.into_iter().map(|item| PackedItem::new(hasher, item)).collect(),
             lease,
-            events: events.map(|events| PackedEvents::new(&events)).transpose()?.flatten(),
+            events: events.map(PreparedEvents::new).transpose()?.flatten(),
+            claim,
+            notices: notices.into_iter().map(PreparedNotice::new).collect(),
             hasher: hasher.clone(),
         })
     }

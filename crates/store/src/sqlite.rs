@@ -6,7 +6,10 @@ mod conversations;
 mod delete;
 mod events;
 mod evict;
+mod jobs;
+mod keys;
 mod migrate;
+mod notices;
 mod open;
 #[cfg(test)]
 mod plans;
@@ -29,8 +32,10 @@ use threads::{Counts, Done, ReadJob, WriteJob};
 
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
-pub(crate) use events::{append_events, events_after};
-pub(crate) use put::put;
+pub(crate) use events::{append_events, events_after, sweep_logs};
+pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, recover, store};
+pub(crate) use keys::{claim_key, release_key, sweep_keys};
+pub(crate) use notices::{due_notices, notice_done, notice_retry};
 pub(crate) use read::*;
 pub(crate) use turns::{advance, finish};
 

@@ -11,7 +11,7 @@ use crate::prefix::Hasher;
 use crate::prepared::{PackedItem, Prepared, PreparedEnd};
 use crate::room::{Endless, Room};
 use crate::{
-    Backend, ChainLimits, Clock, Error, EventLimits, EventPage, History, Item, ItemPage, Lease, NewConversation,
+    Backend, ChainLimits, Claim, Clock, Error, EventLimits, EventPage, History, Item, ItemPage, Lease, NewConversation,
     NewEvents, NewTurn, Page, Status, StoredConversation, StoredResponse, Tenant, TurnEnd, sqlite,
 };
 
@@ -43,6 +43,8 @@ macro_rules! call {
         }
     };
 }
+
+mod jobs;
 
 impl Tenanted {
     pub(crate) fn new(backend: Backend, clock: Clock, hasher: Hasher, tenant: Tenant) -> Self {
@@ -79,8 +81,8 @@ impl Tenanted {
     }
 
     async fn store(&self, turn: NewTurn) -> Result<(), Error> {
-        let (turn, now) = (Prepared::new(&self.hasher, turn), self.clock.now());
-        call!(self, write, put(&turn, now), used)
+        let (turn, now) = (Prepared::new(&self.hasher, turn)?, self.clock.now());
+        call!(self, write, store(&turn, now), used)
     }
 
     /// Sets the status of a turn that has not ended, to another one that is not final.
@@ -96,8 +98,11 @@ impl Tenanted {
 
     /// Ends a turn that was begun: the only way to a final status, and only once.
     ///
+    /// Its job is over with it, whoever ran it. An end by claim is refused with [`Error::Lost`] if that is not the newest.
+    ///
     /// [`Error::Ended`] if it has ended before, [`Error::NotFound`] if it was deleted or has expired. [`Error::Locked`]
-    /// if its conversation was lost or deleted meanwhile: it can still end as failed. Whatever is refused changes nothing.
+    /// if its conversation was lost or deleted meanwhile: it can still end as failed. [`Error::OutOfOrder`] and
+    /// [`Error::NoLog`] as [`Self::append_events`]. Whatever is refused changes nothing.
     pub async fn finish(&self, end: TurnEnd) -> Result<(), Error> {
         if !end.status.is_final() {
             return Err(Error::WrongStatus { status: end.status });
@@ -107,14 +112,14 @@ impl Tenanted {
     }
 
     /// Appends to the event log of a turn that has not ended. [`Error::OutOfOrder`] unless the events go on where the log
-    /// ends.
+    /// ends, [`Error::NoLog`] if the turn began without one, [`Error::Lost`] if it is done by a claim that is not the newest.
     ///
     /// When this returns, every instance reads them, and they survive the end of this process. On Postgres a power cut
     /// may take the newest ones; [`Self::finish`] is always durable.
-    pub async fn append_events(&self, id: &str, events: &NewEvents) -> Result<(), Error> {
+    pub async fn append_events(&self, id: &str, events: &NewEvents, claim: Option<&Claim>) -> Result<(), Error> {
         let Some(events) = PackedEvents::new(events)? else { return Ok(()) };
-        let (id, now) = (id.to_owned(), self.clock.now());
-        call!(self, write, append_events(&id, &events, now))
+        let (id, claim, now) = (id.to_owned(), claim.cloned(), self.clock.now());
+        call!(self, write, append_events(&id, &events, claim.as_ref(), now))
     }
 
     /// A page of the turn's event log, from the event after number `after` on, or from the first.
@@ -140,7 +145,9 @@ impl Tenanted {
     }
 
     /// Erases the response, and its own items unless another response or a conversation has them too. What continues
-    /// it stays, but has a hole in its history.
+    /// it stays, but has a hole in its history. A turn that runs in the foreground loses what it is about to say.
+    ///
+    /// [`Error::Running`] while it runs or waits as a background job.
     pub async fn delete_response(&self, id: &str) -> Result<(), Error> {
         let (id, now) = (id.to_owned(), self.clock.now());
         call!(self, erase, delete_response(&id, now))
@@ -261,6 +268,6 @@ impl Tenanted {
     }
 }
 
-fn millis(duration: Duration) -> i64 {
+pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Lease, NewEvents};
+use crate::{Claim, EndEvents, Lease, NewEvents, NewNotice};
 
 /// Whose data it is: the first part of every key in every backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -136,6 +136,8 @@ pub struct NewTurn {
     pub settings: Option<Bytes>,
     pub input: Vec<Item>,
     pub output: Vec<Item>,
+    /// The first events, perhaps none, of its log; None if it has no log.
+    pub events: Option<NewEvents>,
 }
 
 /// The end of a turn that was begun.
@@ -150,10 +152,16 @@ pub struct TurnEnd {
     /// As [`NewTurn::settings`]; they take the place of what the turn began with.
     pub settings: Option<Bytes>,
     pub output: Vec<Item>,
-    /// The lease of the turn's conversation, which ends with it. A turn that a conversation takes needs it.
+    /// The lease of the turn's conversation, which ends with it. A turn that a conversation takes needs it, unless its job
+    /// has it.
     pub lease: Option<Lease>,
     /// The last events of its log, stored with the end or not at all: after it nothing can be appended.
-    pub events: Option<NewEvents>,
+    pub events: Option<EndEvents>,
+    /// By what right the turn is ended: refused if it is not the newest. Without, it ends whoever runs it, and that one has
+    /// lost it.
+    pub claim: Option<Claim>,
+    /// Whom to tell.
+    pub notices: Vec<NewNotice>,
 }
 
 /// A response as it was stored.

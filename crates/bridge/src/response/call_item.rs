@@ -26,8 +26,15 @@ pub(crate) struct CallKind {
     pub(crate) id_kind: IdKind,
     /// The member that holds the text.
     pub(crate) member: &'static str,
-    delta: EventKind,
-    done: EventKind,
+    pub(crate) delta: EventKind,
+    pub(crate) done: EventKind,
+}
+
+impl CallKind {
+    /// Whether the event that closes the text repeats the name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.done == EventKind::FunctionCallArgumentsDone
+    }
 }
 
 pub(crate) static FUNCTION: CallKind = CallKind {
@@ -96,7 +103,7 @@ impl CallItem {
         self.send(text, response, out);
         response.event(self.kind.done, out, |event| {
             event.text("item_id", self.id.as_str()).int("output_index", self.output_index);
-            if self.kind.done == EventKind::FunctionCallArgumentsDone {
+            if self.kind.is_named() {
                 named.name.get().write(event.key("name"));
             }
             text.write(event.key(self.kind.member));

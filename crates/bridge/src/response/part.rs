@@ -20,15 +20,15 @@ pub(crate) enum PartKind {
 }
 
 /// The events and members of one kind of part.
-struct Names {
-    type_name: &'static str,
+pub(crate) struct Names {
+    pub(crate) type_name: &'static str,
     /// The member that holds the text.
-    member: &'static str,
+    pub(crate) member: &'static str,
     index: &'static str,
-    added: EventKind,
-    delta: EventKind,
-    text_done: EventKind,
-    done: EventKind,
+    pub(crate) added: EventKind,
+    pub(crate) delta: EventKind,
+    pub(crate) text_done: EventKind,
+    pub(crate) done: EventKind,
 }
 
 impl PartKind {
@@ -40,7 +40,7 @@ impl PartKind {
         }
     }
 
-    const fn names(self) -> Names {
+    pub(crate) const fn names(self) -> Names {
         let content = Names {
             type_name: "output_text",
             member: "text",
@@ -76,6 +76,11 @@ impl PartKind {
             },
         }
     }
+
+    /// The part as it is announced.
+    pub(crate) fn write_empty(self, out: &mut Vec<u8>) {
+        write(self, &self.names(), Escaped::default(), (b"", b""), out);
+    }
 }
 
 /// Which part of which item.
@@ -88,7 +93,7 @@ pub(crate) struct PartIndex<'a> {
 }
 
 impl PartIndex<'_> {
-    fn members(self, names: &Names, event: &mut ObjectWriter<'_>) {
+    pub(crate) fn members(self, names: &Names, event: &mut ObjectWriter<'_>) {
         event.text("item_id", self.item_id);
         event.int("output_index", self.output_index).int(names.index, self.index);
     }
@@ -111,7 +116,7 @@ impl Part {
         let names = kind.names();
         response.event(names.added, out, |event| {
             at.members(&names, event);
-            write(kind, &names, Escaped::default(), (b"", b""), event.key("part"));
+            kind.write_empty(event.key("part"));
         });
         let delta_head = out.delta_head(names.delta, |event| {
             at.members(&names, event);

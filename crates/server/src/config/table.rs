@@ -137,6 +137,24 @@ keys! { KEYS of Config {
     SESSION_CHAIN_INSTRUCTIONS = "session.chain.replay_instructions", Flag: Flag(false)
         => |config| Some(config.session.chain.replay_instructions);
 
+    /// How long the events of a stream that has ended can be asked for one by one (`GET …?stream=true&starting_after=N`);
+    /// later its stream is made from the stored response.
+    SESSION_EVENT_TTL = "session.event_ttl", Time: Time {
+            bare: Bare::Seconds,
+            range: Duration::from_secs(1)..=Duration::from_hours(30 * 24),
+            default: Duration::from_hours(1),
+        } => |config| Some(config.session.event_ttl);
+    /// Whether streams of stored responses can be resumed though they are not made in the background. They go on when
+    /// their client is gone, and each event is stored before it is sent.
+    SESSION_RESUME_FOREGROUND = "session.resume_foreground", Flag: Flag(false)
+        => |config| Some(config.session.resume_foreground);
+    /// How many background responses of one tenant run at once, on all instances together.
+    SESSION_BACKGROUND_CONCURRENCY = "session.background.concurrency", Number:
+        Number { range: 1..=100_000, default: 64 } => |config| Some(u64::from(config.session.background.concurrency));
+    /// How many background responses of one tenant may wait; more are refused with 429.
+    SESSION_BACKGROUND_QUEUE = "session.background.queue", Number: Number { range: 0..=1_000_000, default: 1000 }
+        => |config| Some(u64::from(config.session.background.queue));
+
     /// Refuse what is unknown or cannot be done, instead of leaving it out with a note.
     COMPAT_STRICT = "compat.strict", Flag: Flag(false) => |config| Some(config.compat.strict);
     /// Whether a tool's output that answers no call becomes a message.

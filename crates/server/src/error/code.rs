@@ -113,8 +113,16 @@ codes! {
     QueueFull(TOO_MANY_REQUESTS, "websocket_queue_full") => "Wait until some of them are answered, or open another connection.";
     /// There is no stored response of that id: it never was, was not stored, was deleted, or has expired.
     ResponseNotFound(NOT_FOUND, "response_not_found", None) => "Check the id, `store` of the request that made it, and `session.ttl`.";
-    /// A stored response was asked for as a stream.
-    ResponseNotStreamable(BAD_REQUEST, "response_not_streamable", None) => "Ask for it without `stream`.";
+    /// A stored response was asked for as a stream, and was not made to be streamed again.
+    ResponseNotStreamable(BAD_REQUEST, "response_not_streamable", None) => "Ask for it without `stream`; make it with `background` and `stream`, or the operator sets `session.resume_foreground`.";
+    /// As many background responses wait as may.
+    BackgroundQueueFull(TOO_MANY_REQUESTS, "background_queue_full", Some("rate_limit_exceeded")) => "Retry later; the operator can raise `session.background`.";
+    /// A request with the same `Idempotency-Key` is being answered.
+    IdempotencyKeyInUse(CONFLICT, "idempotency_key_in_use") => "Retry in a moment; clients do so by themselves.";
+    /// The `Idempotency-Key` was used for another request.
+    IdempotencyKeyReused(BAD_REQUEST, "idempotency_key_reused") => "Use a new key for each request.";
+    /// The `Idempotency-Key` is empty, too long, or not plain text.
+    InvalidIdempotencyKey(BAD_REQUEST, "invalid_idempotency_key") => "Send 1 to 255 visible ASCII characters.";
     /// There is no conversation of that id.
     ConversationNotFound(NOT_FOUND, "conversation_not_found", None) => "Check the id.";
     /// There is no item of that id.
@@ -185,6 +193,7 @@ impl Code {
         match self {
             Self::Upstream(class) => class.kind(),
             code if code.status().is_server_error() => "server_error",
+            code if code.status() == StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
             _ => "invalid_request_error",
         }
     }

@@ -56,13 +56,16 @@ impl Record {
         let status = match status {
             wire::responses::Status::Completed => Status::Completed,
             wire::responses::Status::Incomplete => Status::Incomplete,
-            wire::responses::Status::Failed | wire::responses::Status::InProgress => Status::Failed,
+            wire::responses::Status::Cancelled => Status::Cancelled,
+            wire::responses::Status::Failed | wire::responses::Status::Queued | wire::responses::Status::InProgress => {
+                Status::Failed
+            }
         };
         let (parent, held) = match continues {
             Continues::Nothing => (Parent::None, None),
             Continues::Response(id) => (Parent::Response(id), None),
-            // A conversation takes what succeeded; what failed is still found by its id.
-            Continues::Conversation(held) if status == Status::Failed => {
+            // A conversation takes what succeeded; what did not is still found by its id.
+            Continues::Conversation(held) if matches!(status, Status::Failed | Status::Cancelled) => {
                 held.release().await;
                 (Parent::None, None)
             }
@@ -82,6 +85,7 @@ impl Record {
             settings,
             input,
             output,
+            events: None,
         };
         let kept = session.all.observe(session.store.put(turn).await);
         let fatal = config.strict || held.is_some();

@@ -54,6 +54,7 @@ fn turn(n: usize, parent: Parent, input: Vec<Item>, output: Vec<Item>) -> NewTur
         settings: None,
         input,
         output,
+        events: None,
     }
 }
 

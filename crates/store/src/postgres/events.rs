@@ -9,7 +9,7 @@ use super::read::bodies;
 use super::{Database, column, failure, sql, turns, typed};
 use crate::event::{EventReader, PackedEvents, out_of_order};
 use crate::room::{Meter, Room};
-use crate::{Error, EventPage, Tenant, rows};
+use crate::{Claim, Error, EventPage, Log, Tenant, rows};
 
 impl Database {
     pub(crate) async fn append_events(
@@ -17,6 +17,7 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         events: &PackedEvents,
+        _: Option<&Claim>,
         now: i64,
     ) -> Result<(), Error> {
         self.read(async |client| {
@@ -67,7 +68,7 @@ impl Database {
                 reader.take(first, packed)?;
                 cut = !last;
             }
-            Ok(reader.finish(status, cut))
+            Ok(reader.finish(status, Log::Kept, cut))
         })
         .await
     }

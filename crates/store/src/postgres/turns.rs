@@ -86,8 +86,8 @@ async fn finish(transaction: &Transaction<'_>, tenant: &[u8], end: &PreparedEnd,
         delete::forget_settings(transaction, tenant, turn.settings.as_deref()).await?;
     }
     match &end.events {
-        Some(events) => events::append(transaction, tenant, &end.id, events).await,
-        None => Ok(()),
+        Some(crate::event::PreparedEvents::At(events)) => events::append(transaction, tenant, &end.id, events).await,
+        _ => Ok(()),
     }
 }
 

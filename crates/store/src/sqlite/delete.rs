@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::conversations::forget_hidden;
-use super::{failure, sql};
+use super::{failure, jobs, sql};
 use crate::Error;
 use crate::erasure::{Candidate, Owner, Segment, erasure, owners};
 use crate::rows::gone;
@@ -19,6 +19,9 @@ pub(crate) fn delete_response(connection: &Connection, tenant: &str, id: &str, n
         Ok((victim, row.get::<_, Option<Vec<u8>>>(3)?))
     });
     let (victim, settings) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
+    if jobs::is_background(connection, tenant, id)? {
+        return Err(Error::Running);
+    }
     // By the database's clock, as in Postgres, where several instances sweep.
     let today: i64 = connection.query_row(sql::NOW, [], |row| row.get(0)).map_err(failure)?;
     let mut update = connection.prepare_cached(sql::RESPONSE_DELETE).map_err(failure)?;

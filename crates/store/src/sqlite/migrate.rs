@@ -13,6 +13,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0002_hidden.sql"),
     include_str!("sql/0003_lookups.sql"),
     include_str!("sql/0004_events.sql"),
+    include_str!("sql/0005_jobs.sql"),
 ];
 
 #[derive(Debug)]

@@ -50,8 +50,12 @@ pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenE
         }
     }
     migrate(&mut writer, &path.display().to_string()).map_err(|error| error.at(path))?;
-    // A lease of a process that is gone holds nobody up: this file has one process at a time.
+    // What a process that is gone had holds nobody up: this file has one process at a time. The lease of a conversation
+    // whose turn is a job belongs to that job.
     writer.execute(sql::LEASES_CLEAR, []).map_err(sqlite)?;
+    for orphaned in [sql::JOBS_ORPHAN, sql::KEYS_ORPHAN] {
+        writer.execute(orphaned, []).map_err(sqlite)?;
+    }
     let secret = secret(&writer)?.map_err(sqlite)?;
     Ok(Opened { writer, path: database, secret })
 }
@@ -186,7 +190,7 @@ fn input_output(what: &str) -> rusqlite::Error {
 
 /// What statements need of a connection: room for all of them, and lists as parameters.
 pub(super) fn statements(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(96);
+    connection.set_prepared_statement_cache_capacity(128);
     rusqlite::vtab::array::load_module(connection)
 }
 

@@ -69,7 +69,10 @@ statements! {
     LEASE_EXTEND = "UPDATE conversation SET leased_until = ?4 WHERE tenant = ?1 AND id = ?2 AND lease = ?3";
     LEASE_END = "UPDATE conversation SET lease = NULL, leased_until = NULL \
         WHERE tenant = ?1 AND id = ?2 AND lease = ?3";
-    LEASE = "SELECT lease IS NOT NULL AND leased_until > ?3 FROM conversation WHERE tenant = ?1 AND id = ?2";
+    /// Whether somebody's turn is on: one whose lease lasts, or whose job is there.
+    LEASE = "SELECT lease IS NOT NULL AND (leased_until > ?3 OR EXISTS (SELECT 1 FROM job j INDEXED BY job_conversation \
+        WHERE j.tenant = ?1 AND j.conversation = ?2 AND j.lease = conversation.lease)) \
+        FROM conversation WHERE tenant = ?1 AND id = ?2";
     CONVERSATION_PLACE = "SELECT segment, upto FROM conversation WHERE tenant = ?1 AND id = ?2";
     CONVERSATION_RANGE = "SELECT pos, id, CASE WHEN hidden IS NULL THEN body ELSE x'' END FROM item \
         WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3 AND pos < ?4";
@@ -119,7 +122,11 @@ statements! {
     LIVE = "SELECT responses FROM live";
 
     // --- open
-    LEASES_CLEAR = "UPDATE conversation SET lease = NULL WHERE lease IS NOT NULL";
+    LEASES_CLEAR = "UPDATE conversation SET lease = NULL WHERE lease IS NOT NULL \
+        AND NOT EXISTS (SELECT 1 FROM job j INDEXED BY job_conversation \
+        WHERE j.tenant = conversation.tenant AND j.conversation = conversation.id AND j.lease = conversation.lease)";
+    JOBS_ORPHAN = "UPDATE job INDEXED BY job_worker SET leased_until = 0 WHERE worker IS NOT NULL";
+    KEYS_ORPHAN = "UPDATE idempotency INDEXED BY idempotency_worker SET leased_until = 0 WHERE worker IS NOT NULL";
     SCHEMA = "SELECT count(*) FROM sqlite_schema";
     SECRET_NEW = "INSERT INTO secret (name, value) VALUES ('prefix', ?1) ON CONFLICT DO NOTHING";
     SECRET = "SELECT value FROM secret WHERE name = 'prefix'";
@@ -191,10 +198,77 @@ statements! {
     ITEMS_MOVE = "UPDATE item SET segment = ?3, pos = pos + ?4 WHERE tenant = ?1 AND segment = ?2 AND pos >= ?5";
 
     // --- events
+    LOG_NEW = "INSERT INTO log (tenant, response, next, ended) VALUES (?1, ?2, ?3, ?4)";
+    LOG = "SELECT next, dropped FROM log WHERE tenant = ?1 AND response = ?2";
+    LOG_END = "UPDATE log SET next = ?3, ended = ?4 WHERE tenant = ?1 AND response = ?2";
+    LOGS_ENDED = "SELECT tenant, response, next FROM log INDEXED BY log_ended \
+        WHERE ended IS NOT NULL AND dropped = 0 AND ended < ?1 ORDER BY ended LIMIT ?2";
+    LOG_DROP = "UPDATE log SET dropped = 1 WHERE tenant = ?1 AND response = ?2";
+    LOG_FORGET = "DELETE FROM log WHERE tenant = ?1 AND response = ?2";
+    EVENTS_DROP = "DELETE FROM event WHERE tenant = ?1 AND response = ?2";
     EVENT_NEXT = "SELECT next FROM event WHERE tenant = ?1 AND response = ?2 ORDER BY first DESC LIMIT 1";
     EVENTS_NEW = "INSERT INTO event (tenant, response, first, next, body) VALUES (?1, ?2, ?3, ?4, ?5)";
     /// From the batch on that has this number.
     EVENTS = "SELECT first, body FROM event WHERE tenant = ?1 AND response = ?2 AND next > ?3 \
         AND first >= coalesce((SELECT max(first) FROM event WHERE tenant = ?1 AND response = ?2 AND first <= ?3), 0) \
         ORDER BY first LIMIT ?4";
+
+    // --- jobs
+    JOBS_RUNNING = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_running \
+        WHERE tenant = ?1 AND background = 1 AND state > 0 LIMIT ?2)";
+    JOBS_WAITING = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting \
+        WHERE tenant = ?1 AND state = 0 LIMIT ?2)";
+    JOB_NEW = "INSERT INTO job (tenant, response, background, state, attempt, worker, leased_until, created, \
+        conversation, lease, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    JOB = "SELECT state, attempt, worker, conversation, lease FROM job WHERE tenant = ?1 AND response = ?2";
+    JOB_BACKGROUND = "SELECT 1 FROM job WHERE tenant = ?1 AND response = ?2 AND background = 1";
+    JOB_REMOVE = "DELETE FROM job WHERE tenant = ?1 AND response = ?2";
+    JOB_DISPATCH = "UPDATE job SET state = 2 WHERE tenant = ?1 AND response = ?2";
+    JOB_CANCEL = "UPDATE job SET cancel = 1 WHERE tenant = ?1 AND response = ?2";
+    /// The tenants whose jobs wait, each found by one step.
+    JOB_TENANTS = "
+    WITH RECURSIVE waits (tenant) AS (
+      SELECT (SELECT tenant FROM job INDEXED BY job_waiting WHERE state = 0 ORDER BY tenant LIMIT 1)
+      UNION ALL
+      SELECT (SELECT j.tenant FROM job j INDEXED BY job_waiting WHERE j.state = 0 AND j.tenant > waits.tenant
+        ORDER BY j.tenant LIMIT 1) FROM waits WHERE waits.tenant IS NOT NULL)
+    SELECT tenant FROM waits WHERE tenant IS NOT NULL";
+    JOBS_OLDEST = "SELECT number FROM job INDEXED BY job_waiting WHERE tenant = ?1 AND state = 0 \
+        AND (worker IS NULL OR worker = ?2) ORDER BY number LIMIT ?3";
+    JOB_CLAIM = "UPDATE job SET state = 1, attempt = attempt + 1, worker = ?2, leased_until = ?3 WHERE number = ?1 \
+        RETURNING tenant, response, attempt, conversation, lease, request, created, cancel";
+    JOBS_EXTEND = "UPDATE job INDEXED BY job_worker SET leased_until = ?2 WHERE worker = ?1 \
+        RETURNING tenant, response, attempt, cancel";
+    JOBS_LATE = "SELECT number, state, request IS NOT NULL, cancel FROM job INDEXED BY job_lease \
+        WHERE worker IS NOT NULL AND leased_until <= ?1 ORDER BY leased_until LIMIT ?2";
+    JOB_REQUEUE = "UPDATE job SET state = 0, worker = NULL, leased_until = NULL WHERE number = ?1";
+    JOB_TAKE = "UPDATE job SET state = 2, attempt = attempt + 1, worker = ?2, leased_until = ?3 WHERE number = ?1 \
+        RETURNING tenant, response, attempt, conversation, lease";
+
+    // --- keys
+    /// Takes a key that is nobody's: a new one, one that was kept long enough, one whose response is gone, one whose worker
+    /// is gone without a response. The same claim again is the same claim.
+    KEY_CLAIM = "INSERT INTO idempotency (tenant, key, fingerprint, response, worker, leased_until, expires) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (tenant, key) DO UPDATE SET fingerprint = excluded.fingerprint, \
+        response = excluded.response, worker = excluded.worker, leased_until = excluded.leased_until, \
+        expires = excluded.expires WHERE response = excluded.response OR CASE coalesce((SELECT gone <> 0 \
+        OR expires IS NOT NULL AND expires <= ?9 FROM response r WHERE r.tenant = ?1 AND r.id = idempotency.response), -1) \
+        WHEN 0 THEN idempotency.expires <= ?8 WHEN -1 THEN leased_until <= ?8 ELSE 1 END";
+    KEY = there!(
+        "SELECT fingerprint, response, EXISTS (SELECT 1 FROM response r WHERE r.tenant = ?1 AND r.id = i.response", "?3",
+        ") FROM idempotency i WHERE i.tenant = ?1 AND i.key = ?2"
+    );
+    KEY_RELEASE = "DELETE FROM idempotency WHERE tenant = ?1 AND key = ?2 AND response = ?3";
+    KEYS_EXTEND = "UPDATE idempotency INDEXED BY idempotency_worker SET leased_until = ?2, \
+        worker = iif(EXISTS (SELECT 1 FROM response r WHERE r.tenant = idempotency.tenant \
+        AND r.id = idempotency.response), NULL, worker) WHERE worker = ?1";
+    KEYS_SWEEP = "DELETE FROM idempotency WHERE (tenant, key) IN (SELECT tenant, key FROM idempotency \
+        INDEXED BY idempotency_expires WHERE expires <= ?1 AND leased_until <= ?1 ORDER BY expires LIMIT ?2)";
+
+    // --- notices
+    NOTICE_NEW = "INSERT INTO notice (tenant, id, endpoint, due, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    NOTICES_DUE = "UPDATE notice SET tries = tries + 1, due = ?3 WHERE rowid IN (SELECT rowid FROM notice \
+        INDEXED BY notice_due WHERE due <= ?1 ORDER BY due LIMIT ?2) RETURNING tenant, id, endpoint, tries, body";
+    NOTICE_DONE = "DELETE FROM notice WHERE tenant = ?1 AND id = ?2";
+    NOTICE_RETRY = "UPDATE notice SET due = ?3 WHERE tenant = ?1 AND id = ?2";
 }

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::put::{append, end, keep_settings, leased, segment};
-use super::{delete, events, failure, sql};
+use super::{delete, events, failure, jobs, notices, sql};
+use crate::job::fence;
 use crate::prepared::{Base, PreparedEnd};
 use crate::rows::{self, LiveTurn, prefix};
 use crate::{Error, Lease, Status};
@@ -29,7 +30,10 @@ pub(crate) fn finish(
     used: Option<i64>,
 ) -> Result<(), Error> {
     let turn = live(connection, tenant, &end.id, now)?;
-    let placed = place(connection, tenant, &turn, end, used)?;
+    let job = jobs::job(connection, tenant, &end.id)?;
+    end.claim.as_ref().map_or(Ok(()), |claim| fence(job.as_ref(), claim))?;
+    let lease = end.lease.as_ref().or(job.as_ref().and_then(|job| job.lease.as_ref()));
+    let placed = place(connection, tenant, &turn, end, lease, used)?;
     keep_settings(connection, tenant, end.settings.as_ref())?;
     let hash = end.settings.as_ref().map(|(hash, _)| hash);
     let mut update = connection.prepare_cached(sql::TURN_FINISH).map_err(failure)?;
@@ -49,9 +53,11 @@ pub(crate) fn finish(
     if turn.settings.as_deref() != hash.map(|hash| &hash[..]) {
         delete::forget_settings(connection, tenant, turn.settings)?;
     }
-    if let Some(events) = &end.events {
-        events::append(connection, tenant, &end.id, events)?;
+    events::end(connection, tenant, end, now)?;
+    if job.is_some() {
+        jobs::remove(connection, tenant, &end.id)?;
     }
+    notices::add(connection, tenant, &end.notices)?;
     super::read::touch(connection, tenant, &end.id, used)
 }
 
@@ -89,19 +95,20 @@ fn place(
     tenant: &str,
     turn: &LiveTurn,
     ending: &PreparedEnd,
+    lease: Option<&Lease>,
     used: Option<i64>,
 ) -> Result<Placed, Error> {
     let prefixes = ending.prefixes(turn.prefix);
     let tip = prefixes.last().copied().unwrap_or(turn.prefix);
     if turn.conversation.is_some() && ending.status.is_kept_by_conversation() {
-        let lease = ending.lease.as_ref().ok_or(Error::Locked)?;
+        let lease = lease.ok_or(Error::Locked)?;
         let (segment, own) = join_conversation(connection, tenant, turn, lease, used)?;
         let middle = own + (turn.middle - turn.own);
         let upto = append(connection, tenant, segment, middle, &ending.items, &[])?;
         end(connection, tenant, &lease.conversation, upto)?;
         return Ok(Placed { segment, own, middle, upto, tip: None });
     }
-    if let Some(lease) = &ending.lease {
+    if let Some(lease) = lease {
         super::conversations::end_turn(connection, tenant, lease)?;
     }
     let base = Base { segment: Some(turn.segment), at: turn.middle, prefix: turn.prefix, depth: 0 };

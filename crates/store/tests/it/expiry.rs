@@ -41,7 +41,7 @@ async fn go(t: &Tenanted, road: &str, number: usize) -> Result<(), Error> {
         "input_items" => t.input_items(&whole, page(9, Order::OldestFirst, None)).await.map(drop),
         "items" => t.item(&format!("msg_a{number}")).await.map(drop),
         "events_after" => t.events_after(&running, None, EventLimits { events: 9, bytes: 9 }).await.map(drop),
-        "append_events" => t.append_events(&running, &events(0, &["x"])).await,
+        "append_events" => t.append_events(&running, &events(0, &["x"]), None).await,
         "advance" => t.advance(&running, Status::InProgress).await,
         "finish" => t.finish(ended(&running, "")).await,
         "put" => t.put(after(&whole, turn(&next, "v", "b"))).await,

@@ -6,6 +6,8 @@ mod contract;
 mod conversations;
 mod crash;
 mod expiry;
+mod jobs;
+mod keys;
 mod make;
 mod memory;
 mod model;
@@ -74,6 +76,19 @@ cases![
     turns::events_go_on_where_the_log_ends,
     turns::events_go_with_their_turn,
     turns::events_of_many_writers_have_no_gap,
+    jobs::a_job_is_begun_dispatched_and_finished,
+    jobs::a_tenant_runs_and_queues_no_more_than_it_may,
+    jobs::jobs_that_wait_are_claimed_oldest_first,
+    jobs::a_heartbeat_lists_what_is_still_its_own,
+    jobs::jobs_of_lost_workers_are_taken_over,
+    jobs::an_end_without_a_claim_is_an_end,
+    jobs::a_conversation_is_held_as_long_as_its_job,
+    jobs::a_background_job_is_not_deleted_while_it_is_there,
+    jobs::a_log_is_dropped_and_its_last_number_kept,
+    jobs::notices_are_given_out_until_they_are_done,
+    keys::a_key_is_one_requests,
+    keys::a_key_is_free_when_its_worker_is_gone_or_its_time_is_over,
+    keys::of_many_who_claim_a_key_one_gets_it,
     expiry::what_has_expired_is_not_there_on_any_road,
     expiry::what_was_there_when_a_turn_began_can_be_continued,
 ];

@@ -31,6 +31,7 @@ pub(crate) fn turn(id: &str, input: &str, output: &str) -> NewTurn {
         settings: None,
         input: items(input),
         output: items(output),
+        events: None,
     }
 }
 

@@ -63,7 +63,8 @@ async fn a_commit_of_which_nobody_knows_is_found_out() {
         proxy.plan(cuts);
         t.begin(NewTurn { parent, ..begun(&id, &format!("w{n}")) }).await.unwrap();
         proxy.plan(cuts);
-        let end = TurnEnd { lease: Some(lease), events: Some(events(0, &["last"])), ..ended(&id, &format!("d{n}")) };
+        let end =
+            TurnEnd { lease: Some(lease), events: Some(events(0, &["last"]).into()), ..ended(&id, &format!("d{n}")) };
         t.finish(end.clone()).await.unwrap();
         said = format!("{said} w{n} d{n}");
         assert_eq!(names(&t.conversation_history("c").await.unwrap()), said, "{cuts:?}");

@@ -210,7 +210,7 @@ async fn what_is_deleted_has_left_the_disk() {
         let (id, expires_at) = (format!("b{n}"), (n % 2 == 1).then_some(1));
         let at_first = tenant(&store.clone().with_clock(store::Clock::new(|| 0)), "t");
         at_first.begin(NewTurn { expires_at, ..begun(&id, "") }).await.unwrap();
-        at_first.append_events(&id, &events(0, &["canary-event"])).await.unwrap();
+        at_first.append_events(&id, &events(0, &["canary-event"]), None).await.unwrap();
     }
     for id in (0..60).filter(|n| n % 3 != 1).map(|n| format!("r{n}")).chain((0..10).step_by(2).map(|n| format!("b{n}")))
     {

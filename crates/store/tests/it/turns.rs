@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_mins(1);
 const ALL: EventLimits = EventLimits { events: 1_000, bytes: usize::MAX };
 
 pub(crate) fn begun(id: &str, input: &str) -> NewTurn {
-    NewTurn { status: Status::Queued, ..turn(id, input, "") }
+    NewTurn { status: Status::Queued, events: Some(events(0, &[])), ..turn(id, input, "") }
 }
 
 pub(crate) fn ended(id: &str, output: &str) -> TurnEnd {
@@ -27,6 +27,8 @@ pub(crate) fn ended(id: &str, output: &str) -> TurnEnd {
         output: items(output),
         lease: None,
         events: None,
+        claim: None,
+        notices: Vec::new(),
     }
 }
 
@@ -91,7 +93,7 @@ pub(crate) async fn a_turn_ends_once(store: Store) {
             assert!(matches!(refused, Err(Error::Ended { status: found }) if found == status), "{refused:?}");
         }
         assert!(matches!(t.advance(&id, Status::InProgress).await, Err(Error::Ended { .. })));
-        assert!(matches!(t.append_events(&id, &events(0, &["x"])).await, Err(Error::Ended { .. })));
+        assert!(matches!(t.append_events(&id, &events(0, &["x"]), None).await, Err(Error::Ended { .. })));
         let stored = t.response(&id).await.unwrap();
         assert_eq!((stored.status, names(&stored.output).as_str()), (status, "a"));
     }
@@ -241,7 +243,7 @@ pub(crate) async fn a_begun_turn_can_be_deleted_and_swept(store: Store) {
             matches!(t.finish(ended(id, "a")).await, Err(Error::NotFound)),
             "a late worker brings nothing back: {id}"
         );
-        assert!(matches!(t.append_events(id, &events(0, &["x"])).await, Err(Error::NotFound)), "{id}");
+        assert!(matches!(t.append_events(id, &events(0, &["x"]), None).await, Err(Error::NotFound)), "{id}");
         assert!(matches!(t.item(item).await, Err(Error::NotFound)), "{id}");
     }
     assert_eq!(names(&t.conversation_history("c").await.unwrap()), "c0 c1");
@@ -286,10 +288,10 @@ pub(crate) async fn events_are_read_from_any_number_on(store: Store) {
     t.begin(begun("r", "u")).await.unwrap();
     assert_eq!(log(&t, "r").await, "");
     let large = "x".repeat(60_000);
-    t.append_events("r", &events(0, &["a", "b\0", ""])).await.unwrap();
-    t.append_events("r", &events(3, &["c"])).await.unwrap();
-    t.append_events("r", &events(4, &[])).await.unwrap();
-    t.append_events("r", &events(4, &[&large, "d"])).await.unwrap();
+    t.append_events("r", &events(0, &["a", "b\0", ""]), None).await.unwrap();
+    t.append_events("r", &events(3, &["c"]), None).await.unwrap();
+    t.append_events("r", &events(4, &[]), None).await.unwrap();
+    t.append_events("r", &events(4, &[&large, "d"]), None).await.unwrap();
     let expected = ["0:a", "1:b\0", "2:", "3:c", &format!("4:{large}"), "5:d"];
     for from in 0..=6 {
         let after = u64::try_from(from).unwrap().checked_sub(1);
@@ -322,7 +324,7 @@ pub(crate) async fn events_are_read_from_any_number_on(store: Store) {
         assert_eq!(shown(&t.events_after("r", Some(after), ALL).await.unwrap()), (String::new(), false));
     }
     // The end, and the last events with it.
-    let end = TurnEnd { events: Some(events(6, &["done"])), status: Status::Failed, ..ended("r", "") };
+    let end = TurnEnd { events: Some(events(6, &["done"]).into()), status: Status::Failed, ..ended("r", "") };
     t.finish(end).await.unwrap();
     let rest = t.events_after("r", Some(5), ALL).await.unwrap();
     assert_eq!((shown(&rest), rest.status), (("6:done".to_owned(), false), Status::Failed));
@@ -332,22 +334,22 @@ pub(crate) async fn events_go_on_where_the_log_ends(store: Store) {
     let t = tenant(&store, "order");
     t.begin(begun("r", "u")).await.unwrap();
     for (first, expected) in [(1, 0), (7, 0), (u64::MAX, 0)] {
-        let refused = t.append_events("r", &events(first, &["x"])).await;
+        let refused = t.append_events("r", &events(first, &["x"]), None).await;
         assert!(matches!(refused, Err(Error::OutOfOrder { expected: found }) if found == expected), "{refused:?}");
     }
-    t.append_events("r", &events(0, &["a", "b"])).await.unwrap();
+    t.append_events("r", &events(0, &["a", "b"]), None).await.unwrap();
     for first in [0, 1, 3, 9] {
-        let refused = t.append_events("r", &events(first, &["x", "y"])).await;
+        let refused = t.append_events("r", &events(first, &["x", "y"]), None).await;
         assert!(matches!(refused, Err(Error::OutOfOrder { expected: 2 })), "{refused:?}");
-        let end = TurnEnd { events: Some(events(first, &["x"])), ..ended("r", "a") };
+        let end = TurnEnd { events: Some(events(first, &["x"]).into()), ..ended("r", "a") };
         assert!(matches!(t.finish(end).await, Err(Error::OutOfOrder { expected: 2 })));
     }
     assert_eq!(t.response("r").await.unwrap().status, Status::Queued, "an end that is refused changes nothing");
     assert_eq!(history(&t, "r").await.unwrap(), "u");
     assert_eq!(log(&t, "r").await, "0:a 1:b");
-    t.finish(TurnEnd { events: Some(events(2, &["c"])), ..ended("r", "a") }).await.unwrap();
+    t.finish(TurnEnd { events: Some(events(2, &["c"]).into()), ..ended("r", "a") }).await.unwrap();
     assert_eq!(log(&t, "r").await, "0:a 1:b 2:c");
-    assert!(matches!(t.append_events("r", &events(3, &["d"])).await, Err(Error::Ended { .. })));
+    assert!(matches!(t.append_events("r", &events(3, &["d"]), None).await, Err(Error::Ended { .. })));
 }
 
 pub(crate) async fn events_go_with_their_turn(store: Store) {
@@ -356,13 +358,13 @@ pub(crate) async fn events_go_with_their_turn(store: Store) {
         t.begin(begun("deleted", "u")).await.unwrap();
         t.begin(NewTurn { expires_at: Some(1_000), ..begun("swept", "v") }).await.unwrap();
         for id in ["deleted", "swept"] {
-            t.append_events(id, &events(0, &["a"])).await.unwrap();
+            t.append_events(id, &events(0, &["a"]), None).await.unwrap();
         }
     }
     t.put(turn("whole", "u", "a")).await.unwrap();
     assert_eq!(log(&t, "whole").await, "");
     assert!(matches!(t.events_after("unknown", None, ALL).await, Err(Error::NotFound)));
-    assert!(matches!(t.append_events("unknown", &events(0, &["a"])).await, Err(Error::NotFound)));
+    assert!(matches!(t.append_events("unknown", &events(0, &["a"]), None).await, Err(Error::NotFound)));
     t.delete_response("deleted").await.unwrap();
     assert!(matches!(t.events_after("deleted", None, ALL).await, Err(Error::NotFound)));
     assert_eq!(log(&other, "deleted").await, "0:a", "another tenant's");
@@ -381,7 +383,7 @@ pub(crate) async fn events_of_many_writers_have_no_gap(store: Store) {
         tasks.spawn(async move {
             let (mut next, mut done) = (0, 0);
             while done < 5 {
-                match t.append_events("r", &events(next, &[&format!("{writer}-{done}"), "x"])).await {
+                match t.append_events("r", &events(next, &[&format!("{writer}-{done}"), "x"]), None).await {
                     Ok(()) => {
                         done += 1;
                         next += 2;

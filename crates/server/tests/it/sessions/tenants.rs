@@ -42,6 +42,7 @@ impl Foreign {
             settings: None,
             input: vec![item(&self.item)],
             output: Vec::new(),
+            events: None,
         };
         theirs.put(turn).await.unwrap();
         let conversation = NewConversation {

@@ -338,6 +338,7 @@ fn turn(id: &str, input: Vec<Item>, answer: &str) -> NewTurn {
         settings: Some(Bytes::from_static(b"the same instructions for all")),
         input,
         output: vec![item(answer)],
+        events: None,
     }
 }
 
@@ -364,14 +365,28 @@ pub(super) async fn perform(store: &Store, operation: Operation) -> Result<(), E
         Operation::Append { conversation, item: name } => tenant.append_items(&conversation, vec![item(&name)]).await,
         Operation::Close(conversation) => tenant.delete_conversation(&conversation).await,
         Operation::Begin { id, own } => {
-            let begun = NewTurn { status: Status::InProgress, output: Vec::new(), ..turn(&id, items(&own), "") };
+            let events = Some(NewEvents { first: 0, events: Vec::new() });
+            let begun =
+                NewTurn { status: Status::InProgress, output: Vec::new(), events, ..turn(&id, items(&own), "") };
             tenant.begin(begun).await
         }
-        Operation::Log { id, number } => tenant.append_events(&id, &event(number)).await,
+        Operation::Log { id, number } => tenant.append_events(&id, &event(number), None).await,
         Operation::Finish { id, number, answer } => {
             let NewTurn { id, status, head, settings, output, .. } = turn(&id, Vec::new(), &answer);
-            let events = Some(event(number));
-            tenant.finish(TurnEnd { id, status, head, settings, output, lease: None, events }).await
+            let events = Some(event(number).into());
+            tenant
+                .finish(TurnEnd {
+                    id,
+                    status,
+                    head,
+                    settings,
+                    output,
+                    lease: None,
+                    events,
+                    claim: None,
+                    notices: Vec::new(),
+                })
+                .await
         }
     }
 }

@@ -90,9 +90,13 @@ async fn events_go_although_the_earlier_version_knows_none(postgres: &Postgres, 
         settings: None,
         input: Vec::new(),
         output: Vec::new(),
+        events: Some(NewEvents { first: 0, events: Vec::new() }),
     };
     tenant.begin(turn).await.unwrap();
-    tenant.append_events("resp_begun", &NewEvents { first: 0, events: vec![Bytes::from_static(b"{}")] }).await.unwrap();
+    tenant
+        .append_events("resp_begun", &NewEvents { first: 0, events: vec![Bytes::from_static(b"{}")] }, None)
+        .await
+        .unwrap();
     let shown = old.send(Method::GET, "/v1/responses/resp_begun", &Value::Null).await;
     assert_eq!((shown.status, &shown.json()["status"]), (200, &json!("in_progress")));
     let body = json!({"model": "demo", "input": "Hi", "previous_response_id": "resp_begun"});

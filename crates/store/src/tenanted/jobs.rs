@@ -1,0 +1,85 @@
+//! Turns that are jobs, and the keys that find them again.
+//!
+//! Whoever runs a job holds a [`Claim`] and gives it with everything that is written for the turn. A claim is never trusted
+//! because of the time: only because nobody else took the job.
+
+use std::time::Duration;
+
+use super::{Tenanted, millis};
+use crate::job::PreparedJob;
+use crate::key::PreparedKey;
+use crate::packed::pack;
+use crate::prepared::Prepared;
+use crate::{
+    Backend, Begun, Claim, Error, JobKind, JobLimits, KeyClaim, NewJob, NewKey, NewTurn, Runs, Status, Worker, sqlite,
+};
+
+impl Tenanted {
+    /// Stores a turn that begins, and its job, in one write. A background turn begins as queued: it is claimed at once while
+    /// fewer than `limits.running` of this tenant's run, in all processes together, and none wait; else it waits. One in the
+    /// foreground begins as in progress, is always claimed, and counts as dispatched.
+    ///
+    /// The claim and, if only this worker can run it, the place in the queue last for `lease`; [`crate::Store::heartbeat`]
+    /// extends them. The lease of the turn's conversation lasts as long as the job.
+    ///
+    /// [`Error::QueueFull`] when as many wait as may. Else it fails as [`Self::begin`] does.
+    pub async fn begin_job(
+        &self,
+        turn: NewTurn,
+        job: NewJob,
+        worker: &Worker,
+        limits: JobLimits,
+        lease: Duration,
+    ) -> Result<Begun, Error> {
+        let expected = match job.kind {
+            JobKind::Background => Status::Queued,
+            JobKind::Foreground => Status::InProgress,
+        };
+        if turn.status != expected || !turn.output.is_empty() {
+            return Err(Error::WrongStatus { status: turn.status });
+        }
+        let (turn, now) = (Prepared::new(&self.hasher, turn)?, self.clock.now());
+        let request = job.request.map(|request| pack(&request));
+        let job = PreparedJob { kind: job.kind, request, worker: *worker, limits, millis: millis(lease) };
+        call!(self, write, begin_job(&turn, &job, now), used)
+    }
+
+    /// Says, durably, that an upstream is about to be asked: from now on the job is never run again, and its response is in
+    /// progress. To be called before that, and a second time it does nothing.
+    ///
+    /// [`Error::Lost`] if somebody else has the job, [`Error::Ended`] if the turn is over, [`Error::NotFound`] if it is gone.
+    pub async fn dispatch(&self, claim: &Claim) -> Result<(), Error> {
+        let (claim, now) = (claim.clone(), self.clock.now());
+        call!(self, write, dispatch(&claim, now))
+    }
+
+    /// Asks whoever runs the turn to cancel it, and says who that is. They learn it from [`crate::Store::heartbeat`]; one
+    /// that nobody runs is for the caller to end, by [`Self::finish`] without a claim. So is one whose worker does not react.
+    ///
+    /// [`Error::Ended`] if the turn is over.
+    pub async fn ask_to_cancel(&self, id: &str) -> Result<Runs, Error> {
+        let (id, now) = (id.to_owned(), self.clock.now());
+        call!(self, write, ask_to_cancel(&id, now))
+    }
+
+    /// Claims a key for the response that a request will make. Of many who claim it at once, exactly one gets
+    /// [`KeyClaim::New`].
+    ///
+    /// A key is kept for `keep` after it was claimed. It is free again when it was released, when its worker is gone (for
+    /// `lease`, which [`crate::Store::heartbeat`] extends) without having stored the response, and when that response is
+    /// deleted or has expired: what it said is not there to be said again, and nobody else may be given its place.
+    pub async fn claim_key(&self, key: NewKey<'_>, lease: Duration, keep: Duration) -> Result<KeyClaim, Error> {
+        let NewKey { key, fingerprint, response_id, worker } = key;
+        let (key, response) = (key.to_owned(), response_id.to_owned());
+        let key = PreparedKey { key, fingerprint, response, worker, millis: millis(lease), keep: millis(keep) };
+        let now = self.clock.now();
+        call!(self, write, claim_key(&key, now))
+    }
+
+    /// Gives a key back that was claimed for this response: the request failed before anything was stored. Of a key that is
+    /// somebody else's by now, nothing changes.
+    pub async fn release_key(&self, key: &str, response_id: &str) -> Result<(), Error> {
+        let (key, response) = (key.to_owned(), response_id.to_owned());
+        call!(self, write, release_key(&key, &response))
+    }
+}

@@ -1,0 +1,94 @@
+//! What every backend promises of idempotency keys.
+
+use std::time::Duration;
+
+use store::{KeyClaim, NewKey, Store, Tenanted, Worker};
+use tokio::task::JoinSet;
+
+use crate::jobs::worker;
+use crate::make::{tenant, turn};
+use crate::turns::{begun, ended};
+
+const LEASE: Duration = Duration::from_mins(1);
+const OVER: Duration = Duration::ZERO;
+const DAY: Duration = Duration::from_hours(24);
+
+/// A key of a request that is known by one byte.
+pub(crate) fn key<'a>(key: &'a str, request: u8, response_id: &'a str, worker: &Worker) -> NewKey<'a> {
+    NewKey { key, fingerprint: [request; 32], response_id, worker: *worker }
+}
+
+pub(crate) async fn a_key_is_one_requests(store: Store) {
+    let (t, me, other) = (tenant(&store, "keys"), worker(), worker());
+    let claim =
+        async |request: u8, response: &str| t.claim_key(key("k", request, response, &other), LEASE, DAY).await.unwrap();
+    assert_eq!(t.claim_key(key("k", 1, "r1", &me), LEASE, DAY).await.unwrap(), KeyClaim::New);
+    assert_eq!(t.claim_key(key("k", 1, "r1", &me), LEASE, DAY).await.unwrap(), KeyClaim::New, "the same claim");
+    assert_eq!(claim(1, "r2").await, KeyClaim::Running);
+    assert_eq!(claim(2, "r2").await, KeyClaim::Different);
+    let foreign = tenant(&store, "keys of another");
+    assert_eq!(foreign.claim_key(key("k", 2, "r2", &other), LEASE, DAY).await.unwrap(), KeyClaim::New);
+    // Nobody gives back what is not his.
+    t.release_key("k", "r2").await.unwrap();
+    assert_eq!(claim(1, "r2").await, KeyClaim::Running);
+    t.release_key("k", "r1").await.unwrap();
+    assert_eq!(claim(2, "r2").await, KeyClaim::New);
+    // As soon as the response is there, in whatever status.
+    t.begin(begun("r2", "u")).await.unwrap();
+    assert_eq!(claim(2, "r3").await, KeyClaim::Known("r2".to_owned()));
+    t.finish(ended("r2", "a")).await.unwrap();
+    for _ in 0..2 {
+        // Also when nobody looks after the key any more.
+        store.heartbeat(&other, OVER).await.unwrap();
+        assert_eq!(claim(2, "r3").await, KeyClaim::Known("r2".to_owned()));
+        assert_eq!(claim(1, "r3").await, KeyClaim::Different);
+    }
+    t.delete_response("r2").await.unwrap();
+    assert_eq!(claim(1, "r4").await, KeyClaim::New, "what it said is gone");
+}
+
+pub(crate) async fn a_key_is_free_when_its_worker_is_gone_or_its_time_is_over(store: Store) {
+    let (t, gone, me) = (tenant(&store, "free keys"), worker(), worker());
+    let claim = async |name: &str, response: &str| t.claim_key(key(name, 1, response, &me), LEASE, DAY).await.unwrap();
+    assert_eq!(t.claim_key(key("dead", 7, "d1", &gone), OVER, DAY).await.unwrap(), KeyClaim::New);
+    assert_eq!(claim("dead", "d2").await, KeyClaim::New);
+    // A worker that lives keeps what it has.
+    assert_eq!(t.claim_key(key("slow", 1, "s1", &gone), OVER, DAY).await.unwrap(), KeyClaim::New);
+    store.heartbeat(&gone, LEASE).await.unwrap();
+    assert_eq!(claim("slow", "s2").await, KeyClaim::Running);
+    // The end of a key's time is no end of its request.
+    assert_eq!(t.claim_key(key("short", 1, "k1", &gone), LEASE, Duration::ZERO).await.unwrap(), KeyClaim::New);
+    assert_eq!(store.sweep_keys(1_000).await.unwrap(), 0);
+    assert_eq!(claim("short", "k2").await, KeyClaim::Running);
+    t.put(turn("k1", "u", "a")).await.unwrap();
+    assert_eq!(claim("short", "k2").await, KeyClaim::New);
+    for n in 0..5 {
+        let name = format!("old{n}");
+        assert_eq!(t.claim_key(key(&name, 1, "o", &gone), OVER, Duration::ZERO).await.unwrap(), KeyClaim::New);
+    }
+    assert_eq!(store.sweep_keys(3).await.unwrap(), 3);
+    assert_eq!(store.sweep_keys(3).await.unwrap(), 2);
+    assert_eq!(store.sweep_keys(3).await.unwrap(), 0);
+}
+
+pub(crate) async fn of_many_who_claim_a_key_one_gets_it(store: Store) {
+    let handles = vec![tenant(&store, "many keys"); 4];
+    one_of_many(&handles, "many").await;
+}
+
+/// From all of these at once.
+pub(crate) async fn one_of_many(handles: &[Tenanted], name: &str) {
+    for round in 0..10 {
+        let name = format!("{name}{round}");
+        let mut tasks = JoinSet::new();
+        for n in 0..16 {
+            let (t, name) = (handles[n % handles.len()].clone(), name.clone());
+            tasks.spawn(async move {
+                t.claim_key(key(&name, 1, &format!("{name}-{n}"), &worker()), LEASE, DAY).await.unwrap()
+            });
+        }
+        let outcomes = tasks.join_all().await;
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == KeyClaim::New).count(), 1, "{outcomes:?}");
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == KeyClaim::Running).count(), 15, "{outcomes:?}");
+    }
+}
