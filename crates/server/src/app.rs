@@ -54,6 +54,8 @@ pub(crate) struct Runtime {
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
     pub(crate) budget: Arc<Budget>,
+    /// Of what WebSockets remember.
+    pub(crate) remembered: Arc<Budget>,
     /// By the provider's name.
     connections: Mutex<HashMap<String, Made>>,
     /// How many requests came so far: decides among targets by weight.
@@ -114,6 +116,7 @@ impl Runtime {
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
             budget,
+            remembered: Budget::new(config.limits.remembered_bytes),
             connections: Mutex::default(),
             requests: AtomicU64::new(0),
             started_at: crate::clock::unix_seconds(),

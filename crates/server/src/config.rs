@@ -152,6 +152,14 @@ pub struct ServerConfig {
     pub drain_delay: Duration,
     /// How long running requests may take to end after that.
     pub drain_timeout: Duration,
+    pub websocket: WebsocketConfig,
+}
+
+/// How long a WebSocket may live, and how it is found out that its client does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebsocketConfig {
+    pub lifetime: Duration,
+    pub ping: Duration,
 }
 
 impl ServerConfig {

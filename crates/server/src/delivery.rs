@@ -5,6 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use tokio::sync::OwnedSemaphorePermit;
+
 /// What a connection speaks, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -14,6 +16,9 @@ pub(crate) enum Protocol {
     /// No more HTTP: its bytes are the business of whoever took it over.
     Upgraded,
 }
+
+/// A connection's place among those that may be; none for one that comes while the door closes.
+pub(crate) type Slot = Arc<Option<OwnedSemaphorePermit>>;
 
 /// What a connection has done so far.
 #[derive(Debug, Default)]

@@ -22,6 +22,7 @@ mod request;
 mod route;
 mod seal;
 mod session;
+mod socket;
 mod start;
 mod stop;
 mod tasks;

@@ -26,8 +26,9 @@ use tokio::time::Interval;
 use crate::app::{App, Runtime};
 use crate::body::Body;
 use crate::config::Config;
-use crate::delivery::{Activity, Protocol, Running};
+use crate::delivery::{Activity, Protocol, Running, Slot};
 use crate::route;
+use crate::socket::Opening;
 use crate::stop::Phase;
 use connection::Patience;
 pub(crate) use door::bind;
@@ -131,11 +132,8 @@ impl Host {
         let pause = Pause::new(Arc::clone(&activity), Arc::clone(stop), server.header_timeout);
         let socket = Socket::new(stream, limits.write_stall, pause);
         let patience = Patience { first: server.header_timeout, idle: server.idle_timeout };
-        let connection = answer(Arc::clone(&self.app), self.builder.clone(), socket, activity, patience);
-        tasks.spawn(async move {
-            connection.await;
-            drop(slot);
-        });
+        let slot = Arc::new(slot);
+        tasks.spawn(answer(Arc::clone(&self.app), self.builder.clone(), socket, activity, patience, slot));
     }
 }
 
@@ -146,31 +144,38 @@ async fn answer(
     socket: Socket,
     activity: Arc<Activity>,
     patience: Patience,
+    slot: Slot,
 ) {
     let stop = Arc::clone(&app.runtime.stop);
-    let requests = Arc::clone(&activity);
+    let (requests, place) = (Arc::clone(&activity), Arc::clone(&slot));
     let service = service_fn(move |request: Request<Incoming>| {
         let running = Running::new(&requests);
-        let (app, activity) = (Arc::clone(&app), Arc::clone(&requests));
+        let (app, activity, place) = (Arc::clone(&app), Arc::clone(&requests), Arc::clone(&place));
         let http2 = request.version() == Version::HTTP_2;
         if http2 {
             activity.speaks(Protocol::Http2);
         }
         async move {
             let mut response: Response<Body> = route::answer(Arc::clone(&app), request).await;
-            response.body_mut().hold(running);
-            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                activity.speaks(Protocol::Upgraded);
-            } else if !http2 && app.runtime.stop.has_begun() {
+            match Opening::of(&mut response) {
+                // The connection goes on, and keeps its place, without hyper.
+                Some(opening) => {
+                    activity.speaks(Protocol::Upgraded);
+                    opening.start(place, running);
+                }
+                None => response.body_mut().hold(running),
+            }
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS && !http2 && app.runtime.stop.has_begun() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response)
         }
     });
-    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
     if let Err(error) = connection::drive(connection, &activity, patience, &stop).await {
         tracing::debug!(error, "connection ended");
     }
+    drop(slot);
 }
 
 fn builder(app: &App, config: &Config) -> auto::Builder<Streams> {

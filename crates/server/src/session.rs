@@ -11,6 +11,7 @@ mod listed;
 mod maintenance;
 mod object;
 mod record;
+mod unstored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,6 +34,7 @@ pub(crate) use listed::write_listed;
 pub(crate) use maintenance::maintain;
 pub(crate) use object::{Parts, join, joined_length, split};
 pub(crate) use record::{BegunRecord, Commit, End, NewRecord, NotKept, Record};
+pub(crate) use unstored::Unstored;
 
 /// All sessions of this process.
 #[derive(Debug)]

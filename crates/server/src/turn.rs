@@ -34,7 +34,7 @@ use crate::account::Outcome;
 use crate::background::{Job, Submitted};
 use crate::idempotency::{Held, Key, Known};
 use crate::request::RequestContext;
-use crate::session::{Past, Record};
+use crate::session::{Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
@@ -57,6 +57,10 @@ pub(crate) struct Start {
     pub(crate) hosted: Option<Arc<dyn HostedTools>>,
     /// Where what it continues is.
     pub(crate) past: Past,
+    /// Whether a response that is not stored is to be remembered: see [`Turn::into_unstored`].
+    pub(crate) remember: bool,
+    /// Nobody is asked: the response is only there to be continued.
+    pub(crate) warm_up: bool,
     /// The turn is in the store already, and this process runs it.
     pub(crate) job: Option<Job>,
     /// Under which the client sends the same request again.
@@ -97,6 +101,8 @@ pub(crate) struct Turn {
     record: Option<Record>,
     /// The key under which the request is known, until its response is.
     key: Option<Held>,
+    /// What continues the response as long as it is not stored, where somebody wants to remember it.
+    unstored: Option<Unstored>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
     keeps_failures: bool,
     /// Why it ended, where the response's own status does not tell.
@@ -117,6 +123,8 @@ enum Phase {
         failure: Option<Failure>,
         was_queued: bool,
     },
+    /// Nothing was said yet, and nobody will be asked.
+    WarmUp,
     Reading,
     /// Hosted tools run. Then comes this end, or another round.
     Running(Pending<Vec<Ran>>, Option<RoundEnd>),
@@ -133,6 +141,7 @@ impl fmt::Debug for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Opening { .. } => "Opening",
+            Self::WarmUp => "WarmUp",
             Self::Reading => "Reading",
             Self::Running(..) => "Running",
             Self::Asking(..) => "Asking",
@@ -256,6 +265,10 @@ impl Turn {
                         Some(failure) => self.finish(RoundEnd::Failed(failure)),
                         None => self.phase = Phase::Reading,
                     }
+                }
+                Phase::WarmUp => {
+                    self.response.open(&mut self.events);
+                    self.finish(RoundEnd::Completed);
                 }
                 Phase::Reading => match self.pull().await {
                     Pulled::Bytes(bytes) => {

@@ -37,6 +37,15 @@ keys! { KEYS of Config {
     SERVER_HEARTBEAT = "server.heartbeat", Time:
         Time { bare: Bare::Seconds, range: Duration::from_secs(1)..=Duration::from_hours(1), default: Duration::from_secs(15) }
         => |config| Some(config.server.heartbeat);
+    /// How long a WebSocket may live: then it says so, and closes after what runs on it.
+    SERVER_WEBSOCKET_LIFETIME = "server.websocket.lifetime", Time:
+        Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_hours(1) }
+        => |config| Some(config.server.websocket.lifetime);
+    /// How often the client of a silent WebSocket is asked whether it is still there; one that does not answer twice
+    /// is gone.
+    SERVER_WEBSOCKET_PING = "server.websocket.ping", Time:
+        Time { bare: Bare::Refused, range: Duration::from_millis(100)..=Duration::from_hours(1), default: Duration::from_secs(20) }
+        => |config| Some(config.server.websocket.ping);
     /// How long everything is still answered after the signal to stop, while `/ready` says no and answers close their
     /// connections: what a balancer needs to notice, and its clients to move on.
     SERVER_DRAIN_DELAY = "server.drain_delay", Time:
@@ -59,6 +68,9 @@ keys! { KEYS of Config {
         Unset(Size { range: 1 << 16..=1 << 44, default: 256 << 20 }),
         otherwise "`{}`, or twice `server.max_body_bytes` if that is more"
         => |config| Some(config.limits.body_bytes_in_flight as u64);
+    /// Bytes of responses with `store: false` that all WebSockets together may remember, so that they can be continued.
+    LIMITS_REMEMBERED_BYTES = "limits.remembered_bytes", Size: Size { range: 0..=1 << 44, default: 256 << 20 }
+        => |config| Some(config.limits.remembered_bytes as u64);
     /// How long a client may take none of what is ready for it.
     LIMITS_WRITE_STALL = "limits.write_stall", Time:
         Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_mins(1) }

@@ -97,8 +97,20 @@ codes! {
     RequestTooLarge(PAYLOAD_TOO_LARGE, "request_too_large") => "Send less; the operator can raise `server.max_body_bytes`.";
     /// The body is not `application/json`, or does not say what it is.
     UnsupportedContentType(UNSUPPORTED_MEDIA_TYPE, "unsupported_content_type") => "Send `Content-Type: application/json`.";
-    /// A WebSocket was asked for.
-    WebsocketNotSupported(UPGRADE_REQUIRED, "websocket_not_supported") => "Use `POST /v1/responses` with `stream: true`.";
+    /// A request to become a WebSocket is not as the protocol wants it.
+    InvalidHandshake(BAD_REQUEST, "invalid_websocket_handshake") => "Use a client's WebSocket library; look at the proxy before godex.";
+    /// A WebSocket of another version than 13 was asked for, or another protocol.
+    WebsocketNotSupported(UPGRADE_REQUIRED, "websocket_not_supported") => "Use version 13, or `POST /v1/responses` with `stream: true`.";
+    /// On a WebSocket: the message is of no type that clients send.
+    UnknownMessage(BAD_REQUEST, "unknown_message_type") => "Send `response.create`.";
+    /// On a WebSocket: the `stream_id` is none.
+    InvalidStreamId(BAD_REQUEST, "invalid_stream_id") => "Take 1 to 256 letters, digits, underscores, hyphens and periods, or none.";
+    /// On a WebSocket: the connection has used 32 different `stream_id`s.
+    StreamLimit(BAD_REQUEST, "websocket_stream_limit_reached") => "Use one of them again, or open another connection.";
+    /// On a WebSocket: the connection is as old as it may be, and closes.
+    ConnectionLimit(BAD_REQUEST, "websocket_connection_limit_reached") => "Open another connection; what was not stored must be sent again. The operator can raise `server.websocket.lifetime`.";
+    /// On a WebSocket: more requests wait on the connection than it may keep.
+    QueueFull(TOO_MANY_REQUESTS, "websocket_queue_full") => "Wait until some of them are answered, or open another connection.";
     /// There is no stored response of that id: it never was, was not stored, was deleted, or has expired.
     ResponseNotFound(NOT_FOUND, "response_not_found", None) => "Check the id, `store` of the request that made it, and `session.ttl`.";
     /// A stored response was asked for as a stream, and was not made to be streamed again.

@@ -8,12 +8,14 @@ use bridge::{Events, Failure, FailureClass, Note, RoundEnd};
 use bytes::Bytes;
 use store::NewEvents;
 use tokio::time::Instant;
+use wire::id::Id;
 use wire::responses::Status;
 
 use super::{Phase, Turn};
 use crate::account::Outcome;
 use crate::clock;
-use crate::session::{self, Commit, NotKept};
+use crate::idempotency::Held;
+use crate::session::{self, Commit, NotKept, Unstored};
 
 /// How long the last deltas wait to go out together with the terminal event, which waits for the store.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -152,8 +154,9 @@ impl Turn {
         };
         self.context.account.committed(began.elapsed());
         let completed_at = *completed_at;
-        if let (Some(key), Ok(())) = (self.key.take(), &kept) {
-            key.keep();
+        if kept.is_ok() {
+            self.unstored = None;
+            self.key.take().into_iter().for_each(Held::keep);
         }
         if begun {
             return self.ended_begun(kept);
@@ -190,6 +193,19 @@ impl Turn {
             // What is wrong must be seen at once: the body ends after the terminal event.
             self.answer = None;
         }
+    }
+
+    /// Why it failed, if it did.
+    pub(crate) const fn failure(&self) -> Option<&Failure> {
+        self.response.failure()
+    }
+
+    /// What continues a response that has come to a good end and is not in the store, where that was asked for.
+    pub(crate) fn into_unstored(self: Box<Self>) -> Option<(Id, Unstored)> {
+        let status = self.status();
+        let mut unstored = self.unstored.filter(|unstored| unstored.may_follow(status))?;
+        unstored.answer(&self.object);
+        Some((self.response.id().clone(), unstored))
     }
 
     /// What the turn came to, for whoever sent no events. A conversation that was not extended is free again.

@@ -23,14 +23,14 @@ use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
 use crate::idempotency::{Held, Known};
 use crate::request::RequestContext;
-use crate::session::{BegunRecord, Record};
+use crate::session::{BegunRecord, Record, Unstored};
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
     /// Reads the request and what it continues, and asks, until an upstream accepts; or stores it, if it is to be run in
     /// the background.
     pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Started, ApiError> {
-        let Start { hosted, past, job, key } = start;
+        let Start { hosted, past, remember, warm_up, job, key } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
@@ -48,7 +48,7 @@ impl Turn {
             None => None,
         };
         let mut past = context.session().context(&request, past).await?;
-        let mut record = past.record(&request, &bytes, &mut ids);
+        let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember);
         let mut response = ResponseWriter::with_id(id, ids, created_at, echo, request.store.unwrap_or(true));
         context.account.opened(response.id(), &model);
         let background = request.background == Some(true);
@@ -62,7 +62,11 @@ impl Turn {
         }
         let notes = past.notes();
         let was_queued = job.is_some();
-        let mut opened = Opened { context, response, stream, record, notes, key, was_queued };
+        let mut opened = Opened { context, response, stream, record, unstored, notes, key, was_queued };
+        if warm_up {
+            let watch = Watch::new(failover.deadlines(true), opened.context.snapshot.config.server.heartbeat);
+            return Ok(Started::Turn(opened.begin(Phase::WarmUp, watch, None, None)));
+        }
         if let Some(job) = &job {
             // Known to everybody before it is done: what was asked once is not asked again by somebody else.
             job.dispatch(&opened.context).await?;
@@ -103,6 +107,7 @@ struct Opened {
     response: ResponseWriter,
     stream: bool,
     record: Option<Record>,
+    unstored: Option<Unstored>,
     notes: Vec<Note>,
     key: Option<Held>,
     was_queued: bool,
@@ -112,24 +117,19 @@ impl Opened {
     fn turn(self, attempt: Attempt, material: Option<Box<Material>>) -> Box<Turn> {
         let Attempt { reader, accepted, deadlines, .. } = attempt;
         let watch = Watch::new(deadlines, self.context.snapshot.config.server.heartbeat);
-        self.begin(None, watch, Some(Answer::new(reader, accepted)), material)
+        let phase = Phase::Opening { failure: None, was_queued: self.was_queued };
+        self.begin(phase, watch, Some(Answer::new(reader, accepted)), material)
     }
 
-    fn begin(
-        self,
-        failure: Option<Failure>,
-        watch: Watch,
-        answer: Option<Answer>,
-        material: Option<Box<Material>>,
-    ) -> Box<Turn> {
-        let Self { context, response, stream, record, notes, key, was_queued } = self;
+    fn begin(self, phase: Phase, watch: Watch, answer: Option<Answer>, material: Option<Box<Material>>) -> Box<Turn> {
+        let Self { context, response, stream, record, unstored, notes, key, was_queued } = self;
         context.account.noted(&notes);
         Box::new(Turn {
             stop: Arc::clone(&context.app.runtime.stop),
             context,
             response,
             events: Events::silent(),
-            phase: Phase::Opening { failure, was_queued },
+            phase,
             stream,
             has_spoken: false,
             notes,
@@ -138,6 +138,7 @@ impl Opened {
             material,
             record,
             key,
+            unstored,
             keeps_failures: was_queued,
             cause: None,
             object: Bytes::new(),
@@ -163,7 +164,8 @@ impl Opened {
         // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
         if self.was_queued || self.stream && failure.class == FailureClass::ContextOverflow {
             let watch = Watch::new(failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
-            return Ok(self.begin(Some(failure), watch, None, None));
+            let phase = Phase::Opening { failure: Some(failure), was_queued: self.was_queued };
+            return Ok(self.begin(phase, watch, None, None));
         }
         self.context.account.ended(deadline.map_or(Outcome::Failed(failure.class), Outcome::Late));
         self.release().await;

@@ -18,13 +18,13 @@ use crate::rig::{self, Rig, Settings};
 /// An answer that takes its time: the first delta, a pause, the rest.
 fn slow(pause: Duration) -> Script {
     let chunks = chat::chunks();
-    let begun = chunks[..2].iter().fold(Script::event_stream(), |script, chunk| script.event(chunk));
-    chunks[2..].iter().fold(begun.delay(pause), |script, chunk| script.event(chunk)).done()
+    let begun = chunks[..2].iter().fold(Script::event_stream(), Script::event);
+    chunks[2..].iter().fold(begun.delay(pause), Script::event).done()
 }
 
 /// The first delta, and then nothing.
 fn stuck() -> Script {
-    chat::chunks()[..2].iter().fold(Script::event_stream(), |script, chunk| script.event(chunk)).stall()
+    chat::chunks()[..2].iter().fold(Script::event_stream(), Script::event).stall()
 }
 
 fn request(stream: bool) -> Value {

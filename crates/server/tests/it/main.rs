@@ -62,3 +62,5 @@ mod stops;
 mod transport;
 #[cfg(test)]
 mod trouble;
+#[cfg(test)]
+mod websocket;
