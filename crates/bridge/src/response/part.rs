@@ -170,6 +170,11 @@ impl Part {
         Some(rest)
     }
 
+    /// How many bytes of content it has.
+    pub(crate) const fn held(&self) -> usize {
+        self.text.len() + self.logprobs.len() + self.annotations.len()
+    }
+
     pub(crate) const fn annotation_count(&self) -> u32 {
         self.annotation_count
     }
