@@ -284,7 +284,8 @@ impl Turn {
                     self.drain().await;
                     self.phase = Phase::Over;
                 }
-                Phase::Over => return false,
+                // What was not taken is still there to be taken.
+                Phase::Over => return !self.events.is_empty(),
             }
             if !self.events.is_empty() {
                 self.watch.spoke();

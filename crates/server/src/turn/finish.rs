@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use wire::id::Id;
 use wire::responses::Status;
 
+use super::answer::{MAX_CONTENT, oversized};
 use super::{Phase, Turn};
 use crate::account::Outcome;
 use crate::clock;
@@ -79,6 +80,10 @@ impl Turn {
 
     /// What became of the response is known.
     pub(super) fn conclude(&mut self) {
+        // What cannot be sent must not be kept. Items may be larger than what was read: reasoning is sealed, too.
+        if self.response.content() > MAX_CONTENT {
+            self.response.drop_output(oversized());
+        }
         // While the words are whole: where they are cut, a key may be.
         if let (Some(failure), Some(answer)) = (self.response.failure_mut(), &self.answer) {
             answer.redactor.failure(failure);

@@ -1,5 +1,7 @@
 //! Responses of several upstream answers, with a hosted tool that exists only here.
 
+mod dropped;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
