@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Ending, Entered, Job, Order, end};
+use crate::account::Outcome;
 use crate::error::{ApiError, Code};
 use crate::live::{Channel, Follower};
 use crate::request::RequestContext;
@@ -101,9 +102,13 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
         biased;
         order = ordered(&mut orders, Order::GoOn) => match order {
             Order::Leave => return Left::Lost,
-            Order::GoOn | Order::Cancel => return Left::Without(Ending::Cancelled),
+            Order::GoOn | Order::Cancel => {
+                context.account.ended(Outcome::Cancelled);
+                return Left::Without(Ending::Cancelled);
+            }
         },
         _ = stopping.wait_for(|phase| *phase == Phase::Now) => {
+            context.account.ended(Outcome::Stopped);
             let failure = Failure::new(FailureClass::Shutdown, "The server was shut down before the response was made.");
             return Left::Without(Ending::Failed(failure));
         }
@@ -119,7 +124,11 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
         Ok(Started::Background(_) | Started::Known(_)) => {
             Left::Without(Ending::Failed(Failure::new(FailureClass::Server, "The request was queued twice.")))
         }
-        Err(error) => Left::Without(Ending::Failed(failure(error))),
+        Err(error) => {
+            let failure = failure(error);
+            context.account.ended(Outcome::Failed(failure.class));
+            Left::Without(Ending::Failed(failure))
+        }
     }
 }
 
