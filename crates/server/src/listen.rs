@@ -126,13 +126,15 @@ async fn answer(
     let service = service_fn(move |request| {
         let running = Running::new(&requests);
         let app = Arc::clone(&app);
-        async move {
+        // Boxed: hyper keeps the room of a request's future until the next one, and a stream needs none of it.
+        Box::pin(async move {
             let mut response: Response<Body> = route::answer(app, request).await;
             response.body_mut().hold(running);
             Ok::<_, Infallible>(response)
-        }
+        })
     });
-    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    // Boxed: moved, it would take its room twice.
+    let connection = Box::pin(builder.serve_connection(TokioIo::new(socket), service));
     if let Err(error) = connection::drive(connection, &activity, patience, stopping).await {
         tracing::debug!(error, "connection ended");
     }
