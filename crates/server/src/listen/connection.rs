@@ -20,12 +20,11 @@ pub(super) struct Patience {
 /// Drives a connection to its end. Hyper's own deadline for a request's head begins only when it knows which
 /// protocol the client speaks, and a client that says nothing would hold its slot.
 pub(super) async fn drive(
-    connection: impl GracefulConnection<Error: Display>,
+    mut connection: Pin<Box<impl GracefulConnection<Error: Display>>>,
     activity: &Activity,
     patience: Patience,
     stop: &Stop,
 ) -> Result<(), String> {
-    let mut connection = std::pin::pin!(connection);
     let mut stopping = stop.subscribe();
     let (mut seen, mut ending, mut sent_away) = (0, false, false);
     let mut look = Some(Box::pin(tokio::time::sleep(patience.first)));
