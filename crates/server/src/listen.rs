@@ -128,7 +128,7 @@ impl Host {
         let _ = stream.set_nodelay(true);
         let Config { server, limits, .. } = &self.config;
         let Runtime { stop, tasks, .. } = &self.app.runtime;
-        let activity = Arc::new(Activity::default());
+        let activity = Arc::new(Activity::new());
         let pause = Pause::new(Arc::clone(&activity), Arc::clone(stop), server.header_timeout);
         let socket = Socket::new(stream, limits.write_stall, pause);
         let patience = Patience { first: server.header_timeout, idle: server.idle_timeout };
