@@ -3,7 +3,9 @@
 use providers::yaml::Field;
 
 use super::key::Keys;
-use super::{Backend, BackgroundConfig, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, table};
+use super::{
+    Backend, BackgroundConfig, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, table,
+};
 
 /// What keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
