@@ -5,6 +5,7 @@
 //! The terminal event is around the very bytes.
 
 mod items;
+mod logged;
 mod lost;
 
 use std::ops::Range;
@@ -12,8 +13,10 @@ use std::ops::Range;
 use wire::json::{Cursor, Kind, ObjectWriter, Raw};
 use wire::responses::{EventKind, Status};
 
-pub use lost::{Lost, finished_item, lost_terminal};
+pub use logged::LoggedItems;
+pub use lost::{Lost, lost_terminal};
 
+use crate::escaped::Escaped;
 use crate::events::Events;
 
 /// The stream of a finished response that is written piece by piece: an object may be large, and its events are several
@@ -141,6 +144,17 @@ fn final_status(object: Raw<'_>) -> Option<Status> {
     [Status::Completed, Status::Incomplete, Status::Failed, Status::Cancelled]
         .into_iter()
         .find(|known| status.is(known.name()))
+}
+
+/// What is in a member that is a string.
+fn text<'a>(object: Raw<'a>, name: &str) -> Escaped<'a> {
+    object.get(name).and_then(Raw::text).map(Escaped::of).unwrap_or_default()
+}
+
+/// What is between the brackets of a list, if it is one.
+fn elements(list: Option<Raw<'_>>) -> &[u8] {
+    let list = list.map(|list| list.as_str().as_bytes()).and_then(|list| list.strip_prefix(b"["));
+    list.and_then(|list| list.strip_suffix(b"]")).unwrap_or_default().trim_ascii()
 }
 
 /// The object with other values for some members, and without some, in its own order.

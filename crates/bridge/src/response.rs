@@ -141,6 +141,11 @@ impl ResponseWriter {
         self.outcome.as_ref().map(Outcome::status)
     }
 
+    /// How many bytes the closed items have.
+    pub const fn content(&self) -> usize {
+        self.output.items.len()
+    }
+
     /// Notes an oddity, once.
     pub fn note(&mut self, note: Note) {
         if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
@@ -227,6 +232,15 @@ impl ResponseWriter {
     /// Whatever it was, it has failed: there was nobody to ask, or the response could not be kept.
     pub fn fail(&mut self, failure: Failure) {
         self.outcome = Some(Outcome::Failed(failure));
+    }
+
+    /// The items are more than can be kept and sent: the object shows none of them. What would have been a good end has
+    /// failed for this reason.
+    pub fn drop_output(&mut self, failure: Failure) {
+        self.output = Output::default();
+        if matches!(self.outcome, None | Some(Outcome::Completed | Outcome::Incomplete(_))) {
+            self.fail(failure);
+        }
     }
 
     /// Whatever it was, nobody wants it any more: it ends with the items that are closed by now.

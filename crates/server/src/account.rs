@@ -156,6 +156,17 @@ impl Account {
         }))
     }
 
+    /// Opens the account of a background turn, under the id of the request that asked for it.
+    pub(crate) fn of_job(request_id: &str) -> Self {
+        Self(Arc::new(Open {
+            began: Instant::now(),
+            request_id: HeaderValue::try_from(request_id).unwrap_or_else(|_| HeaderValue::from_static("req")),
+            method: Method::POST,
+            path: "/v1/responses".into(),
+            entries: Mutex::default(),
+        }))
+    }
+
     pub(crate) fn began(&self) -> Instant {
         self.0.began
     }
@@ -315,6 +326,7 @@ impl Open {
             method = %self.method,
             path = &*self.path,
             status = entries.status,
+            background = (entries.route == Some("background")).then_some(true),
             outcome = outcome.name(),
             error = entries.error.or(class),
             deadline,

@@ -148,7 +148,9 @@ pub struct ServerConfig {
     pub header_timeout: Duration,
     /// Silence after which a client gets a sign of life.
     pub heartbeat: Duration,
-    /// How long running requests may take to end after the signal to stop.
+    /// How long everything is still answered after the signal to stop.
+    pub drain_delay: Duration,
+    /// How long running requests may take to end after that.
     pub drain_timeout: Duration,
     pub websocket: WebsocketConfig,
 }

@@ -3,16 +3,59 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use tokio::sync::OwnedSemaphorePermit;
+
+/// What a connection speaks, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Also before its first request.
+    Http1,
+    Http2,
+    /// No more HTTP: its bytes are the business of whoever took it over.
+    Upgraded,
+}
+
+/// A connection's place among those that may be; none for one that comes while the door closes.
+pub(crate) type Slot = Arc<Option<OwnedSemaphorePermit>>;
 
 /// What a connection has done so far.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     requests: AtomicU64,
     running: AtomicUsize,
+    /// One of `Protocol`.
+    protocol: AtomicU8,
+    /// One more than the number of requests after which the connection may end.
+    end_after: AtomicU64,
 }
 
+const HTTP2: u8 = Protocol::Http2 as u8;
+const UPGRADED: u8 = Protocol::Upgraded as u8;
+
 impl Activity {
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self.protocol.load(Ordering::Relaxed) {
+            HTTP2 => Protocol::Http2,
+            UPGRADED => Protocol::Upgraded,
+            _ => Protocol::Http1,
+        }
+    }
+
+    pub(crate) fn speaks(&self, protocol: Protocol) {
+        self.protocol.store(protocol as u8, Ordering::Relaxed);
+    }
+
+    /// An HTTP/1.1 connection may end now, unless it brings more requests than these.
+    pub(crate) fn end_after(&self, requests: u64) {
+        self.end_after.store(requests.saturating_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn may_end_after(&self, requests: u64) -> bool {
+        self.end_after.load(Ordering::Relaxed) == requests.saturating_add(1)
+    }
+
     /// How many requests have come, and whether one of them is still under way.
     pub(crate) fn seen(&self) -> (u64, bool) {
         (self.requests.load(Ordering::Relaxed), self.running.load(Ordering::Relaxed) > 0)

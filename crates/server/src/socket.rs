@@ -29,7 +29,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -38,7 +38,7 @@ use crate::body::{Body, Share};
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::WebsocketConfig;
-use crate::delivery;
+use crate::delivery::{self, Slot};
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::stop::Phase;
@@ -76,7 +76,7 @@ impl Opening {
     }
 
     /// Starts it. It has its connection's place, and is a request under way, until it ends.
-    pub(crate) fn start(self, place: Arc<OwnedSemaphorePermit>, running: delivery::Running) {
+    pub(crate) fn start(self, place: Slot, running: delivery::Running) {
         let tasks = self.app.runtime.tasks.clone();
         tasks.spawn(async move {
             let held = (place, running);

@@ -31,13 +31,15 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
+use crate::background::{Job, Submitted};
+use crate::idempotency::{Held, Key, Known};
 use crate::request::RequestContext;
-use crate::session::{Record, Unstored};
+use crate::session::{Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
 use finish::Storing;
-pub(crate) use finish::{Ended, Finished};
+pub(crate) use finish::{Ended, Finished, pending};
 use hosted::{HostedOutput, HostedTools};
 use rounds::Material;
 use watch::{Alarm, Watch};
@@ -53,12 +55,27 @@ const DRAIN: Duration = Duration::from_millis(50);
 pub(crate) struct Start {
     /// Tools that are run here.
     pub(crate) hosted: Option<Arc<dyn HostedTools>>,
-    /// What the request continues, where its connection remembers that, instead of what the store has.
-    pub(crate) remembered: Option<Vec<store::Item>>,
+    /// Where what it continues is.
+    pub(crate) past: Past,
     /// Whether a response that is not stored is to be remembered: see [`Turn::take_unstored`].
     pub(crate) remember: bool,
     /// Nobody is asked: the response is only there to be continued.
     pub(crate) warm_up: bool,
+    /// The turn is in the store already, and this process runs it.
+    pub(crate) job: Option<Job>,
+    /// Under which the client sends the same request again.
+    pub(crate) key: Option<Key>,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// An upstream has accepted, and the turn is to be driven.
+    Turn(Box<Turn>),
+    /// It runs in the background, or will.
+    Background(Submitted),
+    /// The same request was made before, under the same key.
+    Known(Known),
 }
 
 /// A turn under way.
@@ -82,6 +99,8 @@ pub(crate) struct Turn {
     material: Option<Box<Material>>,
     /// What is to be stored; none with `store: false`.
     record: Option<Record>,
+    /// The key under which the request is known, until its response is.
+    key: Option<Held>,
     /// What continues the response as long as it is not stored, where somebody wants to remember it.
     unstored: Option<Unstored>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
@@ -99,8 +118,11 @@ type Ran = (HostedCall, HostedOutput);
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum Phase {
-    /// Nothing was said yet. With a failure, there is nobody to answer.
-    Opening(Option<Failure>),
+    /// Nothing was said yet, unless that it is queued. With a failure, there is nobody to answer.
+    Opening {
+        failure: Option<Failure>,
+        was_queued: bool,
+    },
     /// Nothing was said yet, and nobody will be asked.
     WarmUp,
     Reading,
@@ -118,7 +140,7 @@ enum Phase {
 impl fmt::Debug for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Opening(_) => "Opening",
+            Self::Opening { .. } => "Opening",
             Self::WarmUp => "WarmUp",
             Self::Reading => "Reading",
             Self::Running(..) => "Running",
@@ -153,6 +175,14 @@ impl Turn {
         self.stream
     }
 
+    /// Whether its stream goes on, and can be asked for again, when the client is gone.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.stream
+            && self.context.snapshot.config.session.resume_foreground
+            && matches!(self.record, Some(Record::New(_)))
+            && matches!(self.phase, Phase::Opening { failure: None, .. })
+    }
+
     /// What was not done as asked, as far as it is known by now.
     pub(crate) fn notes(&self) -> impl Iterator<Item = &Note> {
         self.notes.iter().chain(self.response.notes())
@@ -168,10 +198,42 @@ impl Turn {
         })
     }
 
-    /// From now on the turn is pulled with [`Turn::next`].
+    /// From now on the turn's events are written, to be pulled with [`Turn::next`].
     pub(crate) fn as_frames(&mut self) {
         self.events = Events::frames();
         self.keeps_failures = true;
+    }
+
+    /// Nobody wants the response any more: it ends with what it has. One that is being stored, or has ended, stays as it is.
+    pub(crate) fn cancel(&mut self) {
+        if matches!(self.phase, Phase::Storing(_) | Phase::Draining | Phase::Over) {
+            return;
+        }
+        if let Some(mut answer) = self.answer.take() {
+            let end = End::Failed(Failure::new(FailureClass::Server, "The response was cancelled."));
+            let _ = answer.end(end, &mut self.response, &mut self.events);
+        }
+        self.cause = Some(Outcome::Cancelled);
+        self.response.cancel();
+        self.conclude();
+    }
+
+    /// What is to be stored when the turn ends.
+    pub(crate) const fn record_mut(&mut self) -> &mut Option<Record> {
+        &mut self.record
+    }
+
+    pub(crate) const fn context(&self) -> &RequestContext {
+        &self.context
+    }
+
+    /// The events that wait to be taken.
+    pub(crate) const fn events_mut(&mut self) -> &mut Events {
+        &mut self.events
+    }
+
+    pub(crate) const fn response(&self) -> &ResponseWriter {
+        &self.response
     }
 
     /// The events that came since; whoever took them clears them. None at the end. What was not taken when this is dropped
@@ -192,9 +254,13 @@ impl Turn {
     async fn advance(&mut self) -> bool {
         loop {
             match &mut self.phase {
-                Phase::Opening(failure) => {
+                Phase::Opening { failure, was_queued } => {
                     let failure = failure.take();
-                    self.response.open(&mut self.events);
+                    if *was_queued {
+                        self.response.start(&mut self.events);
+                    } else {
+                        self.response.open(&mut self.events);
+                    }
                     match failure {
                         Some(failure) => self.finish(RoundEnd::Failed(failure)),
                         None => self.phase = Phase::Reading,
@@ -218,7 +284,8 @@ impl Turn {
                     self.drain().await;
                     self.phase = Phase::Over;
                 }
-                Phase::Over => return false,
+                // What was not taken is still there to be taken.
+                Phase::Over => return !self.events.is_empty(),
             }
             if !self.events.is_empty() {
                 self.watch.spoke();

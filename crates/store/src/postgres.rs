@@ -8,9 +8,12 @@ mod conversations;
 mod delete;
 mod events;
 mod failure;
+mod hints;
 mod indexes;
 mod jobs;
+mod keys;
 mod migrate;
+mod notices;
 #[cfg(test)]
 #[cfg(unix)]
 mod plans;
@@ -21,6 +24,7 @@ mod sql;
 mod turns;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use deadpool_postgres::{Object, Pool, Transaction};
 use tokio::time::timeout;
@@ -51,6 +55,7 @@ enum Hold {
 pub(crate) struct Database {
     pool: Pool,
     options: PostgresOptions,
+    hints: Arc<hints::Hints>,
 }
 
 /// The pool's own form shows the address, and the address may hold a password.
@@ -77,6 +82,7 @@ impl Database {
     }
 
     pub(crate) fn close(self) {
+        self.hints.stop();
         self.pool.close();
     }
 
@@ -137,7 +143,7 @@ fn maybe_text(row: &Row, index: usize) -> Result<Option<String>, Error> {
 
 /// A future that must be able to move between threads, which the compiler checks here.
 #[expect(dead_code, reason = "a check, not a function")]
-fn check(database: &Database, tenant: &Tenant, room: &std::sync::Arc<dyn crate::Room>) -> impl Future + Send {
+fn check(database: &Database, tenant: &Tenant, room: &Arc<dyn crate::Room>) -> impl Future + Send {
     async move {
         let _ = database.response(tenant, "", 0, room).await;
         let _ = database.delete_response(tenant, "", 0).await;

@@ -1,18 +1,18 @@
 //! The events of one finished item.
 
-use wire::json::{ObjectWriter, Raw, Text};
+use wire::json::{ObjectWriter, Raw};
 use wire::responses::EventKind;
 
-use super::with;
+use super::{elements, text, with};
 use crate::escaped::Escaped;
 use crate::events::Events;
-use crate::response::{CUSTOM, CallKind, FUNCTION, PartIndex, PartKind};
+use crate::json::bracketed;
+use crate::response::{CallKind, PartIndex, PartKind};
 
 /// `added`, what its kind has in between, `done`.
 pub(super) fn write(item: &str, index: usize, sequence: &mut u64, out: &mut Events) {
     let Ok(item) = Raw::parse(item) else { return };
-    let text = |name| item.get(name).and_then(Raw::text).map(Text::decode).unwrap_or_default();
-    let (kind, id) = (text("type"), text("id"));
+    let (kind, id) = (text(item, "type").decode(), text(item, "id").decode());
     let output_index = u32::try_from(index).unwrap_or(u32::MAX);
     let mut item = ItemReplay { item, id: &id, output_index, sequence, out };
     match &*kind {
@@ -26,7 +26,7 @@ pub(super) fn write(item: &str, index: usize, sequence: &mut u64, out: &mut Even
             item.parts("summary");
             item.parts("content");
         }
-        _ => match [&FUNCTION, &CUSTOM].into_iter().find(|call| call.item_type == kind) {
+        kind => match CallKind::of(kind) {
             Some(call) => {
                 item.added(&[(call.member, "\"\"")], &[]);
                 item.call(call);
@@ -71,7 +71,7 @@ impl ItemReplay<'_> {
     /// The text of a call in one piece.
     fn call(&mut self, call: &CallKind) {
         let (item, id, output_index) = (self.item, self.id, self.output_index);
-        let text = item.get(call.member).and_then(Raw::text).map(Escaped::of).unwrap_or_default();
+        let text = text(item, call.member);
         if !text.is_empty() {
             self.event(call.delta, |event| {
                 event.text("item_id", id).int("output_index", output_index);
@@ -79,11 +79,7 @@ impl ItemReplay<'_> {
             });
         }
         self.event(call.done, |event| {
-            event.text("item_id", id).int("output_index", output_index);
-            if call.is_named() {
-                event.raw_or_null("name", item.get("name"));
-            }
-            text.write(event.key(call.member));
+            call.done_members(id, output_index, super::text(item, "name"), text, event);
         });
     }
 
@@ -92,7 +88,7 @@ impl ItemReplay<'_> {
         let parts = self.item.get(list).into_iter().flat_map(Raw::elements);
         for (part, index) in parts.zip(0..) {
             let at = PartIndex { item_id: self.id, output_index: self.output_index, index };
-            match part.get("type").and_then(Raw::text).and_then(kind_of) {
+            match part.get("type").and_then(Raw::text).and_then(PartKind::named) {
                 Some(kind) => self.part(part, kind, at),
                 None => self.unknown_part(part, at),
             }
@@ -101,18 +97,18 @@ impl ItemReplay<'_> {
 
     fn part(&mut self, part: Raw<'_>, kind: PartKind, at: PartIndex<'_>) {
         let names = kind.names();
-        let text = part.get(names.member).and_then(Raw::text).map(Escaped::of).unwrap_or_default();
-        let logprobs = part.get("logprobs").filter(|list| !list.is_null()).map_or("[]", Raw::as_str).as_bytes();
+        let text = text(part, names.member);
+        let logprobs = elements(part.get("logprobs"));
         self.event(names.added, |event| {
             at.members(&names, event);
-            kind.write_empty(event.key("part"));
+            kind.write(Escaped::default(), (b"", b""), event.key("part"));
         });
         if !text.is_empty() {
             self.event(names.delta, |event| {
                 at.members(&names, event);
                 text.write(event.key("delta"));
                 if kind == PartKind::Text {
-                    event.json("logprobs", logprobs);
+                    bracketed(event.key("logprobs"), logprobs);
                 }
             });
         }
@@ -124,11 +120,7 @@ impl ItemReplay<'_> {
             });
         }
         self.event(names.text_done, |event| {
-            at.members(&names, event);
-            text.write(event.key(names.member));
-            if kind == PartKind::Text {
-                event.json("logprobs", logprobs);
-            }
+            kind.text_done_members(at, text, logprobs, event);
         });
         self.event(names.done, |event| {
             at.members(&names, event);
@@ -146,10 +138,4 @@ impl ItemReplay<'_> {
             });
         }
     }
-}
-
-fn kind_of(part_type: Text<'_>) -> Option<PartKind> {
-    [PartKind::Text, PartKind::Refusal, PartKind::Reasoning, PartKind::Summary]
-        .into_iter()
-        .find(|kind| part_type.is(kind.names().type_name))
 }

@@ -7,6 +7,8 @@ mod allocations;
 #[cfg(test)]
 mod background;
 #[cfg(test)]
+mod content;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod details;

@@ -1,9 +1,12 @@
 //! The stream that is written out of an object is lawful, and comes to that object again: for every response that the
 //! kernel can make. And the end of what was lost.
 
-use bridge::{End, EventReplay, Events, Failure, FailureClass, Lost, finished_item, lost_terminal, replay_terminal};
-use serde_json::json;
+use bridge::{
+    End, EventReplay, Events, Failure, FailureClass, Frame, LoggedItems, Lost, lost_terminal, replay_terminal,
+};
+use serde_json::{Value, json};
 use wire::id::IdKind;
+use wire::responses::EventKind;
 
 use crate::laws::for_all;
 use crate::run::{Run, delta, finish, object};
@@ -34,29 +37,26 @@ fn check(whole: &[u8], text: Option<&str>) -> Result<(), String> {
     if sse.ends_with(&end) { Ok(()) } else { Err("the terminal event is not around the same bytes".to_owned()) }
 }
 
-#[test]
-fn what_is_replayed_is_lawful_and_the_same_response() {
-    for_all(10_000, |number| {
-        let answer = crate::laws::answer(number);
-        let (out, whole, _) = answer.run.play(Events::sse(), &answer.chunks, answer.end.clone());
-        let text = testkit::grammar::check(out.bytes())?.text;
-        check(&whole, Some(&text)).map_err(|problem| format!("answer {number}: {problem}"))
-    });
+/// An answer, and what is replayed of its object.
+fn check_answer<T: AsRef<[u8]>>(run: &Run, chunks: &[T], end: &End) -> Result<(), String> {
+    let (out, whole, _) = run.play(Events::sse(), chunks, end.clone());
+    let text = testkit::grammar::check(out.bytes())?.text;
+    check(&whole, Some(&text))
 }
 
 #[test]
-fn native_answers_are_replayed_as_well() {
-    for_all(5_000, |number| {
-        let answer = crate::native::laws::answer(number);
-        let (out, whole, _) = answer.run.play(Events::sse(), &answer.events, answer.end.clone());
-        let text = testkit::grammar::check(out.bytes())?.text;
-        check(&whole, Some(&text)).map_err(|problem| format!("answer {number}: {problem}"))
+fn what_is_replayed_is_lawful_and_the_same_response() {
+    for_all(4_000, |number| {
+        let chat = crate::laws::answer(number);
+        check_answer(&chat.run, &chat.chunks, &chat.end).map_err(|problem| format!("answer {number}: {problem}"))?;
+        let native = crate::native::laws::answer(number);
+        check_answer(&native.run, &native.events, &native.end).map_err(|problem| format!("native {number}: {problem}"))
     });
 }
 
 #[test]
 fn responses_of_several_answers_and_cancelled_ones_are_replayed() {
-    for_all(2_000, |number| {
+    for_all(1_000, |number| {
         let (response, whole) = crate::rounds::told(number);
         check(&whole, None).map_err(|problem| format!("conversation {number}: {problem}"))?;
         let mut cancelled = response;
@@ -145,10 +145,20 @@ fn the_terminal_event_alone_is_the_last_of_the_stream() {
     }
 }
 
-/// What was written until the writer was gone, and the object that was stored meanwhile.
-fn begun(queued: bool) -> (Vec<u8>, Vec<Vec<u8>>, u64, Vec<u8>) {
-    let (mut response, mut out, mut stored) = (Run::plain().response(), Events::both(), Vec::new());
+/// Server-sent events of these frames, without an end.
+fn as_sse<'f>(frames: impl Iterator<Item = (Frame, &'f [u8])>) -> Vec<u8> {
+    let event = |(frame, json): (Frame, &[u8])| {
+        format!("event: {}\ndata: {}\n\n", frame.kind.name(), str::from_utf8(json).unwrap())
+    };
+    frames.map(event).collect::<String>().into_bytes()
+}
+
+/// What was written until the writer was gone: the object that was stored meanwhile, the finished items, the next number
+/// and the events.
+fn begun(queued: bool) -> (Vec<u8>, Vec<String>, u64, Events) {
+    let (mut response, mut out, mut stored) = (Run::plain().response(), Events::frames(), Vec::new());
     response.open_queued(&mut out);
+    let mut items = Vec::new();
     if queued {
         response.queued_object(&mut stored);
     } else {
@@ -156,40 +166,86 @@ fn begun(queued: bool) -> (Vec<u8>, Vec<Vec<u8>>, u64, Vec<u8>) {
         response.running_object(&mut stored);
         for _ in 0..2 {
             let id = response.make_id(IdKind::Item);
-            let item = |status| json!({"id": id.as_str(), "type": "web_search_call", "status": status}).to_string();
-            response.item(item("in_progress").as_bytes(), item("completed").as_bytes(), &mut out);
+            let [added, done] = ["in_progress", "completed"]
+                .map(|status| json!({"id": id.as_str(), "type": "web_search_call", "status": status}).to_string());
+            response.item(added.as_bytes(), done.as_bytes(), &mut out);
+            items.push(done);
         }
     }
-    let items = out.iter().filter_map(|(frame, json)| finished_item(frame.kind, json)).map(<[u8]>::to_vec).collect();
     let next = out.iter().last().unwrap().0.sequence + 1;
-    (stored, items, next, out.take())
+    (stored, items, next, out)
 }
 
 #[test]
 fn what_was_lost_ends_with_what_was_finished() {
     let failure = Failure::new(FailureClass::Server, "The server \"died\".");
-    for (queued, items, end, status) in [
-        (false, 2, Lost::Failed(&failure), "failed"),
-        (false, 2, Lost::Cancelled, "cancelled"),
-        (true, 0, Lost::Failed(&failure), "failed"),
-        (true, 0, Lost::Cancelled, "cancelled"),
+    for (queued, lost, status) in [
+        (false, Lost::Failed(&failure), "failed"),
+        (false, Lost::Cancelled, "cancelled"),
+        (true, Lost::Failed(&failure), "failed"),
+        (true, Lost::Cancelled, "cancelled"),
     ] {
-        let (stored, finished, next, mut sse) = begun(queued);
-        assert_eq!(finished.len(), items);
+        let (stored, finished, next, log) = begun(queued);
         let mut out = Events::sse();
-        let whole = lost_terminal(&stored, end, finished.iter().map(Vec::as_slice), next, &mut out).unwrap();
-        sse.extend(out.take());
-        let stream = testkit::grammar::check(&sse).unwrap_or_else(|problem| panic!("{end:?} of {queued}: {problem}"));
+        let whole = lost_terminal(&stored, lost, finished.iter().map(String::as_bytes), next, &mut out).unwrap();
+        let mut logged = LoggedItems::default();
+        log.iter().for_each(|(_, event)| logged.event(event));
+        let mut again = Events::sse();
+        assert_eq!(logged.end(&stored, lost, next, &mut again).as_ref(), Some(&whole), "the log says the same");
+        assert_eq!(out.bytes(), again.bytes());
+        let sse = [as_sse(log.iter()), out.take()].concat();
+        let stream = testkit::grammar::check(&sse).unwrap_or_else(|problem| panic!("{lost:?} of {queued}: {problem}"));
         assert_eq!((&stream.response, &object(&whole)["status"]), (&object(&whole), &json!(status)));
         let mut expected = object(&stored);
         for changed in ["status", "error", "output"] {
             expected[changed] = stream.response[changed].clone();
         }
         assert_eq!(stream.response, expected, "nothing else changes");
-        let message = matches!(end, Lost::Failed(_)).then(|| json!("The server \"died\".")).unwrap_or_default();
-        assert_eq!(stream.response["error"].get("message").cloned().unwrap_or_default(), message);
+        let message = stream.response["error"].get("message").and_then(Value::as_str);
+        assert_eq!(message, matches!(lost, Lost::Failed(_)).then_some("The server \"died\"."));
         check(&whole, None).unwrap();
-        assert_eq!(lost_terminal(&whole, end, [], next, &mut out), None, "it has ended");
+        assert_eq!(lost_terminal(&whole, lost, [], next, &mut out), None, "it has ended");
+        assert_eq!(logged.end(&whole, lost, next, &mut out), None, "it has ended");
+        assert!(out.is_empty());
     }
     assert_eq!(lost_terminal(b"[]", Lost::Cancelled, [], 0, &mut Events::sse()), None);
+}
+
+/// The writer is gone after any event: what is closed for it and its end make the stream whole, with all that was said.
+fn check_cut(frames: &Events, cut: usize) -> Result<(), String> {
+    let before = || frames.iter().take(cut);
+    let in_progress = before().nth(1).ok_or("too short")?.1;
+    let stored = object(in_progress)["response"].to_string();
+    let (mut logged, mut out) = (LoggedItems::default(), Events::sse());
+    before().for_each(|(_, event)| logged.event(event));
+    let whole = logged.end(stored.as_bytes(), Lost::Cancelled, cut as u64, &mut out).ok_or("not under way")?;
+    let stream = testkit::grammar::check(&[as_sse(before()), out.take()].concat())?;
+    let said = before().filter(|(frame, _)| frame.kind == EventKind::OutputTextDelta);
+    let said: String = said.map(|(_, event)| object(event)["delta"].as_str().unwrap().to_owned()).collect();
+    if stream.text != said || stream.response != object(&whole) {
+        return Err(format!("{}\nis not {}, {said}", stream.response, object(&whole)));
+    }
+    check(&whole, Some(&said))
+}
+
+#[test]
+fn a_writer_may_be_lost_at_any_event() {
+    let last = |frames: &Events| {
+        frames.iter().position(|(frame, _)| {
+            matches!(frame.kind, EventKind::Error | EventKind::Completed | EventKind::Incomplete)
+        })
+    };
+    for_all(2_500, |number| {
+        let chat = crate::laws::answer(number);
+        let native = crate::native::laws::answer(number);
+        for frames in [
+            chat.run.play(Events::frames(), &chat.chunks, chat.end.clone()).0,
+            native.run.play(Events::frames(), &native.events, native.end.clone()).0,
+        ] {
+            let room = last(&frames).ok_or("no end")? - 1;
+            let cut = 2 + usize::try_from(number).unwrap() / 7 % room;
+            check_cut(&frames, cut).map_err(|problem| format!("answer {number} cut at {cut}: {problem}"))?;
+        }
+        Ok(())
+    });
 }

@@ -70,6 +70,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
         max_connections: size(keys.get(&table::SERVER_MAX_CONNECTIONS)),
         header_timeout: Duration::from_secs(10),
         heartbeat: keys.get(&table::SERVER_HEARTBEAT),
+        drain_delay: keys.get(&table::SERVER_DRAIN_DELAY),
         drain_timeout: keys.get(&table::SERVER_DRAIN_TIMEOUT),
         websocket: WebsocketConfig {
             lifetime: keys.get(&table::SERVER_WEBSOCKET_LIFETIME),

@@ -46,7 +46,12 @@ keys! { KEYS of Config {
     SERVER_WEBSOCKET_PING = "server.websocket.ping", Time:
         Time { bare: Bare::Refused, range: Duration::from_millis(100)..=Duration::from_hours(1), default: Duration::from_secs(20) }
         => |config| Some(config.server.websocket.ping);
-    /// How long running requests may take to end after the signal to stop.
+    /// How long everything is still answered after the signal to stop, while `/ready` says no and answers close their
+    /// connections: what a balancer needs to notice, and its clients to move on.
+    SERVER_DRAIN_DELAY = "server.drain_delay", Time:
+        Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::ZERO }
+        => |config| Some(config.server.drain_delay);
+    /// How long running requests may take to end after that.
     SERVER_DRAIN_TIMEOUT = "server.drain_timeout", Time:
         Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::from_secs(30) }
         => |config| Some(config.server.drain_timeout);

@@ -11,7 +11,7 @@ use wire::json::{FromRaw, Invalid, InvalidCode, Kept, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 
 use super::lease::{Held, LEASE};
-use super::record::Record;
+use super::record::{NewRecord, Record};
 use super::unstored::Unstored;
 use super::{Session, new_id, object, own_id};
 use crate::body::Room;
@@ -32,6 +32,18 @@ pub(crate) struct Context {
     remembered: bool,
 }
 
+/// Where a turn's past is.
+#[derive(Debug, Default)]
+pub(crate) enum Past {
+    /// In the store, as the request names it.
+    #[default]
+    Stored,
+    /// Here: the connection knows it.
+    Remembered(Vec<Item>),
+    /// In the store; the turn itself is there, too, and has its conversation.
+    Begun,
+}
+
 /// A place in the input that is a reference: the item, or none if the context has it already.
 type Referred = (usize, Option<Item>);
 
@@ -48,12 +60,9 @@ pub(super) enum Continues {
 }
 
 impl Session {
-    /// Reads what the request continues, unless that is `remembered`. A conversation is taken for this turn.
-    pub(crate) async fn context(
-        &self,
-        request: &CreateResponse<'_>,
-        remembered: Option<Vec<Item>>,
-    ) -> Result<Context, ApiError> {
+    /// Reads what the request continues, unless that is remembered. A conversation is taken for this turn, unless it was
+    /// when the turn began.
+    pub(crate) async fn context(&self, request: &CreateResponse<'_>, past: Past) -> Result<Context, ApiError> {
         let references = match &request.input {
             Some(Input::Items(items)) => references(items)?,
             _ => Vec::new(),
@@ -71,9 +80,9 @@ impl Session {
             referred: Vec::new(),
             referred_room: self.room(),
             continues: Continues::Nothing,
-            remembered: remembered.is_some(),
+            remembered: matches!(past, Past::Remembered(_)),
         };
-        match self.read(&mut context, request, remembered, references).await {
+        match self.read(&mut context, request, past, references).await {
             Ok(()) => Ok(context),
             Err(error) => {
                 // Before anybody is told: the next turn may come at once.
@@ -89,10 +98,11 @@ impl Session {
         &self,
         context: &mut Context,
         request: &CreateResponse<'_>,
-        remembered: Option<Vec<Item>>,
+        past: Past,
         references: Vec<(usize, String)>,
     ) -> Result<(), ApiError> {
-        if let Some(items) = remembered {
+        let begun = matches!(past, Past::Begun);
+        if let Past::Remembered(items) = past {
             context.past = items;
         } else if let Some(id) = request.previous_response_id {
             let id = id.decode().into_owned();
@@ -101,7 +111,7 @@ impl Session {
         } else if let Some(conversation) = request.conversation {
             let id = conversation.id.decode();
             let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
-            if request.store.unwrap_or(true) {
+            if request.store.unwrap_or(true) && !begun {
                 context.continues = Continues::Conversation(self.take(&id, absent).await?);
             }
             context.past = self.observe(self.reading(&context.room).conversation_history(&id).await, absent)?;
@@ -227,7 +237,8 @@ impl Context {
             input.splice(0..0, self.past.iter().cloned());
         }
         let continues = std::mem::take(&mut self.continues);
-        (Some(Record::new(self.session.clone(), continues, input, Arc::clone(&self.referred_room))), unstored)
+        let record = NewRecord::new(self.session.clone(), continues, input, Arc::clone(&self.referred_room));
+        (Some(Record::New(record)), unstored)
     }
 
     /// What follows what the connection remembers already.

@@ -258,9 +258,9 @@ mod tests {
         tokio::time::advance(BODY_GRACE * 2).await;
         assert!(!gate.is_late(), "nothing of a message has come");
         assert_eq!(gate.read(&mut space).await.unwrap(), 4);
-        tokio::time::advance(BODY_GRACE - Duration::from_millis(1)).await;
+        tokio::time::advance(BODY_GRACE).await;
         assert!(!gate.is_late());
-        tokio::time::advance(Duration::from_millis(2)).await;
+        tokio::time::advance(Duration::from_millis(1)).await;
         assert!(gate.is_late());
         assert!(gate.silence() >= BODY_GRACE);
         gate.taken();

@@ -17,10 +17,10 @@ use crate::account::{Account, Outcome};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
-use crate::session::Unstored;
-use crate::turn::{Start, Turn};
+use crate::session::{Past, Unstored};
+use crate::turn::{Start, Started, Turn};
 
 /// What every request of a WebSocket is logged as.
 const PATH: &str = "/v1/responses";
@@ -69,8 +69,8 @@ impl Running {
         let account = account(&caller, body.len(), &mut ids);
         let (app, snapshot) = (Arc::clone(app), app.snapshot());
         let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
-        let remembered = before.as_ref().map(|before| before.history());
-        let start = Start { remembered, remember: true, warm_up, ..Start::default() };
+        let past = before.as_ref().map_or(Past::Stored, |before| Past::Remembered(before.history()));
+        let start = Start { past, remember: true, warm_up, ..Start::default() };
         let turn = Pulled { account, sent: 0, stage: Stage::Waiting(Box::new((context, body, start))) };
         let lane = stream_id.clone();
         let steps = futures_util::stream::unfold(turn, move |turn| {
@@ -134,7 +134,13 @@ async fn begin(context: RequestContext, body: Bytes, start: Start) -> Result<Box
             account.ended(Outcome::Stopped);
             return Err(ApiError::shutting_down());
         }
-        turn = Turn::start(context, body, start) => turn?,
+        started = Turn::start(context, body, start) => match started? {
+            Started::Turn(turn) => turn,
+            // Neither a background nor a key is asked for.
+            Started::Background(_) | Started::Known(_) => {
+                return Err(ApiError::new(Code::InvalidRequest, "This cannot be asked for over a WebSocket."));
+            }
+        },
     };
     account.answered(200, None);
     turn.as_frames();

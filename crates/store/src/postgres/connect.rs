@@ -10,6 +10,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::hints::Hints;
 use super::migrate::migrate;
 use super::{Database, column, failure, sql};
 use crate::prefix::Secret;
@@ -23,9 +24,13 @@ impl Database {
             config.application_name("godex");
         }
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = match config.get_ssl_mode() {
-            SslMode::Disable => Manager::from_config(config, NoTls, recycling),
-            _ => Manager::from_config(config, MakeRustlsConnect::new(tls()?), recycling),
+        let tls = match config.get_ssl_mode() {
+            SslMode::Disable => None,
+            _ => Some(MakeRustlsConnect::new(tls()?)),
+        };
+        let manager = match tls.clone() {
+            None => Manager::from_config(config.clone(), NoTls, recycling),
+            Some(tls) => Manager::from_config(config.clone(), tls, recycling),
         };
         let pool = Pool::builder(manager)
             .max_size(options.connections.max(1))
@@ -35,7 +40,8 @@ impl Database {
             .recycle_timeout(Some(options.acquire))
             .build()
             .map_err(|error| OpenError::Postgres { reason: error.to_string().into() })?;
-        let database = Self { pool, options: *options };
+        let hints = Arc::new(Hints::new(&pool, options, config, tls)?);
+        let database = Self { pool, options: *options, hints };
         let mut client =
             database.pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
         migrate(&mut client).await?;
@@ -85,6 +91,17 @@ fn tls() -> Result<rustls::ClientConfig, OpenError> {
 /// The number of a tenant's advisory lock, the same in every instance. Two tenants with one number would only wait
 /// for each other.
 pub(super) fn lock(tenant: &Tenant) -> i64 {
-    let hash = digest::digest(&digest::SHA256, tenant.key());
+    number(digest::digest(&digest::SHA256, tenant.key()))
+}
+
+/// As [`lock`], of those who may raise the number of the tenant's jobs.
+pub(super) fn jobs_lock(tenant: &Tenant) -> i64 {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    hash.update(b"jobs\0");
+    hash.update(tenant.key());
+    number(hash.finish())
+}
+
+fn number(hash: digest::Digest) -> i64 {
     hash.as_ref().first_chunk::<8>().map_or(0, |bytes| i64::from_be_bytes(*bytes))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deadpool_postgres::Transaction;
 
 use super::conversations::forget_hidden;
-use super::{Database, Hold, column, failure, maybe_text, sql, text, typed};
+use super::{Database, Hold, column, failure, jobs, maybe_text, sql, text, typed};
 use crate::erasure::{Candidate, Owner, Segment, erasure, owners};
 use crate::rows::gone;
 use crate::{Error, Tenant};
@@ -40,6 +40,9 @@ impl Database {
 async fn delete(transaction: &Transaction<'_>, tenant: &[u8], id: &str, now: i64) -> Result<(), Error> {
     let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA, now => INT8];
     let row = transaction.query_typed_opt(sql::VICTIM, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+    if jobs::is_background(transaction, tenant, id).await? {
+        return Err(Error::Running);
+    }
     let victim = Owner { segment: column(&row, 0)?, own: column(&row, 1)?, upto: column(&row, 2)? };
     let row_gone = typed![
         tenant => BYTEA,

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use deadpool_postgres::Transaction;
 
 use super::read::bodies;
-use super::{Database, column, failure, sql, turns, typed};
+use super::{Database, column, failure, jobs, sql, turns, typed};
 use crate::event::{EventReader, PackedEvents, out_of_order};
+use crate::job::fence;
+use crate::prepared::{FirstEvents, Prepared, PreparedEnd};
 use crate::room::{Meter, Room};
 use crate::{Claim, Error, EventPage, Log, Tenant, rows};
 
@@ -17,7 +19,7 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         events: &PackedEvents,
-        _: Option<&Claim>,
+        claim: Option<&Claim>,
         now: i64,
     ) -> Result<(), Error> {
         self.read(async |client| {
@@ -28,6 +30,8 @@ impl Database {
                 events.next => INT8,
                 events.packed => BYTEA,
                 now => INT8,
+                claim.map(|claim| claim.attempt) => INT8,
+                claim.map(|claim| &claim.worker.0[..]) => BYTEA,
             ];
             match client.execute_typed(sql::EVENTS_APPEND, row).await.map_err(failure) {
                 Ok(1) => return Ok(()),
@@ -36,9 +40,12 @@ impl Database {
                 Err(error) => return Err(error),
             }
             rows::running(turns::status(client, tenant, id, now).await?)?;
+            if let Some(claim) = claim {
+                fence(jobs::job(client, tenant, id).await?.as_ref(), claim)?;
+            }
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
-            let row = client.query_typed_opt(sql::EVENT_NEXT, key).await.map_err(failure)?;
-            Err(out_of_order(row.map_or(Ok(0), |row| column(&row, 0))?))
+            let row = client.query_typed_opt(sql::LOG_NEXT, key).await.map_err(failure)?.ok_or(Error::NoLog)?;
+            Err(out_of_order(column(&row, 0)?))
         })
         .await
     }
@@ -53,7 +60,10 @@ impl Database {
         room: &Arc<dyn Room>,
     ) -> Result<EventPage, Error> {
         self.read(async |client| {
-            let status = rows::status(turns::status(client, tenant, id, now).await?)?;
+            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
+            let row = client.query_typed_opt(sql::LOG_STATUS, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            let status = rows::status(column(&row, 0)?)?;
+            let (next, dropped): (Option<i64>, Option<bool>) = (column(&row, 1)?, column(&row, 2)?);
             let key = typed![
                 tenant.key() => BYTEA,
                 id.as_bytes() => BYTEA,
@@ -68,25 +78,69 @@ impl Database {
                 reader.take(first, packed)?;
                 cut = !last;
             }
-            Ok(reader.finish(status, Log::Kept, cut))
+            // What ended before its end is read has been dropped since the status was.
+            let short = !cut && !reader.is_full() && next.is_some_and(|next| reader.next() < next);
+            let dropped = dropped.map(|dropped| dropped || short);
+            Ok(reader.finish(status, Log::from_row(dropped.map(|dropped| (next, dropped))), cut))
+        })
+        .await
+    }
+
+    /// Drops the logs of turns that ended before that moment.
+    pub(crate) async fn sweep_logs(&self, before: i64, batch: usize) -> Result<usize, Error> {
+        let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+        self.read(async |client| {
+            let row = client.query_typed_one(sql::LOGS_SWEEP, typed![before => INT8, batch => INT8]).await;
+            Ok(usize::try_from(column::<i64>(&row.map_err(failure)?, 0)?).unwrap_or(0))
         })
         .await
     }
 }
 
-/// Appends what goes on where the log ends. Its turn is held by the transaction.
-pub(super) async fn append(
+/// The log of a turn that is stored now.
+pub(super) async fn begin(
     transaction: &Transaction<'_>,
     tenant: &[u8],
-    id: &str,
-    events: &PackedEvents,
+    turn: &Prepared,
+    now: i64,
 ) -> Result<(), Error> {
-    let key = typed![tenant => BYTEA, id.as_bytes() => BYTEA];
-    let row = transaction.query_typed_opt(sql::EVENT_NEXT, key).await.map_err(failure)?;
-    let next = row.map_or(Ok(0), |row| column(&row, 0))?;
-    if events.first != next {
-        return Err(out_of_order(next));
+    let Some(FirstEvents(first)) = &turn.log else { return Ok(()) };
+    let next = first.as_ref().map_or(0, |events| events.next);
+    let ended = turn.status.is_final().then_some((next, now));
+    let row = typed![
+        tenant => BYTEA,
+        turn.id.as_bytes() => BYTEA,
+        ended.map(|(next, _)| next) => INT8,
+        ended.map(|(_, now)| now) => INT8,
+    ];
+    transaction.execute_typed(sql::LOG_NEW, row).await.map_err(failure)?;
+    match first {
+        Some(events) => append(transaction, tenant, &turn.id, events).await,
+        None => Ok(()),
     }
+}
+
+/// The last events of a turn that ends now, and is held by the transaction.
+pub(super) async fn end(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    end: &PreparedEnd,
+    now: i64,
+) -> Result<(), Error> {
+    let key = typed![tenant => BYTEA, end.id.as_bytes() => BYTEA];
+    let row = transaction.query_typed_opt(sql::LOG_NEXT, key).await.map_err(failure)?;
+    let mut next: Option<i64> = row.map(|row| column(&row, 0)).transpose()?;
+    if let Some(events) = end.events.as_ref().map(|events| events.after(next)).transpose()?.flatten() {
+        append(transaction, tenant, &end.id, &events).await?;
+        next = Some(events.next);
+    }
+    let Some(next) = next else { return Ok(()) };
+    let row = typed![tenant => BYTEA, end.id.as_bytes() => BYTEA, next => INT8, now => INT8];
+    transaction.execute_typed(sql::LOG_END, row).await.map(drop).map_err(failure)
+}
+
+/// Appends what was found to go on where the log ends.
+async fn append(transaction: &Transaction<'_>, tenant: &[u8], id: &str, events: &PackedEvents) -> Result<(), Error> {
     let row = typed![
         tenant => BYTEA,
         id.as_bytes() => BYTEA,

@@ -5,7 +5,7 @@ use futures_util::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
 use super::retry::Retry;
-use super::{Database, Hold, column, failure, sql, typed};
+use super::{Database, Hold, column, events, failure, sql, typed};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PackedItem, Prepared};
 use crate::rows::{self, prefix};
@@ -14,10 +14,11 @@ use crate::{Error, Lease, Parent, Tenant};
 impl Database {
     /// A lost connection may have lost only the answer. The id is ours alone: if it is taken at a later try, or what it
     /// continued is gone by then, it depends on what is there.
-    pub(crate) async fn put(&self, tenant: &Tenant, turn: &Prepared, now: i64) -> Result<(), Error> {
+    pub(crate) async fn store(&self, tenant: &Tenant, turn: &Prepared, now: i64) -> Result<(), Error> {
         let mut retry = Retry::new(self.options.retry);
         loop {
-            let outcome = self.transaction(tenant, Hold::Shared, async |t| put(t, tenant.key(), turn, now).await).await;
+            let outcome =
+                self.transaction(tenant, Hold::Shared, async |t| store(t, tenant.key(), turn, now).await).await;
             let outcome = match outcome {
                 Err(error @ (Error::Conflict | Error::Locked | Error::NotFound)) if retry.is_unsure() => {
                     self.is_stored(tenant, turn).await.and_then(|stored| if stored { Ok(()) } else { Err(error) })
@@ -31,13 +32,24 @@ impl Database {
     }
 
     /// Whether an earlier try of which nobody knows was the one that worked.
-    async fn is_stored(&self, tenant: &Tenant, turn: &Prepared) -> Result<bool, Error> {
+    pub(super) async fn is_stored(&self, tenant: &Tenant, turn: &Prepared) -> Result<bool, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, turn.id.as_bytes() => BYTEA];
             Ok(client.query_typed_opt(sql::RESPONSE_TAKEN, key).await.map_err(failure)?.is_some())
         })
         .await
     }
+}
+
+/// Stores a turn, and the beginning of its log.
+pub(super) async fn store(
+    transaction: &Transaction<'_>,
+    tenant: &[u8],
+    turn: &Prepared,
+    now: i64,
+) -> Result<(), Error> {
+    put(transaction, tenant, turn, now).await?;
+    events::begin(transaction, tenant, turn, now).await
 }
 
 async fn put(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared, now: i64) -> Result<(), Error> {

@@ -66,7 +66,9 @@ statements! {
         AND hidden IS NULL AND length(body) > 0";
     LEASE_BEGIN = "UPDATE godex.conversation SET lease = $3, \
         leased_until = clock_timestamp() + $4 * interval '1 millisecond' \
-        WHERE tenant = $1 AND id = $2 AND (lease IS NULL OR leased_until <= clock_timestamp())";
+        WHERE tenant = $1 AND id = $2 AND (lease IS NULL OR leased_until <= clock_timestamp() \
+        AND NOT EXISTS (SELECT 1 FROM godex.job j \
+        WHERE j.tenant = $1 AND j.conversation = $2 AND j.lease = conversation.lease))";
     LEASE_EXTEND = "UPDATE godex.conversation SET \
         leased_until = clock_timestamp() + $4 * interval '1 millisecond' \
         WHERE tenant = $1 AND id = $2 AND lease = $3";
@@ -79,7 +81,9 @@ statements! {
         AND r.gone = 0 AND r.upto > i.pos AND r.upto <= i.hidden) \
         AND NOT EXISTS (SELECT 1 FROM godex.segment s WHERE s.tenant = $1 AND s.parent = $2 \
         AND s.start > i.pos AND s.start <= i.hidden)";
-    CONVERSATION_FREE = "SELECT segment, upto, lease IS NOT NULL AND leased_until > clock_timestamp() \
+    CONVERSATION_FREE = "SELECT segment, upto, lease IS NOT NULL AND (leased_until > clock_timestamp() \
+        OR EXISTS (SELECT 1 FROM godex.job j \
+        WHERE j.tenant = $1 AND j.conversation = $2 AND j.lease = conversation.lease)) \
         FROM godex.conversation WHERE tenant = $1 AND id = $2 FOR UPDATE";
     CONVERSATION_RANGE = "SELECT pos, id, CASE WHEN hidden IS NULL THEN body ELSE ''::bytea END FROM godex.item \
         WHERE tenant = $1 AND segment = $2 AND pos >= $3 AND pos < $4";
@@ -203,9 +207,31 @@ statements! {
         SELECT set_config('synchronous_commit', 'off', true) FROM godex.response WHERE tenant = $1 AND id = $2
         AND status < 2 AND gone = 0 AND (expires IS NULL OR expires > $6) FOR SHARE)
         INSERT INTO godex.event (tenant, response, first, next, body) SELECT $1, $2, $3, $4, $5 FROM turn
-        WHERE $3 = coalesce((SELECT next FROM godex.event WHERE tenant = $1 AND response = $2
-        ORDER BY first DESC LIMIT 1), 0)";
-    EVENT_NEXT = "SELECT next FROM godex.event WHERE tenant = $1 AND response = $2 ORDER BY first DESC LIMIT 1";
+        WHERE EXISTS (SELECT 1 FROM godex.log WHERE tenant = $1 AND response = $2)
+        AND $3 = coalesce((SELECT next FROM godex.event WHERE tenant = $1 AND response = $2
+        ORDER BY first DESC LIMIT 1), 0)
+        AND ($7::bigint IS NULL OR EXISTS (SELECT 1 FROM godex.job
+        WHERE tenant = $1 AND response = $2 AND attempt = $7 AND worker = $8 AND state > 0))";
+    LOG_NEW = "INSERT INTO godex.log (tenant, response, next, ended) VALUES ($1, $2, $3, $4)";
+    /// The number with which a log goes on.
+    LOG_NEXT = "SELECT coalesce((SELECT next FROM godex.event WHERE tenant = $1 AND response = $2
+        ORDER BY first DESC LIMIT 1), 0) FROM godex.log WHERE tenant = $1 AND response = $2";
+    LOG_END = "UPDATE godex.log SET next = $3, ended = $4 WHERE tenant = $1 AND response = $2";
+    LOG_STATUS = there!(
+        "SELECT r.status, l.next, l.dropped FROM godex.response r
+         LEFT JOIN godex.log l ON l.tenant = $1 AND l.response = $2 WHERE r.tenant = $1 AND r.id = $2",
+        "$3"
+    );
+    /// One that never said anything is as good as none.
+    LOGS_SWEEP = "WITH over AS MATERIALIZED (
+        SELECT tenant, response, next FROM godex.log WHERE ended IS NOT NULL AND NOT dropped AND ended < $1
+        ORDER BY ended LIMIT $2 FOR UPDATE SKIP LOCKED),
+        marked AS (UPDATE godex.log l SET dropped = true FROM over
+        WHERE l.tenant = over.tenant AND l.response = over.response AND over.next > 0),
+        forgotten AS (DELETE FROM godex.log l USING over
+        WHERE l.tenant = over.tenant AND l.response = over.response AND over.next = 0),
+        said AS (DELETE FROM godex.event e USING over WHERE e.tenant = over.tenant AND e.response = over.response)
+        SELECT count(*) FROM over";
     EVENTS_NEW = "INSERT INTO godex.event (tenant, response, first, next, body) VALUES ($1, $2, $3, $4, $5)";
     /// From the batch on that has this number; as many as a page needs, and whether each is the last.
     EVENTS = "SELECT first, body, last FROM (
@@ -216,4 +242,113 @@ statements! {
             WHERE tenant = $1 AND response = $2 AND first <= $3), 0)
           ORDER BY first LIMIT $4) batches) sized
         WHERE before < $5 ORDER BY first";
+
+    // --- jobs
+    /// Held by whoever may raise the number of a tenant's jobs that run or wait. A count in the same statement would be of
+    /// before the wait.
+    JOBS_HOLD = "SELECT pg_advisory_xact_lock($1)";
+    JOBS_COUNT = "SELECT (SELECT count(*) FROM (SELECT 1 FROM godex.job
+        WHERE tenant = $1 AND background AND state > 0 ORDER BY number LIMIT $2) running),
+        (SELECT count(*) FROM (SELECT 1 FROM godex.job WHERE tenant = $1 AND state = 0
+          ORDER BY number LIMIT $3) waiting)";
+    JOB_NEW = "INSERT INTO godex.job (tenant, response, background, state, attempt, worker, leased_until, created, \
+        conversation, lease, request) VALUES ($1, $2, $3, $4, $5, $6, \
+        CASE WHEN $6::bytea IS NOT NULL THEN clock_timestamp() + $7 * interval '1 millisecond' END, $8, $9, $10, $11)";
+    JOB = "SELECT state, attempt, worker FROM godex.job WHERE tenant = $1 AND response = $2";
+    JOB_BACKGROUND = "SELECT 1 FROM godex.job WHERE tenant = $1 AND response = $2 AND background";
+    /// The end of a job, if it is this claim's; without a claim, whoever's it is.
+    JOB_REMOVE = "DELETE FROM godex.job WHERE tenant = $1 AND response = $2 \
+        AND ($3::bigint IS NULL OR attempt = $3 AND worker = $4 AND state > 0) RETURNING conversation, lease";
+    /// First the turn, then its job, as whoever ends it.
+    JOB_DISPATCH = "WITH turn AS MATERIALIZED (
+        SELECT 1 FROM godex.response WHERE tenant = $1 AND id = $2
+        AND status < 2 AND gone = 0 AND (expires IS NULL OR expires > $5) FOR UPDATE),
+        dispatched AS (UPDATE godex.job SET state = 2 WHERE tenant = $1 AND response = $2
+        AND attempt = $3 AND worker = $4 AND state > 0 AND EXISTS (SELECT 1 FROM turn) RETURNING 1)
+        UPDATE godex.response SET status = 1 WHERE tenant = $1 AND id = $2 AND EXISTS (SELECT 1 FROM dispatched)";
+    JOB_CANCEL = "UPDATE godex.job SET cancel = true WHERE tenant = $1 AND response = $2 \
+        RETURNING state, attempt, worker";
+    /// What waits and could run, of each tenant that has a place free, as seen without holding anything.
+    JOBS_CLAIMABLE = "WITH RECURSIVE waits (tenant) AS (
+        (SELECT tenant FROM godex.job WHERE state = 0 ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.tenant FROM godex.job j WHERE j.state = 0 AND j.tenant > waits.tenant ORDER BY j.tenant LIMIT 1)
+        FROM waits WHERE waits.tenant IS NOT NULL)
+        SELECT waits.tenant FROM waits CROSS JOIN LATERAL (
+          SELECT number FROM godex.job j WHERE j.tenant = waits.tenant AND j.state = 0
+          AND (j.worker IS NULL OR j.worker = $1) ORDER BY j.number LIMIT greatest(0, $2 - (SELECT count(*) FROM (
+            SELECT 1 FROM godex.job r WHERE r.tenant = waits.tenant AND r.background AND r.state > 0
+            ORDER BY r.number LIMIT $2) running))
+        ) oldest WHERE waits.tenant IS NOT NULL ORDER BY oldest.number LIMIT $3";
+    JOBS_CLAIM = "WITH oldest AS MATERIALIZED (
+        SELECT number FROM godex.job j WHERE j.tenant = $1 AND j.state = 0 AND (j.worker IS NULL OR j.worker = $2)
+        ORDER BY j.number LIMIT least($4, greatest(0, $3 - (SELECT count(*) FROM (
+          SELECT 1 FROM godex.job r WHERE r.tenant = $1 AND r.background AND r.state > 0
+          ORDER BY r.number LIMIT $3) running)))
+        FOR UPDATE SKIP LOCKED)
+        UPDATE godex.job j SET state = 1, attempt = j.attempt + 1, worker = $2,
+        leased_until = clock_timestamp() + $5 * interval '1 millisecond'
+        WHERE j.number = ANY (ARRAY(SELECT number FROM oldest))
+        RETURNING j.tenant, j.response, j.attempt, j.conversation, j.lease, j.cancel, (SELECT coalesce(
+          (SELECT next FROM godex.event e WHERE e.tenant = j.tenant AND e.response = j.response
+          ORDER BY first DESC LIMIT 1), 0) FROM godex.log l WHERE l.tenant = j.tenant AND l.response = j.response),
+        j.number, j.request, j.created";
+    /// Keys whose response is stored need no extending any more.
+    HEARTBEAT = "WITH keys AS (UPDATE godex.idempotency i SET
+        leased_until = clock_timestamp() + $2 * interval '1 millisecond',
+        worker = CASE WHEN NOT EXISTS (SELECT 1 FROM godex.response r
+          WHERE r.tenant = i.tenant AND r.id = i.response OFFSET 0) THEN i.worker END WHERE i.worker = $1),
+        mine AS MATERIALIZED (SELECT number FROM godex.job WHERE worker = $1 ORDER BY number FOR UPDATE)
+        UPDATE godex.job j SET leased_until = clock_timestamp() + $2 * interval '1 millisecond'
+        WHERE j.number = ANY (ARRAY(SELECT number FROM mine)) RETURNING j.tenant, j.response, j.attempt, j.cancel";
+    JOBS_RECOVER = "WITH late AS MATERIALIZED (
+        SELECT number, state = 2 AS dispatched, state < 2 AND request IS NOT NULL AND NOT cancel AS again
+        FROM godex.job WHERE worker IS NOT NULL AND leased_until <= statement_timestamp()
+        ORDER BY leased_until LIMIT $2 FOR UPDATE SKIP LOCKED)
+        UPDATE godex.job j SET state = CASE WHEN again THEN 0 ELSE 2 END,
+        attempt = j.attempt + CASE WHEN again THEN 0 ELSE 1 END,
+        worker = CASE WHEN NOT again THEN $1::bytea END,
+        leased_until = CASE WHEN NOT again THEN clock_timestamp() + $3 * interval '1 millisecond' END
+        FROM late WHERE j.number = late.number
+        RETURNING j.tenant, j.response, j.attempt, j.conversation, j.lease, j.cancel, (SELECT coalesce(
+          (SELECT next FROM godex.event e WHERE e.tenant = j.tenant AND e.response = j.response
+          ORDER BY first DESC LIMIT 1), 0) FROM godex.log l WHERE l.tenant = j.tenant AND l.response = j.response),
+        late.dispatched, late.again";
+
+    // --- keys
+    /// Takes a key that is nobody's: a new one, one that was kept long enough, one whose response is gone, one whose worker
+    /// is gone without a response. The same claim again is the same claim.
+    KEY_CLAIM = "INSERT INTO godex.idempotency AS i (tenant, key, fingerprint, response, worker, leased_until, expires)
+        VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6 * interval '1 millisecond',
+        clock_timestamp() + $7 * interval '1 millisecond') ON CONFLICT (tenant, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, response = excluded.response, worker = excluded.worker,
+        leased_until = excluded.leased_until, expires = excluded.expires
+        WHERE i.response = excluded.response OR coalesce((SELECT CASE
+          WHEN r.gone <> 0 OR r.expires <= $8 THEN true ELSE i.expires <= clock_timestamp() END
+          FROM godex.response r WHERE r.tenant = $1 AND r.id = i.response), i.leased_until <= clock_timestamp())";
+    KEY = there!(
+        "SELECT fingerprint, response, EXISTS (SELECT 1 FROM godex.response r WHERE r.tenant = $1 AND r.id = i.response",
+        "$3",
+        ") FROM godex.idempotency i WHERE i.tenant = $1 AND i.key = $2"
+    );
+    KEY_RELEASE = "DELETE FROM godex.idempotency WHERE tenant = $1 AND key = $2 AND response = $3";
+    KEYS_SWEEP = "WITH over AS MATERIALIZED (SELECT tenant, key FROM godex.idempotency
+        WHERE expires <= statement_timestamp() AND leased_until <= statement_timestamp()
+        ORDER BY expires LIMIT $1 FOR UPDATE SKIP LOCKED)
+        DELETE FROM godex.idempotency i USING over WHERE i.tenant = over.tenant AND i.key = over.key";
+
+    // --- notices
+    NOTICES_NEW = "INSERT INTO godex.notice (tenant, id, endpoint, due, body)
+        SELECT $1, id, endpoint, clock_timestamp(), body
+        FROM unnest($2::bytea[], $3::bytea[], $4::bytea[]) AS new (id, endpoint, body)";
+    NOTICES_DUE = "WITH due AS MATERIALIZED (SELECT tenant, id FROM godex.notice WHERE due <= statement_timestamp()
+        ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED)
+        UPDATE godex.notice n SET tries = n.tries + 1, due = clock_timestamp() + $2 * interval '1 millisecond'
+        FROM due WHERE n.tenant = due.tenant AND n.id = due.id RETURNING n.tenant, n.id, n.endpoint, n.tries, n.body";
+    NOTICE_DONE = "DELETE FROM godex.notice WHERE tenant = $1 AND id = $2";
+    NOTICE_RETRY = "UPDATE godex.notice SET due = clock_timestamp() + $3 * interval '1 millisecond' \
+        WHERE tenant = $1 AND id = $2";
+
+    // --- hints
+    TELL = "SELECT pg_notify('godex', $1)";
 }

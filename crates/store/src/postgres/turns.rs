@@ -5,7 +5,7 @@ use deadpool_postgres::{Object, Transaction};
 
 use super::put::{append, end, keep, leased, segment};
 use super::retry::Retry;
-use super::{Database, Hold, column, delete, events, failure, maybe_text, sql, typed};
+use super::{Database, Hold, column, delete, events, failure, jobs, maybe_text, notices, sql, typed};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PreparedEnd};
 use crate::rows::{self, LiveTurn, prefix};
@@ -66,7 +66,8 @@ pub(super) async fn status(client: &Object, tenant: &Tenant, id: &str, now: i64)
 
 async fn finish(transaction: &Transaction<'_>, tenant: &[u8], end: &PreparedEnd, now: i64) -> Result<(), Error> {
     let turn = live(transaction, tenant, &end.id, now).await?;
-    let placed = place(transaction, tenant, &turn, end).await?;
+    let held = jobs::remove(transaction, tenant, end).await?;
+    let placed = place(transaction, tenant, &turn, end, end.lease.as_ref().or(held.as_ref())).await?;
     keep(transaction, tenant, end.settings.as_ref()).await?;
     let hash = end.settings.as_ref().map(|(hash, _)| &hash[..]);
     let row = typed![
@@ -85,10 +86,8 @@ async fn finish(transaction: &Transaction<'_>, tenant: &[u8], end: &PreparedEnd,
     if turn.settings.as_deref() != hash {
         delete::forget_settings(transaction, tenant, turn.settings.as_deref()).await?;
     }
-    match &end.events {
-        Some(crate::event::PreparedEvents::At(events)) => events::append(transaction, tenant, &end.id, events).await,
-        _ => Ok(()),
-    }
+    events::end(transaction, tenant, end, now).await?;
+    notices::add(transaction, tenant, &end.notices).await
 }
 
 /// The turn, held for this transaction, unless it is gone or has ended.
@@ -121,18 +120,19 @@ async fn place(
     tenant: &[u8],
     turn: &LiveTurn,
     ending: &PreparedEnd,
+    lease: Option<&Lease>,
 ) -> Result<Placed, Error> {
     let prefixes = ending.prefixes(turn.prefix);
     let tip = prefixes.last().copied().unwrap_or(turn.prefix);
     if turn.conversation.is_some() && ending.status.is_kept_by_conversation() {
-        let lease = ending.lease.as_ref().ok_or(Error::Locked)?;
+        let lease = lease.ok_or(Error::Locked)?;
         let (segment, own) = join_conversation(transaction, tenant, turn, lease).await?;
         let middle = own + (turn.middle - turn.own);
         let upto = append(transaction, tenant, segment, middle, &ending.items, &[]).await?;
         end(transaction, tenant, &lease.conversation, upto).await?;
         return Ok(Placed { segment, own, middle, upto, tip: None });
     }
-    if let Some(lease) = &ending.lease {
+    if let Some(lease) = lease {
         let key = typed![tenant => BYTEA, lease.conversation.as_bytes() => BYTEA, &lease.token[..] => BYTEA];
         transaction.execute_typed(sql::LEASE_END, key).await.map_err(failure)?;
     }

@@ -67,14 +67,14 @@ async fn status(t: &Tenanted, id: &str) -> Status {
     t.response(id).await.unwrap().status
 }
 
-fn is_lost<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+fn is_lost(outcome: &Result<(), Error>) {
     assert!(matches!(outcome, Err(Error::Lost)), "{outcome:?}");
 }
 
 /// What is to be said last, whatever was said before.
-fn terminal() -> Option<EndEvents> {
+fn terminal() -> EndEvents {
     let make = |first: u64| vec![Bytes::from(format!("last{first}")), Bytes::from_static(b"end")];
-    Some(EndEvents::After(std::sync::Arc::new(make)))
+    EndEvents::After(std::sync::Arc::new(make))
 }
 
 async fn log(t: &Tenanted, id: &str) -> String {
@@ -242,13 +242,13 @@ pub(crate) async fn jobs_of_lost_workers_are_taken_over(store: Store) {
         t.append_events("undispatched", &events(0, &["x"]), Some(&claim)).await,
         t.finish(by(&claim)).await,
     ] {
-        is_lost(refused);
+        is_lost(&refused);
     }
     assert_eq!(t.ask_to_cancel("undispatched").await.unwrap(), Runs::Nobody);
     let again = claim_all(&store, &me, MANY).await;
     assert_eq!((ids(&again).as_str(), again[0].claim.attempt(), again[0].cancel), ("undispatched", 2, true));
-    is_lost(t.dispatch(&claim).await);
-    is_lost(t.finish(by(&claim)).await);
+    is_lost(&t.dispatch(&claim).await);
+    is_lost(&t.finish(by(&claim)).await);
     assert!(store.heartbeat(&gone, LEASE).await.unwrap().is_empty());
     t.dispatch(&again[0].claim).await.unwrap();
     t.finish(by(&again[0].claim)).await.unwrap();
@@ -286,11 +286,11 @@ pub(crate) async fn jobs_of_lost_workers_are_taken_over(store: Store) {
     assert_eq!(found[1].response.status, Status::InProgress);
     assert!(recover(&store, &worker()).await.is_empty(), "each is one worker's to end");
     for claim in [&dispatched, &fore, &hidden, &asked] {
-        is_lost(t.finish(by(claim)).await);
+        is_lost(&t.finish(by(claim)).await);
     }
     for job in &found {
         let id = job.claim.response_id();
-        let end = TurnEnd { status: Status::Failed, events: terminal(), output: Vec::new(), ..by(&job.claim) };
+        let end = TurnEnd { status: Status::Failed, events: Some(terminal()), output: Vec::new(), ..by(&job.claim) };
         t.finish(end).await.unwrap();
         assert_eq!(status(&t, id).await, Status::Failed);
     }
@@ -306,7 +306,7 @@ pub(crate) async fn an_end_without_a_claim_is_an_end(store: Store) {
     let claim = begin(&t, "r", &me, LEASE).await;
     t.dispatch(&claim).await.unwrap();
     t.append_events("r", &events(0, &["a"]), Some(&claim)).await.unwrap();
-    t.finish(TurnEnd { status: Status::Cancelled, events: terminal(), ..ended("r", "half") }).await.unwrap();
+    t.finish(TurnEnd { status: Status::Cancelled, events: Some(terminal()), ..ended("r", "half") }).await.unwrap();
     assert_eq!(log(&t, "r").await, "0:a 1:last1 2:end");
     for refused in [t.append_events("r", &events(1, &["b"]), Some(&claim)).await, t.finish(by(&claim)).await] {
         assert!(matches!(refused, Err(Error::Ended { status: Status::Cancelled })), "{refused:?}");
@@ -318,8 +318,8 @@ pub(crate) async fn an_end_without_a_claim_is_an_end(store: Store) {
     assert!(matches!(refused, Err(Error::NoLog)), "{refused:?}");
     let refused = t.finish(TurnEnd { events: Some(events(0, &["a"]).into()), ..ended("silent", "a") }).await;
     assert!(matches!(refused, Err(Error::NoLog)), "{refused:?}");
-    is_lost(t.finish(TurnEnd { claim: Some(claim.clone()), ..ended("silent", "a") }).await);
-    t.finish(TurnEnd { events: terminal(), ..ended("silent", "a") }).await.unwrap();
+    is_lost(&t.finish(TurnEnd { claim: Some(claim.clone()), ..ended("silent", "a") }).await);
+    t.finish(TurnEnd { events: Some(terminal()), ..ended("silent", "a") }).await.unwrap();
     // Many at once, with claims and without.
     for round in 0..4 {
         let id = format!("race{round}");
@@ -328,7 +328,7 @@ pub(crate) async fn an_end_without_a_claim_is_an_end(store: Store) {
         let mut tasks = JoinSet::new();
         for n in 0..8 {
             let (t, id, claim) = (t.clone(), id.clone(), (n % 2 == 0).then(|| claim.clone()));
-            let end = TurnEnd { claim, events: terminal(), ..ended(&id, &format!("a{n}")) };
+            let end = TurnEnd { claim, events: Some(terminal()), ..ended(&id, &format!("a{n}")) };
             tasks.spawn(async move { (n, t.finish(end).await) });
             if n == 4 {
                 let t = tenant(&store, "forced");

@@ -1,0 +1,55 @@
+//! Idempotency keys. A claim is one statement, and the key's row decides between those who make it at once.
+
+use super::jobs::span;
+use super::{Database, column, failure, sql, text, typed};
+use crate::key::{KeyRow, PreparedKey};
+use crate::{Error, KeyClaim, Tenant};
+
+/// How often a key may vanish between two looks at it before that is an outage.
+const LOOKS: usize = 8;
+
+impl Database {
+    pub(crate) async fn claim_key(&self, tenant: &Tenant, key: &PreparedKey, now: i64) -> Result<KeyClaim, Error> {
+        self.read(async |client| {
+            for _ in 0..LOOKS {
+                let row = typed![
+                    tenant.key() => BYTEA,
+                    key.key.as_bytes() => BYTEA,
+                    &key.fingerprint[..] => BYTEA,
+                    key.response.as_bytes() => BYTEA,
+                    &key.worker.0[..] => BYTEA,
+                    span(key.millis) => FLOAT8,
+                    span(key.keep) => FLOAT8,
+                    now => INT8,
+                ];
+                if client.execute_typed(sql::KEY_CLAIM, row).await.map_err(failure)? == 1 {
+                    return Ok(KeyClaim::New);
+                }
+                let row = typed![tenant.key() => BYTEA, key.key.as_bytes() => BYTEA, now => INT8];
+                if let Some(row) = client.query_typed_opt(sql::KEY, row).await.map_err(failure)? {
+                    let (fingerprint, response) = (column(&row, 0)?, text(&row, 1)?);
+                    return Ok(key.against(KeyRow { fingerprint, response, known: column(&row, 2)? }));
+                }
+            }
+            Err(Error::unavailable("an idempotency key changed hands all the time"))
+        })
+        .await
+    }
+
+    pub(crate) async fn release_key(&self, tenant: &Tenant, key: &str, response: &str) -> Result<(), Error> {
+        self.read(async |client| {
+            let row = typed![tenant.key() => BYTEA, key.as_bytes() => BYTEA, response.as_bytes() => BYTEA];
+            client.execute_typed(sql::KEY_RELEASE, row).await.map(drop).map_err(failure)
+        })
+        .await
+    }
+
+    pub(crate) async fn sweep_keys(&self, batch: usize) -> Result<usize, Error> {
+        let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+        self.read(async |client| {
+            let gone = client.execute_typed(sql::KEYS_SWEEP, typed![batch => INT8]).await.map_err(failure)?;
+            Ok(usize::try_from(gone).unwrap_or(usize::MAX))
+        })
+        .await
+    }
+}
