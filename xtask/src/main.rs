@@ -1,7 +1,7 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask fixture` runs an earlier version,
-//! `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the documentation,
-//! `cargo xtask bare` does what the README says on a bare system.
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask drain` ends it well, `cargo xtask fixture` runs an
+//! earlier version, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
+//! documentation, `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is for the terminal")]
@@ -10,6 +10,7 @@ mod bare;
 mod bench;
 mod crash;
 mod docs;
+mod drain;
 mod fixture;
 mod llm;
 mod process;
@@ -29,6 +30,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// kill -9, power cuts, and what must never reach the disk.
     Crash(crash::Arguments),
+    /// Ends and reloads under load: no request fails.
+    Drain(drain::Arguments),
     /// An earlier version's databases, made anew, and that version beside this one.
     Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
+        Chore::Drain(arguments) => drain::run(&arguments),
         Chore::Docs => docs::run(),
         Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm(arguments) => llm::run(&arguments),

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Runs to the end with our stdout and stderr; an exit code other than 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
@@ -80,6 +80,22 @@ impl Running {
         Ok(())
     }
 
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
+    /// Waits for it to end by itself.
+    pub(crate) fn ended_within(mut self, patience: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        bail!("process {} does not end", self.pid())
+    }
+
     /// Ctrl-C: what was started as a process group of its own is to end well.
     pub(crate) fn interrupt(mut self) -> Result<()> {
         kill_process_group(Pid::from_child(&self.child), Signal::INT)?;
@@ -121,13 +137,19 @@ impl Drop for Running {
     }
 }
 
-fn answers(address: SocketAddr, path: &str) -> Result<bool> {
+/// Whether a GET of the path is answered with 200.
+pub(crate) fn answers(address: SocketAddr, path: &str) -> Result<bool> {
+    Ok(get(address, path)?.starts_with("HTTP/1.1 200"))
+}
+
+/// The whole answer, as it comes.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    Ok(answer.starts_with("HTTP/1.1 200"))
+    Ok(answer)
 }
 
 /// A loopback address that was free a moment ago.

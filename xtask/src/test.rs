@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::{crash, process};
+use crate::{crash, drain, process};
 pub(crate) use install::{once, system_package, venv};
 pub(crate) use programs::cargo;
 use programs::works;
@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
     Step { name: "clients", run: clients::run },
     Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
+    Step { name: "drain", run: || drain::run(&drain::Arguments::CI) },
 ];
 
 const FULL: &[Step] = &[

@@ -5,7 +5,7 @@
 //! is buffered here beyond what nobody has taken yet.
 
 use wire::json::ObjectWriter;
-use wire::responses::EventKind;
+use wire::responses::{EventKind, ResponseError, Status};
 
 use crate::escaped::Escaped;
 
@@ -187,8 +187,25 @@ impl Events {
         }
     }
 
-    /// The end of a stream of server-sent events.
-    pub(crate) fn done(&mut self) {
+    /// What goes before the terminal event of a failure: flat and nested, as clients read one or the other.
+    pub(crate) fn error(&mut self, error: &ResponseError, sequence: &mut u64) {
+        self.event(EventKind::Error, sequence, |event| {
+            error.members(event);
+            error.write(event.key("error"));
+        });
+    }
+
+    /// The terminal event of a response with this status, and the end of a stream of server-sent events. The API has no
+    /// event for what was cancelled: it is `failed` around an object that says so.
+    pub(crate) fn terminal(&mut self, status: Status, sequence: &mut u64, object: &[u8]) {
+        let kind = match status {
+            Status::Completed => EventKind::Completed,
+            Status::Incomplete => EventKind::Incomplete,
+            Status::Failed | Status::Cancelled | Status::Queued | Status::InProgress => EventKind::Failed,
+        };
+        self.event(kind, sequence, |event| {
+            event.json("response", object);
+        });
         if self.form.sse {
             self.bytes.extend_from_slice(wire::sse::DONE);
         }

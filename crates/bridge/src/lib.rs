@@ -12,6 +12,7 @@ mod json;
 mod note;
 mod plan;
 mod reader;
+mod replay;
 mod response;
 mod seal;
 mod shown;
@@ -33,6 +34,7 @@ pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
     OutputProblem, Reader, Repair, RoundEnd, Setup,
 };
+pub use replay::{EventReplay, LoggedItems, Lost, lost_terminal, replay, replay_terminal};
 pub use response::ResponseWriter;
 pub use seal::{Encrypted, Seal, SealedReasoning, Unsealed};
-pub use shown::{shown_item, shown_tool, shown_tools};
+pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

@@ -133,13 +133,30 @@ impl Reader {
         }
     }
 
+    /// How many bytes of content the response has by now, of all its answers: closed items, and what was read for those
+    /// to come. However many chunks brought them.
+    pub fn content(&self, response: &ResponseWriter) -> usize {
+        let held = match self {
+            Self::Chat(reader) => reader.held(),
+            Self::Responses(reader) => reader.held(),
+        };
+        response.content() + held
+    }
+
     /// Whether the upstream said how the answer ended: only usage may follow.
     pub fn is_finished(&self) -> bool {
         self.report().finish.is_some()
     }
 
-    /// The upstream is through: closes what is open, and adds what the answer cost to the response.
+    /// The upstream is through: closes what is open, and adds what the answer cost to the response. It ends once: whoever
+    /// ends it again, because nobody waits for what follows it, adds nothing.
     pub fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
+        if std::mem::replace(&mut self.report_mut().has_ended, true) {
+            return match end {
+                End::Failed(failure) => RoundEnd::Failed(failure),
+                End::Done | End::Eof => RoundEnd::Completed,
+            };
+        }
         match self {
             Self::Chat(reader) => reader.end(end, response, out),
             Self::Responses(reader) => reader.end(end, response, out),

@@ -7,6 +7,9 @@
 //!                    └── discard() ◀──┘   asked again: its items are forgotten, what it cost is not
 //! ```
 //!
+//! A response that is not worked on at once opens with `open_queued()`; who then works on it, maybe in another process,
+//! goes on with `resume()` and `start()`.
+//!
 //! A response may be made of several answers: `output_index` and `sequence_number` run on, ids never repeat, usage adds
 //! up. There is exactly one terminal event. The object is the fold of the events whatever the events are written into.
 
@@ -91,13 +94,19 @@ enum Outcome {
     Completed,
     Incomplete(IncompleteReason),
     Failed(Failure),
+    Cancelled,
 }
 
 impl ResponseWriter {
     /// `echo`: see [`crate::echo`]. The first of the ids is the response's own.
     pub fn new(mut ids: Ids, created_at: u64, echo: Tail, store: bool) -> Self {
+        Self::with_id(ids.make(IdKind::Response), ids, created_at, echo, store)
+    }
+
+    /// A response that has its id already: `ids` are for what is in it ([`Ids::of`]).
+    pub fn with_id(id: Id, ids: Ids, created_at: u64, echo: Tail, store: bool) -> Self {
         Self {
-            id: ids.make(IdKind::Response),
+            id,
             created_at,
             echo,
             store,
@@ -132,6 +141,11 @@ impl ResponseWriter {
         self.outcome.as_ref().map(Outcome::status)
     }
 
+    /// How many bytes the closed items have.
+    pub const fn content(&self) -> usize {
+        self.output.items.len()
+    }
+
     /// Notes an oddity, once.
     pub fn note(&mut self, note: Note) {
         if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
@@ -150,8 +164,26 @@ impl ResponseWriter {
 
     /// `created`, `in_progress`: as soon as an upstream accepted the request.
     pub fn open(&mut self, out: &mut Events) {
-        self.lifecycle(EventKind::Created, out);
-        self.lifecycle(EventKind::InProgress, out);
+        self.lifecycle(EventKind::Created, Status::InProgress, out);
+        self.start(out);
+    }
+
+    /// `created`, `queued`: the request is taken, and will be worked on later.
+    pub fn open_queued(&mut self, out: &mut Events) {
+        self.lifecycle(EventKind::Created, Status::Queued, out);
+        self.lifecycle(EventKind::Queued, Status::Queued, out);
+        self.keep_all();
+    }
+
+    /// The events before this number are written already, by another writer of the same response.
+    pub fn resume(&mut self, sequence: u64) {
+        self.sequence = sequence;
+        self.keep_all();
+    }
+
+    /// `in_progress`: a queued response is worked on.
+    pub fn start(&mut self, out: &mut Events) {
+        self.lifecycle(EventKind::InProgress, Status::InProgress, out);
         self.keep_all();
     }
 
@@ -159,7 +191,7 @@ impl ResponseWriter {
     pub fn heartbeat(&mut self, out: &mut Events) {
         if !out.is_silent() {
             out.comment("heartbeat");
-            self.lifecycle(EventKind::InProgress, out);
+            self.lifecycle(EventKind::InProgress, Status::InProgress, out);
         }
     }
 
@@ -202,6 +234,20 @@ impl ResponseWriter {
         self.outcome = Some(Outcome::Failed(failure));
     }
 
+    /// The items are more than can be kept and sent: the object shows none of them. What would have been a good end has
+    /// failed for this reason.
+    pub fn drop_output(&mut self, failure: Failure) {
+        self.output = Output::default();
+        if matches!(self.outcome, None | Some(Outcome::Completed | Outcome::Incomplete(_))) {
+            self.fail(failure);
+        }
+    }
+
+    /// Whatever it was, nobody wants it any more: it ends with the items that are closed by now.
+    pub fn cancel(&mut self) {
+        self.outcome = Some(Outcome::Cancelled);
+    }
+
     /// Why the response failed, if it has.
     pub const fn failure(&self) -> Option<&Failure> {
         match &self.outcome {
@@ -218,6 +264,16 @@ impl ResponseWriter {
         }
     }
 
+    /// The object of a response that nobody works on yet, as it is stored.
+    pub fn queued_object(&self, out: &mut Vec<u8>) {
+        Snapshot { store: true, ..self.snapshot(Status::Queued) }.write(out);
+    }
+
+    /// The object while it is being worked on, as it is stored: its items are shown when it has ended.
+    pub fn running_object(&self, out: &mut Vec<u8>) {
+        Snapshot { store: true, ..self.snapshot(Status::InProgress) }.write(out);
+    }
+
     /// The object at its end. `stored` tells what became of it.
     pub fn object(&self, now: u64, stored: bool, out: &mut Vec<u8>) {
         let status = self.status().unwrap_or(Status::Failed);
@@ -228,13 +284,12 @@ impl ResponseWriter {
         };
         let snapshot = Snapshot {
             completed_at: (status == Status::Completed).then_some(now),
-            status,
             error: error.as_ref(),
             incomplete_reason,
             output: &self.output.items,
             usage: self.usage,
             store: stored,
-            ..self.snapshot()
+            ..self.snapshot(status)
         };
         snapshot.write(out);
     }
@@ -243,36 +298,25 @@ impl ResponseWriter {
     /// terminal event of a failure goes `error`, flat and nested: clients read one or the other.
     pub fn terminal(&mut self, object: &[u8], out: &mut Events) {
         if let Some(error) = self.failure().map(Failure::response_error) {
-            self.event(EventKind::Error, out, |event| {
-                error.members(event);
-                error.write(event.key("error"));
-            });
+            out.error(&error, &mut self.sequence);
         }
-        let kind = match self.status() {
-            Some(Status::Completed) => EventKind::Completed,
-            Some(Status::Incomplete) => EventKind::Incomplete,
-            Some(Status::Failed | Status::InProgress) | None => EventKind::Failed,
-        };
-        self.event(kind, out, |event| {
-            event.json("response", object);
-        });
-        out.done();
+        out.terminal(self.status().unwrap_or(Status::Failed), &mut self.sequence, object);
     }
 
-    fn lifecycle(&mut self, kind: EventKind, out: &mut Events) {
+    fn lifecycle(&mut self, kind: EventKind, status: Status, out: &mut Events) {
         let mut sequence = self.sequence;
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot(status);
         out.event(kind, &mut sequence, |event| snapshot.write(event.key("response")));
         self.sequence = sequence;
     }
 
     /// The object while it is being written.
-    const fn snapshot(&self) -> Snapshot<'_> {
+    const fn snapshot(&self, status: Status) -> Snapshot<'_> {
         Snapshot {
             id: &self.id,
             created_at: self.created_at,
             completed_at: None,
-            status: Status::InProgress,
+            status,
             error: None,
             incomplete_reason: None,
             output: b"",
@@ -360,6 +404,7 @@ impl Outcome {
             Self::Completed => Status::Completed,
             Self::Incomplete(_) => Status::Incomplete,
             Self::Failed(_) => Status::Failed,
+            Self::Cancelled => Status::Cancelled,
         }
     }
 }

@@ -9,6 +9,12 @@ const SECRET: [&str; 2] = ["authorization", "headers"];
 /// Where a tool runs: its network may hold `domain_secrets`.
 const PLACES: [&str; 2] = ["container", "environment"];
 
+/// Whether a request has keys for somebody else's server in its tools.
+pub fn holds_secrets(request: Raw<'_>) -> bool {
+    let tools = request.get("tools").into_iter().flat_map(Raw::elements);
+    tools.chain(request.get("tool_choice")).any(hides)
+}
+
 /// Writes a list of tools.
 pub fn shown_tools(list: Raw<'_>, out: &mut Vec<u8>) {
     if list.elements().any(hides) {

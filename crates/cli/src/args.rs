@@ -101,7 +101,7 @@ pub(crate) enum ProvidersCommand {
 }
 
 /// What can be set on the command line.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Flags {
     /// The configuration file [default: ./godex.yaml, then ~/.godex/config.yaml].
     #[arg(long, global = true, value_name = "PATH")]

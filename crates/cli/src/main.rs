@@ -7,6 +7,8 @@ mod banner;
 mod commands;
 mod logs;
 mod output;
+#[cfg(unix)]
+mod reload;
 
 use std::process::ExitCode;
 

@@ -117,6 +117,8 @@ pub(crate) enum Outcome {
     Completed,
     Incomplete,
     Failed(FailureClass),
+    /// Somebody asked for its end.
+    Cancelled,
     /// The upstream missed a deadline.
     Late(Deadline),
     /// The server stopped before the answer was whole.
@@ -132,6 +134,7 @@ impl Outcome {
             Self::Completed => "completed",
             Self::Incomplete => "incomplete",
             Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
             Self::Late(_) => "late",
             Self::Stopped => "stopped",
             Self::ClientLeft => "client_left",
@@ -149,6 +152,17 @@ impl Account {
             request_id: theirs.cloned().unwrap_or_else(ours),
             method: method.clone(),
             path: path.chars().take(LONGEST_PATH).collect(),
+            entries: Mutex::default(),
+        }))
+    }
+
+    /// Opens the account of a background turn, under the id of the request that asked for it.
+    pub(crate) fn of_job(request_id: &str) -> Self {
+        Self(Arc::new(Open {
+            began: Instant::now(),
+            request_id: HeaderValue::try_from(request_id).unwrap_or_else(|_| HeaderValue::from_static("req")),
+            method: Method::POST,
+            path: "/v1/responses".into(),
             entries: Mutex::default(),
         }))
     }
@@ -266,7 +280,8 @@ impl From<Status> for Outcome {
         match status {
             Status::Completed => Self::Completed,
             Status::Incomplete => Self::Incomplete,
-            Status::Failed | Status::InProgress => Self::Failed(FailureClass::Server),
+            Status::Cancelled => Self::Cancelled,
+            Status::Failed | Status::Queued | Status::InProgress => Self::Failed(FailureClass::Server),
         }
     }
 }
@@ -311,6 +326,7 @@ impl Open {
             method = %self.method,
             path = &*self.path,
             status = entries.status,
+            background = (entries.route == Some("background")).then_some(true),
             outcome = outcome.name(),
             error = entries.error.or(class),
             deadline,

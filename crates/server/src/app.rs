@@ -6,20 +6,25 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use bridge::Policy;
 use store::{MemoryLimits, SqliteOptions, Store};
 
 use crate::account::Account;
+use crate::background::Background;
 use crate::body::{self, Budget};
 use crate::caller::{Caller, ClientKind};
 use crate::config::{
-    AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, Timeouts,
+    AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, ServerConfig,
+    Timeouts,
 };
+use crate::idempotency::Keys;
+use crate::live::Live;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::start::StartError;
-use crate::stop::{Phase, Stop};
+use crate::stop::Stop;
 use crate::tasks::Tasks;
 use crate::upstream::{Connections, Failover, Provider};
 
@@ -41,10 +46,16 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) background: Arc<Background>,
+    /// Streams that are followed.
+    pub(crate) live: Arc<Live>,
+    pub(crate) keys: Arc<Keys>,
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
     pub(crate) budget: Arc<Budget>,
+    /// Of what WebSockets remember.
+    pub(crate) remembered: Arc<Budget>,
     /// By the provider's name.
     connections: Mutex<HashMap<String, Made>>,
     /// How many requests came so far: decides among targets by weight.
@@ -59,7 +70,7 @@ type Made = (ProviderConfig, ResilienceConfig, Arc<Connections>);
 impl App {
     pub(crate) async fn new(config: Config) -> Result<Self, StartError> {
         let runtime = Runtime::new(&config).await?;
-        let snapshot = RwLock::new(Arc::new(Snapshot::new(config, &runtime)?));
+        let snapshot = RwLock::new(Arc::new(runtime.snapshot_of(config)?));
         Ok(Self { snapshot, runtime })
     }
 
@@ -74,14 +85,13 @@ impl App {
         if let Some(section) = fixed_section(&before.config, &config) {
             return Err(StartError::NeedsRestart { section });
         }
-        let snapshot = Snapshot::new(config, &self.runtime)?;
-        self.runtime.forget_all_but(&snapshot);
+        let snapshot = self.runtime.snapshot_of(config)?;
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
         Ok(())
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.runtime.stop.phase() != Phase::Serving
+        self.runtime.stop.has_begun()
     }
 }
 
@@ -96,12 +106,17 @@ impl Runtime {
         };
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
+        let live = Arc::<Live>::default();
         Ok(Self {
-            sessions: Sessions::new(store, config.session.clone(), Arc::clone(&budget)),
+            sessions: Sessions::new(store, config.session.clone(), Arc::clone(&budget), Arc::clone(&live)),
+            background: Arc::new(Background::new().map_err(StartError::Worker)?),
+            live,
+            keys: Arc::default(),
             seal_key,
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
             budget,
+            remembered: Budget::new(config.limits.remembered_bytes),
             connections: Mutex::default(),
             requests: AtomicU64::new(0),
             started_at: crate::clock::unix_seconds(),
@@ -124,41 +139,28 @@ impl Runtime {
         connections.values().for_each(|(_, _, connections)| connections.tidy());
     }
 
-    /// The connections to this provider: those of before, if its section is the same.
-    fn connections(
-        &self,
-        config: &ProviderConfig,
-        resilience: ResilienceConfig,
-    ) -> Result<Arc<Connections>, StartError> {
+    /// Makes a configuration ready for use. Providers whose sections are the same keep their connections, those that
+    /// are gone are forgotten, while requests that use them keep them to their end. Nothing changes on an error.
+    fn snapshot_of(&self, config: Config) -> Result<Snapshot, StartError> {
         let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((before, settings, connections)) = known.get(&config.name)
-            && leads_the_same_way(before, config)
-            && *settings == resilience
-        {
-            return Ok(Arc::clone(connections));
+        let (mut made, mut providers) = (HashMap::new(), BTreeMap::new());
+        for provider in &config.providers {
+            let before = known.get(&provider.name).filter(|(section, resilience, _)| {
+                same_connections(section, provider) && *resilience == config.resilience
+            });
+            let connections = match before {
+                Some((_, _, connections)) => Arc::clone(connections),
+                None => Arc::new(Connections::new(provider, config.resilience)?),
+            };
+            made.insert(provider.name.clone(), (provider.clone(), config.resilience, Arc::clone(&connections)));
+            providers.insert(provider.name.clone(), Arc::new(Provider::new(provider, connections)));
         }
-        let new = Arc::new(Connections::new(config, resilience)?);
-        known.insert(config.name.clone(), (config.clone(), resilience, Arc::clone(&new)));
-        Ok(new)
-    }
-
-    /// Lets go of connections to providers that are no longer there. Requests that use them keep them to their end.
-    fn forget_all_but(&self, snapshot: &Snapshot) {
-        let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|name, _| snapshot.providers.contains_key(name));
+        *known = made;
+        Ok(Snapshot { config, providers })
     }
 }
 
 impl Snapshot {
-    fn new(config: Config, runtime: &Runtime) -> Result<Self, StartError> {
-        let mut providers = BTreeMap::new();
-        for provider in &config.providers {
-            let connections = runtime.connections(provider, config.resilience)?;
-            providers.insert(provider.name.clone(), Arc::new(Provider::new(provider, connections)));
-        }
-        Ok(Self { config, providers })
-    }
-
     /// Those who may serve this `model`, in the order in which they are to be tried.
     pub(crate) fn failover(&self, model: &str, runtime: &Runtime, account: &Account) -> Result<Failover, ModelError> {
         // Even shares without a die: the multiples of the golden ratio leave no gaps.
@@ -188,25 +190,28 @@ impl Snapshot {
 }
 
 /// Whether requests to both go over the same connections, with the same keys.
-fn leads_the_same_way(one: &ProviderConfig, other: &ProviderConfig) -> bool {
-    let on_the_way = |config: &ProviderConfig| ProviderConfig {
+fn same_connections(one: &ProviderConfig, other: &ProviderConfig) -> bool {
+    // All but what connections do not depend on.
+    let relevant = |config: &ProviderConfig| ProviderConfig {
         key_from: KeyFrom::Nowhere,
         models: Vec::new(),
         timeouts: Timeouts { connect: config.timeouts.connect, ..Timeouts::default() },
         ..config.clone()
     };
-    on_the_way(one) == on_the_way(other)
+    relevant(one) == relevant(other)
 }
 
 /// The section that differs although only a start reads it.
 fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
-    // Of `server`, these are read anew for each request.
-    let fixed = |config: &Config| {
-        let mut server = config.server.clone();
-        (server.allowed_hosts, server.cors, server.max_body_bytes) =
-            (AllowedHosts::default(), CorsConfig::default(), 0);
-        server.heartbeat = std::time::Duration::ZERO;
-        server
+    // Of `server`, these are read when they are needed.
+    let fixed = |config: &Config| ServerConfig {
+        allowed_hosts: AllowedHosts::default(),
+        cors: CorsConfig::default(),
+        max_body_bytes: 0,
+        heartbeat: Duration::ZERO,
+        drain_delay: Duration::ZERO,
+        drain_timeout: Duration::ZERO,
+        ..config.server.clone()
     };
     let same = [
         ("server", fixed(old) == fixed(new)),

@@ -22,12 +22,11 @@ use wire::json::{FromRaw, Raw};
 use crate::account::Account;
 use crate::delivery::{Pace, Running};
 use crate::error::{ApiError, Code, clip};
-use budget::Share;
-pub(crate) use budget::{Budget, Room};
+pub(crate) use budget::{Budget, Room, Share};
 
 /// A body may take this long, and a second more for each of its KiB: who is slower holds a connection for nothing.
-const BODY_GRACE: Duration = Duration::from_secs(10);
-const BODY_RATE: usize = 1024;
+pub(crate) const BODY_GRACE: Duration = Duration::from_secs(10);
+pub(crate) const BODY_RATE: usize = 1024;
 
 /// The largest zstd window: 8 MiB. A larger one is a way to make us allocate.
 const ZSTD_WINDOW_LOG: u32 = 23;

@@ -25,6 +25,11 @@ impl Caller {
         Self { tenant: Tenant::default(), client: if is_codex { ClientKind::Codex } else { ClientKind::Other } }
     }
 
+    /// Somebody who asked earlier.
+    pub(crate) const fn new(tenant: Tenant, client: ClientKind) -> Self {
+        Self { tenant, client }
+    }
+
     /// Whose data it may see: the one name under which the store and the seal know it.
     pub(crate) const fn tenant(&self) -> &Tenant {
         &self.tenant
@@ -36,6 +41,11 @@ impl Caller {
 }
 
 impl ClientKind {
+    /// By the name that the log has.
+    pub(crate) fn named(name: &str) -> Self {
+        if name == Self::Codex.name() { Self::Codex } else { Self::Other }
+    }
+
     /// As the log has it.
     pub(crate) const fn name(self) -> &'static str {
         match self {

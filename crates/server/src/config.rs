@@ -148,8 +148,18 @@ pub struct ServerConfig {
     pub header_timeout: Duration,
     /// Silence after which a client gets a sign of life.
     pub heartbeat: Duration,
-    /// How long running requests may take to end after the signal to stop.
+    /// How long everything is still answered after the signal to stop.
+    pub drain_delay: Duration,
+    /// How long running requests may take to end after that.
     pub drain_timeout: Duration,
+    pub websocket: WebsocketConfig,
+}
+
+/// How long a WebSocket may live, and how it is found out that its client does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebsocketConfig {
+    pub lifetime: Duration,
+    pub ping: Duration,
 }
 
 impl ServerConfig {
@@ -219,6 +229,20 @@ pub struct SessionConfig {
     pub chain: ChainConfig,
     /// What reasoning is sealed with; None: a key is made and kept beside the database.
     pub seal_key: Option<Secret>,
+    /// How long the events of a stream that has ended can be asked for again, one by one.
+    pub event_ttl: Duration,
+    /// Whether streams of stored responses can be resumed though they are not made in the background.
+    pub resume_foreground: bool,
+    pub background: BackgroundConfig,
+}
+
+/// Responses that are made in the background, of each tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackgroundConfig {
+    /// How many run at once, on all instances together.
+    pub concurrency: u32,
+    /// How many wait.
+    pub queue: u32,
 }
 
 /// Where it is kept.

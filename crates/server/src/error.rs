@@ -100,7 +100,7 @@ impl ApiError {
     }
 
     pub(crate) fn upgrade_required() -> Self {
-        let message = "WebSocket is not served here yet; use POST with stream: true.";
+        let message = "This path can become a WebSocket of version 13, and nothing else.";
         Self::new(Code::WebsocketNotSupported, message)
     }
 
@@ -231,34 +231,63 @@ impl ApiError {
     pub(crate) fn response(&self) -> Response<Bytes> {
         let mut body = Vec::with_capacity(256);
         let mut outer = ObjectWriter::new(&mut body);
-        let mut error = ObjectWriter::new(outer.key("error"));
-        error.text("message", &self.message).text("type", self.code.kind());
-        match &self.param {
-            Some(param) => error.text("param", param),
-            None => error.null("param"),
-        };
-        match &self.wire {
-            Some(code) => error.text("code", code),
-            None => error.null("code"),
-        };
-        error.end();
+        self.write(outer.key("error"), self.wire.as_deref());
         outer.end();
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert("x-godex-error", HeaderValue::from_static(self.code.domain()));
-        // OpenAI's clients retry such a status unless they are told that it will not help.
-        if self.code.lasts() {
-            headers.insert("x-should-retry", HeaderValue::from_static("false"));
-        }
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        for (name, value) in self.headers() {
+            headers.insert(name, value);
         }
         if let Some(allow) = self.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok()) {
             headers.insert(header::ALLOW, allow);
         }
+        if self.code == Code::WebsocketNotSupported {
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
         response
+    }
+
+    fn write(&self, out: &mut Vec<u8>, code: Option<&str>) {
+        let mut error = ObjectWriter::new(out);
+        error.text("message", &self.message).text("type", self.code.kind());
+        match &self.param {
+            Some(param) => error.text("param", param),
+            None => error.null("param"),
+        };
+        match code {
+            Some(code) => error.text("code", code),
+            None => error.null("code"),
+        };
+        error.end();
+    }
+
+    /// What clients look at beside the object.
+    fn headers(&self) -> impl Iterator<Item = (&'static str, HeaderValue)> {
+        // OpenAI's clients retry such a status unless they are told that it will not help.
+        let lasts = self.code.lasts().then(|| ("x-should-retry", HeaderValue::from_static("false")));
+        let wait = self.retry_after.map(|seconds| ("retry-after", HeaderValue::from(seconds)));
+        [Some(("x-godex-error", HeaderValue::from_static(self.code.domain()))), lasts, wait].into_iter().flatten()
+    }
+
+    /// The same as a message of a WebSocket. There the code is always a text.
+    pub(crate) fn message(&self, request_id: Option<&HeaderValue>, stream_id: Option<&str>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(384);
+        let mut message = ObjectWriter::new(&mut out);
+        message.text("type", "error").int("status", self.status.as_u16());
+        self.write(message.key("error"), Some(self.wire.as_deref().unwrap_or(self.code.domain())));
+        let request_id = request_id.map(|id| ("x-request-id", id.clone()));
+        let mut headers = ObjectWriter::new(message.key("headers"));
+        for (name, value) in self.headers().chain(request_id) {
+            headers.text(name, value.to_str().unwrap_or_default());
+        }
+        headers.end();
+        if let Some(stream_id) = stream_id {
+            message.text("stream_id", stream_id);
+        }
+        message.end();
+        out
     }
 }
 

@@ -4,6 +4,7 @@
 mod account;
 mod api;
 mod app;
+mod background;
 mod body;
 mod caller;
 mod clock;
@@ -12,13 +13,16 @@ pub mod config;
 mod delivery;
 mod error;
 mod guard;
+mod idempotency;
 mod listen;
+mod live;
 mod output;
 pub mod probe;
 mod request;
 mod route;
 mod seal;
 mod session;
+mod socket;
 mod start;
 mod stop;
 mod tasks;
@@ -78,11 +82,14 @@ impl Server {
     }
 
     async fn run_until(self, drain: listen::Signal<'_>, now: listen::Signal<'_>) {
-        let sessions = Arc::clone(&self.app.runtime.sessions);
+        let (sessions, keys) = (Arc::clone(&self.app.runtime.sessions), Arc::clone(&self.app.runtime.keys));
+        let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
-            () = session::maintain(Arc::clone(&sessions)) => {}
+            () = session::maintain(Arc::clone(&sessions), Arc::clone(&keys)) => {}
+            () = background => {}
         }
+        keys.give_back().await;
         sessions.close().await;
     }
 }

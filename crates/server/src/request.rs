@@ -11,6 +11,7 @@ use crate::account::Account;
 use crate::app::{App, Snapshot};
 use crate::body;
 use crate::caller::Caller;
+use crate::clock;
 use crate::error::ApiError;
 use crate::session::Session;
 
@@ -25,6 +26,20 @@ pub(crate) struct RequestContext {
 }
 
 impl RequestContext {
+    /// The surroundings of a background turn that was taken from the queue: with the configuration of this moment.
+    pub(crate) fn of_job(app: &Arc<App>, caller: Caller, request_id: &str) -> Self {
+        let account = Account::of_job(request_id);
+        account.routed("background", &caller);
+        Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids: clock::ids() }
+    }
+
+    /// The surroundings of the turn that this request puts into the background: it has a line of its own in the log.
+    pub(crate) fn for_background(&self) -> Self {
+        let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
+        account.routed("background", &self.caller);
+        Self { account, ..self.clone() }
+    }
+
     /// The caller's sessions.
     pub(crate) fn session(&self) -> Session {
         self.app.runtime.session(&self.caller)

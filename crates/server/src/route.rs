@@ -16,6 +16,7 @@ use crate::clock;
 use crate::error::ApiError;
 use crate::guard;
 use crate::request::RequestContext;
+use crate::socket;
 
 /// One method of one path. `{id}` is one segment, `{*id}` the rest of the path.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +147,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
     let (id, item_id, uri) = (&*id, &*item_id, request.uri().clone());
     match route.endpoint {
         Endpoint::CreateResponse => responses::create(context, request).await,
-        Endpoint::ResponsesSocket => Err(ApiError::upgrade_required()),
+        Endpoint::ResponsesSocket => socket::open(&context, request),
         Endpoint::RetrieveResponse => responses::retrieve(&context, id, &uri).await,
         Endpoint::DeleteResponse => responses::delete(&context, id).await,
         Endpoint::CancelResponse => responses::cancel(&context, id).await,

@@ -11,24 +11,30 @@ mod listed;
 mod maintenance;
 mod object;
 mod record;
+mod unstored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use store::{Error, Store, Tenant, Tenanted};
+use store::{Beat, ClaimedJob, Error, JobLimits, Recovered, Store, Tenant, Tenanted, Worker};
+use tokio::sync::mpsc;
 use wire::id::{IdKind, Ids};
 use wire::json::Raw;
 
 use crate::body::{Budget, Room};
 use crate::config::SessionConfig;
 use crate::error::{ApiError, Code};
-pub(crate) use context::Context;
+use crate::live::Live;
+pub(crate) use context::{Context, Past};
 use kinds::ItemKind;
+pub(crate) use lease::LEASE;
 use lease::Leases;
 pub(crate) use listed::write_listed;
 pub(crate) use maintenance::maintain;
-pub(crate) use object::{join, joined_length};
-pub(crate) use record::{Commit, NotKept, Record};
+pub(crate) use object::{Parts, join, joined_length, split};
+pub(crate) use record::{BegunRecord, Commit, End, NewRecord, NotKept, Record};
+pub(crate) use unstored::Unstored;
 
 /// All sessions of this process.
 #[derive(Debug)]
@@ -38,6 +44,7 @@ pub(crate) struct Sessions {
     leases: Arc<Leases>,
     /// Of what is read, too.
     budget: Arc<Budget>,
+    live: Arc<Live>,
     /// The store did not answer the last time it was asked.
     down: AtomicBool,
     /// Answers that were delivered but could not be kept.
@@ -45,9 +52,9 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(store: Store, config: SessionConfig, budget: Arc<Budget>) -> Arc<Self> {
+    pub(crate) fn new(store: Store, config: SessionConfig, budget: Arc<Budget>, live: Arc<Live>) -> Arc<Self> {
         let (leases, down, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Self { store, config, leases, budget, down, unstored })
+        Arc::new(Self { store, config, leases, budget, live, down, unstored })
     }
 
     /// One tenant's sessions: the only way to read or write any.
@@ -59,6 +66,32 @@ impl Sessions {
         let answer = self.store.ping().await;
         self.down.store(answer.is_err(), Ordering::Relaxed);
         answer
+    }
+
+    /// What other instances tell of their responses; none where there are no others.
+    pub(crate) fn hints(&self) -> Option<mpsc::Receiver<String>> {
+        self.store.hints()
+    }
+
+    /// See [`Store::heartbeat`].
+    pub(crate) async fn heartbeat(&self, worker: &Worker, lease: Duration) -> Result<Vec<Beat>, Error> {
+        self.observe(self.store.heartbeat(worker, lease).await)
+    }
+
+    /// See [`Store::recover`].
+    pub(crate) async fn recover(&self, worker: &Worker, most: usize, lease: Duration) -> Result<Recovered, Error> {
+        self.observe(self.store.recover(worker, most, lease).await)
+    }
+
+    /// See [`Store::claim`].
+    pub(crate) async fn claim(
+        &self,
+        worker: &Worker,
+        limits: JobLimits,
+        most: usize,
+        lease: Duration,
+    ) -> Result<Vec<ClaimedJob>, Error> {
+        self.observe(self.store.claim(worker, limits, most, lease).await)
     }
 
     /// Gives back what is leased, and closes the store.
@@ -97,6 +130,28 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) const fn store(&self) -> &Tenanted {
         &self.store
+    }
+
+    /// Streams that are followed here.
+    pub(crate) fn live(&self) -> &Live {
+        &self.all.live
+    }
+
+    /// Something has happened to that response: whoever follows it looks, here and elsewhere.
+    pub(crate) fn ring(&self, response: &str) {
+        self.all.live.ring(response);
+        self.tell(response);
+    }
+
+    /// The same, only elsewhere.
+    pub(crate) fn tell(&self, response: &str) {
+        self.all.store.tell(response);
+    }
+
+    /// Whom to tell of the end of a background response.
+    #[expect(clippy::unused_self, reason = "there are none yet")]
+    pub(crate) fn notices(&self, _response: &str, _status: store::Status) -> Vec<store::NewNotice> {
+        Vec::new()
     }
 
     /// Room for items that are read; it counts until it is gone, and has to stay as long as they do.

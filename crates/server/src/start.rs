@@ -11,6 +11,8 @@ pub enum StartError {
     SealKey { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] store::OpenError),
+    #[error("this process gets no name")]
+    Worker(#[source] store::Error),
     /// A running server was given a configuration that differs in what only a start reads.
     #[error("the section `{section}` cannot change while the server runs")]
     NeedsRestart { section: &'static str },

@@ -1,5 +1,4 @@
-//! The end of the server, in steps: it serves; it drains (no new connections, running requests may end); it stops
-//! now (what still runs says why it cannot go on, and ends).
+//! The end of the server, in steps. Each lasts until the next begins; none is taken back.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -8,8 +7,16 @@ use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
+    /// All is as ever.
     Serving,
+    /// For `server.drain_delay`: whatever comes is answered, and everybody is told to go elsewhere. `/ready` says no,
+    /// answers close their connections, HTTP/2 clients are sent away. Work that others could do is left to them: no
+    /// queued job is taken up.
+    Leaving,
+    /// For `server.drain_timeout`: nobody gets in any more, and what runs may end. A connection closes as soon as
+    /// nothing runs on it, a WebSocket with 1012; a running job goes on.
     Draining,
+    /// What still runs says why it cannot go on, and ends; there is a moment to store that.
     Now,
 }
 
@@ -26,11 +33,16 @@ impl Stop {
         *self.0.borrow()
     }
 
+    /// Whether clients are to go elsewhere.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.phase() > Phase::Serving
+    }
+
     pub(crate) fn begin(&self, phase: Phase) {
         self.0.send_replace(phase);
     }
 
-    /// For the tasks: the owner of a connection, or of one stream of it, waits for changes.
+    /// For a task: it waits for changes, `wait_for(|phase| *phase >= Phase::Draining)`.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Phase> {
         self.0.subscribe()
     }

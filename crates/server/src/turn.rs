@@ -6,9 +6,9 @@
 //!             └────── rounds ◀─────────┘
 //! ```
 //!
-//! A turn is pulled: [`Turn::into_stream`] for server-sent events, [`Turn::run`] for the object. There is no task and
-//! no channel: hyper pulls frames, so a slow client slows the upstream, and a client that is gone drops the turn and
-//! with it the upstream connection. Dropped before its end, nothing of it is stored.
+//! A turn is pulled: [`Turn::into_stream`] for server-sent events, [`Turn::next`] for events one by one, [`Turn::run`]
+//! for the object. There is no task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client
+//! that is gone drops the turn and with it the upstream connection. Dropped before its end, nothing of it is stored.
 
 mod answer;
 mod attempt;
@@ -31,14 +31,16 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
+use crate::background::{Job, Submitted};
+use crate::idempotency::{Held, Key, Known};
 use crate::request::RequestContext;
-use crate::session::Record;
+use crate::session::{Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
 use finish::Storing;
-pub(crate) use finish::{Ended, Finished};
-use hosted::HostedOutput;
+pub(crate) use finish::{Ended, Finished, pending};
+use hosted::{HostedOutput, HostedTools};
 use rounds::Material;
 use watch::{Alarm, Watch};
 
@@ -47,6 +49,34 @@ const FRAME: usize = 16 << 10;
 
 /// How long the end of an upstream body is waited for, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(50);
+
+/// What a turn is started with besides its request.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    /// Tools that are run here.
+    pub(crate) hosted: Option<Arc<dyn HostedTools>>,
+    /// Where what it continues is.
+    pub(crate) past: Past,
+    /// Whether a response that is not stored is to be remembered: see [`Turn::into_unstored`].
+    pub(crate) remember: bool,
+    /// Nobody is asked: the response is only there to be continued.
+    pub(crate) warm_up: bool,
+    /// The turn is in the store already, and this process runs it.
+    pub(crate) job: Option<Job>,
+    /// Under which the client sends the same request again.
+    pub(crate) key: Option<Key>,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// An upstream has accepted, and the turn is to be driven.
+    Turn(Box<Turn>),
+    /// It runs in the background, or will.
+    Background(Submitted),
+    /// The same request was made before, under the same key.
+    Known(Known),
+}
 
 /// A turn under way.
 #[derive(Debug)]
@@ -69,6 +99,10 @@ pub(crate) struct Turn {
     material: Option<Box<Material>>,
     /// What is to be stored; none with `store: false`.
     record: Option<Record>,
+    /// The key under which the request is known, until its response is.
+    key: Option<Held>,
+    /// What continues the response as long as it is not stored, where somebody wants to remember it.
+    unstored: Option<Unstored>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
     keeps_failures: bool,
     /// Why it ended, where the response's own status does not tell.
@@ -84,8 +118,13 @@ type Ran = (HostedCall, HostedOutput);
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum Phase {
-    /// Nothing was said yet. With a failure, there is nobody to answer.
-    Opening(Option<Failure>),
+    /// Nothing was said yet, unless that it is queued. With a failure, there is nobody to answer.
+    Opening {
+        failure: Option<Failure>,
+        was_queued: bool,
+    },
+    /// Nothing was said yet, and nobody will be asked.
+    WarmUp,
     Reading,
     /// Hosted tools run. Then comes this end, or another round.
     Running(Pending<Vec<Ran>>, Option<RoundEnd>),
@@ -101,7 +140,8 @@ enum Phase {
 impl fmt::Debug for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Opening(_) => "Opening",
+            Self::Opening { .. } => "Opening",
+            Self::WarmUp => "WarmUp",
             Self::Reading => "Reading",
             Self::Running(..) => "Running",
             Self::Asking(..) => "Asking",
@@ -135,6 +175,14 @@ impl Turn {
         self.stream
     }
 
+    /// Whether its stream goes on, and can be asked for again, when the client is gone.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.stream
+            && self.context.snapshot.config.session.resume_foreground
+            && matches!(self.record, Some(Record::New(_)))
+            && matches!(self.phase, Phase::Opening { failure: None, .. })
+    }
+
     /// What was not done as asked, as far as it is known by now.
     pub(crate) fn notes(&self) -> impl Iterator<Item = &Note> {
         self.notes.iter().chain(self.response.notes())
@@ -150,10 +198,54 @@ impl Turn {
         })
     }
 
+    /// From now on the turn's events are written, to be pulled with [`Turn::next`].
+    pub(crate) fn as_frames(&mut self) {
+        self.events = Events::frames();
+        self.keeps_failures = true;
+    }
+
+    /// Nobody wants the response any more: it ends with what it has. One that is being stored, or has ended, stays as it is.
+    pub(crate) fn cancel(&mut self) {
+        if matches!(self.phase, Phase::Storing(_) | Phase::Draining | Phase::Over) {
+            return;
+        }
+        if let Some(mut answer) = self.answer.take() {
+            let end = End::Failed(Failure::new(FailureClass::Server, "The response was cancelled."));
+            let _ = answer.end(end, &mut self.response, &mut self.events);
+        }
+        self.cause = Some(Outcome::Cancelled);
+        self.response.cancel();
+        self.conclude();
+    }
+
+    /// What is to be stored when the turn ends.
+    pub(crate) const fn record_mut(&mut self) -> &mut Option<Record> {
+        &mut self.record
+    }
+
+    pub(crate) const fn context(&self) -> &RequestContext {
+        &self.context
+    }
+
+    /// The events that wait to be taken.
+    pub(crate) const fn events_mut(&mut self) -> &mut Events {
+        &mut self.events
+    }
+
+    pub(crate) const fn response(&self) -> &ResponseWriter {
+        &self.response
+    }
+
+    /// The events that came since; whoever took them clears them. None at the end. What was not taken when this is dropped
+    /// and called again comes with what follows.
+    pub(crate) async fn next(&mut self) -> Option<&mut Events> {
+        if self.advance().await { Some(&mut self.events) } else { None }
+    }
+
     /// Runs to the end without a word.
     pub(crate) async fn run(mut self: Box<Self>) -> Finished {
-        while self.advance().await {
-            self.events.clear();
+        while let Some(events) = self.next().await {
+            events.clear();
         }
         self.into_finished().await
     }
@@ -162,13 +254,21 @@ impl Turn {
     async fn advance(&mut self) -> bool {
         loop {
             match &mut self.phase {
-                Phase::Opening(failure) => {
+                Phase::Opening { failure, was_queued } => {
                     let failure = failure.take();
-                    self.response.open(&mut self.events);
+                    if *was_queued {
+                        self.response.start(&mut self.events);
+                    } else {
+                        self.response.open(&mut self.events);
+                    }
                     match failure {
                         Some(failure) => self.finish(RoundEnd::Failed(failure)),
                         None => self.phase = Phase::Reading,
                     }
+                }
+                Phase::WarmUp => {
+                    self.response.open(&mut self.events);
+                    self.finish(RoundEnd::Completed);
                 }
                 Phase::Reading => match self.pull().await {
                     Pulled::Bytes(bytes) => {
@@ -184,7 +284,8 @@ impl Turn {
                     self.drain().await;
                     self.phase = Phase::Over;
                 }
-                Phase::Over => return false,
+                // What was not taken is still there to be taken.
+                Phase::Over => return !self.events.is_empty(),
             }
             if !self.events.is_empty() {
                 self.watch.spoke();
@@ -216,7 +317,7 @@ impl Turn {
 
     fn stopped(&mut self) -> End {
         self.cause = Some(Outcome::Stopped);
-        End::Failed(Failure::new(FailureClass::Server, "The server is shutting down."))
+        End::Failed(Failure::new(FailureClass::Shutdown, "The server is shutting down."))
     }
 
     /// Takes what more is there already: a read may bring many chunks, and a write to our client for each of them

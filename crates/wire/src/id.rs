@@ -1,10 +1,11 @@
 //! Identifiers: a prefix that names the kind and 48 hexadecimal digits, as OpenAI's are.
 //!
-//! One draw of randomness makes all the ids of a turn. It comes from outside: the server draws it, tests count.
+//! One seed makes all the ids of a turn. It comes from outside: the server draws it, tests count. Who goes on with a turn
+//! that another process began draws nothing: the turn's bits are in its id.
 
 use std::fmt;
 
-/// The source of one turn's ids: 192 random bits, and a counter for what the turn makes.
+/// The source of one turn's ids: 192 bits that no other turn has, and a counter for what the turn makes.
 #[derive(Debug, Clone)]
 pub struct Ids {
     seed: [u8; 24],
@@ -63,7 +64,25 @@ impl Ids {
         Self { seed, next: 0 }
     }
 
-    /// The next id: the turn's random bits with the counter folded into the last four bytes.
+    /// More ids under the random bits of one that [`Ids::new`] made first: none of them is one that it gave out, nor one
+    /// of another `attempt` to go on. None for an id that is not of that form.
+    pub fn of(id: &str, attempt: u32) -> Option<Self> {
+        let (_, digits) = id.rsplit_once('_')?;
+        let mut seed = [0; 24];
+        if digits.len() != 2 * seed.len() {
+            return None;
+        }
+        for (byte, pair) in seed.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        // Beside the counter's bytes, so that no counter comes to the same.
+        for (byte, count) in seed[16..20].iter_mut().zip(attempt.wrapping_add(1).to_be_bytes()) {
+            *byte ^= count;
+        }
+        Some(Self { seed, next: 0 })
+    }
+
+    /// The next id: the turn's bits with the counter folded into the last four bytes.
     pub fn make(&mut self, kind: IdKind) -> Id {
         let mut bytes = self.seed;
         for (byte, count) in bytes[20..].iter_mut().zip(self.next.to_be_bytes()) {
@@ -77,6 +96,15 @@ impl Ids {
             text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
         }
         Id(text.into())
+    }
+}
+
+/// The value of a digit as ids have them.
+const fn digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
     }
 }
 
@@ -106,6 +134,8 @@ impl fmt::Debug for Id {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -117,5 +147,28 @@ mod tests {
         assert!(a.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
         assert_eq!(Id::given("msg-1_a").unwrap().as_str(), "msg-1_a");
         assert!(["", "a b", "a\"", "\u{e9}", &"x".repeat(129)].iter().all(|text| Id::given(text).is_none()));
+    }
+    #[test]
+    fn who_goes_on_makes_other_ids_under_the_same_bits() {
+        let mut first = Ids::new(std::array::from_fn(|at| u8::try_from(at * 11).unwrap()));
+        let id = first.make(IdKind::Response);
+        let mut seen: BTreeSet<String> = std::iter::once(id.as_str()["resp_".len()..].to_owned()).collect();
+        for ids in [Some(first), Ids::of(id.as_str(), 0), Ids::of(id.as_str(), 1), Ids::of(id.as_str(), 256)] {
+            let mut ids = ids.unwrap();
+            for _ in 0..1000 {
+                let made = ids.make(IdKind::Message);
+                assert_eq!(made.as_str()[4..36], id.as_str()[5..37], "the same random bits");
+                assert!(seen.insert(made.as_str()[4..].to_owned()), "{made} again");
+            }
+        }
+    }
+
+    #[test]
+    fn only_ids_of_our_form_can_be_gone_on_with() {
+        let digits = "0123456789abcdef".repeat(3);
+        assert!(Ids::of(&format!("resp_{digits}"), 0).is_some());
+        let odd = ["", "resp_", "resp_1", &digits, &format!("resp_{digits}0"), &format!("resp_{}", "AB".repeat(24))];
+        assert!(odd.iter().all(|id| Ids::of(id, 0).is_none()));
+        assert!(Ids::of(&format!("resp_{}\u{e9}", &digits[2..]), 0).is_none());
     }
 }

@@ -76,6 +76,11 @@ impl<'a> Raw<'a> {
         Ok(Self(text))
     }
 
+    /// A document that we have written ourselves, and need not validate.
+    pub const fn ours(text: &'a str) -> Self {
+        Self(text)
+    }
+
     pub const fn as_str(self) -> &'a str {
         self.0
     }

@@ -33,6 +33,10 @@ wire::codes! {
         Empty = "upstream_empty" => "Retry, or raise `max_output_tokens`.";
         /// The answer was whole, and not in the format that was asked for.
         InvalidOutput = "invalid_output_format" => "Retry, simplify the schema, or use a model that follows formats.";
+        /// The server was stopped before the response was whole.
+        Shutdown = "server_shutdown" => "Retry: another instance answers, or this one when it is back.";
+        /// The process that made the response ended before it was whole. What the provider was asked is not asked again by itself: it may have cost something.
+        Lost = "server_restarted" => "Retry if what the model did so far may be done again.";
     }
 }
 
@@ -52,6 +56,8 @@ impl FailureClass {
             Self::ModelNotFound => "model_not_found",
             Self::Overloaded => "server_is_overloaded",
             Self::InvalidOutput => "invalid_output_format",
+            Self::Shutdown => "server_shutdown",
+            Self::Lost => "server_restarted",
             Self::Auth
             | Self::Server
             | Self::Unreachable
@@ -78,7 +84,9 @@ impl FailureClass {
             | Self::Truncated
             | Self::Protocol
             | Self::Empty
-            | Self::InvalidOutput => "server_error",
+            | Self::InvalidOutput
+            | Self::Shutdown
+            | Self::Lost => "server_error",
         }
     }
 }

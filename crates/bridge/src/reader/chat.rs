@@ -52,8 +52,9 @@ pub struct ChatReader {
     /// The message, or the reasoning, that is open.
     open: Option<Slot>,
     calls: Calls,
-    /// Text that came while a call was not finished.
+    /// Text that came while a call was not finished, and how much that is.
     pending: Vec<(PartKind, EscapedBuf)>,
+    pending_bytes: usize,
     /// The beginning of the text, while it may be a tag or a fence.
     held: HeldText,
     attached: Attached,
@@ -85,6 +86,7 @@ struct Attached {
     /// JSON, comma between them.
     logprobs: Vec<u8>,
     annotations: Vec<Vec<u8>>,
+    annotation_bytes: usize,
 }
 
 impl ChatReader {
@@ -100,6 +102,7 @@ impl ChatReader {
             open: None,
             calls: Calls::new(tools),
             pending: Vec::new(),
+            pending_bytes: 0,
             held: HeldText::new(setup.dialect.think_tags, unfences),
             attached: Attached::default(),
             replay_data: ReplayData::default(),
@@ -121,6 +124,13 @@ impl ChatReader {
 
     pub(super) const fn has_begun(&self) -> bool {
         self.heard.anything || !self.heard.volume.is_empty()
+    }
+
+    /// How many bytes of content are in no closed item yet. What is looked at for a tag or a fence is never much.
+    pub(super) fn held(&self) -> usize {
+        let Self { open, calls, pending_bytes, attached, replay_data, .. } = self;
+        let attached = attached.logprobs.len() + attached.annotation_bytes;
+        open.as_ref().map_or(0, Slot::held) + calls.held() + pending_bytes + attached + replay_data.held()
     }
 
     pub(super) fn chunk(&mut self, text: &str, response: &mut ResponseWriter, out: &mut Events) -> Flow {

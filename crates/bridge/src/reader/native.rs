@@ -127,6 +127,11 @@ impl NativeReader {
         self.has_begun || !self.tally.volume.is_empty()
     }
 
+    /// How many bytes of content are in no closed item yet.
+    pub(super) fn held(&self) -> usize {
+        self.queue.held() + self.tally.hosted.iter().map(|call| call.arguments.len()).sum::<usize>()
+    }
+
     pub(super) fn take_hosted(&mut self) -> Vec<HostedCall> {
         std::mem::take(&mut self.tally.hosted)
     }

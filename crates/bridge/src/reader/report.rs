@@ -15,6 +15,7 @@ pub(super) struct Report {
     pub(super) usage: Option<Usage>,
     pub(super) finish: Option<Finish>,
     pub(super) failure: Option<Failure>,
+    pub(super) has_ended: bool,
 }
 
 impl Report {

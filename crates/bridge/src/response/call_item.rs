@@ -26,8 +26,31 @@ pub(crate) struct CallKind {
     pub(crate) id_kind: IdKind,
     /// The member that holds the text.
     pub(crate) member: &'static str,
-    delta: EventKind,
-    done: EventKind,
+    pub(crate) delta: EventKind,
+    pub(crate) done: EventKind,
+}
+
+impl CallKind {
+    /// The kind of call that an item of this type is.
+    pub(crate) fn of(item_type: &str) -> Option<&'static Self> {
+        [&FUNCTION, &CUSTOM].into_iter().find(|kind| kind.item_type == item_type)
+    }
+
+    /// What the event says that ends the text of a call.
+    pub(crate) fn done_members(
+        &self,
+        item_id: &str,
+        output_index: u32,
+        name: Escaped<'_>,
+        text: Escaped<'_>,
+        event: &mut ObjectWriter<'_>,
+    ) {
+        event.text("item_id", item_id).int("output_index", output_index);
+        if self.done == EventKind::FunctionCallArgumentsDone {
+            name.write(event.key("name"));
+        }
+        text.write(event.key(self.member));
+    }
 }
 
 pub(crate) static FUNCTION: CallKind = CallKind {
@@ -95,11 +118,7 @@ impl CallItem {
     ) {
         self.send(text, response, out);
         response.event(self.kind.done, out, |event| {
-            event.text("item_id", self.id.as_str()).int("output_index", self.output_index);
-            if self.kind.done == EventKind::FunctionCallArgumentsDone {
-                named.name.get().write(event.key("name"));
-            }
-            text.write(event.key(self.kind.member));
+            self.kind.done_members(self.id.as_str(), self.output_index, named.name.get(), text, event);
         });
         let mut item = Vec::with_capacity(text.len() + 256);
         write(&self.id, self.kind, status, text, named, &mut item);

@@ -1,6 +1,6 @@
 //! A content part that is being written: output text, a refusal, raw reasoning, or a summary of it.
 
-use wire::json::ObjectWriter;
+use wire::json::{ObjectWriter, Text};
 use wire::responses::EventKind;
 
 use super::ResponseWriter;
@@ -20,15 +20,15 @@ pub(crate) enum PartKind {
 }
 
 /// The events and members of one kind of part.
-struct Names {
+pub(crate) struct Names {
     type_name: &'static str,
     /// The member that holds the text.
-    member: &'static str,
+    pub(crate) member: &'static str,
     index: &'static str,
-    added: EventKind,
-    delta: EventKind,
-    text_done: EventKind,
-    done: EventKind,
+    pub(crate) added: EventKind,
+    pub(crate) delta: EventKind,
+    pub(crate) text_done: EventKind,
+    pub(crate) done: EventKind,
 }
 
 impl PartKind {
@@ -40,7 +40,7 @@ impl PartKind {
         }
     }
 
-    const fn names(self) -> Names {
+    pub(crate) const fn names(self) -> Names {
         let content = Names {
             type_name: "output_text",
             member: "text",
@@ -76,6 +76,41 @@ impl PartKind {
             },
         }
     }
+
+    /// The kind of a part of this type.
+    pub(crate) fn named(part_type: Text<'_>) -> Option<Self> {
+        let kinds = [Self::Text, Self::Refusal, Self::Reasoning, Self::Summary];
+        kinds.into_iter().find(|kind| part_type.is(kind.names().type_name))
+    }
+
+    /// A part as items show it, with its annotations and probabilities: JSON, comma between them.
+    pub(crate) fn write(self, text: Escaped<'_>, (annotations, logprobs): (&[u8], &[u8]), out: &mut Vec<u8>) {
+        let names = self.names();
+        let mut part = ObjectWriter::new(out);
+        part.text("type", names.type_name);
+        if self == Self::Text {
+            bracketed(part.key("annotations"), annotations);
+            bracketed(part.key("logprobs"), logprobs);
+        }
+        text.write(part.key(names.member));
+        part.end();
+    }
+
+    /// What the event says that ends the text of a part.
+    pub(crate) fn text_done_members(
+        self,
+        at: PartIndex<'_>,
+        text: Escaped<'_>,
+        logprobs: &[u8],
+        event: &mut ObjectWriter<'_>,
+    ) {
+        let names = self.names();
+        at.members(&names, event);
+        text.write(event.key(names.member));
+        if self == Self::Text {
+            bracketed(event.key("logprobs"), logprobs);
+        }
+    }
 }
 
 /// Which part of which item.
@@ -88,7 +123,7 @@ pub(crate) struct PartIndex<'a> {
 }
 
 impl PartIndex<'_> {
-    fn members(self, names: &Names, event: &mut ObjectWriter<'_>) {
+    pub(crate) fn members(self, names: &Names, event: &mut ObjectWriter<'_>) {
         event.text("item_id", self.item_id);
         event.int("output_index", self.output_index).int(names.index, self.index);
     }
@@ -111,7 +146,7 @@ impl Part {
         let names = kind.names();
         response.event(names.added, out, |event| {
             at.members(&names, event);
-            write(kind, &names, Escaped::default(), (b"", b""), event.key("part"));
+            kind.write(Escaped::default(), (b"", b""), event.key("part"));
         });
         let delta_head = out.delta_head(names.delta, |event| {
             at.members(&names, event);
@@ -165,6 +200,11 @@ impl Part {
         Some(rest)
     }
 
+    /// How many bytes of content it has.
+    pub(crate) const fn held(&self) -> usize {
+        self.text.len() + self.logprobs.len() + self.annotations.len()
+    }
+
     pub(crate) const fn annotation_count(&self) -> u32 {
         self.annotation_count
     }
@@ -199,30 +239,14 @@ impl Part {
             response.delta(&self.delta_head, self.text.get().after(from), out);
         }
         response.event(names.text_done, out, |event| {
-            at.members(&names, event);
-            self.text.get().write(event.key(names.member));
-            if self.kind == PartKind::Text {
-                bracketed(event.key("logprobs"), &self.logprobs);
-            }
+            self.kind.text_done_members(at, self.text.get(), &self.logprobs, event);
         });
         let mut part = Vec::with_capacity(self.text.len() + 80);
-        write(self.kind, &names, self.text.get(), (&self.annotations, &self.logprobs), &mut part);
+        self.kind.write(self.text.get(), (&self.annotations, &self.logprobs), &mut part);
         response.event(names.done, out, |event| {
             at.members(&names, event);
             event.json("part", &part);
         });
         (part, self.text.take())
     }
-}
-
-/// A part as items show it.
-fn write(kind: PartKind, names: &Names, text: Escaped<'_>, (annotations, logprobs): (&[u8], &[u8]), out: &mut Vec<u8>) {
-    let mut part = ObjectWriter::new(out);
-    part.text("type", names.type_name);
-    if kind == PartKind::Text {
-        bracketed(part.key("annotations"), annotations);
-        bracketed(part.key("logprobs"), logprobs);
-    }
-    text.write(part.key(names.member));
-    part.end();
 }

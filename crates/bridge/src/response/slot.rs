@@ -59,6 +59,11 @@ impl Slot {
         self.kind
     }
 
+    /// How many bytes of content it has.
+    pub(crate) fn held(&self) -> usize {
+        self.content.len() + self.summary.len() + self.part.as_ref().map_or(0, Part::held)
+    }
+
     /// More text. `logprobs`: see [`Part::push`].
     pub(crate) fn push(
         &mut self,

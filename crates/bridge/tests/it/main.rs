@@ -5,6 +5,10 @@
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
+mod content;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod details;
@@ -20,6 +24,8 @@ mod native;
 mod quirks;
 #[cfg(test)]
 mod recordings;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

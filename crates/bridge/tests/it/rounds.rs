@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use bridge::{End, Events, Flow, OfferedTool, RoundEnd, ToolKind};
+use bridge::{End, Events, Flow, OfferedTool, ResponseWriter, RoundEnd, ToolKind};
 use serde_json::{Value, json};
 use wire::id::IdKind;
 
@@ -96,6 +96,8 @@ fn calm_native(chance: &mut Chance) -> Vec<String> {
 /// What came of a whole response.
 struct Told {
     bytes: Vec<u8>,
+    response: ResponseWriter,
+    whole: Vec<u8>,
     object: Value,
     notes: usize,
     /// How each answer ended, up to the first one after which there can be no other.
@@ -127,11 +129,18 @@ fn tell(rounds: &[Round], sink: fn() -> Events) -> Told {
         }
     }
     response.finish(ends.last().unwrap().clone());
-    let mut object = Vec::new();
-    response.object(1_700_000_001, true, &mut object);
-    response.terminal(&object, &mut out);
+    let mut whole = Vec::new();
+    response.object(1_700_000_001, true, &mut whole);
+    response.terminal(&whole, &mut out);
     all.extend(out.take());
-    Told { bytes: all, object: crate::run::object(&object), notes: response.notes().len(), ends }
+    let (object, notes) = (object(&whole), response.notes().len());
+    Told { bytes: all, response, whole, object, notes, ends }
+}
+
+/// Any response of several answers, and its object.
+pub(crate) fn told(number: u64) -> (ResponseWriter, Vec<u8>) {
+    let Told { response, whole, .. } = tell(&conversation(number).0, Events::silent);
+    (response, whole)
 }
 
 /// What a tool did.

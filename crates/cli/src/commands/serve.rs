@@ -1,4 +1,4 @@
-//! `godex serve`: start, say where, and run until a signal.
+//! `godex serve`: start, say where, and run until a signal. SIGHUP: see `reload`.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +24,19 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         let signals = Mutex::new(listen()?);
         let drain = signalled(&signals, "shutting down; a second signal ends it at once");
         let now = signalled(&signals, "ending at once");
+        #[cfg(unix)]
+        let hangups = crate::reload::Hangups::listen()?;
         let server = Server::bind(config.clone()).await?;
+        #[cfg(unix)]
+        let closed = hangups.reload(flags.clone(), config.origin.clone(), server.reloader());
+        #[cfg(not(unix))]
+        let closed = std::future::pending();
+        let drain = async {
+            tokio::select! {
+                () = drain => {}
+                () = closed => {}
+            }
+        };
         let banner = banner::banner(&config, server.local_addr());
         // A stdout that is closed, or that nobody reads, is no reason not to serve.
         std::thread::spawn(move || output::print(&banner));

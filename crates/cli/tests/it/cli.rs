@@ -93,8 +93,8 @@ fn config_print_shows_the_sessions_in_force() {
         ("{ttl: never, backend: memory, max_bytes: 2097152}".to_owned(), "backend: memory\n  max_bytes: 2MiB\n"),
         (
             format!("{{backend: postgres, postgres: {{url: '{url}', connections: 3, retry_ms: 700}}}}"),
-            "backend: postgres\n  postgres:\n    url: <redacted>\n    connections: 3\n    acquire_ms: 2s\n    \
-             statement_ms: 5s\n    retry_ms: 700ms\n",
+            "backend: postgres\n  postgres:\n    url: <redacted>\n    connections: 3\n    acquire_ms: 2000\n    \
+             statement_ms: 5000\n    retry_ms: 700\n",
         ),
     ] {
         let home = home(&format!("session: {session}\n"));

@@ -13,6 +13,8 @@ mod probe;
 #[cfg(test)]
 mod providers;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod signals;

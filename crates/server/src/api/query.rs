@@ -48,6 +48,27 @@ impl Query {
         }
     }
 
+    /// A number that is not negative.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let wrong = |code, message: String| Err(Invalid::rule(code, message).at(name).into());
+        match text.parse::<i128>() {
+            // Beyond all that could be.
+            Ok(number) if number > i128::from(u64::MAX) => Ok(Some(u64::MAX)),
+            Ok(number) => match u64::try_from(number) {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => wrong(
+                    InvalidCode::IntegerBelowMinValue,
+                    format!("integer below minimum value. Expected a value >= 0, but got {number} instead."),
+                ),
+            },
+            Err(_) => {
+                let text: String = text.chars().take(64).collect();
+                wrong(InvalidCode::InvalidType, format!("expected an integer, but got '{text}' instead."))
+            }
+        }
+    }
+
     /// `limit`, `order`, `after` of a list.
     pub(super) fn page(&self, max_bytes: usize) -> Result<Page, ApiError> {
         let limit = self.get("limit").map_or(Ok(20), |text| limit(text).map_err(|invalid| invalid.at("limit")))?;

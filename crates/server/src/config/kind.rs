@@ -116,7 +116,8 @@ impl Kind for Time {
     }
 
     fn print(&self, value: &Duration) -> String {
-        units::print_duration(*value)
+        // Such keys say the unit in their names.
+        if self.bare == Bare::Milliseconds { value.as_millis().to_string() } else { units::print_duration(*value) }
     }
 
     fn describe(&self) -> String {

@@ -10,6 +10,8 @@ use super::{size, table, units};
 pub struct LimitsConfig {
     /// Bytes of request bodies, inflated, and of what is made of them for providers, over all requests.
     pub body_bytes_in_flight: usize,
+    /// Of responses that are not stored, over all WebSockets.
+    pub remembered_bytes: usize,
     /// How long a client may take none of what is ready for it.
     pub write_stall: Duration,
 }
@@ -26,6 +28,7 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
     }
     LimitsConfig {
         body_bytes_in_flight: size(bodies.unwrap_or(table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.max(two_bodies))),
+        remembered_bytes: size(keys.get(&table::LIMITS_REMEMBERED_BYTES)),
         write_stall: keys.get(&table::LIMITS_WRITE_STALL),
     }
 }

@@ -8,8 +8,8 @@ use super::key::Keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
-    CompatConfig, Config, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, address, alias, defaults,
-    limits, logging, provider, resilience, session, size, table, web,
+    CompatConfig, Config, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, WebsocketConfig, address,
+    alias, defaults, limits, logging, provider, resilience, session, size, table, web,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -70,7 +70,12 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
         max_connections: size(keys.get(&table::SERVER_MAX_CONNECTIONS)),
         header_timeout: Duration::from_secs(10),
         heartbeat: keys.get(&table::SERVER_HEARTBEAT),
+        drain_delay: keys.get(&table::SERVER_DRAIN_DELAY),
         drain_timeout: keys.get(&table::SERVER_DRAIN_TIMEOUT),
+        websocket: WebsocketConfig {
+            lifetime: keys.get(&table::SERVER_WEBSOCKET_LIFETIME),
+            ping: keys.get(&table::SERVER_WEBSOCKET_PING),
+        },
     }
 }
 

@@ -3,7 +3,9 @@
 use providers::yaml::Field;
 
 use super::key::Keys;
-use super::{Backend, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, table};
+use super::{
+    Backend, BackgroundConfig, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, table,
+};
 
 /// What keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +47,17 @@ pub(super) fn read(sources: &Sources<'_>, keys: &mut Keys<'_>) -> SessionConfig 
             include_incomplete: keys.get(&table::SESSION_CHAIN_INCOMPLETE),
             replay_instructions: keys.get(&table::SESSION_CHAIN_INSTRUCTIONS),
         },
+        event_ttl: keys.get(&table::SESSION_EVENT_TTL),
+        resume_foreground: keys.get(&table::SESSION_RESUME_FOREGROUND),
+        background: BackgroundConfig {
+            concurrency: count(keys.get(&table::SESSION_BACKGROUND_CONCURRENCY)),
+            queue: count(keys.get(&table::SESSION_BACKGROUND_QUEUE)),
+        },
     }
+}
+
+fn count(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn backend(sources: &Sources<'_>, keys: &mut Keys<'_>) -> Backend {

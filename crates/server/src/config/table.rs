@@ -37,7 +37,21 @@ keys! { KEYS of Config {
     SERVER_HEARTBEAT = "server.heartbeat", Time:
         Time { bare: Bare::Seconds, range: Duration::from_secs(1)..=Duration::from_hours(1), default: Duration::from_secs(15) }
         => |config| Some(config.server.heartbeat);
-    /// How long running requests may take to end after the signal to stop.
+    /// How long a WebSocket may live: then it says so, and closes after what runs on it.
+    SERVER_WEBSOCKET_LIFETIME = "server.websocket.lifetime", Time:
+        Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_hours(1) }
+        => |config| Some(config.server.websocket.lifetime);
+    /// How often the client of a silent WebSocket is asked whether it is still there; one that does not answer twice
+    /// is gone.
+    SERVER_WEBSOCKET_PING = "server.websocket.ping", Time:
+        Time { bare: Bare::Refused, range: Duration::from_millis(100)..=Duration::from_hours(1), default: Duration::from_secs(20) }
+        => |config| Some(config.server.websocket.ping);
+    /// How long everything is still answered after the signal to stop, while `/ready` says no and answers close their
+    /// connections: what a balancer needs to notice, and its clients to move on.
+    SERVER_DRAIN_DELAY = "server.drain_delay", Time:
+        Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::ZERO }
+        => |config| Some(config.server.drain_delay);
+    /// How long running requests may take to end after that.
     SERVER_DRAIN_TIMEOUT = "server.drain_timeout", Time:
         Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::from_secs(30) }
         => |config| Some(config.server.drain_timeout);
@@ -54,6 +68,9 @@ keys! { KEYS of Config {
         Unset(Size { range: 1 << 16..=1 << 44, default: 256 << 20 }),
         otherwise "`{}`, or twice `server.max_body_bytes` if that is more"
         => |config| Some(config.limits.body_bytes_in_flight as u64);
+    /// Bytes of responses with `store: false` that all WebSockets together may remember, so that they can be continued.
+    LIMITS_REMEMBERED_BYTES = "limits.remembered_bytes", Size: Size { range: 0..=1 << 44, default: 256 << 20 }
+        => |config| Some(config.limits.remembered_bytes as u64);
     /// How long a client may take none of what is ready for it.
     LIMITS_WRITE_STALL = "limits.write_stall", Time:
         Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_mins(1) }
@@ -124,6 +141,24 @@ keys! { KEYS of Config {
     /// Whether earlier turns' `instructions` come back as system messages.
     SESSION_CHAIN_INSTRUCTIONS = "session.chain.replay_instructions", Flag: Flag(false)
         => |config| Some(config.session.chain.replay_instructions);
+
+    /// How long the events of a stream that has ended can be asked for one by one (`GET …?stream=true&starting_after=N`);
+    /// later its stream is made from the stored response.
+    SESSION_EVENT_TTL = "session.event_ttl", Time: Time {
+            bare: Bare::Seconds,
+            range: Duration::from_secs(1)..=Duration::from_hours(30 * 24),
+            default: Duration::from_hours(1),
+        } => |config| Some(config.session.event_ttl);
+    /// Whether streams of stored responses can be resumed though they are not made in the background. They go on when
+    /// their client is gone, and each event is stored before it is sent.
+    SESSION_RESUME_FOREGROUND = "session.resume_foreground", Flag: Flag(false)
+        => |config| Some(config.session.resume_foreground);
+    /// How many background responses of one tenant run at once, on all instances together.
+    SESSION_BACKGROUND_CONCURRENCY = "session.background.concurrency", Number:
+        Number { range: 1..=100_000, default: 64 } => |config| Some(u64::from(config.session.background.concurrency));
+    /// How many background responses of one tenant may wait; more are refused with 429.
+    SESSION_BACKGROUND_QUEUE = "session.background.queue", Number: Number { range: 0..=1_000_000, default: 1000 }
+        => |config| Some(u64::from(config.session.background.queue));
 
     /// Refuse what is unknown or cannot be done, instead of leaving it out with a note.
     COMPAT_STRICT = "compat.strict", Flag: Flag(false) => |config| Some(config.compat.strict);

@@ -2,9 +2,7 @@ use std::path::{Path, PathBuf};
 
 use providers::INLINE;
 
-use super::super::{
-    Backend, KEYS, LogFormat, LogLevel, Overrides, PROVIDER_KEYS, PostgresConfig, Secret, load, print_duration,
-};
+use super::super::{Backend, KEYS, LogFormat, LogLevel, Overrides, PROVIDER_KEYS, PostgresConfig, Secret, load};
 use super::*;
 
 /// Every key of the original system's file, and a few newer ones.
@@ -646,7 +644,7 @@ fn defaults_are_what_the_tables_say() {
             None => {}
         }
     }
-    assert!(defaults.contains(&format!("idle_ms: {}", print_duration(own.timeouts.idle))), "{defaults}");
+    assert!(defaults.contains(&format!("idle_ms: {}", own.timeouts.idle.as_millis())), "{defaults}");
     let options = config("session: {backend: postgres, postgres: {url: u}}").session.backend;
     let Backend::Postgres(PostgresConfig { options, .. }) = options else { panic!("no Postgres") };
     assert_eq!(options, store::PostgresOptions::default());

@@ -97,12 +97,32 @@ codes! {
     RequestTooLarge(PAYLOAD_TOO_LARGE, "request_too_large") => "Send less; the operator can raise `server.max_body_bytes`.";
     /// The body is not `application/json`, or does not say what it is.
     UnsupportedContentType(UNSUPPORTED_MEDIA_TYPE, "unsupported_content_type") => "Send `Content-Type: application/json`.";
-    /// A WebSocket was asked for.
-    WebsocketNotSupported(UPGRADE_REQUIRED, "websocket_not_supported") => "Use `POST /v1/responses` with `stream: true`.";
+    /// A request to become a WebSocket is not as the protocol wants it.
+    InvalidHandshake(BAD_REQUEST, "invalid_websocket_handshake") => "Use a client's WebSocket library; look at the proxy before godex.";
+    /// A WebSocket of another version than 13 was asked for, or another protocol.
+    WebsocketNotSupported(UPGRADE_REQUIRED, "websocket_not_supported") => "Use version 13, or `POST /v1/responses` with `stream: true`.";
+    /// On a WebSocket: the message is of no type that clients send.
+    UnknownMessage(BAD_REQUEST, "unknown_message_type") => "Send `response.create`.";
+    /// On a WebSocket: the `stream_id` is none.
+    InvalidStreamId(BAD_REQUEST, "invalid_stream_id") => "Take 1 to 256 letters, digits, underscores, hyphens and periods, or none.";
+    /// On a WebSocket: the connection has used 32 different `stream_id`s.
+    StreamLimit(BAD_REQUEST, "websocket_stream_limit_reached") => "Use one of them again, or open another connection.";
+    /// On a WebSocket: the connection is as old as it may be, and closes.
+    ConnectionLimit(BAD_REQUEST, "websocket_connection_limit_reached") => "Open another connection; what was not stored must be sent again. The operator can raise `server.websocket.lifetime`.";
+    /// On a WebSocket: more requests wait on the connection than it may keep.
+    QueueFull(TOO_MANY_REQUESTS, "websocket_queue_full") => "Wait until some of them are answered, or open another connection.";
     /// There is no stored response of that id: it never was, was not stored, was deleted, or has expired.
     ResponseNotFound(NOT_FOUND, "response_not_found", None) => "Check the id, `store` of the request that made it, and `session.ttl`.";
-    /// A stored response was asked for as a stream.
-    ResponseNotStreamable(BAD_REQUEST, "response_not_streamable", None) => "Ask for it without `stream`.";
+    /// A stored response was asked for as a stream, and was not made to be streamed again.
+    ResponseNotStreamable(BAD_REQUEST, "response_not_streamable", None) => "Ask for it without `stream`; make it with `background` and `stream`, or the operator sets `session.resume_foreground`.";
+    /// As many background responses wait as may.
+    BackgroundQueueFull(TOO_MANY_REQUESTS, "background_queue_full", Some("rate_limit_exceeded")) => "Retry later; the operator can raise `session.background`.";
+    /// A request with the same `Idempotency-Key` is being answered.
+    IdempotencyKeyInUse(CONFLICT, "idempotency_key_in_use") => "Retry in a moment; clients do so by themselves.";
+    /// The `Idempotency-Key` was used for another request.
+    IdempotencyKeyReused(BAD_REQUEST, "idempotency_key_reused") => "Use a new key for each request.";
+    /// The `Idempotency-Key` is empty, too long, or not plain text.
+    InvalidIdempotencyKey(BAD_REQUEST, "invalid_idempotency_key") => "Send 1 to 255 visible ASCII characters.";
     /// There is no conversation of that id.
     ConversationNotFound(NOT_FOUND, "conversation_not_found", None) => "Check the id.";
     /// There is no item of that id.
@@ -173,6 +193,7 @@ impl Code {
         match self {
             Self::Upstream(class) => class.kind(),
             code if code.status().is_server_error() => "server_error",
+            code if code.status() == StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
             _ => "invalid_request_error",
         }
     }
@@ -209,7 +230,7 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
         Class::InvalidRequest | Class::ContentPolicy | Class::ContextOverflow => StatusCode::BAD_REQUEST,
         Class::ModelNotFound => StatusCode::NOT_FOUND,
         Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
-        Class::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        Class::Overloaded | Class::Shutdown => StatusCode::SERVICE_UNAVAILABLE,
         Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
         Class::Auth
         | Class::Server
@@ -217,7 +238,8 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
         | Class::Truncated
         | Class::Protocol
         | Class::Empty
-        | Class::InvalidOutput => StatusCode::BAD_GATEWAY,
+        | Class::InvalidOutput
+        | Class::Lost => StatusCode::BAD_GATEWAY,
     }
 }
 

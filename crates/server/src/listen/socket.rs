@@ -1,4 +1,4 @@
-//! A connection's socket that does not wait for ever for its client to read.
+//! A connection's socket that does not wait for ever for its client, neither to read nor to ask.
 
 use std::io;
 use std::pin::Pin;
@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use super::pause::Pause;
+
 /// A socket whose writes fail when the client has taken nothing for `stall`. Hyper asks a stream for its next
 /// frame only when there is room for it, so no deadline of the stream itself would ever be looked at.
 #[derive(Debug)]
@@ -17,11 +19,12 @@ pub(super) struct Socket {
     stall: Duration,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
+    pause: Pause,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, stall: Duration) -> Self {
-        Self { stream, stall, waiting: None }
+    pub(super) fn new(stream: TcpStream, stall: Duration, pause: Pause) -> Self {
+        Self { stream, stall, waiting: None, pause }
     }
 
     fn watched<T>(
@@ -45,7 +48,20 @@ impl Socket {
 
 impl AsyncRead for Socket {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if read.is_ready() {
+            if buf.filled().len() > before {
+                self.pause.heard();
+            }
+            return read;
+        }
+        // What was answered is not on its way yet.
+        if self.waiting.is_some() {
+            return Poll::Pending;
+        }
+        let Self { stream, pause, .. } = &mut *self;
+        pause.poll_end(cx, stream)
     }
 }
 

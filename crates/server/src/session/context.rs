@@ -11,7 +11,8 @@ use wire::json::{FromRaw, Invalid, InvalidCode, Kept, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 
 use super::lease::{Held, LEASE};
-use super::record::Record;
+use super::record::{NewRecord, Record};
+use super::unstored::Unstored;
 use super::{Session, new_id, object, own_id};
 use crate::body::Room;
 use crate::error::{ApiError, clip};
@@ -27,6 +28,20 @@ pub(crate) struct Context {
     /// Of these, which are stored with the turn.
     referred_room: Arc<Room>,
     continues: Continues,
+    /// The store does not have the past: a connection remembers it.
+    remembered: bool,
+}
+
+/// Where a turn's past is.
+#[derive(Debug, Default)]
+pub(crate) enum Past {
+    /// In the store, as the request names it.
+    #[default]
+    Stored,
+    /// Here: the connection knows it.
+    Remembered(Vec<Item>),
+    /// In the store; the turn itself is there, too, and has its conversation.
+    Begun,
 }
 
 /// A place in the input that is a reference: the item, or none if the context has it already.
@@ -45,8 +60,9 @@ pub(super) enum Continues {
 }
 
 impl Session {
-    /// Reads what the request continues. A conversation is taken for this turn.
-    pub(crate) async fn context(&self, request: &CreateResponse<'_>) -> Result<Context, ApiError> {
+    /// Reads what the request continues, unless that is remembered. A conversation is taken for this turn, unless it was
+    /// when the turn began.
+    pub(crate) async fn context(&self, request: &CreateResponse<'_>, past: Past) -> Result<Context, ApiError> {
         let references = match &request.input {
             Some(Input::Items(items)) => references(items)?,
             _ => Vec::new(),
@@ -64,8 +80,9 @@ impl Session {
             referred: Vec::new(),
             referred_room: self.room(),
             continues: Continues::Nothing,
+            remembered: matches!(past, Past::Remembered(_)),
         };
-        match self.read(&mut context, request, references).await {
+        match self.read(&mut context, request, past, references).await {
             Ok(()) => Ok(context),
             Err(error) => {
                 // Before anybody is told: the next turn may come at once.
@@ -81,16 +98,20 @@ impl Session {
         &self,
         context: &mut Context,
         request: &CreateResponse<'_>,
+        past: Past,
         references: Vec<(usize, String)>,
     ) -> Result<(), ApiError> {
-        if let Some(id) = request.previous_response_id {
+        let begun = matches!(past, Past::Begun);
+        if let Past::Remembered(items) = past {
+            context.past = items;
+        } else if let Some(id) = request.previous_response_id {
             let id = id.decode().into_owned();
             context.past = self.chain(&id, &context.room).await?;
             context.continues = Continues::Response(id);
         } else if let Some(conversation) = request.conversation {
             let id = conversation.id.decode();
             let absent = || ApiError::conversation_not_found(&id).with_param("conversation");
-            if request.store.unwrap_or(true) {
+            if request.store.unwrap_or(true) && !begun {
                 context.continues = Continues::Conversation(self.take(&id, absent).await?);
             }
             context.past = self.observe(self.reading(&context.room).conversation_history(&id).await, absent)?;
@@ -193,21 +214,54 @@ impl Session {
 }
 
 impl Context {
-    /// What is to be stored of this turn; none with `store: false`. The client's items stay as they are in `body`.
-    pub(crate) fn record(&mut self, request: &CreateResponse<'_>, body: &Bytes, ids: &mut Ids) -> Option<Record> {
-        if !request.store.unwrap_or(true) {
-            return None;
+    /// What is to be stored of this turn; none with `store: false`. And what continues it as long as it is not stored, if
+    /// that is to be remembered.
+    pub(crate) fn record(
+        &mut self,
+        request: &CreateResponse<'_>,
+        body: &Bytes,
+        ids: &mut Ids,
+        remember: bool,
+    ) -> (Option<Record>, Option<Unstored>) {
+        let store = request.store.unwrap_or(true);
+        if !store && !remember {
+            return (None, None);
         }
-        let input = match &request.input {
+        let mut input = self.input(request, body, ids);
+        let unstored = remember.then(|| self.unstored(request, &input));
+        if !store {
+            return (None, unstored);
+        }
+        if self.remembered {
+            // Whoever continues it later finds all of it, although the store has nothing that it follows.
+            input.splice(0..0, self.past.iter().cloned());
+        }
+        let continues = std::mem::take(&mut self.continues);
+        let record = NewRecord::new(self.session.clone(), continues, input, Arc::clone(&self.referred_room));
+        (Some(Record::New(record)), unstored)
+    }
+
+    /// What follows what the connection remembers already.
+    fn unstored(&self, request: &CreateResponse<'_>, input: &[Item]) -> Unstored {
+        let chain = self.session.all.config.chain;
+        let instructions = request.instructions.filter(|text| chain.replay_instructions && !text.is_empty());
+        let instructions = instructions.map(|text| instruction_item(text.raw().as_str()));
+        let past = if self.remembered { &[][..] } else { &self.past[..] };
+        let items = past.iter().cloned().chain(instructions).chain(input.iter().cloned()).collect();
+        let rooms = vec![Arc::clone(&self.room), Arc::clone(&self.referred_room)];
+        Unstored::new(items, rooms, chain.include_incomplete)
+    }
+
+    /// The client's items, as they are in `body`, with ids.
+    fn input(&self, request: &CreateResponse<'_>, body: &Bytes, ids: &mut Ids) -> Vec<Item> {
+        match &request.input {
             None => Vec::new(),
             Some(Input::Text(text)) => vec![text_item(*text, ids)],
             Some(Input::Items(items)) => {
                 let past = self.past.iter().map(|item| item.id.clone()).collect();
                 own(items, &self.referred, past, body, ids)
             }
-        };
-        let continues = std::mem::take(&mut self.continues);
-        Some(Record::new(self.session.clone(), continues, input, Arc::clone(&self.referred_room)))
+        }
     }
 
     /// What was not done as asked.

@@ -9,7 +9,7 @@ use store::{Lease, Tenanted};
 use tokio::sync::Notify;
 
 /// How long a conversation stays locked when the process that holds it dies.
-pub(super) const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(super) struct Leases {

@@ -7,6 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::{Sessions, lease};
 use crate::clock;
+use crate::idempotency::Keys;
 
 /// A life is a few of these long at least, and a sweep of nothing costs next to nothing.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
@@ -21,7 +22,7 @@ const LONGEST_TURN: Duration = Duration::from_hours(1);
 const JUMP: Duration = Duration::from_hours(1);
 
 /// Runs for as long as the server does.
-pub(crate) async fn maintain(sessions: Arc<Sessions>) {
+pub(crate) async fn maintain(sessions: Arc<Sessions>, keys: Arc<Keys>) {
     let now = Instant::now();
     let mut extend = interval_at(now + lease::LEASE / 3, lease::LEASE / 3);
     let every = sessions.config.ttl.map_or(SWEEP_EVERY, |ttl| (ttl / 10).clamp(SWEEP_OFTEN, SWEEP_EVERY));
@@ -34,10 +35,12 @@ pub(crate) async fn maintain(sessions: Arc<Sessions>) {
     loop {
         tokio::select! {
             () = sessions.leases.returned() => sessions.leases.give_back().await,
+            () = keys.returned() => keys.give_back().await,
             _ = extend.tick() => sessions.leases.extend().await,
             at = sweep.tick() => {
                 if let Some(now) = clock.check(clock::unix_millis(), at) {
                     sessions.sweep(now.saturating_sub(grace)).await;
+                    sessions.sweep_logs(now).await;
                 }
             }
         }
@@ -45,6 +48,13 @@ pub(crate) async fn maintain(sessions: Arc<Sessions>) {
 }
 
 impl Sessions {
+    /// Event logs whose time is over, and keys.
+    async fn sweep_logs(&self, now: i64) {
+        let ttl = i64::try_from(self.config.event_ttl.as_millis()).unwrap_or(i64::MAX);
+        while matches!(self.observe(self.store.sweep_logs(now.saturating_sub(ttl), BATCH).await), Ok(BATCH)) {}
+        while matches!(self.observe(self.store.sweep_keys(BATCH).await), Ok(BATCH)) {}
+    }
+
     /// Small batches: a turn that waits to be stored waits for one of them at most.
     async fn sweep(&self, now: i64) {
         let mut swept = 0;

@@ -6,9 +6,14 @@ use wire::sse::Decoder;
 
 use crate::upstream::{Accepted, AnswerBody, Format, Redactor};
 
-/// One event of an upstream stream may be this large; a whole answer, eight times that.
+/// One event of an upstream stream may be this large.
 const MAX_EVENT: usize = 8 << 20;
-const MAX_ANSWER: usize = 64 << 20;
+/// What a response may have in it, of all its answers, and so the body of an answer that is not streamed. It counts as it
+/// is, whatever a provider writes around each piece of it. The usual libraries take no larger message.
+pub(super) const MAX_CONTENT: usize = 64 << 20;
+/// What a provider may write around each byte of it, beyond the first [`MAX_CONTENT`] bytes: who goes on and on without
+/// saying anything is given up.
+const MAX_AROUND: usize = 1 << 10;
 
 /// An answer that is being read.
 #[derive(Debug)]
@@ -47,28 +52,29 @@ impl Answer {
     /// Takes what was read. Says how the answer ended, if it did.
     pub(super) fn feed(&mut self, bytes: &Bytes, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
         self.received += bytes.len();
-        if self.received > MAX_ANSWER {
-            let message = format!("The provider's answer is larger than {MAX_ANSWER} bytes.");
-            return Some(End::Failed(Failure::new(FailureClass::Protocol, message)));
-        }
         let Source::Unknown(held) = &mut self.source else { return self.take(bytes, response, out) };
         held.extend_from_slice(bytes);
-        let known = known(held)?;
+        let Some(known) = known(held) else { return too_large(held.len()) };
         let Source::Unknown(held) = std::mem::replace(&mut self.source, known) else { return None };
         self.take(&held, response, out)
     }
 
     fn take(&mut self, bytes: &[u8], response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
         match &mut self.source {
-            Source::Json(buffer) => buffer.extend_from_slice(bytes),
+            Source::Json(buffer) => {
+                buffer.extend_from_slice(bytes);
+                too_large(buffer.len())
+            }
             Source::Sse(decoder) => {
                 out.reserve(bytes.len());
                 decoder.push(bytes);
-                return self.events(response, out);
+                let end = self.events(response, out);
+                let content = self.reader.content(response);
+                let around = self.received.saturating_sub(MAX_CONTENT) / MAX_AROUND;
+                too_large(content).or_else(|| (around > content).then(|| End::Failed(oversized()))).or(end)
             }
-            Source::Unknown(_) => {}
+            Source::Unknown(_) => None,
         }
-        None
     }
 
     /// All whole events that the decoder holds.
@@ -106,6 +112,10 @@ impl Answer {
             }
             (end, _) => end,
         };
+        let end = match end {
+            End::Done | End::Eof => too_large(self.reader.content(response)).unwrap_or(end),
+            End::Failed(_) => end,
+        };
         self.reader.end(end, response, out)
     }
 
@@ -113,6 +123,15 @@ impl Answer {
     pub(super) fn take_hosted(&mut self) -> Vec<bridge::HostedCall> {
         self.reader.take_hosted()
     }
+}
+
+/// The end of what has become more than a response may have in it.
+fn too_large(bytes: usize) -> Option<End> {
+    (bytes > MAX_CONTENT).then(|| End::Failed(oversized()))
+}
+
+pub(super) fn oversized() -> Failure {
+    Failure::new(FailureClass::Protocol, format!("The provider's answer is larger than {MAX_CONTENT} bytes."))
 }
 
 /// What an answer is that begins so; None while that cannot be told.

@@ -4,15 +4,19 @@
 use std::fmt;
 use std::time::Duration;
 
-use bridge::{Failure, FailureClass, Note, RoundEnd};
+use bridge::{Events, Failure, FailureClass, Note, RoundEnd};
 use bytes::Bytes;
+use store::NewEvents;
 use tokio::time::Instant;
+use wire::id::Id;
 use wire::responses::Status;
 
+use super::answer::{MAX_CONTENT, oversized};
 use super::{Phase, Turn};
 use crate::account::Outcome;
 use crate::clock;
-use crate::session::{Commit, NotKept};
+use crate::idempotency::Held;
+use crate::session::{self, Commit, NotKept, Unstored};
 
 /// How long the last deltas wait to go out together with the terminal event, which waits for the store.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -22,6 +26,8 @@ pub(super) struct Storing {
     commit: Commit,
     completed_at: u64,
     began: Instant,
+    /// The terminal event is stored with the end, and is written.
+    begun: bool,
 }
 
 impl fmt::Debug for Storing {
@@ -50,10 +56,34 @@ pub(crate) enum Ended {
     NotKept(store::Error),
 }
 
+/// What waits to be taken, as the log has it.
+pub(crate) fn pending(events: &Events) -> Option<NewEvents> {
+    let first = events.iter().next()?.0.sequence;
+    Some(NewEvents { first, events: events.iter().map(|(_, json)| Bytes::copy_from_slice(json)).collect() })
+}
+
+const fn stored_status(status: Status) -> store::Status {
+    match status {
+        Status::Completed => store::Status::Completed,
+        Status::Incomplete => store::Status::Incomplete,
+        Status::Cancelled => store::Status::Cancelled,
+        Status::Failed | Status::InProgress | Status::Queued => store::Status::Failed,
+    }
+}
+
 impl Turn {
     /// The response is over. What is to be kept goes to the store first.
     pub(super) fn finish(&mut self, end: RoundEnd) {
         self.response.finish(end);
+        self.conclude();
+    }
+
+    /// What became of the response is known.
+    pub(super) fn conclude(&mut self) {
+        // What cannot be sent must not be kept. Items may be larger than what was read: reasoning is sealed, too.
+        if self.response.content() > MAX_CONTENT {
+            self.response.drop_output(oversized());
+        }
         // While the words are whole: where they are cut, a key may be.
         if let (Some(failure), Some(answer)) = (self.response.failure_mut(), &self.answer) {
             answer.redactor.failure(failure);
@@ -67,9 +97,35 @@ impl Turn {
         let record = self.record.take_if(|_| self.response.failure().is_none() || self.keeps_failures);
         self.write_object(completed_at, record.is_some());
         let Some(record) = record else { return self.close() };
-        let (id, status) = (self.response.id().to_string(), self.status());
-        let commit = record.commit(id, status, self.object.clone());
-        self.phase = Phase::Storing(Storing { commit, completed_at, began: Instant::now() });
+        let begun = record.is_begun();
+        if begun {
+            // All that was not taken yet is stored with it, or nothing of it is ever sent.
+            self.response.terminal(&self.object, &mut self.events);
+        }
+        let end = session::End {
+            id: self.response.id().to_string(),
+            status: stored_status(self.status()),
+            object: self.object.clone(),
+            events: begun.then(|| pending(&self.events)).flatten(),
+            notices: Vec::new(),
+        };
+        let commit = record.commit(end);
+        self.phase = Phase::Storing(Storing { commit, completed_at, began: Instant::now(), begun });
+    }
+
+    /// Whether the end is being stored, and all events that were not taken with it.
+    pub(crate) const fn is_storing(&self) -> bool {
+        matches!(self.phase, Phase::Storing(_))
+    }
+
+    /// Whether the end is stored: the events that are taken from now on are in the log already.
+    pub(crate) const fn is_stored(&self) -> bool {
+        matches!(self.phase, Phase::Draining | Phase::Over)
+    }
+
+    /// Somebody else has ended the turn, or it could not be stored.
+    pub(crate) const fn is_lost(&self) -> bool {
+        self.not_kept.is_some()
     }
 
     fn status(&self) -> Status {
@@ -91,8 +147,9 @@ impl Turn {
 
     /// Waits for the store, then says the last word.
     pub(super) async fn stored(&mut self) {
-        let Phase::Storing(Storing { commit, completed_at, began }) = &mut self.phase else { return };
-        let kept = if self.events.is_empty() {
+        let Phase::Storing(Storing { commit, completed_at, began, begun }) = &mut self.phase else { return };
+        let begun = *begun;
+        let kept = if begun || self.events.is_empty() {
             commit.await
         } else {
             match tokio::time::timeout(PATIENCE, commit).await {
@@ -102,6 +159,13 @@ impl Turn {
         };
         self.context.account.committed(began.elapsed());
         let completed_at = *completed_at;
+        if kept.is_ok() {
+            self.unstored = None;
+            self.key.take().into_iter().for_each(Held::keep);
+        }
+        if begun {
+            return self.ended_begun(kept);
+        }
         if let Err(NotKept { error, fatal }) = kept {
             if fatal && self.response.failure().is_none() {
                 self.response.fail(Failure::new(FailureClass::Server, "The response could not be stored."));
@@ -111,6 +175,19 @@ impl Turn {
             self.write_object(completed_at, false);
         }
         self.close();
+    }
+
+    /// A turn that was begun has its end in the store, or none that this process could give it.
+    fn ended_begun(&mut self, kept: Result<(), NotKept>) {
+        self.phase = Phase::Draining;
+        if let Err(NotKept { error, .. }) = kept {
+            self.events.clear();
+            self.not_kept = Some(error);
+            self.phase = Phase::Over;
+        }
+        if self.response.failure().is_some() {
+            self.answer = None;
+        }
     }
 
     /// The terminal event.
@@ -123,10 +200,26 @@ impl Turn {
         }
     }
 
+    /// Why it failed, if it did.
+    pub(crate) const fn failure(&self) -> Option<&Failure> {
+        self.response.failure()
+    }
+
+    /// What continues a response that has come to a good end and is not in the store, where that was asked for.
+    pub(crate) fn into_unstored(self: Box<Self>) -> Option<(Id, Unstored)> {
+        let status = self.status();
+        let mut unstored = self.unstored.filter(|unstored| unstored.may_follow(status))?;
+        unstored.answer(&self.object);
+        Some((self.response.id().clone(), unstored))
+    }
+
     /// What the turn came to, for whoever sent no events. A conversation that was not extended is free again.
     pub(super) async fn into_finished(mut self: Box<Self>) -> Finished {
         if let Some(record) = self.record.take() {
             record.release().await;
+        }
+        if let Some(key) = self.key.take() {
+            key.release().await;
         }
         let notes = self.notes().cloned().collect();
         let ended = match (self.not_kept, self.response.failure()) {

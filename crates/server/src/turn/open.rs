@@ -1,48 +1,76 @@
 //! The opening of a turn: who asks and the bytes of the request become the past, the record of what will be stored, the
 //! response that will be written, and an upstream that has accepted. Until then everything that is wrong is an HTTP
-//! error, and afterwards nothing is.
+//! error, and afterwards nothing is. A background turn is opened twice: when it is asked for, and when it is run.
 
 use std::sync::Arc;
 
-use bridge::{Events, FailureClass, Needs, Note, Repair, ResponseWriter};
+use bridge::{Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter};
 use bytes::Bytes;
-use wire::json::{InvalidCode, Kept};
+use wire::id::{Id, IdKind, Ids};
+use wire::json::{InvalidCode, Kept, Raw};
 use wire::responses::CreateResponse;
 
 use super::answer::Answer;
 use super::attempt::{self, Asked, Attempt, Unanswered};
-use super::hosted::HostedTools;
 use super::rounds::Material;
 use super::watch::Watch;
-use super::{Phase, Turn};
+use super::{Phase, Start, Started, Turn};
 use crate::account::Outcome;
+use crate::background::{self, Submission};
 use crate::body;
 use crate::clock;
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
+use crate::idempotency::{Held, Known};
 use crate::request::RequestContext;
-use crate::session::Record;
+use crate::session::{BegunRecord, Record, Unstored};
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
-    /// Reads the request and what it continues, and asks, until an upstream accepts.
-    pub(crate) async fn start(
-        context: RequestContext,
-        bytes: Bytes,
-        hosted: Option<Arc<dyn HostedTools>>,
-    ) -> Result<Box<Self>, ApiError> {
+    /// Reads the request and what it continues, and asks, until an upstream accepts; or stores it, if it is to be run in
+    /// the background.
+    pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Started, ApiError> {
+        let Start { hosted, past, remember, warm_up, job, key } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
         let echo = bridge::echo(&request)?;
-        let mut past = context.session().context(&request).await?;
-        let mut ids = context.ids.clone();
-        let record = past.record(&request, &bytes, &mut ids);
+        let (id, mut ids, created_at) = match &job {
+            Some(job) => job.identity()?,
+            None => new_identity(&context),
+        };
         let stream = request.stream.unwrap_or(false);
-        let response = ResponseWriter::new(ids, clock::unix_seconds(), echo, request.store.unwrap_or(true));
+        let key = match key {
+            Some(key) => match key.claim(&context, &bytes, request.store.unwrap_or(true), &id).await? {
+                Ok(held) => Some(held),
+                Err(response_id) => return Ok(Started::Known(Known { response_id, stream })),
+            },
+            None => None,
+        };
+        let mut past = context.session().context(&request, past).await?;
+        let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember);
+        let mut response = ResponseWriter::with_id(id, ids, created_at, echo, request.store.unwrap_or(true));
         context.account.opened(response.id(), &model);
+        let background = request.background == Some(true);
+        if let Some(job) = &job {
+            response.resume(job.next_event);
+            record = Some(Record::Begun(BegunRecord { session: context.session(), claim: job.claim.clone() }));
+        } else if background && let Some(Record::New(record)) = record {
+            let secret = holds_secrets(document);
+            let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret };
+            return background::submit(submission, key).await.map(Started::Background);
+        }
         let notes = past.notes();
-        let mut opened = Opened { context, response, stream, record, notes };
+        let was_queued = job.is_some();
+        let mut opened = Opened { context, response, stream, record, unstored, notes, key, was_queued };
+        if warm_up {
+            let watch = Watch::new(failover.deadlines(true), opened.context.snapshot.config.server.heartbeat);
+            return Ok(Started::Turn(opened.begin(Phase::WarmUp, watch, None, None)));
+        }
+        if let Some(job) = &job {
+            // Known to everybody before it is done: what was asked once is not asked again by somebody else.
+            job.dispatch(&opened.context).await?;
+        }
         let sent = {
             let mut request = request;
             past.refer(&mut request)?;
@@ -54,7 +82,7 @@ impl Turn {
         };
         let attempt = match sent {
             Ok(attempt) => attempt,
-            Err(unanswered) => return opened.unanswered(unanswered, &failover).await,
+            Err(unanswered) => return opened.unanswered(unanswered, &failover).await.map(Started::Turn),
         };
         let asks_again =
             attempt.may_go_on.promised && !stream && opened.context.snapshot.config.output.repair == Repair::Reask;
@@ -62,8 +90,15 @@ impl Turn {
         let material = (asks_again || attempt.may_go_on.hosted)
             .then(|| Box::new(Material::new(bytes, past, failover, hosted, asks_again)));
         opened.notes.splice(0..0, attempt.notes.iter().cloned());
-        Ok(opened.turn(attempt, material))
+        Ok(Started::Turn(opened.turn(attempt, material)))
     }
+}
+
+/// A new response's id, where the ids in it come from, and when it was made.
+fn new_identity(context: &RequestContext) -> (Id, Ids, u64) {
+    let mut ids = context.ids.clone();
+    // The first of all, so that whoever goes on with the turn makes others.
+    (ids.make(IdKind::Response), ids, clock::unix_seconds())
 }
 
 /// A turn that can be asked about.
@@ -72,18 +107,22 @@ struct Opened {
     response: ResponseWriter,
     stream: bool,
     record: Option<Record>,
+    unstored: Option<Unstored>,
     notes: Vec<Note>,
+    key: Option<Held>,
+    was_queued: bool,
 }
 
 impl Opened {
     fn turn(self, attempt: Attempt, material: Option<Box<Material>>) -> Box<Turn> {
         let Attempt { reader, accepted, deadlines, .. } = attempt;
         let watch = Watch::new(deadlines, self.context.snapshot.config.server.heartbeat);
-        self.begin(Phase::Opening(None), watch, Some(Answer::new(reader, accepted)), material)
+        let phase = Phase::Opening { failure: None, was_queued: self.was_queued };
+        self.begin(phase, watch, Some(Answer::new(reader, accepted)), material)
     }
 
     fn begin(self, phase: Phase, watch: Watch, answer: Option<Answer>, material: Option<Box<Material>>) -> Box<Turn> {
-        let Self { context, response, stream, record, notes } = self;
+        let Self { context, response, stream, record, unstored, notes, key, was_queued } = self;
         context.account.noted(&notes);
         Box::new(Turn {
             stop: Arc::clone(&context.app.runtime.stop),
@@ -98,35 +137,56 @@ impl Opened {
             watch,
             material,
             record,
-            keeps_failures: false,
+            key,
+            unstored,
+            keeps_failures: was_queued,
             cause: None,
             object: Bytes::new(),
             not_kept: None,
         })
     }
 
-    /// Nobody answers: an HTTP error, or a stream that says only that.
+    /// Nobody answers: an HTTP error, or a response that says only that.
     async fn unanswered(mut self, unanswered: Unanswered, failover: &Failover) -> Result<Box<Turn>, ApiError> {
-        let error = match unanswered {
-            Unanswered::Invalid(error) => error,
-            // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
-            Unanswered::Refused(Refused { failure, .. }, notes)
-                if self.stream && failure.class == FailureClass::ContextOverflow =>
-            {
-                self.notes = notes;
-                let watch = Watch::new(failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
-                return Ok(self.begin(Phase::Opening(Some(failure)), watch, None, None));
+        let (failure, deadline) = match unanswered {
+            Unanswered::Invalid(error) if self.was_queued => {
+                (Failure::new(FailureClass::InvalidRequest, error.message), None)
             }
-            Unanswered::Refused(Refused { failure, deadline, .. }, _) => {
-                self.context.account.ended(deadline.map_or(Outcome::Failed(failure.class), Outcome::Late));
-                ApiError::upstream(&failure)
+            Unanswered::Invalid(error) => {
+                self.release().await;
+                return Err(error);
+            }
+            Unanswered::Refused(Refused { failure, deadline, .. }, notes) => {
+                self.notes = notes;
+                (failure, deadline)
             }
         };
+        // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
+        if self.was_queued || self.stream && failure.class == FailureClass::ContextOverflow {
+            let watch = Watch::new(failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
+            let phase = Phase::Opening { failure: Some(failure), was_queued: self.was_queued };
+            return Ok(self.begin(phase, watch, None, None));
+        }
+        self.context.account.ended(deadline.map_or(Outcome::Failed(failure.class), Outcome::Late));
+        self.release().await;
+        Err(ApiError::upstream(&failure))
+    }
+
+    /// Nothing will be stored: whoever comes next finds the conversation and the key free.
+    async fn release(self) {
         if let Some(record) = self.record {
             record.release().await;
         }
-        Err(error)
+        if let Some(key) = self.key {
+            key.release().await;
+        }
     }
+}
+
+/// Whether the request holds keys for tools, which are written nowhere.
+fn holds_secrets(document: Raw<'_>) -> bool {
+    let input = document.get("input").into_iter().flat_map(Raw::elements);
+    bridge::holds_secrets(document) || input.map(bridge::shown_item).any(|shown| shown.is_some())
 }
 
 /// What no model and no session is needed to refuse.
@@ -135,8 +195,8 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
         let message = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.";
         return Err(ApiError::bad_request(Code::MutuallyExclusiveParameters, message));
     }
-    if request.background == Some(true) {
-        let message = "Unsupported parameter: 'background'. Background responses are not available yet.";
+    if request.background == Some(true) && request.store == Some(false) {
+        let message = "Unsupported parameter: 'background' is not available with 'store' set to false.";
         return Err(ApiError::bad_request(InvalidCode::UnsupportedParameter, message).with_param("background"));
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! Responses of several upstream answers, with a hosted tool that exists only here.
 
+mod dropped;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use testkit::{Script, Upstream};
 use wire::id::IdKind;
 
 use super::hosted::{HostedItem, HostedOutput, HostedTools};
-use super::{Ended, Turn};
+use super::{Ended, Start, Started, Turn};
 use crate::account::Account;
 use crate::app::App;
 use crate::caller::Caller;
@@ -76,7 +78,11 @@ fn context(app: &Arc<App>) -> RequestContext {
 
 async fn start(app: &Arc<App>, request: &Value) -> Box<Turn> {
     let bytes = Bytes::from(request.to_string());
-    Box::pin(Turn::start(context(app), bytes, Some(Arc::new(Clock)))).await.unwrap()
+    let start = Start { hosted: Some(Arc::new(Clock)), ..Start::default() };
+    match Box::pin(Turn::start(context(app), bytes, start)).await.unwrap() {
+        Started::Turn(turn) => turn,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The same request both ways: the stream keeps the grammar, and the object is the same without it.

@@ -49,7 +49,11 @@ impl Refused {
             | FailureClass::ContextOverflow
             | FailureClass::ModelNotFound
             | FailureClass::RateLimit => Some(false),
-            FailureClass::Auth | FailureClass::Quota | FailureClass::InvalidOutput => None,
+            FailureClass::Auth
+            | FailureClass::Quota
+            | FailureClass::InvalidOutput
+            | FailureClass::Shutdown
+            | FailureClass::Lost => None,
         }
     }
 }
@@ -72,7 +76,9 @@ impl From<Failure> for Refused {
             FailureClass::InvalidRequest
             | FailureClass::ContentPolicy
             | FailureClass::ContextOverflow
-            | FailureClass::InvalidOutput => Remedy::Nothing,
+            | FailureClass::InvalidOutput
+            | FailureClass::Shutdown
+            | FailureClass::Lost => Remedy::Nothing,
         };
         let remedy = match (failure.retry, remedy) {
             (Some(true), _) => Remedy::Again,

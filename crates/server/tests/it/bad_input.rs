@@ -113,7 +113,6 @@ async fn fields_that_do_not_fit() {
         (with("metadata", json!({"k": 1})), "invalid_type", "metadata.k"),
         (with("metadata", pairs), "object_above_max_properties", "metadata"),
         (with("metadata", long_value), "string_above_max_length", "metadata.k"),
-        (with("background", json!(true)), "unsupported_parameter", "background"),
         (with("previous_response_id", json!(5)), "invalid_type", "previous_response_id"),
         (with("conversation", json!(5)), "invalid_type", "conversation"),
         (with("conversation", json!({})), "missing_required_parameter", "conversation.id"),

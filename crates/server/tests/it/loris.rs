@@ -38,7 +38,12 @@ async fn one_connection_carries_many_requests() {
     for _ in 0..3 {
         socket.send_post(&json!({"model": "m", "input": "Hello"})).await;
         assert!(socket.read_until("\"user\":null}").await.starts_with("HTTP/1.1 200 "));
+        // A pause is no slow head: how long one may last is `server.idle_timeout`.
+        tokio::time::sleep(Duration::from_millis(600)).await;
     }
+    socket.send("POST /v1/resp").await;
+    let cut = tokio::time::timeout(Duration::from_secs(5), socket.read_to_end()).await;
+    assert!(cut.is_ok(), "a later head may not take longer than the first");
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ mod account;
 #[cfg(test)]
 mod any_json;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bodies;
@@ -17,6 +19,8 @@ mod cuts;
 mod demo;
 #[cfg(test)]
 mod disconnects;
+#[cfg(test)]
+mod drains;
 #[cfg(test)]
 mod endless;
 #[cfg(test)]
@@ -58,3 +62,5 @@ mod stops;
 mod transport;
 #[cfg(test)]
 mod trouble;
+#[cfg(test)]
+mod websocket;

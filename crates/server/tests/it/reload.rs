@@ -70,3 +70,30 @@ async fn what_only_a_start_reads_is_refused_and_changes_nothing() {
     }
     stream(&rig.post(&json!({"model": "up/m", "input": "Hi", "stream": true})).await);
 }
+
+/// One that is taken out serves nobody who comes later; a configuration that cannot be used leaves all as it was, also
+/// the connections of providers that it had changed.
+#[tokio::test]
+async fn a_provider_that_is_gone_is_gone_and_one_that_cannot_be_used_changes_nothing() {
+    let upstream = Upstream::start(chat::answer(false)).await.unwrap();
+    let before = text(&upstream, "");
+    let body = json!({"model": "up/m", "input": "Hi"});
+    let rig = Rig::serving(upstream, parse(&before)).await.unwrap();
+    object(&rig.post(&body).await);
+    let mut unusable = parse(&before.replace("api_key: k", "api_key: other"));
+    let mut broken = unusable.providers[0].clone();
+    broken.name = "broken".to_owned();
+    broken.base_url = "no host".to_owned();
+    unusable.providers.push(broken);
+    let error = rig.reloader.reload(unusable).unwrap_err().to_string();
+    assert!(error.contains("broken"), "{error}");
+    rig.reloader.reload(parse(&before)).unwrap();
+    object(&rig.post(&body).await);
+    let asked = rig.upstream.requests();
+    assert_eq!(asked[0].connection, asked[1].connection, "as if nothing had been tried");
+
+    rig.reloader.reload(parse("session: {backend: memory}\n")).unwrap();
+    // What is left takes the name for one of its own models.
+    object(&rig.post(&body).await);
+    assert_eq!(rig.upstream.requests().len(), 2);
+}

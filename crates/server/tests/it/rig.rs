@@ -103,6 +103,11 @@ impl Rig {
         (self.post(body).await, self.post(&streamed).await)
     }
 
+    /// Asks it to stop, and does not wait.
+    pub(crate) fn drain(&mut self) {
+        drop(self.stop[0].take());
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) async fn stop(mut self) {
         drop(self.stop[0].take());
@@ -163,8 +168,21 @@ pub(crate) fn object(answer: &Answer) -> Value {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let response = answer.json();
     testkit::grammar::check_response(&response).unwrap_or_else(|problem| panic!("{problem}: {response}"));
-    assert_eq!(problems(|schemas| schemas.response(&response)), Vec::<String>::new(), "{response}");
+    let mut schematic = response.clone();
+    schema_code(&mut schematic);
+    assert_eq!(problems(|schemas| schemas.response(&schematic)), Vec::<String>::new(), "{response}");
     request_id(answer);
+    response
+}
+
+/// An object that may be of a response under way.
+pub(crate) fn object_now(answer: &Answer) -> Value {
+    let response = answer.json();
+    if response["status"] != "queued" && response["status"] != "in_progress" {
+        return object(answer);
+    }
+    assert_eq!((answer.status, &response["output"]), (200, &json!([])), "{response}");
+    assert_eq!(problems(|schemas| schemas.response(&response)), Vec::<String>::new(), "{response}");
     response
 }
 
@@ -192,7 +210,9 @@ pub(crate) fn stream(answer: &Answer) -> Stream {
 
 /// Codes that clients act on and the schema's closed list lacks: one that it has takes their place.
 fn schema_code(response: &mut Value) {
-    const MORE: [&str; 5] = [
+    const MORE: [&str; 7] = [
+        "server_restarted",
+        "server_shutdown",
         "context_length_exceeded",
         "invalid_output_format",
         "server_is_overloaded",

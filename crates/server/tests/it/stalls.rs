@@ -121,10 +121,10 @@ async fn a_connection_with_a_request_is_kept() {
     assert_eq!(rig.upstream.fate(0), Some(Fate::Open));
 }
 
-type Sender = hyper::client::conn::http2::SendRequest<Full<bytes::Bytes>>;
+pub(crate) type Sender = hyper::client::conn::http2::SendRequest<Full<bytes::Bytes>>;
 
 #[expect(clippy::disallowed_methods, reason = "the test's runtime ends with the test")]
-async fn http2(rig: &Rig) -> (Sender, JoinHandle<hyper::Result<()>>) {
+pub(crate) async fn http2(rig: &Rig) -> (Sender, JoinHandle<hyper::Result<()>>) {
     let stream = TcpStream::connect(rig.address).await.unwrap();
     let (sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();

@@ -36,7 +36,7 @@ async fn a_stream_that_is_cut_says_so_first() {
         }
         let stream = testkit::grammar::check(&read).unwrap();
         assert_eq!(stream.response["status"], "failed", "{}", stream.response);
-        assert_eq!(stream.response["error"]["code"], "server_error");
+        assert_eq!(stream.response["error"]["code"], "server_shutdown");
         assert!(stream.response["error"]["message"].as_str().unwrap().contains("shutting down"));
         assert_eq!(stream.text, "Hel");
         stopped.await.unwrap();

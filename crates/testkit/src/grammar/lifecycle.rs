@@ -4,6 +4,9 @@
 //! Start ─created─▶ Created ─[queued]─ in_progress ─▶ Running ─items, in_progress…─▶ Ended
 //!                                                       └──error──▶ Failing ─failed─▶ Ended
 //! ```
+//!
+//! What is cancelled ends with `failed` around a cancelled response, without `error`. What is queued may fail or be
+//! cancelled before anybody works on it.
 
 use serde_json::Value;
 
@@ -26,6 +29,7 @@ enum Life {
     #[default]
     Start,
     Created,
+    Queued,
     Running,
     Failing,
     Ended,
@@ -36,21 +40,29 @@ impl Checker {
         equals(event, "sequence_number", index)?;
         match (self.life, name) {
             (Life::Start, "response.created") => self.created(event),
-            (Life::Created, "response.queued") => self.snapshot(event, &["queued"]),
-            (Life::Created, "response.in_progress") => {
+            (Life::Created, "response.queued") => {
+                self.life = Life::Queued;
+                same(&self.created, field(event, "response")?, "status")?;
+                self.snapshot(event, &["queued"])
+            }
+            (Life::Created | Life::Queued, "response.in_progress") => {
+                ensure(self.life == Life::Queued || self.created["status"] != "queued", "it was not queued before")?;
                 self.life = Life::Running;
                 self.snapshot(event, &["in_progress"])
             }
             // A repeated in_progress is the heartbeat; it may come between any two events.
             (Life::Running, "response.in_progress") => self.snapshot(event, &["in_progress"]),
-            (Life::Running, "error") => {
+            (Life::Running | Life::Queued, "error") => {
                 self.life = Life::Failing;
                 error(event)
             }
             (Life::Running, "response.completed" | "response.incomplete") | (Life::Failing, "response.failed") => {
                 self.terminal(name, event)
             }
-            (Life::Running, "response.failed") => Err("no `error` event directly before it".to_owned()),
+            (Life::Running | Life::Queued, "response.failed") if event["response"]["status"] == "cancelled" => {
+                self.terminal(name, event)
+            }
+            (Life::Running | Life::Queued, "response.failed") => Err("no `error` event directly before it".to_owned()),
             (Life::Running, "response.output_item.added") => self.added(event),
             (Life::Running, "response.output_item.done") => self.item_done(event),
             (Life::Running, _) => self.open_item()?.body(name, event),
@@ -111,11 +123,14 @@ impl Checker {
     }
 
     fn terminal(&mut self, name: &str, event: &Value) -> Result<(), String> {
-        self.life = Life::Ended;
+        let life = std::mem::replace(&mut self.life, Life::Ended);
         ensure(self.open.is_none(), "an item is still open")?;
         let response = field(event, "response")?;
         self.same_response(response)?;
-        equals(response, "status", name.strip_prefix("response.").unwrap_or(name))?;
+        // Whether there was an `error` before it is known by now.
+        let cancelled = life != Life::Failing && name == "response.failed";
+        let status = if cancelled { "cancelled" } else { name.strip_prefix("response.").unwrap_or(name) };
+        equals(response, "status", status)?;
         finished(response)?;
         equals(response, "output", self.done.clone()).map_err(|problem| format!("not the done items: {problem}"))?;
         self.terminal = response.clone();
@@ -144,6 +159,7 @@ pub(super) fn finished(response: &Value) -> Result<(), String> {
             non_empty(&response["error"], "code")?;
             text(&response["error"], "message").map(drop)
         }
+        "cancelled" => Ok(()),
         _ => Err(format!("`status` {status:?} is not an end")),
     }
 }

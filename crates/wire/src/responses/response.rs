@@ -9,19 +9,23 @@ use crate::json::{Number, ObjectWriter, Raw, Text, write_text};
 /// `status` of a response and of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
+    Queued,
     InProgress,
     Completed,
     Incomplete,
     Failed,
+    Cancelled,
 }
 
 impl Status {
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Queued => "queued",
             Self::InProgress => "in_progress",
             Self::Completed => "completed",
             Self::Incomplete => "incomplete",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 }

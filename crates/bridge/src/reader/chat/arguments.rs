@@ -71,6 +71,15 @@ impl Arguments {
         self.text.get()
     }
 
+    /// How many bytes there are of them, in whatever way they are read.
+    pub(super) fn held(&self) -> usize {
+        let either = match &self.manner {
+            Manner::Either(either) => either.joined.get().len() + either.last.get().len(),
+            Manner::Unknown | Manner::Pieces | Manner::Cumulative => 0,
+        };
+        self.text.len() + either + self.second.as_ref().map_or(0, |second| second.text.get().len())
+    }
+
     pub(super) const fn first(&self) -> Option<u8> {
         self.balance.first()
     }

@@ -54,6 +54,11 @@ struct CustomState {
 }
 
 impl Call {
+    /// How many bytes it has.
+    pub(super) fn held(&self) -> usize {
+        self.name.get().len() + self.arguments.held()
+    }
+
     pub(super) fn new(index: Option<i64>, upstream_id: EscapedBuf, call_id: EscapedBuf) -> Self {
         Self {
             index,

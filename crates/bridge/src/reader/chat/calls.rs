@@ -102,6 +102,12 @@ impl Calls {
         self.bytes
     }
 
+    /// How many bytes of calls there are that are in no closed item.
+    pub(super) fn held(&self) -> usize {
+        let waiting: usize = self.waiting.iter().map(Call::held).sum();
+        waiting + self.hosted.iter().map(|call| call.arguments.len()).sum::<usize>()
+    }
+
     /// Whether some call may still get arguments.
     pub(super) fn is_busy(&self) -> bool {
         self.waiting.iter().any(|call| !call.arguments.is_whole())

@@ -46,7 +46,10 @@ impl ChatReader {
             self.text(spoken, response, out);
         }
         for annotation in delta.annotations.into_iter().flat_map(Raw::elements) {
-            self.attached.annotations.extend(cite::annotation(annotation));
+            if let Some(annotation) = cite::annotation(annotation) {
+                self.attached.annotation_bytes += annotation.len();
+                self.attached.annotations.push(annotation);
+            }
         }
         self.annotate(response, out);
         for call in delta.tool_calls.into_iter().flat_map(Raw::elements) {
@@ -156,9 +159,13 @@ impl ChatReader {
             self.promise.push(text);
         }
         if self.calls.is_busy() {
+            self.pending_bytes += text.len();
             match self.pending.last_mut().filter(|(last, _)| *last == kind) {
                 Some((_, pending)) => pending.push(text),
-                None => self.pending.push((kind, text.into())),
+                None => {
+                    self.pending_bytes += size_of::<(PartKind, EscapedBuf)>();
+                    self.pending.push((kind, text.into()));
+                }
             }
             return;
         }
@@ -193,6 +200,7 @@ impl ChatReader {
             return;
         }
         if let Some(slot) = self.open.as_mut().filter(|slot| slot.is_text()) {
+            self.attached.annotation_bytes = 0;
             for annotation in self.attached.annotations.drain(..) {
                 slot.annotate(&annotation, response, out);
             }
@@ -237,6 +245,7 @@ impl ChatReader {
     /// Closes all calls, then writes what waited for them.
     pub(super) fn close_calls(&mut self, last: Status, response: &mut ResponseWriter, out: &mut Events) {
         self.calls.close(last, response, out);
+        self.pending_bytes = 0;
         for (kind, text) in std::mem::take(&mut self.pending) {
             self.write(kind, text.get(), response, out);
         }

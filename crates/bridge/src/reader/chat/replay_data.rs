@@ -14,6 +14,8 @@ pub(super) struct ReplayData {
     extra_content: Option<String>,
     /// Call id, JSON.
     calls: Vec<(String, String)>,
+    /// How much all of that is. What replaces something else counts like it.
+    bytes: usize,
 }
 
 /// One block of reasoning. A stream brings it in pieces; it goes back whole.
@@ -46,19 +48,28 @@ impl ReplayData {
         let goes_on = self.details.last().is_some_and(|last| last.kind == kind && last.index == index);
         // Encrypted blocks are whole; two of them are two.
         if !goes_on || kind.contains("encrypted") {
+            self.bytes += size_of::<Detail>();
             self.details.push(Detail { kind, index, text: None, members: Vec::new() });
         }
         let Some(detail) = self.details.last_mut() else { return };
         for (name, value) in raw.fields().filter(|(_, value)| !value.is_null()) {
-            detail.member(name, value);
+            self.bytes += detail.member(name, value);
         }
     }
 
+    /// In bytes.
+    pub(super) const fn held(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn extra_content(&mut self, extra: Raw<'_>) {
+        let known = self.extra_content.as_ref().map_or(0, String::len);
+        self.bytes += extra.as_str().len().saturating_sub(known);
         self.extra_content = Some(extra.as_str().to_owned());
     }
 
     pub(super) fn call(&mut self, call_id: &str, extra: Raw<'_>) {
+        self.bytes += call_id.len() + extra.as_str().len();
         self.calls.push((call_id.to_owned(), extra.as_str().to_owned()));
     }
 
@@ -67,6 +78,7 @@ impl ReplayData {
         if self.is_empty() {
             return None;
         }
+        self.bytes = 0;
         let mut out = Vec::new();
         let mut data = ObjectWriter::new(&mut out);
         if !self.details.is_empty() {
@@ -92,17 +104,27 @@ impl ReplayData {
 }
 
 impl Detail {
-    fn member(&mut self, name: Text<'_>, value: Raw<'_>) {
+    /// Takes one member; says how many bytes it grew by.
+    fn member(&mut self, name: Text<'_>, value: Raw<'_>) -> usize {
         let known = TEXTS.into_iter().find(|known| name.is(known));
         if let (Some(known), Some(text)) = (known, value.text()) {
             let (_, so_far) = self.text.get_or_insert_with(|| (known, EscapedBuf::default()));
-            return so_far.push(Escaped::of(text));
+            so_far.push(Escaped::of(text));
+            return text.escaped().len();
         }
         let name = name.decode().into_owned();
         let value = value.as_str().to_owned();
         match self.members.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = value,
-            None => self.members.push((name, value)),
+            Some((_, known)) => {
+                let grown = value.len().saturating_sub(known.len());
+                *known = value;
+                grown
+            }
+            None => {
+                let grown = name.len() + value.len();
+                self.members.push((name, value));
+                grown
+            }
         }
     }
 

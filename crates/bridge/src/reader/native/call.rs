@@ -27,6 +27,10 @@ impl NativeCall {
         Self { kind, upstream_id, named: Named::default(), text: Pieces::default(), item: None }
     }
 
+    pub(super) const fn held(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn apply(&mut self, op: Op, event: &Incoming<'_>, ctx: &mut Ctx<'_>) {
         match op {
             Op::Added => {

@@ -49,6 +49,15 @@ impl Item {
         }
     }
 
+    /// How many bytes of content it has.
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Self::Text(item) => item.held(),
+            Self::Call(item) => item.held(),
+            Self::Other(item) => item.held(),
+        }
+    }
+
     /// Closes it. `last` is the whole item, where the upstream repeats it; `status` counts where that has none.
     pub(super) fn close(self, last: Option<Raw<'_>>, status: Status, ctx: &mut Ctx<'_>) {
         let said = string(last.and_then(|item| item.get("status"))).map(Text::decode);

@@ -25,6 +25,10 @@ impl OtherItem {
         Self { item_type, upstream_id, item: String::new(), shown: None }
     }
 
+    pub(super) const fn held(&self) -> usize {
+        self.item.len()
+    }
+
     pub(super) fn apply(&mut self, op: Op, event: &Incoming<'_>, ctx: &mut Ctx<'_>) {
         match op {
             Op::Added => {

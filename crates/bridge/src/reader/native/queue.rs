@@ -18,6 +18,8 @@ const MOST: usize = 1024;
 pub(super) struct Queue {
     live: Option<Open>,
     waiting: VecDeque<Waiting>,
+    /// How much the events of those that wait are: they are kept as they came.
+    waiting_bytes: usize,
     /// The upstream's ids of closed items.
     ended: BTreeSet<String>,
     /// How many items were closed, those that came to nothing among them.
@@ -36,6 +38,10 @@ impl Queue {
         self.live.as_ref().is_some_and(|open| open.key.item_type.ends_with("_call"))
     }
 
+    pub(super) fn held(&self) -> usize {
+        self.waiting_bytes + self.live.as_ref().map_or(0, |open| open.item.held())
+    }
+
     pub(super) fn accept(&mut self, op: Op, event: &Incoming<'_>, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
         if self.live.as_ref().is_some_and(|open| open.key.is_of(op, event)) {
             self.apply(op, event, ctx);
@@ -43,6 +49,7 @@ impl Queue {
             return Ok(());
         }
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.key.is_of(op, event)) {
+            self.waiting_bytes += event.source.len();
             waiting.events.push(event.source.to_owned());
             return Ok(());
         }
@@ -59,6 +66,7 @@ impl Queue {
                 let message = "The provider's answer begins too many items at once.";
                 return Err(Failure::new(FailureClass::Protocol, message));
             }
+            self.waiting_bytes += event.source.len();
             self.waiting.push_back(Waiting { key, events: vec![event.source.to_owned()] });
             return Ok(());
         }
@@ -98,6 +106,7 @@ impl Queue {
     fn next(&mut self, ctx: &mut Ctx<'_>) {
         while self.live.is_none() {
             let Some(Waiting { key, events }) = self.waiting.pop_front() else { return };
+            self.waiting_bytes -= events.iter().map(String::len).sum::<usize>();
             self.live = Some(Open::new(key));
             for text in &events {
                 let Ok(event) = Incoming::parse(text) else { continue };

@@ -78,6 +78,11 @@ impl TextItem {
         }
     }
 
+    pub(super) fn held(&self) -> usize {
+        let open = self.open.as_ref().map_or(0, |open| open.part.held());
+        self.content.json.len() + self.summary.json.len() + open
+    }
+
     pub(super) fn apply(&mut self, op: Op, event: &Incoming<'_>, ctx: &mut Ctx<'_>) {
         let index = index(event.content_index.or(event.summary_index));
         match op {

@@ -1,7 +1,9 @@
 //! `/v1/responses/{id}`: what was stored, fetched, listed, deleted.
 
+use bytes::Bytes;
 use http::{Response, Uri};
 
+use super::resume;
 use crate::api::query::Query;
 use crate::api::{counted, deleted, list};
 use crate::body::Body;
@@ -11,33 +13,46 @@ use crate::session;
 
 pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
     let query = Query::of(uri)?;
-    let session = context.session();
-    let absent = || ApiError::response_not_found(id);
+    if query.flag("stream")? {
+        return resume::resume(context, id, query.number("starting_after")?).await;
+    }
+    object(context, id).await
+}
+
+/// The object as it is stored.
+pub(super) async fn object(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
+    let (session, absent) = (context.session(), || ApiError::response_not_found(id));
     let room = session.room();
     let stored = session.observe(session.reading(&room).response(id).await, absent)?;
-    if query.flag("stream")? {
-        let message = "This response cannot be streamed because it was not created with background=true.";
-        return Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"));
-    }
     let mut joined = None;
     let answer = counted(context, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
-    let damaged = || ApiError::store(&store::Error::Corrupt(format!("response {id}").into()));
-    joined.map(|()| answer).ok_or_else(damaged)
+    joined.map(|()| answer).ok_or_else(|| damaged(id))
+}
+
+/// The same, for whoever makes something else of it; counted as long as it is held.
+pub(super) async fn bytes(context: &RequestContext, id: &str) -> Result<Bytes, ApiError> {
+    let (session, absent) = (context.session(), || ApiError::response_not_found(id));
+    let room = session.room();
+    let stored = session.observe(session.reading(&room).response(id).await, absent)?;
+    let mut object = Vec::with_capacity(session::joined_length(&stored));
+    session::join(&stored, &mut object).ok_or_else(|| damaged(id))?;
+    context.app.runtime.budget.hold(object)
+}
+
+pub(super) fn damaged(id: &str) -> ApiError {
+    ApiError::store(&store::Error::Corrupt(format!("response {id}").into()))
 }
 
 pub(crate) async fn delete(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
     let session = context.session();
     let absent = || ApiError::response_not_found(id);
-    session.erased(session.store().delete_response(id).await, absent)?;
-    Ok(deleted(id, "response.deleted"))
-}
-
-/// What is stored has ended, and what runs in the foreground ends with its client.
-pub(crate) async fn cancel(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
-    let session = context.session();
-    let absent = || ApiError::response_not_found(id);
-    session.observe(session.reading(&session.room()).response(id).await, absent)?;
-    Err(ApiError::bad_request(Code::InvalidRequest, "Cannot cancel a synchronous response."))
+    match session.store().delete_response(id).await {
+        Err(store::Error::Running) => {
+            let message = "Cannot delete a response that is still running in the background. Cancel it first.";
+            Err(ApiError::bad_request(Code::InvalidRequest, message))
+        }
+        erased => session.erased(erased, absent).map(|()| deleted(id, "response.deleted")),
+    }
 }
 
 pub(crate) async fn input_items(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {

@@ -63,6 +63,22 @@ pub(crate) const EVENTS: &[(&str, &str, Mutation)] = &[
     ("completed_at is a float", "text", |e| e[9]["response"]["completed_at"] = json!(8.5)),
     ("incomplete without details", "incomplete", |e| last(e)["incomplete_details"] = json!(null)),
     ("incomplete with completed_at", "incomplete", |e| last(e)["completed_at"] = json!(8)),
+    ("queued is left out", "queued", |e| drop(e.remove(1))),
+    ("queued twice", "queued", |e| e.insert(1, e[1].clone())),
+    ("queued after in_progress", "queued", |e| e.swap(1, 2)),
+    ("queued though created in progress", "queued", |e| e[0]["response"]["status"] = json!("in_progress")),
+    ("never started", "queued", |e| drop(e.remove(2))),
+    ("completed out of the queue", "queued", |e| drop(e.drain(2..e.len() - 1))),
+    ("cancelled with an error", "cancelled", |e| last(e)["error"] = json!({"code": "x", "message": "y"})),
+    ("cancelled with completed_at", "cancelled", |e| last(e)["completed_at"] = json!(8)),
+    ("cancelled after an error event", "failed", |e| {
+        last(e)["status"] = json!("cancelled");
+        last(e)["error"] = json!(null);
+    }),
+    ("cancelled by an event of that name", "cancelled", |e| {
+        let at = e.len() - 1;
+        e[at]["type"] = json!("response.cancelled");
+    }),
     ("failed without error event", "failed", |e| drop(e.remove(e.len() - 2))),
     ("failed without error", "failed", |e| last(e)["error"] = json!(null)),
     ("error event not directly before", "failed", |e| e.insert(e.len() - 1, e[1].clone())),

@@ -18,6 +18,10 @@ pub(crate) const GOOD: &[(&str, Good)] = &[
     ("hosted", || (web_search(), "completed")),
     ("incomplete", || (cut_short(message(0, &["Hel"])), "incomplete")),
     ("failed", || ([cut_short(message(0, &["Hel"])), vec![error()]].concat(), "failed")),
+    ("cancelled", || (cut_short(message(0, &["Hel"])), "cancelled")),
+    ("queued", || (message(0, &["Hel", "lo"]), "completed")),
+    ("queued, cancelled at once", || (vec![], "cancelled")),
+    ("queued, failed at once", || (vec![error()], "failed")),
 ];
 
 /// The whole stream of this name, sequence numbers set.
@@ -34,14 +38,25 @@ pub(crate) fn good(name: &str) -> Vec<Value> {
     match status {
         "completed" => terminal["completed_at"] = json!(8),
         "incomplete" => terminal["incomplete_details"] = json!({"reason": "max_output_tokens"}),
+        "cancelled" => {}
         _ => terminal["error"] = json!({"code": "server_error", "message": "gone"}),
     }
     let mut events = vec![
         json!({"type": "response.created", "response": snapshot}),
         json!({"type": "response.in_progress", "response": snapshot}),
     ];
+    if name.starts_with("queued") {
+        events[0]["response"]["status"] = json!("queued");
+        let mut queued = events[0].clone();
+        queued["type"] = json!("response.queued");
+        events.insert(1, queued);
+    }
+    if name.ends_with("at once") {
+        events.pop();
+    }
     events.extend(body);
-    events.push(json!({"type": format!("response.{status}"), "response": terminal}));
+    let terminal_name = if status == "cancelled" { "failed" } else { status };
+    events.push(json!({"type": format!("response.{terminal_name}"), "response": terminal}));
     for (index, event) in events.iter_mut().enumerate() {
         event["sequence_number"] = json!(index);
     }

@@ -1,0 +1,131 @@
+//! Taking a request: it is stored, with a place in the queue, before its client hears of it.
+
+use std::sync::Arc;
+
+use bridge::{Events, ResponseWriter};
+use bytes::Bytes;
+use store::{Begun, JobKind, JobLimits, NewJob, Status};
+use tokio::sync::oneshot;
+
+use super::{Ending, Job, drive, end, envelope};
+use crate::app::App;
+use crate::error::{ApiError, Code};
+use crate::idempotency::Held;
+use crate::request::RequestContext;
+use crate::session::NewRecord;
+use crate::turn::pending;
+
+/// A request that is to be run in the background.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) context: RequestContext,
+    pub(crate) bytes: Bytes,
+    pub(crate) record: NewRecord,
+    pub(crate) response: ResponseWriter,
+    pub(crate) stream: bool,
+    /// It has keys in it that may be written nowhere.
+    pub(crate) secret: bool,
+}
+
+/// A response that is in the queue, at least.
+#[derive(Debug)]
+pub(crate) struct Submitted {
+    pub(crate) response_id: String,
+    /// As it is now.
+    pub(crate) object: Bytes,
+    pub(crate) stream: bool,
+}
+
+impl App {
+    /// How many background responses a tenant may have. Whoever is about to end takes no more for itself.
+    pub(super) fn job_limits(&self) -> JobLimits {
+        let config = self.snapshot().config.session.background;
+        JobLimits { running: if self.is_draining() { 0 } else { config.concurrency }, queued: config.queue }
+    }
+}
+
+/// Stores it, and runs it if there is a place. In a task: a client that leaves meanwhile must not leave half of it behind.
+pub(crate) async fn submit(submission: Submission, key: Option<Held>) -> Result<Submitted, ApiError> {
+    let (answer, answered) = oneshot::channel();
+    let tasks = submission.context.app.runtime.tasks.clone();
+    tasks.spawn(async move {
+        let session = submission.context.session();
+        let repeatable = key.is_some();
+        match store(submission, key).await {
+            Err(error) => drop(answer.send(Err(error))),
+            Ok((submitted, ready)) => {
+                let id = submitted.response_id.clone();
+                if answer.send(Ok(submitted)).is_ok() || repeatable {
+                    return ready.go();
+                }
+                // Nobody will ever ask for it.
+                ready.app.runtime.background.forget(&id);
+                let claim = ready.job.map(|(_, _, job)| job.claim);
+                let _ = end(&session, &id, claim, Ending::Cancelled).await;
+            }
+        }
+    });
+    let lost = |_| Err(ApiError::new(Code::StorageError, "The request could not be put into the queue."));
+    answered.await.unwrap_or_else(lost)
+}
+
+/// A turn that is stored, and what is to be done for it.
+struct Ready {
+    app: Arc<App>,
+    response_id: String,
+    /// It has a place.
+    job: Option<(RequestContext, Bytes, Job)>,
+}
+
+impl Ready {
+    fn go(self) {
+        let background = &self.app.runtime.background;
+        match self.job {
+            Some((context, bytes, job)) => {
+                background.secret().remove(&self.response_id);
+                drive::spawn(context, bytes, job);
+            }
+            // A place may have become free since.
+            None => background.place.notify_one(),
+        }
+    }
+}
+
+async fn store(submission: Submission, key: Option<Held>) -> Result<(Submitted, Ready), ApiError> {
+    let Submission { context, bytes, record, mut response, stream, secret } = submission;
+    let mut events = Events::frames();
+    response.open_queued(&mut events);
+    let (mut object, response_id) = (Vec::new(), response.id().to_string());
+    response.queued_object(&mut object);
+    let (object, first) = (Bytes::from(object), pending(&events).filter(|_| stream));
+    let next_event = first.as_ref().map_or(0, |events| events.events.len() as u64);
+    let background = &context.app.runtime.background;
+    let request = envelope::seal(&context, &bytes);
+    if secret {
+        background.secret().insert(response_id.clone(), request.clone());
+    }
+    let job = NewJob { kind: JobKind::Background, request: (!secret).then_some(request) };
+    let (limits, created_at) = (context.app.job_limits(), record.created_at());
+    let begun = record.begin(&response_id, Status::Queued, &object, first, job, (&background.worker, limits)).await;
+    let begun = begun.map_err(|error| {
+        background.secret().remove(&response_id);
+        match error {
+            store::Error::QueueFull => {
+                let message = "As many background responses wait as may. Please retry later.";
+                ApiError { retry_after: Some(5), ..ApiError::new(Code::BackgroundQueueFull, message) }
+            }
+            error => ApiError::store(&error),
+        }
+    })?;
+    if let Some(key) = key {
+        key.keep();
+    }
+    let job = match begun {
+        Begun::Claimed(claim) => {
+            Some((context.for_background(), bytes, Job { claim, has_log: stream, next_event, created_at }))
+        }
+        Begun::Queued => None,
+    };
+    let ready = Ready { app: Arc::clone(&context.app), response_id: response_id.clone(), job };
+    Ok((Submitted { response_id, object, stream }, ready))
+}

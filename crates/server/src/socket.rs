@@ -1,0 +1,343 @@
+//! `GET /v1/responses` as a WebSocket: many responses over one connection, as OpenAI's WebSocket mode has it.
+//!
+//! ```text
+//!   channel ──▶ request ──▶ lanes ──▶ running ──▶ Turn
+//!   (frames)     (JSON)    (order)   (one turn)
+//!      ▲                      │
+//!      └──── events ◀─────────┴──▶ memory (responses that are not stored)
+//! ```
+//!
+//! One task per connection drives everything: it reads, pulls the turns of all lanes, and writes. Turns are pulled only
+//! when what they said before has left, so a slow client slows its upstreams; a client that is gone drops them. Nothing
+//! of one request is seen by another: each has its own account, ids and caller.
+
+mod channel;
+mod gate;
+mod handshake;
+mod lanes;
+mod memory;
+mod request;
+mod running;
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use crate::app::App;
+use crate::body::{Body, Share};
+use crate::caller::Caller;
+use crate::clock;
+use crate::config::WebsocketConfig;
+use crate::delivery::{self, Slot};
+use crate::error::{ApiError, Code};
+use crate::request::RequestContext;
+use crate::stop::Phase;
+use channel::{Channel, Over, Received};
+use lanes::Lanes;
+use memory::Memory;
+use request::{Create, Said, StreamId, Unserved};
+use running::{Running, Step};
+
+/// Answers the request that asks for a WebSocket. Whoever drives the connection starts it.
+pub(crate) fn open(context: &RequestContext, mut request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+    if context.app.is_draining() {
+        return Err(ApiError::shutting_down());
+    }
+    let mut response = handshake::accept(&request)?;
+    let headers = own_headers(request.headers());
+    let upgrade = hyper::upgrade::on(&mut request);
+    response.extensions_mut().insert(Opening { app: Arc::clone(&context.app), headers, upgrade });
+    Ok(response)
+}
+
+/// A WebSocket that begins as soon as its handshake is answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    app: Arc<App>,
+    headers: HeaderMap,
+    upgrade: OnUpgrade,
+}
+
+impl Opening {
+    /// What an answer opens, if it opens anything.
+    pub(crate) fn of(response: &mut Response<Body>) -> Option<Self> {
+        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if switches { response.extensions_mut().remove() } else { None }
+    }
+
+    /// Starts it. It has its connection's place, and is a request under way, until it ends.
+    pub(crate) fn start(self, place: Slot, running: delivery::Running) {
+        let tasks = self.app.runtime.tasks.clone();
+        tasks.spawn(async move {
+            let held = (place, running);
+            if let Ok(upgraded) = self.upgrade.await {
+                let stream = TokioIo::new(upgraded);
+                Box::pin(Connection::new(self.app, self.headers).run(stream)).await;
+            }
+            drop(held);
+        });
+    }
+}
+
+/// Headers in memory of their own: those of a request hold the whole buffer that it was read into.
+fn own_headers(headers: &HeaderMap) -> HeaderMap {
+    let own = |value: &HeaderValue| {
+        let mut own = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+        own.set_sensitive(value.is_sensitive());
+        Some(own)
+    };
+    let mut copy = HeaderMap::with_capacity(headers.keys_len());
+    for (name, value) in headers {
+        if let Some(value) = own(value) {
+            copy.append(name.clone(), value);
+        }
+    }
+    copy
+}
+
+/// One WebSocket, without its channel.
+struct Connection {
+    app: Arc<App>,
+    /// Of the handshake: they say who asks.
+    headers: HeaderMap,
+    lanes: Lanes,
+    memory: Memory,
+    config: WebsocketConfig,
+    expires: Instant,
+    ending: Option<Ending>,
+}
+
+/// Why no more is begun.
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Draining,
+    Expired,
+}
+
+/// What there is to do.
+enum Happened {
+    Received(Received),
+    Stepped(Option<StreamId>, Step, Option<Running>),
+    Stopping,
+    Time,
+}
+
+impl Connection {
+    fn new(app: Arc<App>, headers: HeaderMap) -> Self {
+        let snapshot = app.snapshot();
+        let (server, limit) = (&snapshot.config.server, snapshot.config.server.max_body_bytes);
+        let tenant = Caller::of(&headers).tenant().clone();
+        let memory = Memory::new(tenant, limit, Arc::clone(&app.runtime.remembered));
+        let (config, expires) = (server.websocket, Instant::now() + server.websocket.lifetime);
+        let lanes = Lanes::new(limit.saturating_mul(2));
+        Self { app, headers, lanes, memory, config, expires, ending: None }
+    }
+
+    async fn run(mut self, stream: TokioIo<hyper::upgrade::Upgraded>) {
+        let limit = self.app.snapshot().config.server.max_body_bytes;
+        let mut channel = Channel::new(stream, Arc::clone(&self.app.runtime.budget), limit).await;
+        let mut stopping = self.app.runtime.stop.subscribe();
+        let mut timer = Box::pin(tokio::time::sleep_until(self.next_look()));
+        if *stopping.borrow_and_update() != Phase::Serving {
+            self.end(&mut channel, Ending::Draining);
+        }
+        let over = loop {
+            if let Some(ending) = self.ending.filter(|_| self.lanes.is_idle()) {
+                break self.last_words(ending);
+            }
+            if self.lanes.is_idle() && channel.is_bloated() {
+                channel = channel.shrunk().await;
+            }
+            let happened = match self.next(&mut channel, &mut stopping, timer.as_mut()).await {
+                Ok(happened) => happened,
+                Err(over) => break over,
+            };
+            if let Err(over) = self.handle(happened, &mut channel, timer.as_mut()) {
+                break over;
+            }
+        };
+        // Turns that nobody listens to any more end here, before the goodbye.
+        drop(self);
+        match over {
+            Over::Gone => channel.end().await,
+            Over::Closed(code, reason, error) => {
+                if let Some(error) = error {
+                    channel.say(error.message(None, None).into());
+                }
+                channel.close(code, reason).await;
+            }
+        }
+    }
+
+    /// When the client is looked at, or the connection is old.
+    fn next_look(&self) -> Instant {
+        let look = Instant::now() + self.config.ping;
+        if self.ending.is_none() { look.min(self.expires) } else { look }
+    }
+
+    async fn next(
+        &mut self,
+        channel: &mut Channel,
+        stopping: &mut watch::Receiver<Phase>,
+        timer: Pin<&mut Sleep>,
+    ) -> Result<Happened, Over> {
+        tokio::select! {
+            Ok(()) = stopping.changed() => Ok(Happened::Stopping),
+            () = timer => Ok(Happened::Time),
+            happened = poll_fn(|cx| self.poll(channel, cx)) => happened,
+        }
+    }
+
+    /// Writes, reads, and pulls the lanes when all that they said has left.
+    fn poll(&mut self, channel: &mut Channel, cx: &mut Context<'_>) -> Poll<Result<Happened, Over>> {
+        let sent = channel.poll_sent(cx)?;
+        if let Poll::Ready(received) = channel.poll_received(cx) {
+            return Poll::Ready(Ok(Happened::Received(received)));
+        }
+        if sent.is_pending() {
+            return Poll::Pending;
+        }
+        let (stream_id, step, ended) = std::task::ready!(self.lanes.poll_step(cx));
+        Poll::Ready(Ok(Happened::Stepped(stream_id, step, ended)))
+    }
+
+    fn handle(&mut self, happened: Happened, channel: &mut Channel, mut timer: Pin<&mut Sleep>) -> Result<(), Over> {
+        match happened {
+            Happened::Received(Received::Over(over)) => return Err(over),
+            Happened::Received(Received::Text(text, share)) => self.received(channel, &text, share),
+            Happened::Stepped(stream_id, step, ended) => {
+                self.stepped(channel, stream_id.as_ref(), step, ended);
+                self.dispatch();
+            }
+            Happened::Stopping => self.end(channel, Ending::Draining),
+            Happened::Time => {
+                if Instant::now() >= self.expires {
+                    self.end(channel, Ending::Expired);
+                }
+                channel.look(self.config.ping)?;
+                timer.as_mut().reset(self.next_look());
+            }
+        }
+        Ok(())
+    }
+
+    /// A message has come. What it is paid with is given back when it was read.
+    fn received(&mut self, channel: &mut Channel, text: &Bytes, share: Option<Share>) {
+        let said = Said::read(text, &self.app.runtime.budget);
+        drop(share);
+        match said {
+            Ok(Said::Create(create)) => self.create(channel, create),
+            Ok(Said::Steer { previous_response_id, input }) => {
+                channel.say(request::steer_failed(&previous_response_id, &input).into());
+            }
+            Err(Unserved { error, stream_id }) => self.refuse(channel, &error, text.len(), stream_id.as_ref()),
+        }
+    }
+
+    /// A message that is not dispatched is a request as well.
+    fn refuse(&self, channel: &mut Channel, error: &ApiError, bytes: usize, stream_id: Option<&StreamId>) {
+        let account = running::account(&Caller::of(&self.headers), bytes, &mut clock::ids());
+        account.answered(error.status.as_u16(), Some(error.code.domain()));
+        account.delivered(0, true);
+        say_error(channel, error, account.request_id(), stream_id);
+    }
+
+    fn create(&mut self, channel: &mut Channel, create: Create) {
+        let (stream_id, bytes) = (create.stream_id.clone(), create.body.len());
+        let refused = match self.ending {
+            Some(ending) => Some(ending.error(self.config)),
+            None => self.lanes.enqueue(create).err(),
+        };
+        match refused {
+            Some(error) => self.refuse(channel, &error, bytes, stream_id.as_ref()),
+            None => self.dispatch(),
+        }
+    }
+
+    /// Begins what may begin.
+    fn dispatch(&mut self) {
+        while let Some(create) = self.lanes.next() {
+            let caller = Caller::of(&self.headers);
+            self.memory.belongs_to(caller.tenant());
+            let before = create.previous_response_id.as_deref().and_then(|id| self.memory.find(id));
+            self.lanes.run(Running::new(&self.app, caller, create, before));
+        }
+    }
+
+    fn stepped(&mut self, channel: &mut Channel, stream_id: Option<&StreamId>, step: Step, ended: Option<Running>) {
+        let before = ended.and_then(|ended| Some((ended.previous_response_id?, ended.before)));
+        let (previous, before) = before.map_or((None, None), |(id, before)| (Some(id), before));
+        let failed = match step {
+            Step::Events(events) => {
+                for event in events {
+                    channel.say(event);
+                }
+                false
+            }
+            Step::Refused(error, request_id) => {
+                say_error(channel, &error, &request_id, stream_id);
+                error.status != StatusCode::TOO_MANY_REQUESTS
+            }
+            Step::Ended { failed, unstored } => {
+                if let Some((id, unstored)) = unstored {
+                    self.memory.keep(id.to_string(), stream_id.cloned(), before, &unstored);
+                }
+                failed
+            }
+        };
+        if let Some(previous) = previous.filter(|_| failed) {
+            self.memory.forget(&previous, stream_id);
+        }
+    }
+
+    /// Nothing more is begun; what runs may end.
+    fn end(&mut self, channel: &mut Channel, ending: Ending) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.ending = Some(ending);
+        while let Some(create) = self.lanes.give_up() {
+            self.refuse(channel, &ending.error(self.config), create.body.len(), create.stream_id.as_ref());
+        }
+    }
+
+    fn last_words(&self, ending: Ending) -> Over {
+        match ending {
+            Ending::Draining => Over::Closed(CloseCode::Restart, "the server is shutting down", None),
+            Ending::Expired => {
+                let error = ending.error(self.config);
+                Over::Closed(CloseCode::Normal, "the connection is as old as it may be", Some(error))
+            }
+        }
+    }
+}
+
+impl Ending {
+    fn error(self, config: WebsocketConfig) -> ApiError {
+        match self {
+            Self::Draining => ApiError::shutting_down(),
+            Self::Expired => {
+                let minutes = config.lifetime.as_secs() / 60;
+                let message = format!(
+                    "Responses websocket connection limit reached ({minutes} minutes). Create a new websocket \
+                     connection to continue."
+                );
+                ApiError::bad_request(Code::ConnectionLimit, message)
+            }
+        }
+    }
+}
+
+fn say_error(channel: &mut Channel, error: &ApiError, request_id: &HeaderValue, stream_id: Option<&StreamId>) {
+    channel.say(error.message(Some(request_id), stream_id.map(|id| &**id)).into());
+}
