@@ -153,7 +153,8 @@ impl<'a> Text<'a> {
 
     pub fn is(self, other: &str) -> bool {
         let escaped = self.escaped();
-        escaped == other || (escaped.contains('\\') && unescape(escaped) == other)
+        // What is written with escapes is longer than what it means.
+        escaped == other || (escaped.len() > other.len() && escaped.contains('\\') && unescape(escaped) == other)
     }
 
     pub fn is_empty(self) -> bool {

@@ -25,10 +25,12 @@ pub(crate) fn split(object: &Bytes) -> Parts {
     let mut settings_writer = ObjectWriter::new(&mut settings);
     let (mut particular, mut copied) = (false, 0);
     for (key, value) in Raw::ours(text).fields() {
-        let blank = if key.is("output") {
+        // We write no escapes in names.
+        let name = key.escaped();
+        let blank = if name == "output" {
             parts.output = value.elements().map(|item| output_item(item, object)).collect();
             "[]"
-        } else if let Some((name, blank)) = SETTINGS.iter().find(|(name, _)| key.is(name)) {
+        } else if let Some((_, blank)) = SETTINGS.iter().find(|(setting, _)| *setting == name) {
             particular |= value.as_str() != *blank;
             settings_writer.raw(name, value);
             blank

@@ -83,6 +83,8 @@ pub(super) fn writer(
     let mut writer = Writer { connection: Some(connection), path, counts: Arc::clone(counts), forget: false };
     let run = move || {
         while let Some(first) = queue.blocking_recv() {
+            // Where cores are few, whoever would send the next job waits for this one. A lone job waits for nobody.
+            thread::yield_now();
             writer.group(first, &mut queue);
         }
         // Readers' connections may not do it, should one of them be the last to close.
