@@ -51,6 +51,7 @@ pub(crate) async fn end(session: &Session, id: &str, claim: Option<Claim>, endin
     let object = write(&ending, 0, &mut Events::silent()).ok_or_else(damaged)?;
     let Parts { head, settings, output } = split(&object.into());
     let status = ending.status();
+    let notices = session.notices(id, status, &head);
     let last = move |first| {
         let mut events = Events::frames();
         let _ = write(&ending, first, &mut events);
@@ -65,9 +66,9 @@ pub(crate) async fn end(session: &Session, id: &str, claim: Option<Claim>, endin
         lease: None,
         events: Some(EndEvents::After(Arc::new(last))),
         claim,
-        notices: session.notices(id, status),
+        notices,
     };
-    session.store().finish(end).await?;
+    session.finish(end).await?;
     session.ring(id);
     Ok(())
 }
