@@ -27,6 +27,7 @@ use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
 use crate::upstream::{Connections, Failover, Provider};
+use crate::webhooks::Webhooks;
 
 /// The application.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ pub(crate) struct Runtime {
     /// Streams that are followed.
     pub(crate) live: Arc<Live>,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) webhooks: Arc<Webhooks>,
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
@@ -86,6 +88,7 @@ impl App {
             return Err(StartError::NeedsRestart { section });
         }
         let snapshot = self.runtime.snapshot_of(config)?;
+        self.runtime.webhooks.replace(&snapshot.config.webhooks);
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
         Ok(())
     }
@@ -107,11 +110,14 @@ impl Runtime {
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
         let live = Arc::<Live>::default();
+        let webhooks = Webhooks::new(store.clone(), &config.webhooks);
+        let session = config.session.clone();
         Ok(Self {
-            sessions: Sessions::new(store, config.session.clone(), Arc::clone(&budget), Arc::clone(&live)),
+            sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
             background: Arc::new(Background::new().map_err(StartError::Worker)?),
             live,
             keys: Arc::default(),
+            webhooks,
             seal_key,
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),

@@ -25,6 +25,7 @@ mod table;
 mod transport;
 mod units;
 mod web;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +36,7 @@ use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
 pub use ad_hoc::ad_hoc;
+pub(crate) use address::{is_public, unbracket};
 pub use alias::Alias;
 pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
@@ -48,6 +50,7 @@ pub use table::KEYS;
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use units::{Bare, parse_duration, print_duration};
 pub use web::{AllowedHosts, CorsConfig};
+pub use webhooks::{SigningKey, WebhookConfig, WebhookEvent};
 
 /// Where a configuration comes from.
 pub struct Sources<'a> {
@@ -102,6 +105,8 @@ pub struct Config {
     pub output: OutputConfig,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
+    /// Who is told when background responses end.
+    pub webhooks: Vec<WebhookConfig>,
     pub logging: LoggingConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,

@@ -28,6 +28,7 @@ mod stop;
 mod tasks;
 mod turn;
 mod upstream;
+mod webhooks;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -84,10 +85,12 @@ impl Server {
     async fn run_until(self, drain: listen::Signal<'_>, now: listen::Signal<'_>) {
         let (sessions, keys) = (Arc::clone(&self.app.runtime.sessions), Arc::clone(&self.app.runtime.keys));
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
+        let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
             () = session::maintain(Arc::clone(&sessions), Arc::clone(&keys)) => {}
             () = background => {}
+            () = webhooks => {}
         }
         keys.give_back().await;
         sessions.close().await;

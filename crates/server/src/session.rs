@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use store::{Beat, ClaimedJob, Error, JobLimits, Recovered, Store, Tenant, Tenanted, Worker};
+use store::{Beat, ClaimedJob, Error, JobLimits, Recovered, Store, Tenant, Tenanted, TurnEnd, Worker};
 use tokio::sync::mpsc;
 use wire::id::{IdKind, Ids};
 use wire::json::Raw;
@@ -26,6 +26,7 @@ use crate::body::{Budget, Room};
 use crate::config::SessionConfig;
 use crate::error::{ApiError, Code};
 use crate::live::Live;
+use crate::webhooks::Webhooks;
 pub(crate) use context::{Context, Past};
 use kinds::ItemKind;
 pub(crate) use lease::LEASE;
@@ -45,6 +46,7 @@ pub(crate) struct Sessions {
     /// Of what is read, too.
     budget: Arc<Budget>,
     live: Arc<Live>,
+    webhooks: Arc<Webhooks>,
     /// The store did not answer the last time it was asked.
     down: AtomicBool,
     /// Answers that were delivered but could not be kept.
@@ -52,9 +54,15 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(store: Store, config: SessionConfig, budget: Arc<Budget>, live: Arc<Live>) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Store,
+        config: SessionConfig,
+        budget: Arc<Budget>,
+        live: Arc<Live>,
+        webhooks: Arc<Webhooks>,
+    ) -> Arc<Self> {
         let (leases, down, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Self { store, config, leases, budget, live, down, unstored })
+        Arc::new(Self { store, config, leases, budget, live, webhooks, down, unstored })
     }
 
     /// One tenant's sessions: the only way to read or write any.
@@ -148,10 +156,19 @@ impl Session {
         self.all.store.tell(response);
     }
 
-    /// Whom to tell of the end of a background response.
-    #[expect(clippy::unused_self, reason = "there are none yet")]
-    pub(crate) fn notices(&self, _response: &str, _status: store::Status) -> Vec<store::NewNotice> {
-        Vec::new()
+    /// Ends a turn that was begun; whoever is to be told of it is told soon.
+    pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), Error> {
+        let somebody = !end.notices.is_empty();
+        self.store.finish(end).await?;
+        if somebody {
+            self.all.webhooks.wake();
+        }
+        Ok(())
+    }
+
+    /// Whom to tell of the end of a response; this is the head of its object.
+    pub(crate) fn notices(&self, response: &str, status: store::Status, head: &[u8]) -> Vec<store::NewNotice> {
+        self.all.webhooks.notices(response, status, head)
     }
 
     /// Room for items that are read; it counts until it is gone, and has to stay as long as they do.

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 
 use crate::account::Deadline;
 pub(crate) use client::HttpClient;
+pub(crate) use connect::tls_config;
 use demo::Player;
 pub(crate) use failover::{Failover, Step};
 use health::{HealthByModel, ModelHealth};

@@ -31,6 +31,8 @@ pub enum IdKind {
     Item,
     Conversation,
     Request,
+    /// What a webhook tells.
+    Event,
 }
 
 impl IdKind {
@@ -51,6 +53,7 @@ impl IdKind {
             Self::Item => "item_",
             Self::Conversation => "conv_",
             Self::Request => "req_",
+            Self::Event => "evt_",
         }
     }
 }

@@ -4,6 +4,7 @@
 mod upstream;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
 
@@ -19,7 +20,8 @@ pub(super) fn run() -> Result<()> {
     // Empty every time: a test must not find what an earlier run stored.
     fs::remove_dir_all(&home).ok();
     fs::create_dir_all(&home)?;
-    fs::write(home.join("godex.yaml"), upstream::configuration()?)?;
+    let webhooks = Webhooks { python: process::free_address()?, node: process::free_address()? };
+    fs::write(home.join("godex.yaml"), upstream::configuration()? + &webhooks.configuration())?;
     let log = folder("godex.log");
     let address = process::free_address()?;
     let mut command = Command::new(crate::root().join("target/debug/godex"));
@@ -27,15 +29,39 @@ pub(super) fn run() -> Result<()> {
     // No provider key of this machine may reach it.
     command.env_clear().env("HOME", &home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let mut godex = Running::start_logged(&mut command, &log)?;
-    let tested = godex.until_healthy(address).and_then(|()| all(&format!("http://{address}")));
+    let tested = godex.until_healthy(address).and_then(|()| all(&format!("http://{address}"), &webhooks));
     tested.with_context(|| format!("godex wrote to {}:\n{}", log.display(), tail(&log)))
 }
 
-fn all(url: &str) -> Result<()> {
+/// Where the clients of each language receive webhooks.
+struct Webhooks {
+    python: SocketAddr,
+    node: SocketAddr,
+}
+
+/// One in base64, as OpenAI gives them out, and one as it is.
+const PYTHON_SECRET: &str = "whsec_Z29kZXggc2lnbnMgd2ViaG9va3MgZm9yIHB5dGhvbg==";
+const NODE_SECRET: &str = "godex signs webhooks for node";
+
+impl Webhooks {
+    fn configuration(&self) -> String {
+        let entry = |address: SocketAddr, secret: &str| {
+            format!("- {{url: 'http://{address}/webhook', secret: '{secret}', allow_private: true}}\n")
+        };
+        format!("webhooks:\n{}{}", entry(self.python, PYTHON_SECRET), entry(self.node, NODE_SECRET))
+    }
+}
+
+fn all(url: &str, webhooks: &Webhooks) -> Result<()> {
     let mut pytest = Command::new(install::python());
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/clients/python"]).current_dir(crate::root());
     let mut node = Command::new(install::node()?.node);
     node.args(["--test", "--test-concurrency=4"]).args(node_tests()?).current_dir(folder("node"));
+    for (command, port, secret) in
+        [(&mut pytest, webhooks.python.port(), PYTHON_SECRET), (&mut node, webhooks.node.port(), NODE_SECRET)]
+    {
+        command.env("GODEX_WEBHOOK_PORT", port.to_string()).env("GODEX_WEBHOOK_SECRET", secret);
+    }
     // At the same time: each has tests that wait for a silent provider.
     thread::scope(|scope| {
         let pytest = scope.spawn(|| process::run(client(&mut pytest, url)));

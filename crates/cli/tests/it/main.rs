@@ -18,3 +18,5 @@ mod reload;
 mod sessions;
 #[cfg(test)]
 mod signals;
+#[cfg(test)]
+mod webhooks;

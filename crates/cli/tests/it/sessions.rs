@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -33,7 +33,10 @@ impl Godex {
     }
 
     pub(crate) fn logging_to(home: &Path, log: impl Into<Stdio>) -> Self {
-        let mut command = command(home, &["--port", "0"]);
+        Self::run(command(home, &["--port", "0"]), log)
+    }
+
+    pub(crate) fn run(mut command: Command, log: impl Into<Stdio>) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let url = lines.find_map(|line| Some(line.strip_prefix("address:")?.trim().to_owned())).unwrap();

@@ -75,7 +75,7 @@ pub struct Field<'r> {
 const MAPPING: &str = "a mapping";
 
 /// Keys whose values, or what is below them, must not be repeated in a message.
-const SECRET: &[&str] = &["credentials", "api_key", "headers", "postgres", "proxy", "seal_key", "query"];
+const SECRET: &[&str] = &["credentials", "api_key", "headers", "postgres", "proxy", "seal_key", "secret", "query"];
 
 impl<'r> Field<'r> {
     /// Reports a mistake in this value.

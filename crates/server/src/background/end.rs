@@ -59,6 +59,7 @@ async fn try_end(session: &Session, id: &str, claim: Option<Claim>, ending: &End
     let object = items.end(&begun, ending.lost(), next.unwrap_or(0), &mut events).ok_or_else(damaged)?;
     let Parts { head, settings, output } = split(&object.into());
     let status = ending.status();
+    let notices = session.notices(id, status, &head);
     let end = TurnEnd {
         id: id.to_owned(),
         status,
@@ -68,9 +69,9 @@ async fn try_end(session: &Session, id: &str, claim: Option<Claim>, ending: &End
         lease: None,
         events: pending(&events).map(EndEvents::At),
         claim,
-        notices: session.notices(id, status),
+        notices,
     };
-    session.store().finish(end).await
+    session.finish(end).await
 }
 
 /// The items in the log, and the number with which it goes on; none without a log.

@@ -53,6 +53,36 @@ fn is_private(host: &str) -> bool {
     }
 }
 
+/// Whether the address belongs to nobody but its host on the public internet: what a name leads to that may not lead
+/// inside. Addresses that carry another one are as that one is.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => is_public_v4(v4),
+        IpAddr::V6(v6) => {
+            let embedded = |high: u16, low: u16| is_public_v4((u32::from(high) << 16 | u32::from(low)).into());
+            match v6.segments() {
+                // Through a translator to IPv4, or a tunnel over it.
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => embedded(high, low),
+                // Teredo and other protocols' own; documentation.
+                [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
+                // All that is given out for the internet.
+                [first, ..] => first & 0xe000 == 0x2000,
+            }
+        }
+    }
+}
+
+fn is_public_v4(v4: Ipv4Addr) -> bool {
+    let special = match v4.octets() {
+        // This network; protocols' own; relays; tests of speed; a cloud's own service for the machines in it.
+        [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [168, 63, 129, 16] => true,
+        // Multicast, reserved, broadcast.
+        [first, ..] => first >= 224,
+    };
+    let private = v4.is_loopback() || v4.is_private() || v4.is_link_local() || is_shared(v4) || v4.is_documentation();
+    !special && !private
+}
+
 /// 100.64.0.0/10, which overlay networks use.
 fn is_shared(address: Ipv4Addr) -> bool {
     let [a, b, ..] = address.octets();
@@ -79,7 +109,7 @@ fn ip(host: &str) -> Option<IpAddr> {
 }
 
 /// An IPv6 address without the brackets that URLs put around it.
-pub(super) fn unbracket(host: &str) -> &str {
+pub(crate) fn unbracket(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
@@ -118,6 +148,71 @@ mod tests {
             }
         }
         assert!(base_url("http://api.example.com", true).is_ok_and(|base| !base.private));
+    }
+
+    #[test]
+    fn nothing_inside_is_public() {
+        for address in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.100.100.200",
+            "127.0.0.1",
+            "127.255.255.255",
+            "168.63.129.16",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.168.0.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "2002:a00:1::1",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ] {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+        for address in [
+            "1.1.1.1",
+            "9.255.255.255",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "223.255.255.255",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+            "2001:4860:4860::8888",
+            "2002:808:808::1",
+            "2606:4700::1111",
+            "2a00:1450:4001:80b::200e",
+        ] {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
     }
 
     #[test]

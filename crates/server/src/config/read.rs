@@ -9,7 +9,7 @@ use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, WebsocketConfig, address,
-    alias, defaults, limits, logging, provider, resilience, session, size, table, web,
+    alias, defaults, limits, logging, provider, resilience, session, size, table, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -43,6 +43,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         resilience: resilience::read(&mut keys),
         limits,
+        webhooks: keys.field(&table::WEBHOOKS).map(|field| webhooks::read(&field)).unwrap_or_default(),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),
     };

@@ -9,7 +9,7 @@ use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
 use super::session::BackendKind;
 use super::units::Bare;
-use super::{Backend, Config, LogFormat, LogLevel, PostgresConfig, print};
+use super::{Backend, Config, LogFormat, LogLevel, PostgresConfig, print, webhooks};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -159,6 +159,13 @@ keys! { KEYS of Config {
     /// How many background responses of one tenant may wait; more are refused with 429.
     SESSION_BACKGROUND_QUEUE = "session.background.queue", Number: Number { range: 0..=1_000_000, default: 1000 }
         => |config| Some(u64::from(config.session.background.queue));
+
+    /// Who is told when background responses end, each as `{url: "https://…", secret: "${HOOK_SECRET}"}`, signed as
+    /// Standard Webhooks say. `secret` is `whsec_` and base64, or any text of 24 characters or more. `events` are those of
+    /// `response.completed`, `response.failed`, `response.incomplete` and `response.cancelled` that are wanted, by default
+    /// all. `allow_private: true` lets a webhook go to this machine, a private network, or over plain http.
+    WEBHOOKS = "webhooks", Special: Special("list of mappings"), otherwise "none"
+        => |config| webhooks::print(&config.webhooks);
 
     /// Refuse what is unknown or cannot be done, instead of leaving it out with a note.
     COMPAT_STRICT = "compat.strict", Flag: Flag(false) => |config| Some(config.compat.strict);

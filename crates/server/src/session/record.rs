@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Begun, Claim, EndEvents, Error, Item, JobLimits, NewEvents, NewJob, NewNotice, NewTurn, Parent, Status, TurnEnd,
-    Worker,
+    Begun, Claim, EndEvents, Error, Item, JobLimits, NewEvents, NewJob, NewTurn, Parent, Status, TurnEnd, Worker,
 };
 use tokio::time::Instant;
 
@@ -65,7 +64,6 @@ pub(crate) struct End {
     pub(crate) object: Bytes,
     /// The last of its events, where they are logged.
     pub(crate) events: Option<NewEvents>,
-    pub(crate) notices: Vec<NewNotice>,
 }
 
 impl Record {
@@ -183,9 +181,9 @@ impl NewRecord {
 impl BegunRecord {
     async fn finish(self, end: End) -> Result<(), NotKept> {
         let Self { session, claim } = self;
-        let End { id, status, object, events, notices } = end;
+        let End { id, status, object, events } = end;
         let object::Parts { head, settings, output } = object::split(&object);
-        let events = events.map(EndEvents::At);
+        let (events, notices) = (events.map(EndEvents::At), session.notices(&id, status, &head));
         let end = TurnEnd {
             id: id.clone(),
             status,
@@ -199,7 +197,7 @@ impl BegunRecord {
         };
         let began = Instant::now();
         loop {
-            match session.all.observe(session.store.finish(end.clone()).await) {
+            match session.all.observe(session.finish(end.clone()).await) {
                 Err(Error::Unavailable(_)) if began.elapsed() < PATIENCE => {
                     tokio::time::sleep(Duration::from_millis(500)).await;
                 }

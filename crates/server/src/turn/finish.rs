@@ -107,7 +107,6 @@ impl Turn {
             status: stored_status(self.status()),
             object: self.object.clone(),
             events: begun.then(|| pending(&self.events)).flatten(),
-            notices: Vec::new(),
         };
         let commit = record.commit(end);
         self.phase = Phase::Storing(Storing { commit, completed_at, began: Instant::now(), begun });

@@ -9,6 +9,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls_platform_verifier::Verifier;
 use tokio::net::TcpStream;
@@ -112,15 +113,19 @@ fn address(proxy: &Proxy) -> Result<Uri, Fault> {
 }
 
 /// The system's roots and those of the configuration. Certificates are always checked.
-fn over_tls<C>(connector: C, transport: &TransportConfig) -> Result<HttpsConnector<C>, Fault> {
+pub(crate) fn tls_config(transport: &TransportConfig) -> Result<ClientConfig, Fault> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let extra = transport.ca.iter().flat_map(|roots| roots.certificates.iter().cloned());
     let verifier = Verifier::new_with_extra_roots(extra, Arc::clone(&provider))?;
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    Ok(ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
+        .with_no_client_auth())
+}
+
+fn over_tls<C>(connector: C, transport: &TransportConfig) -> Result<HttpsConnector<C>, Fault> {
+    let config = tls_config(transport)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_only();
     Ok(if transport.http2 {
         builder.enable_http2().wrap_connector(connector)

@@ -63,4 +63,6 @@ mod transport;
 #[cfg(test)]
 mod trouble;
 #[cfg(test)]
+mod webhooks;
+#[cfg(test)]
 mod websocket;

@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) resilience: &'static str,
     /// The provider's spec, a name or a YAML flow mapping; `openai-compatible` when empty.
     pub(crate) spec: &'static str,
+    /// The list of `webhooks`; none when empty.
+    pub(crate) webhooks: String,
     /// The provider's address instead of the scripted one's.
     pub(crate) base_url: Option<String>,
     pub(crate) tweak: Option<fn(&mut Config)>,
@@ -133,7 +135,7 @@ pub(crate) fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 's
 }
 
 fn config(upstream: &Upstream, settings: &Settings) -> Config {
-    let Settings { server, timeouts, session, resilience, spec, base_url, tweak } = settings;
+    let Settings { server, timeouts, session, resilience, spec, webhooks, base_url, tweak } = settings;
     let spec = if spec.is_empty() { "openai-compatible" } else { spec };
     let resilience = if resilience.is_empty() { QUICK } else { resilience };
     let session = if session.is_empty() { "backend: memory" } else { session };
@@ -141,7 +143,7 @@ fn config(upstream: &Upstream, settings: &Settings) -> Config {
     let text = format!(
         "server: {{{server}}}\nsession: {{{session}}}\nresilience: {{{resilience}}}\nproviders:\n  up:\n    spec: {spec}\n    \
          endpoint: {{base_url: '{base_url}'}}\n    credentials: {{api_key: {KEY}}}\n    timeouts: {{{timeouts}}}\n    \
-         models: [m]\n"
+         models: [m]\nwebhooks: {webhooks}\n"
     );
     let mut config = parse(&text);
     if let Some(tweak) = tweak {
