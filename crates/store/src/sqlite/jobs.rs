@@ -167,8 +167,9 @@ fn taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
 }
 
 pub(crate) fn heartbeat(connection: &Connection, worker: Worker, millis: i64) -> Result<Vec<Beat>, Error> {
-    let until = now(connection)?.saturating_add(millis);
-    super::keys::extend(connection, worker, until)?;
+    let now = now(connection)?;
+    let until = now.saturating_add(millis);
+    super::keys::extend(connection, worker, now, until)?;
     let mut update = connection.prepare_cached(sql::JOBS_EXTEND).map_err(failure)?;
     let beat = |row: &Row<'_>| {
         let tenant = Tenant::new(&row.get::<_, String>(0)?);
