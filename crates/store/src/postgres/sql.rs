@@ -293,11 +293,12 @@ statements! {
           (SELECT next FROM godex.event e WHERE e.tenant = j.tenant AND e.response = j.response
           ORDER BY first DESC LIMIT 1), 0) FROM godex.log l WHERE l.tenant = j.tenant AND l.response = j.response),
         j.number, j.request, j.created";
-    /// Keys whose response is stored need no extending any more.
+    /// Keys whose response is stored need no extending any more, and one that nobody gave back is free when its time is over.
     HEARTBEAT = "WITH keys AS (UPDATE godex.idempotency i SET
         leased_until = clock_timestamp() + $2 * interval '1 millisecond',
         worker = CASE WHEN NOT EXISTS (SELECT 1 FROM godex.response r
-          WHERE r.tenant = i.tenant AND r.id = i.response OFFSET 0) THEN i.worker END WHERE i.worker = $1),
+          WHERE r.tenant = i.tenant AND r.id = i.response OFFSET 0) THEN i.worker END
+        WHERE i.worker = $1 AND i.expires > statement_timestamp()),
         mine AS MATERIALIZED (SELECT number FROM godex.job WHERE worker = $1 ORDER BY number FOR UPDATE)
         UPDATE godex.job j SET leased_until = clock_timestamp() + $2 * interval '1 millisecond'
         WHERE j.number = ANY (ARRAY(SELECT number FROM mine)) RETURNING j.tenant, j.response, j.attempt, j.cancel";

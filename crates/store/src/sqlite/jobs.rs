@@ -101,8 +101,9 @@ pub(super) fn remove(connection: &Connection, tenant: &str, id: &str) -> Result<
 }
 
 pub(crate) fn dispatch(connection: &Connection, tenant: &str, claim: &Claim, now: i64) -> Result<(), Error> {
-    turns::advance(connection, tenant, &claim.response, Status::InProgress, now)?;
+    rows::running(turns::status(connection, tenant, &claim.response, now)?)?;
     fence(job(connection, tenant, &claim.response)?.as_ref(), claim)?;
+    turns::advance(connection, tenant, &claim.response, Status::InProgress, now)?;
     let mut update = connection.prepare_cached(sql::JOB_DISPATCH).map_err(failure)?;
     update.execute(params![tenant, claim.response]).map(drop).map_err(failure)
 }
@@ -167,8 +168,9 @@ fn taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
 }
 
 pub(crate) fn heartbeat(connection: &Connection, worker: Worker, millis: i64) -> Result<Vec<Beat>, Error> {
-    let until = now(connection)?.saturating_add(millis);
-    super::keys::extend(connection, worker, until)?;
+    let now = now(connection)?;
+    let until = now.saturating_add(millis);
+    super::keys::extend(connection, worker, now, until)?;
     let mut update = connection.prepare_cached(sql::JOBS_EXTEND).map_err(failure)?;
     let beat = |row: &Row<'_>| {
         let tenant = Tenant::new(&row.get::<_, String>(0)?);

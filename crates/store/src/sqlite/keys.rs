@@ -37,10 +37,11 @@ pub(crate) fn release_key(connection: &Connection, tenant: &str, key: &str, resp
     delete.execute(params![tenant, key, response]).map(drop).map_err(failure)
 }
 
-/// Extends a worker's claims; those whose response is stored need no extending any more.
-pub(super) fn extend(connection: &Connection, worker: Worker, until: i64) -> Result<(), Error> {
+/// Extends a worker's claims; those whose response is stored need no extending any more, and one that nobody gave back is
+/// free when its time is over.
+pub(super) fn extend(connection: &Connection, worker: Worker, now: i64, until: i64) -> Result<(), Error> {
     let mut update = connection.prepare_cached(sql::KEYS_EXTEND).map_err(failure)?;
-    update.execute(params![worker.0, until]).map(drop).map_err(failure)
+    update.execute(params![worker.0, until, now]).map(drop).map_err(failure)
 }
 
 pub(crate) fn sweep_keys(connection: &Connection, batch: usize) -> Result<usize, Error> {

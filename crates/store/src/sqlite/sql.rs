@@ -260,7 +260,7 @@ statements! {
     KEY_RELEASE = "DELETE FROM idempotency WHERE tenant = ?1 AND key = ?2 AND response = ?3";
     KEYS_EXTEND = "UPDATE idempotency INDEXED BY idempotency_worker SET leased_until = ?2, \
         worker = iif(EXISTS (SELECT 1 FROM response r WHERE r.tenant = idempotency.tenant \
-        AND r.id = idempotency.response), NULL, worker) WHERE worker = ?1";
+        AND r.id = idempotency.response), NULL, worker) WHERE worker = ?1 AND expires > ?3";
     KEYS_SWEEP = "DELETE FROM idempotency WHERE (tenant, key) IN (SELECT tenant, key FROM idempotency \
         INDEXED BY idempotency_expires WHERE expires <= ?1 AND leased_until <= ?1 ORDER BY expires LIMIT ?2)";
 

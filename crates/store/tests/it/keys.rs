@@ -59,6 +59,10 @@ pub(crate) async fn a_key_is_free_when_its_worker_is_gone_or_its_time_is_over(st
     // The end of a key's time is no end of its request.
     assert_eq!(t.claim_key(key("short", 1, "k1", &gone), LEASE, Duration::ZERO).await.unwrap(), KeyClaim::New);
     assert_eq!(store.sweep_keys(1_000).await.unwrap(), 0);
+    // But it is the end of its extending: what nobody gave back is free one day.
+    assert_eq!(t.claim_key(key("leaked", 1, "l1", &gone), OVER, Duration::ZERO).await.unwrap(), KeyClaim::New);
+    store.heartbeat(&gone, LEASE).await.unwrap();
+    assert_eq!(claim("leaked", "l2").await, KeyClaim::New);
     assert_eq!(claim("short", "k2").await, KeyClaim::Running);
     t.put(turn("k1", "u", "a")).await.unwrap();
     assert_eq!(claim("short", "k2").await, KeyClaim::New);
