@@ -44,9 +44,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     let binary = arguments.binary.clone().unwrap_or_else(|| crate::root().join("target/release/godex"));
     let start_up = startup::measure(&binary)?;
-    let servers = Servers::start(arguments.gateway, &binary, Setup::default())?;
     let scale = if arguments.full { 5 } else { 1 };
-    let mut results = memory::measure(&servers, arguments.full)?;
+    let mut results = memory::measure(arguments.gateway, &binary, arguments.full)?;
+    let servers = Servers::start(arguments.gateway, &binary, Setup::default())?;
     results.extend(cases::measure(&servers, scale)?);
     drop(servers);
     results.extend(pinned::measure(arguments.gateway, &binary, scale)?);

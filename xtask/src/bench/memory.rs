@@ -1,14 +1,16 @@
 //! What connections cost in memory: streams that are open and silent, idle `WebSocket`s, and clients that ask for much and
-//! read nothing of it. Measured before any load: afterwards, freed pages would hide what a connection needs.
+//! read nothing of it. Each on fresh processes: pages that something else has freed would hide what a connection needs.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::Gateway;
 use super::cases::{self, Load, Row, each};
-use super::servers::{Servers, Target};
+use super::servers::{Servers, Setup, Target};
 use crate::process::Running;
 
 const HELD: usize = 2_000;
@@ -26,19 +28,24 @@ const OTHERS: Load = Load {
     show: &[],
 };
 
-pub(super) fn measure(servers: &Servers, full: bool) -> Result<Vec<Row>> {
+pub(super) fn measure(gateway: Gateway, binary: &Path, full: bool) -> Result<Vec<Row>> {
     let count = if full { HELD_FULL } else { HELD };
-    let idle = each(servers, |target| Ok(Some(target.rss()? / 1024.0)))?;
+    let fresh = || Servers::start(gateway, binary, Setup::default());
     println!("measuring {count} held streams …");
-    let held = each(servers, |target| per_connection(servers, target, "--hold", count))?;
+    let servers = fresh()?;
+    let idle = each(&servers, |target| Ok(Some(target.rss()? / 1024.0)))?;
+    let held = each(&servers, |target| per_connection(&servers, target, "--hold", count))?;
+    drop(servers);
     println!("measuring {count} idle WebSockets …");
-    let sockets = each(servers, |target| per_connection(servers, target, "--websockets", count))?;
+    let servers = fresh()?;
+    let sockets = each(&servers, |target| per_connection(&servers, target, "--websockets", count))?;
+    drop(servers);
     let mut rows = vec![
         Row { label: "RSS at idle".to_owned(), unit: "MiB", values: idle },
         Row { label: format!("RSS per held stream (×{count})"), unit: "KiB", values: held },
         Row { label: format!("RSS per idle WebSocket (×{count})"), unit: "KiB", values: sockets },
     ];
-    rows.extend(stalled(servers)?);
+    rows.extend(stalled(&fresh()?)?);
     Ok(rows)
 }
 

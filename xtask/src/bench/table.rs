@@ -30,13 +30,13 @@ enum Promise {
 }
 
 pub(super) fn print(rows: &[Row]) {
-    println!("\n{:<36} {:>6} {:>10} {:>10} {:>10} {:>10}", "", "unit", "direct", "floor", "godex", "× floor");
+    println!("\n{:<40} {:>6} {:>10} {:>10} {:>10} {:>10}", "", "unit", "direct", "floor", "godex", "× floor");
     for Row { label, unit, values } in rows {
         let cells: Vec<String> = values.iter().map(|value| cell(*value)).collect();
         let ratio = cell(ratio(values));
-        println!("{label:<36} {unit:>6} {:>10} {:>10} {:>10} {ratio:>10}", cells[0], cells[1], cells[2]);
+        println!("{label:<40} {unit:>6} {:>10} {:>10} {:>10} {ratio:>10}", cells[0], cells[1], cells[2]);
     }
-    println!("\n{:<36} {:>14} {:>14}", "target", "promised", "reached");
+    println!("\n{:<40} {:>14} {:>14}", "target", "promised", "reached");
     for (label, promise) in PROMISES {
         verdict(rows, label, promise);
     }
@@ -54,7 +54,7 @@ fn verdict(rows: &[Row], label: &str, promise: &Promise) {
         Promise::OfFloor(limit) => reached >= *limit,
     };
     let kept = if reached.is_some_and(keeps) { "kept" } else { "MISSED" };
-    println!("{label:<36} {:>14} {:>14} {kept}", format!("{limit} {unit}"), cell(reached));
+    println!("{label:<40} {:>14} {:>14} {kept}", format!("{limit} {unit}"), cell(reached));
 }
 
 fn ratio(values: &[Option<f64>; 3]) -> Option<f64> {
