@@ -32,9 +32,11 @@ const STREAM: Load = Load {
 };
 const SYNC_STORED: Load = Load { label: "one core: stored", requests: 8_000, stored: true, ..SYNC };
 const STREAM_STORED: Load = Load { label: "one core: stored stream", stored: true, ..STREAM };
+const STREAM_RESUMABLE: Load = Load { label: "one core: resumable stream", stored: true, ..STREAM };
 
 /// What is in godex's `session` section, and the loads on it.
-const SETUPS: &[(&str, &[Load])] = &[("", &[SYNC, SYNC_STORED, STREAM, STREAM_STORED])];
+const SETUPS: &[(&str, &[Load])] =
+    &[("", &[SYNC, SYNC_STORED, STREAM, STREAM_STORED]), ("  resume_foreground: true\n", &[STREAM_RESUMABLE])];
 
 pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
