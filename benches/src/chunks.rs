@@ -17,8 +17,18 @@ pub(crate) fn completion() -> Bytes {
 
 /// `words` content chunks of about 380 bytes, between the role and the usage; then `[DONE]`.
 pub(crate) fn stream(words: usize) -> Vec<Bytes> {
+    whole((1..words).map(|number| event(&json!({"content": format!(" word{number}")}), None)))
+}
+
+/// The same with about this much text, a kilobyte in each chunk.
+pub(crate) fn large(bytes: usize) -> Vec<Bytes> {
+    let chunk = event(&json!({"content": format!(" {}", "0123456789abcdef".repeat(64))}), None);
+    whole(std::iter::repeat_n(chunk, bytes / 1024))
+}
+
+fn whole(content: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
     let mut events = vec![event(&json!({"role": "assistant", "content": ""}), None)];
-    events.extend((1..words).map(|number| event(&json!({"content": format!(" word{number}")}), None)));
+    events.extend(content);
     events.push(event(&json!({"content": format!(" {LAST_WORD}")}), None));
     events.push(event(&json!({}), Some("stop")));
     let mut last = envelope("chat.completion.chunk");

@@ -1,6 +1,7 @@
 //! The load generator: so many keep-alive connections, so many requests, and what they cost the client.
 
 mod call;
+mod websocket;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use call::{Connection, Sample};
 pub(crate) struct Arguments {
     /// http://HOST:PORT/PATH
     url: String,
-    /// sync, stream-COUNT-MILLISECONDS or hold; see the upstream.
+    /// sync, stream-COUNT-MILLISECONDS, hold or large; see the upstream.
     #[arg(long, default_value = "sync")]
     model: String,
     #[arg(long, default_value_t = 1)]
@@ -36,12 +37,18 @@ pub(crate) struct Arguments {
     /// Open one stream per connection, say `held=N`, and keep them open until stdin ends.
     #[arg(long)]
     hold: bool,
+    /// The same with idle `WebSocket`s; `held=0` where they are refused.
+    #[arg(long)]
+    websockets: bool,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let body = body(&arguments);
     if arguments.hold {
         return hold(&arguments, &body).await;
+    }
+    if arguments.websockets {
+        return websocket::hold(&arguments.url, arguments.connections).await;
     }
     // Connecting is not what is measured.
     let mut connections = Vec::new();
@@ -109,8 +116,14 @@ async fn hold(arguments: &Arguments, body: &Bytes) -> Result<()> {
         let stream = connection.first_delta(body.clone()).await.with_context(|| format!("held stream {number}"))?;
         held.push((connection, stream));
     }
+    keep(held).await
+}
+
+/// Says how many are open, and keeps them so until stdin ends.
+async fn keep<T>(held: Vec<T>) -> Result<()> {
     println!("held={}", held.len());
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    drop(held);
     Ok(())
 }
 

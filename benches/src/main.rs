@@ -23,6 +23,9 @@ enum Part {
     Floor {
         /// The upstream's address, HOST:PORT.
         upstream: String,
+        /// The least that hyper allows, instead of the usual client with its pool.
+        #[arg(long)]
+        bare: bool,
     },
     /// The load generator; prints what it measured as KEY=VALUE lines.
     Load(load::Arguments),
@@ -32,7 +35,8 @@ enum Part {
 async fn main() -> Result<()> {
     match Part::parse() {
         Part::Upstream => upstream::run().await,
-        Part::Floor { upstream } => floor::run(&upstream).await,
+        Part::Floor { upstream, bare: true } => floor::run_bare(upstream).await,
+        Part::Floor { upstream, bare: false } => floor::run(&upstream).await,
         Part::Load(arguments) => load::run(arguments).await,
     }
 }

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpSocket;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// Serves on a free loopback port, whose address is printed, until the process ends.
 pub(crate) async fn serve<S, F, B>(answer: S) -> Result<()>
@@ -22,11 +22,7 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    // The default queue overflows when a few hundred connections come at once; each then waits a second.
-    let listener = socket.listen(4096)?;
-    println!("address: {}", listener.local_addr()?);
+    let listener = listen()?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
@@ -37,4 +33,14 @@ where
             Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await.ok();
         });
     }
+}
+
+/// A free loopback port, whose address is printed.
+pub(crate) fn listen() -> Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    // The default queue overflows when a few hundred connections come at once; each then waits a second.
+    let listener = socket.listen(4096)?;
+    println!("address: {}", listener.local_addr()?);
+    Ok(listener)
 }

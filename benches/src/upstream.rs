@@ -1,5 +1,6 @@
 //! The fake upstream. It reads the whole request, and the model's name says what to answer: `sync`, or
-//! `stream-COUNT-MILLISECONDS`, or `hold` (one chunk, then silence until the peer closes). One write per event.
+//! `stream-COUNT-MILLISECONDS`, or `hold` (one chunk, then silence until the peer closes), or `large` (10 MiB, streamed).
+//! One write per event.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::{chunks, serve};
 
 pub(crate) async fn run() -> Result<()> {
-    let answers = Arc::new(Answers { sync: chunks::completion(), stream: chunks::stream(200) });
+    let (sync, stream, large) = (chunks::completion(), chunks::stream(200), chunks::large(10 << 20));
+    let answers = Arc::new(Answers { sync, stream, large });
     serve::serve(move |request| answer(Arc::clone(&answers), request)).await
 }
 
@@ -26,6 +28,7 @@ pub(crate) async fn run() -> Result<()> {
 struct Answers {
     sync: Bytes,
     stream: Vec<Bytes>,
+    large: Vec<Bytes>,
 }
 
 async fn answer(answers: Arc<Answers>, request: Request<Incoming>) -> Result<Response<Answer>> {
@@ -40,6 +43,8 @@ async fn answer(answers: Arc<Answers>, request: Request<Incoming>) -> Result<Res
         ("text/event-stream", Answer::new(events, Duration::from_millis(pause.parse()?), End::Close))
     } else if model == "hold" {
         ("text/event-stream", Answer::new(answers.stream[..2].to_vec(), Duration::ZERO, End::Hold))
+    } else if model == "large" {
+        ("text/event-stream", Answer::new(answers.large.clone(), Duration::ZERO, End::Close))
     } else {
         ("application/json", Answer::new(vec![answers.sync.clone()], Duration::ZERO, End::Close))
     };

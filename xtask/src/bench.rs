@@ -4,6 +4,8 @@
 
 mod cases;
 mod kernel;
+mod memory;
+mod pinned;
 mod servers;
 mod startup;
 mod table;
@@ -16,7 +18,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::process;
-use servers::Servers;
+use servers::{Servers, Setup};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -42,9 +44,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     let binary = arguments.binary.clone().unwrap_or_else(|| crate::root().join("target/release/godex"));
     let start_up = startup::measure(&binary)?;
-    let servers = Servers::start(arguments.gateway, &binary)?;
+    let servers = Servers::start(arguments.gateway, &binary, Setup::default())?;
     let scale = if arguments.full { 5 } else { 1 };
-    let mut results = cases::measure(&servers, scale)?;
+    let mut results = memory::measure(&servers, arguments.full)?;
+    results.extend(cases::measure(&servers, scale)?);
+    drop(servers);
+    results.extend(pinned::measure(arguments.gateway, &binary, scale)?);
     results.extend(start_up);
     table::print(&results);
     kernel::run()?;

@@ -1,6 +1,9 @@
 //! SIGHUP: the configuration is read anew, from the same places as at the start. One that is not good, or that differs
-//! in what only a start reads, changes nothing, and the log says why. It never ends the process.
+//! in what only a start reads, changes nothing, and the log says why. It ends the process only where it always did: when
+//! the terminal that it was started in is closed.
 
+use std::fs::File;
+use std::io::IsTerminal;
 use std::thread;
 
 use anyhow::{Context, bail};
@@ -8,6 +11,7 @@ use server::Reloader;
 use server::config::Origin;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::args::Flags;
 use crate::causes;
@@ -20,12 +24,25 @@ impl Hangups {
         Ok(Self(signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?))
     }
 
-    /// Reloads at each of them. On a thread of its own: files are read, and the accept loop does not wait for that.
-    pub(crate) fn reload(mut self, flags: Flags, origin: Origin, reloader: Reloader) {
+    /// Reloads at each of them. On a thread of its own: files are read, and the accept loop does not wait for that. What
+    /// it returns is ready when the terminal is closed.
+    pub(crate) fn reload(
+        mut self,
+        flags: Flags,
+        origin: Origin,
+        reloader: Reloader,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let (runtime, mut origin) = (Handle::current(), origin);
+        let (closed, was_closed) = oneshot::channel();
+        let in_terminal = std::io::stdin().is_terminal();
         thread::spawn(move || {
             runtime.block_on(async move {
                 while self.0.recv().await.is_some() {
+                    if in_terminal && File::open("/dev/tty").is_err() {
+                        tracing::info!("the terminal was closed");
+                        let _ = closed.send(());
+                        return;
+                    }
                     match reload(&flags, &origin, &reloader) {
                         Ok(read) => origin = read,
                         // One line each, as `godex config check` says it.
@@ -36,6 +53,11 @@ impl Hangups {
                 }
             });
         });
+        async move {
+            if was_closed.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 }
 

@@ -4,6 +4,9 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -21,10 +24,13 @@ pub(crate) enum Protocol {
 pub(crate) type Slot = Arc<Option<OwnedSemaphorePermit>>;
 
 /// What a connection has done so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Activity {
+    began: Instant,
     requests: AtomicU64,
     running: AtomicUsize,
+    /// When the last answer was over, in milliseconds from the beginning.
+    answered: AtomicU64,
     /// One of `Protocol`.
     protocol: AtomicU8,
     /// One more than the number of requests after which the connection may end.
@@ -35,6 +41,22 @@ const HTTP2: u8 = Protocol::Http2 as u8;
 const UPGRADED: u8 = Protocol::Upgraded as u8;
 
 impl Activity {
+    pub(crate) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            requests: AtomicU64::new(0),
+            running: AtomicUsize::new(0),
+            answered: AtomicU64::new(0),
+            protocol: AtomicU8::new(Protocol::Http1 as u8),
+            end_after: AtomicU64::new(0),
+        }
+    }
+
+    /// Since when there is no request, if there is none.
+    pub(crate) fn idle_since(&self) -> Instant {
+        self.began + Duration::from_millis(self.answered.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn protocol(&self) -> Protocol {
         match self.protocol.load(Ordering::Relaxed) {
             HTTP2 => Protocol::Http2,
@@ -76,6 +98,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let passed = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.answered.store(passed, Ordering::Relaxed);
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -128,7 +128,7 @@ impl Host {
         let _ = stream.set_nodelay(true);
         let Config { server, limits, .. } = &self.config;
         let Runtime { stop, tasks, .. } = &self.app.runtime;
-        let activity = Arc::new(Activity::default());
+        let activity = Arc::new(Activity::new());
         let pause = Pause::new(Arc::clone(&activity), Arc::clone(stop), server.header_timeout);
         let socket = Socket::new(stream, limits.write_stall, pause);
         let patience = Patience { first: server.header_timeout, idle: server.idle_timeout };
@@ -155,7 +155,8 @@ async fn answer(
         if http2 {
             activity.speaks(Protocol::Http2);
         }
-        async move {
+        // Boxed: hyper keeps the room of a request's future until the next one, and a stream needs none of it.
+        Box::pin(async move {
             let mut response: Response<Body> = route::answer(Arc::clone(&app), request).await;
             match Opening::of(&mut response) {
                 // The connection goes on, and keeps its place, without hyper.
@@ -169,9 +170,10 @@ async fn answer(
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response)
-        }
+        })
     });
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
+    // Boxed: moved, it would take its room twice.
+    let connection = Box::pin(builder.serve_connection_with_upgrades(TokioIo::new(socket), service));
     if let Err(error) = connection::drive(connection, &activity, patience, &stop).await {
         tracing::debug!(error, "connection ended");
     }

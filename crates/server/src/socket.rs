@@ -43,14 +43,14 @@ use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::stop::Phase;
 use channel::{Channel, Over, Received};
-use lanes::Lanes;
+use lanes::{Lanes, Origin};
 use memory::Memory;
 use request::{Create, Said, StreamId, Unserved};
 use running::{Running, Step};
 
 /// Answers the request that asks for a WebSocket. Whoever drives the connection starts it.
 pub(crate) fn open(context: &RequestContext, mut request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
-    if context.app.is_draining() {
+    if context.app.runtime.stop.phase() >= Phase::Draining {
         return Err(ApiError::shutting_down());
     }
     let mut response = handshake::accept(&request)?;
@@ -127,9 +127,11 @@ enum Ending {
 /// What there is to do.
 enum Happened {
     Received(Received),
-    Stepped(Option<StreamId>, Step, Option<Running>),
+    Stepped(Origin, Step),
     Stopping,
     Time,
+    /// Nothing runs, and the memory of large messages can be given back.
+    Rested,
 }
 
 impl Connection {
@@ -148,21 +150,18 @@ impl Connection {
         let mut channel = Channel::new(stream, Arc::clone(&self.app.runtime.budget), limit).await;
         let mut stopping = self.app.runtime.stop.subscribe();
         let mut timer = Box::pin(tokio::time::sleep_until(self.next_look()));
-        if *stopping.borrow_and_update() != Phase::Serving {
-            self.end(&mut channel, Ending::Draining);
-        }
+        stopping.mark_changed();
         let over = loop {
             if let Some(ending) = self.ending.filter(|_| self.lanes.is_idle()) {
                 break self.last_words(ending);
-            }
-            if self.lanes.is_idle() && channel.is_bloated() {
-                channel = channel.shrunk().await;
             }
             let happened = match self.next(&mut channel, &mut stopping, timer.as_mut()).await {
                 Ok(happened) => happened,
                 Err(over) => break over,
             };
-            if let Err(over) = self.handle(happened, &mut channel, timer.as_mut()) {
+            if matches!(happened, Happened::Rested) {
+                channel = channel.shrunk().await;
+            } else if let Err(over) = self.handle(happened, &mut channel, timer.as_mut()) {
                 break over;
             }
         };
@@ -207,19 +206,25 @@ impl Connection {
         if sent.is_pending() {
             return Poll::Pending;
         }
-        let (stream_id, step, ended) = std::task::ready!(self.lanes.poll_step(cx));
-        Poll::Ready(Ok(Happened::Stepped(stream_id, step, ended)))
+        if self.lanes.is_idle() && channel.is_bloated() {
+            return Poll::Ready(Ok(Happened::Rested));
+        }
+        let (origin, step) = std::task::ready!(self.lanes.poll_step(cx));
+        Poll::Ready(Ok(Happened::Stepped(origin, step)))
     }
 
     fn handle(&mut self, happened: Happened, channel: &mut Channel, mut timer: Pin<&mut Sleep>) -> Result<(), Over> {
         match happened {
             Happened::Received(Received::Over(over)) => return Err(over),
             Happened::Received(Received::Text(text, share)) => self.received(channel, &text, share),
-            Happened::Stepped(stream_id, step, ended) => {
-                self.stepped(channel, stream_id.as_ref(), step, ended);
+            Happened::Stepped(origin, step) => {
+                self.stepped(channel, origin, step);
                 self.dispatch();
             }
+            // What runs is polled once more after this, and sees for itself whether it must end.
+            Happened::Stopping if self.app.runtime.stop.phase() < Phase::Draining => {}
             Happened::Stopping => self.end(channel, Ending::Draining),
+            Happened::Rested => {}
             Happened::Time => {
                 if Instant::now() >= self.expires {
                     self.end(channel, Ending::Expired);
@@ -274,29 +279,27 @@ impl Connection {
         }
     }
 
-    fn stepped(&mut self, channel: &mut Channel, stream_id: Option<&StreamId>, step: Step, ended: Option<Running>) {
-        let before = ended.and_then(|ended| Some((ended.previous_response_id?, ended.before)));
-        let (previous, before) = before.map_or((None, None), |(id, before)| (Some(id), before));
+    fn stepped(&mut self, channel: &mut Channel, origin: Origin, step: Step) {
+        let Origin { stream_id, previous_response_id, before } = origin;
         let failed = match step {
-            Step::Events(events) => {
+            Step::Events(events, ended) => {
                 for event in events {
                     channel.say(event);
                 }
-                false
+                let Some(ended) = ended else { return };
+                if let Some((id, unstored)) = ended.unstored {
+                    self.memory.keep(id.to_string(), stream_id.clone(), before, &unstored);
+                }
+                ended.failed
             }
             Step::Refused(error, request_id) => {
-                say_error(channel, &error, &request_id, stream_id);
+                say_error(channel, &error, &request_id, stream_id.as_ref());
                 error.status != StatusCode::TOO_MANY_REQUESTS
             }
-            Step::Ended { failed, unstored } => {
-                if let Some((id, unstored)) = unstored {
-                    self.memory.keep(id.to_string(), stream_id.cloned(), before, &unstored);
-                }
-                failed
-            }
+            Step::Over => return,
         };
-        if let Some(previous) = previous.filter(|_| failed) {
-            self.memory.forget(&previous, stream_id);
+        if let Some(previous) = previous_response_id.filter(|_| failed) {
+            self.memory.forget(&previous, stream_id.as_ref());
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct Start {
     pub(crate) hosted: Option<Arc<dyn HostedTools>>,
     /// Where what it continues is.
     pub(crate) past: Past,
-    /// Whether a response that is not stored is to be remembered: see [`Turn::into_unstored`].
+    /// Whether a response that is not stored is to be remembered: see [`Turn::take_unstored`].
     pub(crate) remember: bool,
     /// Nobody is asked: the response is only there to be continued.
     pub(crate) warm_up: bool,

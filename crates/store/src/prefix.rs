@@ -17,6 +17,9 @@ pub(crate) type Prefix = [u8; 16];
 /// The hash of the empty list.
 pub(crate) const EMPTY: Prefix = [0; 16];
 
+/// How many bytes the hashes of one history have in common. The others tell them apart.
+const NEIGHBOURS: usize = 4;
+
 /// The store's own secret; it lives beside the data.
 #[derive(Clone)]
 pub(crate) struct Secret(pub(crate) [u8; 32]);
@@ -78,9 +81,14 @@ impl Hasher {
         self.sign(&[b"content", body])
     }
 
-    /// The hash of a list with one more item.
+    /// The hash of a list with one more item. It begins as that of the list, so the hashes of one history are side by
+    /// side in an index, and those of a turn are written with one page instead of one for each.
     pub(crate) fn extend(&self, list: &Prefix, content: &Prefix) -> Prefix {
-        self.sign(&[b"list", list, content])
+        let mut extended = self.sign(&[b"list", list, content]);
+        if *list != EMPTY {
+            extended[..NEIGHBOURS].copy_from_slice(&list[..NEIGHBOURS]);
+        }
+        extended
     }
 
     fn sign(&self, parts: &[&[u8]]) -> Prefix {

@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::prefix::Secret;
 use crate::{Counters, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
-use threads::{Counts, Done, ReadJob, WriteJob};
+use threads::{Counts, Job, Ran, ReadJob, WriteJob};
 
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
@@ -73,10 +73,10 @@ impl Database {
     }
 
     /// Runs in the writer's next transaction and is answered when that is on the disk. An error takes back what the
-    /// job did, and nothing else.
+    /// job did, and nothing else; it may then be run again, if it had changed something.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        mut job: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let limits = self.limits;
         let job = move |connection: &Connection| {
@@ -105,7 +105,12 @@ impl Database {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let Some(readers) = &self.readers else { return self.queue(false, job).await };
+        let Some(readers) = &self.readers else {
+            // In memory no job is run again.
+            let mut job = Some(job);
+            let once = move |connection: &Connection| job.take().map_or_else(|| Err(stopped()), |job| job(connection));
+            return self.queue(false, once).await;
+        };
         let (answer, answered) = oneshot::channel();
         let job = move |connection: &Connection| {
             // Nobody waits any more: nothing to tell.
@@ -118,17 +123,10 @@ impl Database {
     async fn queue<T: Send + 'static>(
         &self,
         erased: bool,
-        job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        job: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
-        let job = move |connection: &Connection| {
-            let result = job(connection);
-            let (keep, full) = (result.is_ok(), matches!(result, Err(Error::Full)));
-            let tell = move |committed: Result<(), Error>| {
-                let _ = answer.send(committed.and(result));
-            };
-            Done { keep, full, erased, tell: Box::new(tell) }
-        };
+        let job = Asked { job, erased, result: Err(stopped()), answer };
         self.writer.send(Some(Box::new(job))).await.map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
     }
@@ -158,6 +156,28 @@ impl Database {
 
     pub(crate) fn counters(&self) -> Counters {
         self.counts.read()
+    }
+}
+
+/// A job that somebody waits for.
+struct Asked<T, F> {
+    job: F,
+    erased: bool,
+    result: Result<T, Error>,
+    answer: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T: Send, F: FnMut(&Connection) -> Result<T, Error> + Send> Job for Asked<T, F> {
+    fn run(&mut self, connection: &Connection) -> Ran {
+        self.result = (self.job)(connection);
+        let full = matches!(self.result, Err(Error::Full));
+        Ran { keep: self.result.is_ok(), full, erased: self.erased }
+    }
+
+    fn tell(self: Box<Self>, committed: Result<(), Error>) {
+        let Self { result, answer, .. } = *self;
+        // Nobody waits any more: nothing to tell.
+        let _ = answer.send(committed.and(result));
     }
 }
 

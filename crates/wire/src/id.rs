@@ -1,11 +1,11 @@
 //! Identifiers: a prefix that names the kind and 48 hexadecimal digits, as OpenAI's are.
 //!
-//! One draw of randomness makes all the ids of a turn. It comes from outside: the server draws it, tests count. Who goes
-//! on with a turn that another process began draws nothing: the turn's bits are in its id.
+//! One seed makes all the ids of a turn. It comes from outside: the server draws it, tests count. Who goes on with a turn
+//! that another process began draws nothing: the turn's bits are in its id.
 
 use std::fmt;
 
-/// The source of one turn's ids: 192 random bits, and a counter for what the turn makes.
+/// The source of one turn's ids: 192 bits that no other turn has, and a counter for what the turn makes.
 #[derive(Debug, Clone)]
 pub struct Ids {
     seed: [u8; 24],
@@ -85,7 +85,7 @@ impl Ids {
         Some(Self { seed, next: 0 })
     }
 
-    /// The next id: the turn's random bits with the counter folded into the last four bytes.
+    /// The next id: the turn's bits with the counter folded into the last four bytes.
     pub fn make(&mut self, kind: IdKind) -> Id {
         let mut bytes = self.seed;
         for (byte, count) in bytes[20..].iter_mut().zip(self.next.to_be_bytes()) {

@@ -2,16 +2,14 @@
 //! machine hits them alike; the median round counts.
 
 use std::collections::HashMap;
-use std::process::Stdio;
 
 use anyhow::{Context, Result};
 
-use super::servers::{Servers, Target, tool};
-use crate::process::{self, Running};
+use super::servers::{Servers, Target};
+use crate::process;
 
 const ROUNDS: usize = 3;
 const EVENTS: f64 = 200.0;
-const HELD: usize = 1000;
 
 /// One row: a label, its unit, and a value per target (none where it has no meaning).
 pub(super) struct Row {
@@ -21,16 +19,16 @@ pub(super) struct Row {
 }
 
 /// A kind of load.
-struct Load {
-    label: &'static str,
-    model: &'static str,
-    connections: usize,
-    requests: usize,
-    input_bytes: usize,
+pub(super) struct Load {
+    pub(super) label: &'static str,
+    pub(super) model: &'static str,
+    pub(super) connections: usize,
+    pub(super) requests: usize,
+    pub(super) input_bytes: usize,
     /// Every response is stored, durably, where that means something.
-    stored: bool,
+    pub(super) stored: bool,
     /// Which measurements become rows: key of the load tool or of ours, label, unit, factor.
-    show: &'static [(&'static str, &'static str, &'static str, f64)],
+    pub(super) show: &'static [(&'static str, &'static str, &'static str, f64)],
 }
 
 const SYNC: &[(&str, &str, &str, f64)] = &[
@@ -128,42 +126,37 @@ const LOADS: &[Load] = &[
 ];
 
 pub(super) fn measure(servers: &Servers, scale: usize) -> Result<Vec<Row>> {
-    // Memory first: after load, freed pages would hide what a stream needs.
-    let mut rows = idle(servers)?;
-    println!("measuring {HELD} held streams …");
-    rows.push(held(servers)?);
+    let mut rows = Vec::new();
     for load in LOADS {
-        println!("measuring {} …", load.label);
-        rows.extend(run(servers, load, scale).with_context(|| load.label)?);
+        rows.extend(run(servers, load, scale)?);
     }
     Ok(rows)
 }
 
-fn idle(servers: &Servers) -> Result<Vec<Row>> {
-    let row = Row { label: "RSS at idle".to_owned(), unit: "MiB", values: each(servers, |t| Ok(t.rss()? / 1024.0))? };
-    Ok(vec![row])
-}
-
 /// A value per target; those without a proxy have none.
-fn each(servers: &Servers, mut value: impl FnMut(&Target) -> Result<f64>) -> Result<[Option<f64>; 3]> {
+pub(super) fn each(
+    servers: &Servers,
+    mut value: impl FnMut(&Target) -> Result<Option<f64>>,
+) -> Result<[Option<f64>; 3]> {
     let mut values = [None; 3];
     for (place, target) in values.iter_mut().zip(&servers.targets) {
         if target.proxy.is_some() {
-            *place = Some(value(target)?);
+            *place = value(target)?;
         }
     }
     Ok(values)
 }
 
-fn run(servers: &Servers, load: &Load, scale: usize) -> Result<Vec<Row>> {
+pub(super) fn run(servers: &Servers, load: &Load, scale: usize) -> Result<Vec<Row>> {
+    println!("measuring {} …", load.label);
     let mut measured: [Vec<Measured>; 3] = Default::default();
     for target in &servers.targets {
         // Warm: connections, allocator, page cache.
-        once(target, load, load.connections)?;
+        once(servers, target, load, load.connections)?;
     }
     for _ in 0..ROUNDS {
         for (target, rounds) in servers.targets.iter().zip(&mut measured) {
-            rounds.push(once(target, load, load.requests * scale)?);
+            rounds.push(once(servers, target, load, load.requests * scale)?);
         }
     }
     let row = |(key, label, unit, factor): &(&str, &str, &'static str, f64)| Row {
@@ -178,11 +171,11 @@ fn run(servers: &Servers, load: &Load, scale: usize) -> Result<Vec<Row>> {
 }
 
 /// What one run of the load tool printed, and the CPU time per request of the proxy meanwhile.
-type Measured = HashMap<String, f64>;
+pub(super) type Measured = HashMap<String, f64>;
 
-fn once(target: &Target, load: &Load, requests: usize) -> Result<Measured> {
-    let mut tool = tool();
-    tool.args(["load", &target.url, "--model", load.model]);
+pub(super) fn once(servers: &Servers, target: &Target, load: &Load, requests: usize) -> Result<Measured> {
+    let mut tool = servers.load(target);
+    tool.args(["--model", load.model]);
     tool.args(["--connections", &load.connections.to_string(), "--requests", &requests.to_string()]);
     if load.input_bytes > 0 {
         tool.args(["--input-bytes", &load.input_bytes.to_string()]);
@@ -191,7 +184,7 @@ fn once(target: &Target, load: &Load, requests: usize) -> Result<Measured> {
         tool.arg("--stored");
     }
     let before = target.cpu()?;
-    let printed = process::output(&mut tool).with_context(|| target.name)?;
+    let printed = process::output(&mut tool).with_context(|| format!("{} on {}", load.label, target.name))?;
     let cpu = target.cpu()? - before;
     let pairs = printed.lines().filter_map(|line| line.split_once('='));
     let mut measured: Measured = pairs.filter_map(|(key, value)| Some((key.to_owned(), value.parse().ok()?))).collect();
@@ -204,28 +197,4 @@ fn median(rounds: &[Measured], key: &str) -> f64 {
     let mut values: Vec<f64> = rounds.iter().filter_map(|round| round.get(key).copied()).collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// Memory per stream that is open and silent: what the thousand add to a process that holds some already, so
-/// that the first use of pools and threads is not counted.
-fn held(servers: &Servers) -> Result<Row> {
-    let values = each(servers, |target| {
-        let (some, _) = hold(target, HELD / 5)?;
-        let before = target.rss()?;
-        let (more, count) = hold(target, HELD)?;
-        let after = target.rss()?;
-        more.finish()?;
-        some.finish()?;
-        Ok((after - before).max(0.0) / count)
-    })?;
-    Ok(Row { label: format!("RSS per held stream (×{HELD})"), unit: "KiB", values })
-}
-
-/// Opens this many streams; they stay open until the returned process is finished.
-fn hold(target: &Target, streams: usize) -> Result<(Running, f64)> {
-    let mut tool = tool();
-    tool.args(["load", &target.url, "--model", "hold", "--hold", "--connections", &streams.to_string()]);
-    let mut load = Running::start(tool.stdin(Stdio::piped()))?;
-    let held = load.line_after("held=")?.parse()?;
-    Ok((load, held))
 }

@@ -1,7 +1,7 @@
 //! The processes under load, and what the kernel says about them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,27 @@ use crate::process::{self, Running};
 
 pub(super) struct Servers {
     pub(super) targets: [Target; 3],
+    place: Place,
     _upstream: Running,
+}
+
+/// How the processes are started.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Setup {
+    pub(super) place: Place,
+    /// The floor is the least that hyper allows.
+    pub(super) bare: bool,
+    /// More lines of godex's `session` section, each with its indent and end.
+    pub(super) session: &'static str,
+}
+
+/// Where they run.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    #[default]
+    Anywhere,
+    /// Each proxy on the last core alone, all else on the first.
+    Pinned,
 }
 
 /// One column of the table.
@@ -23,13 +43,14 @@ pub(super) struct Target {
 }
 
 impl Servers {
-    pub(super) fn start(gateway: Gateway, binary: &Path) -> Result<Self> {
-        let mut upstream = Running::start(tool().arg("upstream"))?;
+    pub(super) fn start(gateway: Gateway, binary: &Path, setup: Setup) -> Result<Self> {
+        let place = setup.place;
+        let mut upstream = Running::start(limited(&bench(), place.core(false)).arg("upstream"))?;
         let address = upstream.line_after("address:")?;
-        let (floor_url, floor) = start_floor(&address)?;
+        let (floor_url, floor) = start_floor(&address, setup)?;
         let (url, proxy) = match gateway {
-            Gateway::Godex => start_godex(binary, &address)?,
-            Gateway::Floor => start_floor(&address)?,
+            Gateway::Godex => start_godex(binary, &address, setup)?,
+            Gateway::Floor => start_floor(&address, setup)?,
         };
         let direct = format!("http://{address}/v1/chat/completions");
         let targets = [
@@ -37,17 +58,36 @@ impl Servers {
             Target { name: "floor", url: floor_url, proxy: Some(floor) },
             Target { name: "godex", url, proxy: Some(proxy) },
         ];
-        Ok(Self { targets, _upstream: upstream })
+        Ok(Self { targets, place, _upstream: upstream })
+    }
+
+    /// The load generator, ready for its arguments.
+    pub(super) fn load(&self, target: &Target) -> Command {
+        let mut load = limited(&bench(), self.place.core(false));
+        load.args(["load", &target.url]);
+        load
     }
 }
 
-fn start_floor(upstream: &str) -> Result<(String, Running)> {
-    let mut floor = Running::start(tool().args(["floor", upstream]))?;
+impl Place {
+    fn core(self, is_proxy: bool) -> Option<usize> {
+        let last = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
+        (self == Self::Pinned).then_some(if is_proxy { last } else { 0 })
+    }
+}
+
+fn start_floor(upstream: &str, setup: Setup) -> Result<(String, Running)> {
+    let mut command = limited(&bench(), setup.place.core(true));
+    command.args(["floor", upstream]);
+    if setup.bare {
+        command.arg("--bare");
+    }
+    let mut floor = Running::start(&mut command)?;
     let address = floor.line_after("address:")?;
     Ok((format!("http://{address}/v1/responses"), floor))
 }
 
-fn start_godex(binary: &Path, upstream: &str) -> Result<(String, Running)> {
+fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, Running)> {
     let address = process::free_address()?;
     let folder = crate::root().join("target/bench");
     fs::create_dir_all(&folder)?;
@@ -55,31 +95,35 @@ fn start_godex(binary: &Path, upstream: &str) -> Result<(String, Running)> {
     let sessions = folder.join("sessions");
     let _ = fs::remove_dir_all(&sessions);
     let config = folder.join("godex.yaml");
+    let session = setup.session;
     let text = format!(
         "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nproviders:\n  bench:\n    \
          spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
-         base_url: http://{upstream}/v1\nsession:\n  sqlite:\n    path: {}\nlogging:\n  level: error\n",
+         base_url: http://{upstream}/v1\nsession:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n",
         address.ip(),
         address.port(),
         sessions.join("sessions.db").display(),
     );
     fs::write(&config, text)?;
-    let mut command = limited(binary);
+    let mut command = limited(binary, setup.place.core(true));
     command.args(["serve", "--config"]).arg(&config).env("HOME", &folder);
     let mut godex = Running::start_logged(&mut command, &folder.join("godex.log"))?;
     godex.until_healthy(address)?;
     Ok((format!("http://{address}/v1/responses"), godex))
 }
 
-/// The bench tool, ready for a sub-command.
-pub(super) fn tool() -> Command {
-    limited(&crate::root().join("target/release/bench"))
+fn bench() -> PathBuf {
+    crate::root().join("target/release/bench")
 }
 
-/// A thousand held streams need more file descriptors than some shells allow by default.
-fn limited(program: &Path) -> Command {
+/// Thousands of held streams need more file descriptors than some shells allow by default.
+fn limited(program: &Path, core: Option<usize>) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n \"$(ulimit -H -n)\"; exec \"$0\" \"$@\""]).arg(program);
+    command.args(["-c", "ulimit -n \"$(ulimit -H -n)\"; exec \"$@\"", "sh"]);
+    if let Some(core) = core {
+        command.args(["taskset", "--cpu-list", &core.to_string()]);
+    }
+    command.arg(program);
     command
 }
 

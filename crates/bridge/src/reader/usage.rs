@@ -1,25 +1,26 @@
 //! Usage under any of the names that servers give it, normalised so that totals add up.
 
-use wire::json::Raw;
+use wire::json::{Raw, Text};
 use wire::responses::Usage;
 
 /// `None` where the counts are missing.
 pub(super) fn read(usage: Raw<'_>) -> Option<Usage> {
-    let input_tokens = first(usage, &["prompt_tokens", "input_tokens"])?;
-    let mut output_tokens = first(usage, &["completion_tokens", "output_tokens"])?;
+    let usage = Members::of(usage);
+    let input_tokens = usage.first(&["prompt_tokens", "input_tokens"])?;
+    let mut output_tokens = usage.first(&["completion_tokens", "output_tokens"])?;
     let nested = |objects: &[&str], names: &[&str]| {
-        objects.iter().filter_map(|object| usage.get(object)).find_map(|details| first(details, names))
+        objects.iter().filter_map(|object| usage.get(object)).find_map(|details| Members::of(details).first(names))
     };
     let input_details = ["prompt_tokens_details", "input_tokens_details"];
     let cached = nested(&input_details, &["cached_tokens"])
-        .or_else(|| first(usage, &["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"]));
+        .or_else(|| usage.first(&["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"]));
     let written = nested(&input_details, &["cache_write_tokens", "cache_creation_tokens"])
-        .or_else(|| first(usage, &["cache_creation_input_tokens"]));
+        .or_else(|| usage.first(&["cache_creation_input_tokens"]));
     let reasoning = nested(&["completion_tokens_details", "output_tokens_details"], &["reasoning_tokens"])
-        .or_else(|| first(usage, &["reasoning_tokens"]))
+        .or_else(|| usage.first(&["reasoning_tokens"]))
         .unwrap_or(0);
     // Some servers count reasoning outside of the completion; the total tells, or the sizes.
-    match first(usage, &["total_tokens"]) {
+    match usage.first(&["total_tokens"]) {
         Some(total) => output_tokens = output_tokens.max(total.saturating_sub(input_tokens)),
         None if reasoning > output_tokens => output_tokens = output_tokens.saturating_add(reasoning),
         None => {}
@@ -34,8 +35,22 @@ pub(super) fn read(usage: Raw<'_>) -> Option<Usage> {
     })
 }
 
-fn first(object: Raw<'_>, names: &[&str]) -> Option<u64> {
-    names.iter().filter_map(|name| object.get(name)).find_map(number)
+/// An object's members, found once: it is asked for many names.
+struct Members<'a>(Vec<(Text<'a>, Raw<'a>)>);
+
+impl<'a> Members<'a> {
+    fn of(object: Raw<'a>) -> Self {
+        Self(object.fields().collect())
+    }
+
+    /// As [`Raw::get`].
+    fn get(&self, name: &str) -> Option<Raw<'a>> {
+        self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| *value)
+    }
+
+    fn first(&self, names: &[&str]) -> Option<u64> {
+        names.iter().filter_map(|name| self.get(name)).find_map(number)
+    }
 }
 
 /// A guess from sizes, for servers that send no usage: four bytes to a token, at least one.

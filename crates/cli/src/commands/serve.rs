@@ -28,7 +28,15 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         let hangups = crate::reload::Hangups::listen()?;
         let server = Server::bind(config.clone()).await?;
         #[cfg(unix)]
-        hangups.reload(flags.clone(), config.origin.clone(), server.reloader());
+        let closed = hangups.reload(flags.clone(), config.origin.clone(), server.reloader());
+        #[cfg(not(unix))]
+        let closed = std::future::pending();
+        let drain = async {
+            tokio::select! {
+                () = drain => {}
+                () = closed => {}
+            }
+        };
         let banner = banner::banner(&config, server.local_addr());
         // A stdout that is closed, or that nobody reads, is no reason not to serve.
         std::thread::spawn(move || output::print(&banner));

@@ -6,10 +6,11 @@ use std::time::Duration;
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
 use store::{Begun, Error, JobKind, JobLimits, NewEvents, NewJob, Status};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Ending, Entered, Job, Order, end};
+use crate::account::Outcome;
 use crate::error::{ApiError, Code};
 use crate::live::{Channel, Follower};
 use crate::request::RequestContext;
@@ -48,10 +49,30 @@ pub(super) fn spawn(context: RequestContext, body: Bytes, job: Job) {
     app.runtime.tasks.spawn(task);
 }
 
-/// Makes a stream that a client waits for one that goes on without it, and follows it from its beginning.
-pub(crate) async fn follow_foreground(mut turn: Box<Turn>) -> Result<Follower, ApiError> {
-    let context = turn.context().clone();
-    let (app, session) = (Arc::clone(&context.app), context.session());
+/// Makes a stream that a client waits for one that goes on without it, and follows it from its beginning. In a task: a
+/// client that leaves meanwhile must not leave half of it behind.
+pub(crate) async fn follow_foreground(turn: Box<Turn>) -> Result<Follower, ApiError> {
+    let tasks = turn.context().app.runtime.tasks.clone();
+    let (answer, answered) = oneshot::channel();
+    tasks.spawn(async move {
+        let session = turn.context().session();
+        match Box::pin(begin_foreground(turn, &session)).await {
+            Err(error) => drop(answer.send(Err(error))),
+            Ok((turn, job, entered)) => {
+                let app = Arc::clone(&turn.context().app);
+                let follower = Follower::new(&app, session.clone(), job.claim.response_id(), 0);
+                drop(answer.send(Ok(follower)));
+                let left = drive(turn, &session, &job, &entered).await;
+                leave(entered, &session, left).await;
+            }
+        }
+    });
+    let lost = |_| Err(ApiError::new(Code::StorageError, "The stream could not be begun."));
+    answered.await.unwrap_or_else(lost)
+}
+
+async fn begin_foreground(mut turn: Box<Turn>, session: &Session) -> Result<(Box<Turn>, Job, Entered), ApiError> {
+    let background = Arc::clone(&turn.context().app.runtime.background);
     let Some(Record::New(record)) = turn.record_mut().take() else {
         return Err(ApiError::new(Code::StorageError, "There is nothing to be resumed."));
     };
@@ -59,22 +80,15 @@ pub(crate) async fn follow_foreground(mut turn: Box<Turn>) -> Result<Follower, A
     turn.response().running_object(&mut object);
     let log = NewEvents { first: 0, events: Vec::new() };
     let job = NewJob { kind: JobKind::Foreground, request: None };
-    let (worker, limits) = (app.runtime.background.worker, JobLimits { running: 0, queued: 0 });
-    let begun = record.begin(&id, Status::InProgress, &object.into(), Some(log), job, (&worker, limits)).await;
+    let limits = JobLimits { running: 0, queued: 0 };
+    let by = (&background.worker, limits);
+    let begun = record.begin(&id, Status::InProgress, &object.into(), Some(log), job, by).await;
     let Begun::Claimed(claim) = begun.map_err(|error| ApiError::store(&error))? else {
         return Err(ApiError::new(Code::StorageError, "The session store put a running stream in its queue."));
     };
-    let begun = BegunRecord { session: session.clone(), claim: claim.clone() };
-    *turn.record_mut() = Some(Record::Begun(begun));
-    let job = Job { claim, has_log: true, next_event: 0, created_at: 0 };
-    let follower = Follower::new(&app, session.clone(), &id, 0);
-    let entered = app.runtime.background.enter(&job.claim);
-    let task = async move {
-        let left = drive(turn, &session, &job, &entered).await;
-        leave(entered, &session, left).await;
-    };
-    app.runtime.tasks.spawn(task);
-    Ok(follower)
+    *turn.record_mut() = Some(Record::Begun(BegunRecord { session: session.clone(), claim: claim.clone() }));
+    let entered = background.enter(&claim);
+    Ok((turn, Job { claim, has_log: true, next_event: 0, created_at: 0 }, entered))
 }
 
 /// A turn has no more to do here: it gets an end if it has none, and whoever waits for one hears of it.
@@ -101,9 +115,13 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
         biased;
         order = ordered(&mut orders, Order::GoOn) => match order {
             Order::Leave => return Left::Lost,
-            Order::GoOn | Order::Cancel => return Left::Without(Ending::Cancelled),
+            Order::GoOn | Order::Cancel => {
+                context.account.ended(Outcome::Cancelled);
+                return Left::Without(Ending::Cancelled);
+            }
         },
         _ = stopping.wait_for(|phase| *phase == Phase::Now) => {
+            context.account.ended(Outcome::Stopped);
             let failure = Failure::new(FailureClass::Shutdown, "The server was shut down before the response was made.");
             return Left::Without(Ending::Failed(failure));
         }
@@ -119,7 +137,11 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
         Ok(Started::Background(_) | Started::Known(_)) => {
             Left::Without(Ending::Failed(Failure::new(FailureClass::Server, "The request was queued twice.")))
         }
-        Err(error) => Left::Without(Ending::Failed(failure(error))),
+        Err(error) => {
+            let failure = failure(error);
+            context.account.ended(Outcome::Failed(failure.class));
+            Left::Without(Ending::Failed(failure))
+        }
     }
 }
 

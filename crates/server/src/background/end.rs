@@ -1,14 +1,11 @@
 //! The end of a turn that nobody drives: its process is gone, or it was cancelled before it ran, or where it runs nobody
 //! answers.
 
-use std::sync::Arc;
-
-use bridge::{Events, Failure, Lost, lost_terminal};
-use bytes::Bytes;
-use store::{Claim, EndEvents, Error, EventLimits, Status, TurnEnd};
-use wire::json::Raw;
+use bridge::{Events, Failure, LoggedItems, Lost};
+use store::{Claim, EndEvents, Error, EventLimits, Log, Status, TurnEnd};
 
 use crate::session::{Parts, Session, join, split};
+use crate::turn::pending;
 
 const PAGE: EventLimits = EventLimits { events: 1024, bytes: 1 << 20 };
 
@@ -35,8 +32,21 @@ impl Ending {
     }
 }
 
-/// Ends the turn with the items that were finished, and tells whoever waits. Without a claim, whoever runs it loses it.
+/// Ends the turn with what its log has of it, and tells whoever waits. Without a claim, whoever runs it loses it.
 pub(crate) async fn end(session: &Session, id: &str, claim: Option<Claim>, ending: Ending) -> Result<(), Error> {
+    loop {
+        match try_end(session, id, claim.clone(), &ending).await {
+            // Whoever runs it has said more since we read its log.
+            Err(Error::OutOfOrder { .. }) => {}
+            ended => {
+                session.ring(id);
+                return ended;
+            }
+        }
+    }
+}
+
+async fn try_end(session: &Session, id: &str, claim: Option<Claim>, ending: &Ending) -> Result<(), Error> {
     let stored = session.store().response(id).await?;
     if stored.status.is_final() {
         return Err(Error::Ended { status: stored.status });
@@ -44,19 +54,12 @@ pub(crate) async fn end(session: &Session, id: &str, claim: Option<Claim>, endin
     let damaged = || Error::Corrupt(format!("response {id}").into());
     let mut begun = Vec::new();
     join(&stored, &mut begun).ok_or_else(damaged)?;
-    let items = finished_items(session, id).await?;
-    let write = move |ending: &Ending, first: u64, events: &mut Events| {
-        lost_terminal(&begun, ending.lost(), items.iter().map(|item| &item[..]), first, events)
-    };
-    let object = write(&ending, 0, &mut Events::silent()).ok_or_else(damaged)?;
+    let (items, next) = logged(session, id).await?;
+    let mut events = if next.is_some() { Events::frames() } else { Events::silent() };
+    let object = items.end(&begun, ending.lost(), next.unwrap_or(0), &mut events).ok_or_else(damaged)?;
     let Parts { head, settings, output } = split(&object.into());
     let status = ending.status();
     let notices = session.notices(id, status, &head);
-    let last = move |first| {
-        let mut events = Events::frames();
-        let _ = write(&ending, first, &mut events);
-        events.iter().map(|(_, json)| Bytes::copy_from_slice(json)).collect()
-    };
     let end = TurnEnd {
         id: id.to_owned(),
         status,
@@ -64,31 +67,27 @@ pub(crate) async fn end(session: &Session, id: &str, claim: Option<Claim>, endin
         settings,
         output,
         lease: None,
-        events: Some(EndEvents::After(Arc::new(last))),
+        events: pending(&events).map(EndEvents::At),
         claim,
         notices,
     };
-    session.finish(end).await?;
-    session.ring(id);
-    Ok(())
+    session.finish(end).await
 }
 
-/// The items that the log has as done.
-async fn finished_items(session: &Session, id: &str) -> Result<Vec<Bytes>, Error> {
-    let (mut items, mut after) = (Vec::new(), None);
+/// The items in the log, and the number with which it goes on; none without a log.
+async fn logged(session: &Session, id: &str) -> Result<(LoggedItems, Option<u64>), Error> {
+    let (mut items, mut next) = (LoggedItems::default(), 0);
     loop {
-        let page = session.store().events_after(id, after, PAGE).await?;
-        let Some(last) = page.events.last().map(|event| event.sequence) else { return Ok(items) };
-        items.extend(page.events.iter().filter_map(|event| finished_item(&event.json)));
-        after = Some(last);
+        let page = session.store().events_after(id, u64::checked_sub(next, 1), PAGE).await?;
+        if page.log != Log::Kept {
+            return Ok((items, None));
+        }
+        for event in &page.events {
+            items.event(&event.json);
+            next = event.sequence + 1;
+        }
         if !page.has_more {
-            return Ok(items);
+            return Ok((items, Some(next)));
         }
     }
-}
-
-fn finished_item(event: &Bytes) -> Option<Bytes> {
-    let json = Raw::parse(str::from_utf8(event).ok()?).ok()?;
-    let is_done = json.get("type")?.text()?.is("response.output_item.done");
-    is_done.then(|| json.get("item")).flatten().map(|item| event.slice_ref(item.as_str().as_bytes()))
 }

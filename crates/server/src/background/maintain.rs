@@ -24,7 +24,7 @@ const BEAT: Duration = Duration::from_secs(5);
 const GIVE_UP: Duration = Duration::from_secs(20);
 /// How often a database that others share is looked through for what they left.
 const RECOVER: Duration = Duration::from_secs(5);
-/// How often it is looked for turns that wait. Mostly a hint comes first.
+/// How often it is looked through for turns that wait.
 const LOOK: Duration = Duration::from_secs(1);
 /// At once.
 const SOME: usize = 16;
@@ -47,8 +47,6 @@ pub(crate) async fn maintain(app: Arc<App>) {
                 app.runtime.live.ring(&id);
                 if background.find(&id).is_some() {
                     pulse.beat(&app).await;
-                } else {
-                    claim(&app).await;
                 }
             }
             () = background.place.notified() => claim(&app).await,

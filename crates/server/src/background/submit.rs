@@ -1,10 +1,13 @@
 //! Taking a request: it is stored, with a place in the queue, before its client hears of it.
 
+use std::sync::Arc;
+
 use bridge::{Events, ResponseWriter};
 use bytes::Bytes;
 use store::{Begun, JobKind, JobLimits, NewJob, Status};
+use tokio::sync::oneshot;
 
-use super::{Job, drive, envelope};
+use super::{Ending, Job, drive, end, envelope};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::idempotency::Held;
@@ -41,7 +44,54 @@ impl App {
     }
 }
 
+/// Stores it, and runs it if there is a place. In a task: a client that leaves meanwhile must not leave half of it behind.
 pub(crate) async fn submit(submission: Submission, key: Option<Held>) -> Result<Submitted, ApiError> {
+    let (answer, answered) = oneshot::channel();
+    let tasks = submission.context.app.runtime.tasks.clone();
+    tasks.spawn(async move {
+        let session = submission.context.session();
+        let repeatable = key.is_some();
+        match store(submission, key).await {
+            Err(error) => drop(answer.send(Err(error))),
+            Ok((submitted, ready)) => {
+                let id = submitted.response_id.clone();
+                if answer.send(Ok(submitted)).is_ok() || repeatable {
+                    return ready.go();
+                }
+                // Nobody will ever ask for it.
+                ready.app.runtime.background.forget(&id);
+                let claim = ready.job.map(|(_, _, job)| job.claim);
+                let _ = end(&session, &id, claim, Ending::Cancelled).await;
+            }
+        }
+    });
+    let lost = |_| Err(ApiError::new(Code::StorageError, "The request could not be put into the queue."));
+    answered.await.unwrap_or_else(lost)
+}
+
+/// A turn that is stored, and what is to be done for it.
+struct Ready {
+    app: Arc<App>,
+    response_id: String,
+    /// It has a place.
+    job: Option<(RequestContext, Bytes, Job)>,
+}
+
+impl Ready {
+    fn go(self) {
+        let background = &self.app.runtime.background;
+        match self.job {
+            Some((context, bytes, job)) => {
+                background.secret().remove(&self.response_id);
+                drive::spawn(context, bytes, job);
+            }
+            // A place may have become free since.
+            None => background.place.notify_one(),
+        }
+    }
+}
+
+async fn store(submission: Submission, key: Option<Held>) -> Result<(Submitted, Ready), ApiError> {
     let Submission { context, bytes, record, mut response, stream, secret } = submission;
     let mut events = Events::frames();
     response.open_queued(&mut events);
@@ -50,13 +100,12 @@ pub(crate) async fn submit(submission: Submission, key: Option<Held>) -> Result<
     let (object, first) = (Bytes::from(object), pending(&events).filter(|_| stream));
     let next_event = first.as_ref().map_or(0, |events| events.events.len() as u64);
     let background = &context.app.runtime.background;
-    let request = (!secret).then(|| envelope::seal(&context, &bytes));
+    let request = envelope::seal(&context, &bytes);
     if secret {
-        background.secret().insert(response_id.clone(), envelope::seal(&context, &bytes));
+        background.secret().insert(response_id.clone(), request.clone());
     }
-    let job = NewJob { kind: JobKind::Background, request };
-    let limits = context.app.job_limits();
-    let created_at = record.created_at();
+    let job = NewJob { kind: JobKind::Background, request: (!secret).then_some(request) };
+    let (limits, created_at) = (context.app.job_limits(), record.created_at());
     let begun = record.begin(&response_id, Status::Queued, &object, first, job, (&background.worker, limits)).await;
     let begun = begun.map_err(|error| {
         background.secret().remove(&response_id);
@@ -71,14 +120,12 @@ pub(crate) async fn submit(submission: Submission, key: Option<Held>) -> Result<
     if let Some(key) = key {
         key.keep();
     }
-    if let Begun::Claimed(claim) = begun {
-        background.secret().remove(&response_id);
-        let job = Job { claim, has_log: stream, next_event, created_at };
-        drive::spawn(context.for_background(), bytes, job);
-    } else {
-        context.session().tell(&response_id);
-        // Others may be idle, and a place may have become free since.
-        background.place.notify_one();
-    }
-    Ok(Submitted { response_id, object, stream })
+    let job = match begun {
+        Begun::Claimed(claim) => {
+            Some((context.for_background(), bytes, Job { claim, has_log: stream, next_event, created_at }))
+        }
+        Begun::Queued => None,
+    };
+    let ready = Ready { app: Arc::clone(&context.app), response_id: response_id.clone(), job };
+    Ok((Submitted { response_id, object, stream }, ready))
 }

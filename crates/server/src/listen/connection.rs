@@ -20,12 +20,11 @@ pub(super) struct Patience {
 /// Drives a connection to its end. Hyper's own deadline for a request's head begins only when it knows which
 /// protocol the client speaks, and a client that says nothing would hold its slot.
 pub(super) async fn drive(
-    connection: impl GracefulConnection<Error: Display>,
+    mut connection: Pin<Box<impl GracefulConnection<Error: Display>>>,
     activity: &Activity,
     patience: Patience,
     stop: &Stop,
 ) -> Result<(), String> {
-    let mut connection = std::pin::pin!(connection);
     let mut stopping = stop.subscribe();
     let (mut seen, mut ending, mut sent_away) = (0, false, false);
     let mut look = Some(Box::pin(tokio::time::sleep(patience.first)));
@@ -33,12 +32,19 @@ pub(super) async fn drive(
         let run = poll_fn(|cx| {
             let ended = connection.as_mut().poll(cx);
             let leave = ending || stop.has_begun();
-            if ended.is_ready() || !leave || sent_away || activity.protocol() != Protocol::Http2 {
+            if ended.is_ready() || !leave {
                 return ended;
             }
-            // HTTP/2 has words for it, so no request is lost. For HTTP/1.1 see `pause`.
-            sent_away = true;
-            connection.as_mut().graceful_shutdown();
+            match activity.protocol() {
+                // HTTP/2 has words for it, so no request is lost.
+                Protocol::Http2 if !sent_away => {
+                    sent_away = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                // Its end is a matter of reading, see `pause`, and hyper does not always try to behind an answer.
+                Protocol::Http1 if !activity.seen().1 => {}
+                _ => return ended,
+            }
             connection.as_mut().poll(cx)
         });
         tokio::select! {

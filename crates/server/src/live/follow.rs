@@ -139,8 +139,9 @@ impl Follower {
 fn text(events: &[Bytes], over: bool) -> Bytes {
     let mut out = Vec::with_capacity(events.iter().map(|event| event.len() + 64).sum::<usize>() + 16);
     for event in events {
-        let json = str::from_utf8(event).ok().and_then(|text| Raw::parse(text).ok());
-        let kind = json.and_then(|json| json.get("type")).and_then(Raw::text).map(Text::decode).unwrap_or_default();
+        // It was valid when it was logged.
+        let json = str::from_utf8(event).map_or(Raw::NULL, Raw::ours);
+        let kind = json.get("type").and_then(Raw::text).map(Text::decode).unwrap_or_default();
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(b"\ndata: ");

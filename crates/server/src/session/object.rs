@@ -16,28 +16,33 @@ pub(crate) struct Parts {
     pub(crate) output: Vec<Item>,
 }
 
-/// Takes an object of ours apart.
+/// Takes an object of ours apart. The head is the object with blanks in the place of what is kept elsewhere, so it is
+/// copied in a few pieces, and not member by member.
 pub(crate) fn split(object: &Bytes) -> Parts {
     let mut parts = Parts { head: Bytes::new(), settings: None, output: Vec::new() };
-    let Some(raw) = str::from_utf8(object).ok().and_then(|text| Raw::parse(text).ok()) else { return parts };
-    let (mut head, mut settings) = (Vec::with_capacity(1024), Vec::new());
-    let mut head_writer = ObjectWriter::new(&mut head);
+    let Ok(text) = str::from_utf8(object) else { return parts };
+    let (mut head, mut settings) = (Vec::with_capacity(text.len()), Vec::new());
     let mut settings_writer = ObjectWriter::new(&mut settings);
-    let mut particular = false;
-    for (key, value) in raw.fields() {
-        let name = key.decode();
-        if name == "output" {
+    let (mut particular, mut copied) = (false, 0);
+    for (key, value) in Raw::ours(text).fields() {
+        // We write no escapes in names.
+        let name = key.escaped();
+        let blank = if name == "output" {
             parts.output = value.elements().map(|item| output_item(item, object)).collect();
-            head_writer.json(&name, b"[]");
+            "[]"
         } else if let Some((_, blank)) = SETTINGS.iter().find(|(setting, _)| *setting == name) {
             particular |= value.as_str() != *blank;
-            settings_writer.raw(&name, value);
-            head_writer.json(&name, blank.as_bytes());
+            settings_writer.raw(name, value);
+            blank
         } else {
-            head_writer.raw(&name, value);
-        }
+            continue;
+        };
+        let start = value.as_str().as_ptr().addr() - text.as_ptr().addr();
+        head.extend_from_slice(text.get(copied..start).unwrap_or_default().as_bytes());
+        head.extend_from_slice(blank.as_bytes());
+        copied = start + value.as_str().len();
     }
-    head_writer.end();
+    head.extend_from_slice(text.get(copied..).unwrap_or_default().as_bytes());
     settings_writer.end();
     parts.head = head.into();
     parts.settings = particular.then(|| settings.into());

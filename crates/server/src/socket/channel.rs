@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
+use http::StatusCode;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -158,14 +159,17 @@ impl Channel {
     /// What to say about frames that cannot be read.
     fn broken(&mut self, error: &Error) -> Over {
         tracing::debug!(%error, "a WebSocket cannot go on");
-        if let Some(refused) = self.framed.get_mut().take_refused() {
-            return Over::Closed(CloseCode::Again, "the server has no room for the message", Some(refused));
+        match self.framed.get_mut().take_refused() {
+            Some(refused) if refused.status == StatusCode::PAYLOAD_TOO_LARGE => {
+                return Over::Closed(CloseCode::Size, "the message is too large", Some(refused));
+            }
+            Some(refused) => {
+                return Over::Closed(CloseCode::Again, "the server has no room for the message", Some(refused));
+            }
+            None => {}
         }
         match error {
-            Error::Capacity(_) => {
-                let error = ApiError::too_large(self.limit);
-                Over::Closed(CloseCode::Size, "the message is too large", Some(error))
-            }
+            Error::Capacity(_) => Over::Closed(CloseCode::Size, "the message is too large", None),
             Error::Utf8(_) => Over::Closed(CloseCode::Invalid, "the message is not UTF-8", None),
             Error::Protocol(_) => Over::Closed(CloseCode::Protocol, "the frame is not as the protocol wants it", None),
             _ => Over::Gone,

@@ -26,7 +26,7 @@ const AHEAD: usize = 2048;
 pub(super) struct Gate<S> {
     stream: S,
     budget: Arc<Budget>,
-    /// The largest message; what is larger is for the framing to refuse.
+    /// The largest message.
     limit: usize,
     /// Read and not handed on. Its memory is given back when it is empty.
     ahead: BytesMut,
@@ -99,11 +99,9 @@ impl<S> Gate<S> {
         let began = Instant::now();
         let message = self.message.get_or_insert_with(|| Message { share: Share::new(&self.budget), bytes: 0, began });
         let bytes = usize::try_from(head.payload).unwrap_or(usize::MAX).saturating_add(message.bytes);
-        if bytes > self.limit {
-            return Ok(());
-        }
         message.bytes = bytes;
-        message.share.grow_to(bytes).map_err(|error| {
+        let fits = if bytes > self.limit { Err(ApiError::too_large(self.limit)) } else { message.share.grow_to(bytes) };
+        fits.map_err(|error| {
             self.refused = Some(error);
             io::Error::other("there is no room for the message")
         })
@@ -194,7 +192,6 @@ impl Head {
         let head = length + if masked { 4 } else { 0 };
         debug_assert!(head <= LONGEST_HEAD, "the longest head is that long");
         let whole = bytes.len() >= head;
-        // A length that cannot be is the framing's to refuse.
         let payload = payload.min(u64::MAX >> 1);
         whole.then_some(Self { bytes: head, payload, is_data: first & 0x08 == 0 })
     }
@@ -238,9 +235,35 @@ mod tests {
         }
         drop(gate.taken());
         assert_eq!(budget.used(), 0);
-        client.write_all(&[0x81, 0x07]).await.unwrap();
-        let _elsewhere = budget.reserve(2).unwrap();
-        assert!(gate.read(&mut space).await.is_err());
-        assert_eq!(gate.take_refused().unwrap().status.as_u16(), 503);
+        // What is too large, alone or with what came before it, and what there is no room for.
+        for (bytes, elsewhere, status) in
+            [(&[0x81, 0x09][..], 0, 413), (&[0x01, 0x05, 1, 2, 3, 4, 5, 0x80, 0x04], 0, 413), (&[0x81, 0x07], 2, 503)]
+        {
+            let (mut client, server) = tokio::io::duplex(1024);
+            let mut gate = Gate::new(server, Arc::clone(&budget), 8);
+            let _elsewhere = budget.reserve(elsewhere).unwrap();
+            client.write_all(bytes).await.unwrap();
+            while gate.read(&mut space).await.is_ok() {}
+            assert_eq!(gate.take_refused().unwrap().status.as_u16(), status, "{bytes:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_has_as_long_as_a_body_has() {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let mut gate = Gate::new(server, Budget::new(100), 100);
+        client.write_all(&[0x89, 0x00, 0x01, 0x02, b'a', b'b']).await.unwrap();
+        let mut space = [0; 64];
+        assert_eq!(gate.read(&mut space).await.unwrap(), 2);
+        tokio::time::advance(BODY_GRACE * 2).await;
+        assert!(!gate.is_late(), "nothing of a message has come");
+        assert_eq!(gate.read(&mut space).await.unwrap(), 4);
+        tokio::time::advance(BODY_GRACE).await;
+        assert!(!gate.is_late());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(gate.is_late());
+        assert!(gate.silence() >= BODY_GRACE);
+        gate.taken();
+        assert!(!gate.is_late());
     }
 }

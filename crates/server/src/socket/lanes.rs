@@ -2,8 +2,10 @@
 //! it came; different lanes run side by side.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::memory::RememberedTurn;
 use super::request::{Create, StreamId};
 use super::running::{Running, Step};
 use crate::error::{ApiError, Code};
@@ -26,6 +28,13 @@ pub(super) struct Lanes {
     limit: usize,
     /// Who is asked first next time.
     turn: usize,
+}
+
+/// Whose step it is; at its end, also what it continued.
+pub(super) struct Origin {
+    pub(super) stream_id: Option<StreamId>,
+    pub(super) previous_response_id: Option<String>,
+    pub(super) before: Option<Arc<RememberedTurn>>,
 }
 
 impl Lanes {
@@ -100,23 +109,28 @@ impl Lanes {
         self.active.push(running);
     }
 
-    /// What the next of them came to, with it if that is its end. Each is asked every time: some wait for something that
-    /// wakes only the task that asks.
-    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<(Option<StreamId>, Step, Option<Running>)> {
+    /// What the next of them came to. Each is asked every time: some wait for something that wakes only the task that
+    /// asks.
+    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<(Origin, Step)> {
         let count = self.active.len();
         for offset in 0..count {
             let place = (self.turn + offset) % count;
             let Some(running) = self.active.get_mut(place) else { continue };
             let Poll::Ready(step) = running.steps.as_mut().poll_next(cx) else { continue };
             self.turn = place + 1;
-            let stream_id = running.stream_id.clone();
-            let step = step.unwrap_or(Step::Ended { failed: true, unstored: None });
-            let over = !matches!(step, Step::Events(_));
-            let ended = over.then(|| self.active.swap_remove(place));
+            let step = step.unwrap_or(Step::Over);
+            let mut origin = Origin { stream_id: running.stream_id.clone(), previous_response_id: None, before: None };
+            if matches!(step, Step::Events(_, Some(_)) | Step::Refused(..)) {
+                origin.previous_response_id = running.previous_response_id.take();
+                origin.before = running.before.take();
+            }
+            if !matches!(step, Step::Events(..)) {
+                drop(self.active.swap_remove(place));
+            }
             if self.active.is_empty() {
                 self.active = Vec::new();
             }
-            return Poll::Ready((stream_id, step, ended));
+            return Poll::Ready((origin, step));
         }
         Poll::Pending
     }

@@ -45,16 +45,20 @@ pub(super) struct Running {
 
 /// What came of pulling it.
 pub(super) enum Step {
-    /// The next events, one message each.
-    Events(Vec<Bytes>),
+    /// The next events, one message each; with the last of them, how it ended. What is remembered of a response is
+    /// known before its client can ask for it.
+    Events(Vec<Bytes>, Option<Box<Ended>>),
     /// There is no response, and why.
     Refused(Box<ApiError>, HeaderValue),
-    /// All of its events are out.
-    Ended {
-        /// Whether whoever continues the same response should not try again.
-        failed: bool,
-        unstored: Option<(Id, Unstored)>,
-    },
+    /// The lane is free.
+    Over,
+}
+
+/// How a response ended.
+pub(super) struct Ended {
+    /// Whether whoever continues the same response should not try again.
+    pub(super) failed: bool,
+    pub(super) unstored: Option<(Id, Unstored)>,
 }
 
 impl Running {
@@ -106,13 +110,12 @@ impl Pulled {
         if let Some(events) = turn.next().await {
             let messages = messages(events, stream_id);
             self.sent += messages.iter().map(|message| message.len() as u64).sum::<u64>();
+            let ended = turn.has_ended().then(|| Box::new(ended(&mut turn)));
             self.stage = Stage::Runs(turn);
-            return Some((Step::Events(messages), self));
+            return Some((Step::Events(messages, ended), self));
         }
         self.account.delivered(self.sent, true);
-        let overloaded = |class| matches!(class, FailureClass::RateLimit | FailureClass::Overloaded);
-        let failed = turn.failure().is_some_and(|failure| !overloaded(failure.class));
-        Some((Step::Ended { failed, unstored: turn.into_unstored() }, self))
+        Some((Step::Over, self))
     }
 
     fn refused(self, error: ApiError) -> (Step, Self) {
@@ -142,6 +145,12 @@ async fn begin(context: RequestContext, body: Bytes, start: Start) -> Result<Box
     account.answered(200, None);
     turn.as_frames();
     Ok(turn)
+}
+
+fn ended(turn: &mut Turn) -> Ended {
+    let overloaded = |class| matches!(class, FailureClass::RateLimit | FailureClass::Overloaded);
+    let failed = turn.failure().is_some_and(|failure| !overloaded(failure.class));
+    Ended { failed, unstored: turn.take_unstored() }
 }
 
 /// Each event as a message; those of a named lane say which.

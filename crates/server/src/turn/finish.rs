@@ -199,15 +199,20 @@ impl Turn {
         }
     }
 
+    /// Whether the terminal event was written.
+    pub(crate) const fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Draining | Phase::Over)
+    }
+
     /// Why it failed, if it did.
     pub(crate) const fn failure(&self) -> Option<&Failure> {
         self.response.failure()
     }
 
     /// What continues a response that has come to a good end and is not in the store, where that was asked for.
-    pub(crate) fn into_unstored(self: Box<Self>) -> Option<(Id, Unstored)> {
+    pub(crate) fn take_unstored(&mut self) -> Option<(Id, Unstored)> {
         let status = self.status();
-        let mut unstored = self.unstored.filter(|unstored| unstored.may_follow(status))?;
+        let mut unstored = self.unstored.take().filter(|unstored| unstored.may_follow(status))?;
         unstored.answer(&self.object);
         Some((self.response.id().clone(), unstored))
     }

@@ -14,6 +14,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::chat;
 use crate::rig::{Rig, Settings, parse, spawn};
+use crate::websocket::Client;
 
 /// A line, field by field.
 type Line = BTreeMap<String, String>;
@@ -51,9 +52,14 @@ fn listen() {
 
 /// The line of the request with this id, once it is there; and that it stays the only one.
 async fn line(id: &str) -> Line {
+    line_of("request_id", id).await
+}
+
+/// The same by another id.
+async fn line_of(field: &str, id: &str) -> Line {
     let with_id = || -> Vec<Line> {
         let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().filter(|line| line.get("request_id").is_some_and(|found| found == id)).cloned().collect()
+        lines.iter().filter(|line| line.get(field).is_some_and(|found| found == id)).cloned().collect()
     };
     while with_id().is_empty() {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -123,6 +129,40 @@ async fn an_answered_request_leaves_one_line_with_all_that_is_known() {
     rig.upstream.queue(Script::json(200, &completion));
     send(&rig, "cached-1", &json!({"model": "m", "input": "Hi", "store": false})).await;
     check(&line("cached-1").await, &[("cached_tokens", "6"), ("cache_ratio", "0.75"), ("commit_ms", "")]);
+}
+
+/// Requests of a WebSocket have no head of their own; each is one all the same.
+#[tokio::test]
+async fn each_request_of_a_socket_leaves_its_line() {
+    listen();
+    let rig = Rig::start(chat::answer(true)).await;
+    let mut client = Client::connect(&rig).await;
+    let create = json!({"type": "response.create", "model": "m", "input": "Hi", "made_up": 1});
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let response = client.respond(&create).await.response;
+        ids.push(line_of("response_id", response["id"].as_str().unwrap()).await);
+    }
+    for line in &ids {
+        check(line, COMPLETED.iter().filter(|(name, _)| *name != "method").copied().collect::<Vec<_>>().as_slice());
+        check(line, &[("method", "GET")]);
+        assert!(line["notes"].contains("made_up=ignored"), "{line:?}");
+    }
+    assert_ne!(ids[0]["request_id"], ids[1]["request_id"]);
+    for (message, code) in
+        [("{", "invalid_json"), (r#"{"type":"response.create","input":"x"}"#, "missing_required_parameter")]
+    {
+        client.send(message).await;
+        let error = client.next().await;
+        let line = line(error["headers"]["x-request-id"].as_str().unwrap()).await;
+        check(&line, &[("method", "GET"), ("status", "400"), ("outcome", "answered"), ("error", code)]);
+    }
+    // A client that leaves in the middle.
+    rig.upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    client.say(&create).await;
+    let id = client.next().await["response"]["id"].as_str().unwrap().to_owned();
+    drop(client);
+    check(&line_of("response_id", &id).await, &[("status", "200"), ("outcome", "client_left")]);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Turns that outlive their request: polled, streamed again, cancelled, queued, repeated under a key.
 
 mod cancelled;
+mod instances;
 mod keys;
 mod lost;
 mod queued;

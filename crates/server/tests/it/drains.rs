@@ -97,6 +97,24 @@ async fn who_waits_at_the_door_is_answered() {
     tokio::time::timeout(PATIENCE, rig.stop()).await.unwrap();
 }
 
+/// Answers that are over before the end begins, and one that is over after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_brings_nothing_more_ends_behind_its_answer() {
+    let mut rig = rig(chat::answer(false), patient).await;
+    let slow = Script::event_stream().event(&chat::text("Hel")).delay(Duration::from_millis(1500));
+    rig.upstream.queue(slow.event(&chat::text("lo")).event(&chat::stop()).done());
+    let mut streaming = Socket::post(rig.address, &json!({"model": "m", "input": "Hello", "stream": true})).await;
+    streaming.read_until("\"delta\":\"Hel\"").await;
+    let mut asked = Socket::connect(rig.address).await;
+    asked.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    asked.read_until("}").await;
+    rig.drain();
+    let rest = tokio::time::timeout(PATIENCE, streaming.read_to_end()).await.unwrap();
+    assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
+    ended(&mut asked).await;
+    tokio::time::timeout(PATIENCE, rig.stop()).await.unwrap();
+}
+
 /// The answer's head was sent before anybody knew of the end, and says that the connection stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_was_to_stay_takes_one_more_request() {

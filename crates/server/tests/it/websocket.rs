@@ -14,7 +14,7 @@ use testkit::grammar::Stream;
 
 use crate::chat;
 use crate::rig::{Rig, Settings, anonymous, object};
-use client::Client;
+pub(crate) use client::Client;
 
 /// A request for a response that nobody stores.
 fn create(input: &str) -> Value {

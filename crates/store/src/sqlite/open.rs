@@ -106,6 +106,11 @@ impl DbPath {
         Ok(connection)
     }
 
+    /// Whether there is a file at all.
+    pub(super) fn is_file(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// After an erasure, also the log forgets: it is moved into the database and cut to nothing. False when a reader
     /// was in the way.
     pub(super) fn forget(connection: &Connection) -> bool {
@@ -188,9 +193,11 @@ fn input_output(what: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), Some(what.to_owned()))
 }
 
-/// What statements need of a connection: room for all of them, and lists as parameters.
+/// What statements need of a connection: room for all of them, lists as parameters, and plans that do not depend on the
+/// values of parameters. Otherwise some are planned anew for each value, which costs more than running them.
 pub(super) fn statements(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(128);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     rusqlite::vtab::array::load_module(connection)
 }
 

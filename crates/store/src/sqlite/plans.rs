@@ -40,7 +40,7 @@ const FINE: &[(&str, &str, &str)] = &[
     ("LEASES_CLEAR", "SCAN conversation", "once at each start, which reads the whole file anyway"),
     ("OLDEST", "SCAN response USING INDEX response_used", "in order, and it stops at the second"),
     ("OLDEST", "SCAN conversation USING INDEX conversation_used", "in order, and it stops at the second"),
-    ("SEGMENT_NEW", "SEARCH segment USING PRIMARY KEY (tenant=?)", "backwards, and it stops at the first"),
+    ("SEGMENT_LAST", "SEARCH segment USING PRIMARY KEY (tenant=?)", "backwards, and it stops at the first"),
     (
         "EVENT_NEXT",
         "SEARCH event USING INDEX event_place (tenant=? AND response=?)",

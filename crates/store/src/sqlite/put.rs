@@ -183,6 +183,8 @@ pub(super) fn segment(
     new_segment(connection, tenant, base.segment, base.at, None)
 }
 
+/// Numbered from 1 in each tenant. Asked for first and then written: a statement that does both and says the number makes
+/// a table for its one row each time.
 pub(super) fn new_segment(
     connection: &Connection,
     tenant: &str,
@@ -190,8 +192,12 @@ pub(super) fn new_segment(
     start: i64,
     conversation: Option<&str>,
 ) -> Result<i64, Error> {
+    let mut last = connection.prepare_cached(sql::SEGMENT_LAST).map_err(failure)?;
+    let last: Option<i64> = last.query_row([tenant], |row| row.get(0)).optional().map_err(failure)?;
+    let segment = last.unwrap_or(0) + 1;
     let mut insert = connection.prepare_cached(sql::SEGMENT_NEW).map_err(failure)?;
-    insert.query_row(params![tenant, parent, start, conversation], |row| row.get(0)).map_err(failure)
+    insert.execute(params![tenant, segment, parent, start, conversation]).map_err(failure)?;
+    Ok(segment)
 }
 
 /// Appends items and says where the list ends then.

@@ -143,9 +143,8 @@ statements! {
     SEGMENT_FREE = "SELECT conversation IS NULL AND NOT EXISTS (SELECT 1 FROM item \
         WHERE tenant = ?1 AND segment = ?2 AND pos >= ?3) \
         FROM segment WHERE tenant = ?1 AND segment = ?2";
-    SEGMENT_NEW = "INSERT INTO segment (tenant, segment, parent, start, conversation) \
-        VALUES (?1, coalesce((SELECT segment FROM segment WHERE tenant = ?1 ORDER BY segment DESC LIMIT 1), 0) + 1, \
-        ?2, ?3, ?4) RETURNING segment";
+    SEGMENT_LAST = "SELECT segment FROM segment WHERE tenant = ?1 ORDER BY segment DESC LIMIT 1";
+    SEGMENT_NEW = "INSERT INTO segment (tenant, segment, parent, start, conversation) VALUES (?1, ?2, ?3, ?4, ?5)";
     ITEM_NEW = "INSERT INTO item (tenant, segment, pos, id, prefix, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     CONVERSATION_ADVANCE = "UPDATE conversation SET upto = ?3, lease = NULL, leased_until = NULL WHERE tenant = ?1 AND id = ?2";
 

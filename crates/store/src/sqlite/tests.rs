@@ -7,6 +7,7 @@
 mod chance;
 mod disk;
 mod faults;
+mod groups;
 mod power;
 mod trace;
 mod world;

@@ -15,21 +15,27 @@ use crate::{Counters, Error, OpenError};
 /// Jobs of one transaction; more would only make the first ones wait.
 const GROUP: usize = 256;
 
-type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
-
 /// None ends the thread once its queue is empty.
 pub(super) type ReadJob = Option<Box<dyn FnOnce(&Connection) + Send>>;
 /// None ends the thread once its queue is empty.
-pub(super) type WriteJob = Option<Box<dyn FnOnce(&Connection) -> Done + Send>>;
+pub(super) type WriteJob = Option<Box<dyn Job>>;
 
-/// A job that ran in a transaction which is not committed yet.
-pub(super) struct Done {
+/// Work for the writer.
+pub(super) trait Job: Send {
+    /// Does it, in a transaction that is not committed yet; and again, if that was taken back.
+    fn run(&mut self, connection: &Connection) -> Ran;
+    /// Answers who waits for it.
+    fn tell(self: Box<Self>, committed: Result<(), Error>);
+}
+
+/// What came of a job.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ran {
     pub(super) keep: bool,
     /// Whether it found the disk full.
     pub(super) full: bool,
     /// Whether content was taken away, whose bytes must leave the disk before anybody is told.
     pub(super) erased: bool,
-    pub(super) tell: Tell,
 }
 
 /// What the threads have done, for metrics and tests, and how many of them there are.
@@ -77,6 +83,8 @@ pub(super) fn writer(
     let mut writer = Writer { connection: Some(connection), path, counts: Arc::clone(counts), forget: false };
     let run = move || {
         while let Some(first) = queue.blocking_recv() {
+            // Where cores are few, whoever would send the next job waits for this one. A lone job waits for nobody.
+            thread::yield_now();
             writer.group(first, &mut queue);
         }
         // Readers' connections may not do it, should one of them be the last to close.
@@ -147,52 +155,108 @@ impl Writer {
             }
             return;
         };
-        let mut done = Vec::new();
-        let committed = transaction(connection, first, queue, &mut done);
+        let mut group = Group::default();
+        let mut committed = group.commit(connection, Some(first), queue, self.path.is_file());
+        if matches!(committed, Err(Stopped::Halfway)) {
+            committed = group.commit(connection, None, queue, false);
+        }
+        let committed = committed.map_err(Error::from);
         if committed.is_ok() {
             self.counts.commits.fetch_add(1, Ordering::Relaxed);
-            self.counts.writes.fetch_add(u64::try_from(done.len()).unwrap_or(0), Ordering::Relaxed);
-            self.forget |= done.iter().any(|done| done.full || done.erased && done.keep);
+            self.counts.writes.fetch_add(u64::try_from(group.jobs.len()).unwrap_or(0), Ordering::Relaxed);
+            self.forget |= group.ran.iter().any(|ran| ran.full || ran.erased && ran.keep);
             self.forget = self.forget && !DbPath::forget(connection);
         } else {
             self.connection = None;
         }
-        for done in done {
-            (done.tell)(committed.as_ref().copied().map_err(again));
+        for job in group.jobs {
+            job.tell(committed.as_ref().copied().map_err(again));
         }
     }
 }
 
-fn transaction(
-    connection: &Connection,
-    first: WriteJob,
-    queue: &mut mpsc::Receiver<WriteJob>,
-    done: &mut Vec<Done>,
-) -> Result<(), Error> {
-    let statement = |sql| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failure);
-    statement("BEGIN IMMEDIATE")?;
-    let mut next = Some(first);
-    while let Some(job) = next {
-        let Some(job) = job else {
-            queue.close();
-            next = queue.try_recv().ok();
-            continue;
-        };
-        statement("SAVEPOINT job")?;
-        let ran = job(connection);
-        let (keep, full) = (ran.keep, ran.full);
-        done.push(ran);
+/// The jobs of one transaction, and what came of each.
+#[derive(Default)]
+struct Group {
+    jobs: Vec<Box<dyn Job>>,
+    ran: Vec<Ran>,
+}
+
+/// Why a transaction was not committed.
+enum Stopped {
+    Failed(Error),
+    /// A job failed after it had changed something, and nothing can take back only that.
+    Halfway,
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Failed(error) => error,
+            Stopped::Halfway => Self::unavailable("the database took a transaction back"),
+        }
+    }
+}
+
+impl Group {
+    /// Runs the jobs that were run before, or this one and those that wait, and commits.
+    ///
+    /// A savepoint before each job takes back what it did if it fails, and costs a copy of every page that it changes. A job
+    /// looks before it changes anything, so nearly always there is nothing to take back: in good faith all goes without
+    /// savepoints, and where that was wrong the whole group is run again with them.
+    fn commit(
+        &mut self,
+        connection: &Connection,
+        first: Option<WriteJob>,
+        queue: &mut mpsc::Receiver<WriteJob>,
+        in_good_faith: bool,
+    ) -> Result<(), Stopped> {
+        execute(connection, "BEGIN IMMEDIATE")?;
+        self.ran.clear();
+        for index in 0..self.jobs.len() {
+            self.run(connection, index, in_good_faith)?;
+        }
+        let mut next = first;
+        while let Some(job) = next {
+            let Some(job) = job else {
+                queue.close();
+                next = queue.try_recv().ok();
+                continue;
+            };
+            self.jobs.push(job);
+            self.run(connection, self.jobs.len() - 1, in_good_faith)?;
+            next = if self.jobs.len() < GROUP { queue.try_recv().ok() } else { None };
+        }
+        execute(connection, "COMMIT")
+    }
+
+    fn run(&mut self, connection: &Connection, index: usize, in_good_faith: bool) -> Result<(), Stopped> {
+        let Some(job) = self.jobs.get_mut(index) else { return Ok(()) };
+        if !in_good_faith {
+            execute(connection, "SAVEPOINT job")?;
+        }
+        let before = connection.total_changes();
+        let ran = job.run(connection);
+        self.ran.push(ran);
         // A full disk or a failed write can take the whole transaction back, and the others' work with it.
         if connection.is_autocommit() {
-            return Err(if full { Error::Full } else { Error::unavailable("the database took a transaction back") });
+            let error = if ran.full { Error::Full } else { Stopped::Halfway.into() };
+            return Err(Stopped::Failed(error));
         }
-        if !keep {
-            statement("ROLLBACK TO job")?;
+        if in_good_faith && !ran.keep && connection.total_changes() != before {
+            execute(connection, "ROLLBACK")?;
+            return Err(Stopped::Halfway);
         }
-        statement("RELEASE job")?;
-        next = if done.len() < GROUP { queue.try_recv().ok() } else { None };
+        if !in_good_faith && !ran.keep {
+            execute(connection, "ROLLBACK TO job")?;
+        }
+        if in_good_faith { Ok(()) } else { execute(connection, "RELEASE job") }
     }
-    statement("COMMIT").map(drop)
+}
+
+fn execute(connection: &Connection, sql: &str) -> Result<(), Stopped> {
+    let mut statement = connection.prepare_cached(sql).map_err(|error| Stopped::Failed(failure(error)))?;
+    statement.execute([]).map(drop).map_err(|error| Stopped::Failed(failure(error)))
 }
 
 /// One failed commit is everybody's failure.

@@ -9,12 +9,15 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use store::{Error, Store};
+use bytes::Bytes;
+use store::{EndEvents, Error, EventLimits, Status, Store, TurnEnd};
 use tokio::task::JoinSet;
 
 use crate::chance::Chance;
+use crate::jobs::{MANY, begin, by, worker};
 use crate::make::{after, history, tenant, turn};
 use crate::sqlite::open;
+use crate::turns::events;
 
 const CYCLES: u64 = 20;
 const FOLDER: &str = "STORE_TEST_FOLDER";
@@ -51,10 +54,19 @@ fn lines(path: &Path) -> usize {
     std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// Each line says that something was acknowledged: `+` a turn and the history it had, `-` a deletion.
+/// Each line says that something was acknowledged: `+` a turn and the history it had, `-` a deletion, `>` a job that began,
+/// `.` one that ended.
 async fn check(store: &Store, ledger: &Path) {
     let t = tenant(store, "t");
     let text = std::fs::read_to_string(ledger).unwrap();
+    end_what_was_left(store).await;
+    for (mark, statuses) in [(". ", &[Status::Completed][..]), ("> ", &[Status::Completed, Status::Failed])] {
+        for id in text.lines().filter_map(|line| line.strip_prefix(mark)) {
+            let page = t.events_after(id, None, EventLimits { events: 9, bytes: 999 }).await.unwrap();
+            assert!(statuses.contains(&page.status), "{id} is {}", page.status);
+            assert_eq!(page.events.last().unwrap().json, "end", "{id}");
+        }
+    }
     let deleted: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
     for line in text.lines().filter_map(|line| line.strip_prefix("+ ")) {
         let (id, expected) = line.split_once(' ').unwrap();
@@ -70,6 +82,26 @@ async fn check(store: &Store, ledger: &Path) {
     }
 }
 
+/// Nothing runs on: what the killed process had is found at once.
+async fn end_what_was_left(store: &Store) {
+    let me = worker();
+    let last = || EndEvents::After(Arc::new(|_| vec![Bytes::from_static(b"end")]));
+    let mut claims = Vec::new();
+    loop {
+        let found = store.recover(&me, 7, Duration::from_mins(1)).await.unwrap();
+        if found.abandoned.is_empty() && found.requeued == 0 {
+            break;
+        }
+        claims.extend(found.abandoned.into_iter().map(|job| job.claim));
+    }
+    claims
+        .extend(store.claim(&me, MANY, 1_000, Duration::from_mins(1)).await.unwrap().into_iter().map(|job| job.claim));
+    for claim in claims {
+        let end = TurnEnd { status: Status::Failed, events: Some(last()), ..by(&claim) };
+        tenant(store, "t").finish(end).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by the test above, with a folder"]
 async fn the_process_that_is_killed() {
@@ -79,7 +111,7 @@ async fn the_process_that_is_killed() {
     let ledger = OpenOptions::new().create(true).append(true).open(folder.join("ledger")).unwrap();
     let ledger = Arc::new(Mutex::new(ledger));
     let run = lines(&folder.join("ledger"));
-    let mut tasks = JoinSet::new();
+    let (me, mut tasks) = (worker(), JoinSet::new());
     for writer in 0..16 {
         let (t, ledger) = (tenant(&store, "t"), Arc::clone(&ledger));
         let note = move |text: String| note(&ledger, &text);
@@ -92,6 +124,16 @@ async fn the_process_that_is_killed() {
                 items = format!("{items} u{n} a{writer}_{n}");
                 note(format!("+ {id}{items}"));
                 last = Some(id);
+                let job = format!("j{run}-{writer}-{n}");
+                let claim = begin(&t, &job, &me, Duration::from_mins(1)).await;
+                note(format!("> {job}"));
+                if n % 2 == 0 {
+                    t.dispatch(&claim).await.unwrap();
+                    t.append_events(&job, &events(0, &["first"]), Some(&claim)).await.unwrap();
+                }
+                let last = events(u64::from(n % 2 == 0), &["end"]);
+                t.finish(TurnEnd { events: Some(last.into()), ..by(&claim) }).await.unwrap();
+                note(format!(". {job}"));
                 // A lone one that is deleted again.
                 let lone = format!("d{run}-{writer}-{n}");
                 t.put(turn(&lone, "x", &lone)).await.unwrap();

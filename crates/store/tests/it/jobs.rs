@@ -15,7 +15,7 @@ use crate::turns::{begun, ended, events};
 const LEASE: Duration = Duration::from_mins(1);
 /// A lease that has run out when it begins: its worker is gone.
 const OVER: Duration = Duration::ZERO;
-const MANY: JobLimits = JobLimits { running: 1_000, queued: 1_000 };
+pub(crate) const MANY: JobLimits = JobLimits { running: 1_000, queued: 1_000 };
 const ALL: EventLimits = EventLimits { events: 1_000, bytes: usize::MAX };
 
 pub(crate) fn worker() -> Worker {

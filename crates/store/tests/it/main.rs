@@ -6,6 +6,8 @@ mod contract;
 mod conversations;
 mod crash;
 mod expiry;
+#[cfg(unix)]
+mod instances;
 mod jobs;
 mod keys;
 mod make;
@@ -19,6 +21,7 @@ mod pooler;
 mod postgres;
 #[cfg(unix)]
 mod proxy;
+mod random_jobs;
 #[cfg(unix)]
 mod server;
 mod sqlite;

@@ -20,6 +20,14 @@ async fn random_trees_in_memory() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_jobs_in_memory() {
+    let store = Store::memory(MemoryLimits::default()).unwrap();
+    for seed in 0..8 {
+        crate::random_jobs::random_jobs(&store, seed, 1_000).await;
+    }
+}
+
 #[tokio::test]
 async fn the_least_recently_used_goes_first() {
     let store = Store::memory(MemoryLimits { responses: 3, ..MemoryLimits::default() }).unwrap();

@@ -4,9 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Error, NewConversation, NewTurn, OpenError, Parent, PostgresOptions, Status, Store, TurnEnd};
+use store::{
+    Begun, Error, JobLimits, NewConversation, NewNotice, NewTurn, OpenError, Parent, PostgresOptions, Status, Store,
+    TurnEnd,
+};
 use tokio::task::JoinSet;
 
+use crate::jobs::{MANY, background, by, worker};
 use crate::make::{after, history, items, names, tenant, turn};
 use crate::pooler::Pooler;
 use crate::postgres::{postgres, sql};
@@ -15,11 +19,11 @@ use crate::server::{Opened, Postgres};
 use crate::turns::{begun, ended, events};
 
 /// Tries again soon, and not for long.
-fn options() -> PostgresOptions {
+pub(crate) fn options() -> PostgresOptions {
     PostgresOptions { retry: Duration::from_secs(5), ..PostgresOptions::default() }
 }
 
-fn address(server: &Postgres) -> SocketAddr {
+pub(crate) fn address(server: &Postgres) -> SocketAddr {
     let config: tokio_postgres::Config = server.url().parse().unwrap();
     SocketAddr::from(([127, 0, 0, 1], config.get_ports()[0]))
 }
@@ -74,6 +78,27 @@ async fn a_commit_of_which_nobody_knows_is_found_out() {
         let other = TurnEnd { status: Status::Failed, ..end };
         assert!(matches!(t.finish(other).await, Err(Error::Ended { status: Status::Completed })), "{cuts:?}");
         proxy.plan(&[]);
+        // And one that is a job, which runs or waits.
+        let me = worker();
+        for (running, state) in [(9, "runs"), (0, "waits")] {
+            let (id, limits) = (format!("j{n}{state}"), JobLimits { running, queued: 9 });
+            proxy.plan(cuts);
+            let begin = t.begin_job(begun(&id, "u"), background(), &me, limits, Duration::from_secs(30)).await.unwrap();
+            proxy.plan(&[]);
+            assert_eq!(begin == Begun::Queued, running == 0, "{cuts:?}");
+            let claim = match begin {
+                Begun::Claimed(claim) => claim,
+                Begun::Queued => store.claim(&me, MANY, 1, Duration::from_secs(30)).await.unwrap().remove(0).claim,
+            };
+            t.dispatch(&claim).await.unwrap();
+            proxy.plan(cuts);
+            let notices = vec![NewNotice { id: id.clone(), endpoint: "e".into(), body: Bytes::from_static(b"{}") }];
+            t.finish(TurnEnd { notices, events: Some(events(0, &["last"]).into()), ..by(&claim) }).await.unwrap();
+            proxy.plan(&[]);
+            assert_eq!(history(&t, &id).await.unwrap(), "u a", "{cuts:?}");
+            assert!(store.heartbeat(&me, Duration::from_secs(30)).await.unwrap().is_empty(), "{cuts:?}");
+            assert_eq!(store.due_notices(9, Duration::from_secs(30)).await.unwrap().len(), 1, "{cuts:?}");
+        }
     }
     // A deletion says that it does not know; asked again, it was done.
     proxy.plan(&[Cut::AfterCommit]);

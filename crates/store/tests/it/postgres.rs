@@ -48,6 +48,12 @@ async fn random_trees_in_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_jobs_in_postgres() {
+    let server = postgres!();
+    crate::random_jobs::random_jobs(&server.store().await, 300, 800).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_instances_are_one_store() {
     let server = postgres!();
     // Started together on an empty database: one migrates, the other waits.

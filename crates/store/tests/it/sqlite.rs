@@ -4,10 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Error, Item, NewTurn, OpenError, SqliteOptions, Store};
+use store::{
+    Error, Item, JobKind, JobLimits, KeyClaim, NewConversation, NewJob, NewTurn, OpenError, Parent, SqliteOptions,
+    Status, Store, TurnEnd,
+};
 use tokio::task::JoinSet;
 
-use crate::make::{after, history, tenant, turn};
+use crate::jobs::{MANY, background, begin, by, claimed, worker};
+use crate::keys::key;
+use crate::make::{after, history, items, names, tenant, turn};
 use crate::model::random_trees;
 use crate::turns::{begun, events};
 
@@ -30,10 +35,55 @@ async fn a_long_lookup_in_a_file_lets_others_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_jobs_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("s.db")).unwrap();
+    crate::random_jobs::random_jobs(&store, 100, 500).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_trees_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("s.db")).unwrap();
     random_trees(&store, 100, 1_000).await;
+}
+
+#[tokio::test]
+async fn what_an_earlier_process_ran_is_found_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let (store, gone, lease) = (open(&path).unwrap(), worker(), Duration::from_hours(1));
+    let t = tenant(&store, "t");
+    let metadata = Bytes::from_static(b"{}");
+    for id in ["held", "free"] {
+        let new = NewConversation { id: id.into(), created_at: 1, metadata: metadata.clone(), items: items("c0") };
+        t.create_conversation(new).await.unwrap();
+    }
+    t.begin_turn("free", lease).await.unwrap();
+    let dispatched = begin(&t, "dispatched", &gone, lease).await;
+    t.dispatch(&dispatched).await.unwrap();
+    begin(&t, "claimed", &gone, lease).await;
+    let parent = Parent::Conversation(t.begin_turn("held", lease).await.unwrap());
+    let none = JobLimits { running: 0, queued: 9 };
+    t.begin_job(NewTurn { parent, ..begun("waits", "u") }, background(), &gone, none, lease).await.unwrap();
+    assert_eq!(t.claim_key(key("k", 1, "unstored", &gone), lease, lease).await.unwrap(), KeyClaim::New);
+    store.close().await;
+
+    let (store, me) = (open(&path).unwrap(), worker());
+    let t = tenant(&store, "t");
+    t.begin_turn("free", lease).await.unwrap();
+    assert!(matches!(t.begin_turn("held", lease).await, Err(Error::Locked)), "its turn still waits");
+    assert_eq!(t.claim_key(key("k", 1, "again", &me), lease, lease).await.unwrap(), KeyClaim::New);
+    let found = store.recover(&me, 9, lease).await.unwrap();
+    assert_eq!((found.requeued, found.abandoned.len()), (1, 1));
+    t.finish(TurnEnd { status: Status::Failed, ..by(&found.abandoned[0].claim) }).await.unwrap();
+    let claimed = store.claim(&me, MANY, 9, lease).await.unwrap();
+    let ids: Vec<&str> = claimed.iter().map(|job| job.claim.response_id()).collect();
+    assert_eq!(ids, ["claimed", "waits"]);
+    for job in &claimed {
+        t.finish(by(&job.claim)).await.unwrap();
+    }
+    assert_eq!(names(&t.conversation_history("held").await.unwrap()), "c0 u a");
 }
 
 #[tokio::test]
@@ -69,7 +119,7 @@ async fn everything_is_there_after_a_restart() {
     let t = tenant(&store, "t");
     t.put(turn("r1", "u1", "a1")).await.unwrap();
     let conversation =
-        store::NewConversation { id: "c".into(), created_at: 1, metadata: Bytes::from_static(b"{}"), items: vec![] };
+        NewConversation { id: "c".into(), created_at: 1, metadata: Bytes::from_static(b"{}"), items: vec![] };
     t.create_conversation(conversation).await.unwrap();
     t.begin_turn("c", Duration::from_hours(1)).await.unwrap();
     store.close().await;
@@ -212,6 +262,13 @@ async fn what_is_deleted_has_left_the_disk() {
         at_first.begin(NewTurn { expires_at, ..begun(&id, "") }).await.unwrap();
         at_first.append_events(&id, &events(0, &["canary-event"]), None).await.unwrap();
     }
+    // A request goes with its job, and a log with its time.
+    let request = Some(Bytes::from_static(b"canary-request"));
+    let job = NewJob { kind: JobKind::Background, request };
+    let claim = t.begin_job(begun("job", ""), job, &worker(), MANY, Duration::from_mins(1)).await.unwrap();
+    let end = TurnEnd { events: Some(events(0, &["canary-last"]).into()), ..by(&claimed(claim)) };
+    t.finish(end).await.unwrap();
+    assert_eq!(store.sweep_logs(i64::MAX, 100).await.unwrap(), 1);
     for id in (0..60).filter(|n| n % 3 != 1).map(|n| format!("r{n}")).chain((0..10).step_by(2).map(|n| format!("b{n}")))
     {
         t.delete_response(&id).await.unwrap();

@@ -26,16 +26,16 @@ const HEADERS: &[(&str, &str)] = &[
     ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
 
-pub(super) struct Client {
+pub(crate) struct Client {
     pub(super) socket: WebSocketStream<TcpStream>,
 }
 
 impl Client {
-    pub(super) async fn connect(rig: &Rig) -> Self {
+    pub(crate) async fn connect(rig: &Rig) -> Self {
         Self::connect_to(rig.address).await
     }
 
-    pub(super) async fn connect_to(address: SocketAddr) -> Self {
+    pub(crate) async fn connect_to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let url = format!("ws://{address}/v1/responses");
@@ -44,20 +44,20 @@ impl Client {
         Self { socket }
     }
 
-    pub(super) async fn say(&mut self, message: &Value) {
+    pub(crate) async fn say(&mut self, message: &Value) {
         self.send(&message.to_string()).await;
     }
 
-    pub(super) async fn send(&mut self, text: &str) {
+    pub(crate) async fn send(&mut self, text: &str) {
         self.send_message(Message::text(text)).await;
     }
 
-    pub(super) async fn send_message(&mut self, message: Message) {
+    pub(crate) async fn send_message(&mut self, message: Message) {
         self.socket.send(message).await.unwrap();
     }
 
     /// The next text, as JSON.
-    pub(super) async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         match self.receive().await {
             Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
             other => panic!("{other:?} instead of a text"),
@@ -74,7 +74,7 @@ impl Client {
     }
 
     /// How the server ended the connection; what it said before is skipped.
-    pub(super) async fn closed(&mut self) -> Option<(CloseCode, String)> {
+    pub(crate) async fn closed(&mut self) -> Option<(CloseCode, String)> {
         loop {
             match self.receive().await {
                 Some(Ok(Message::Text(_))) => {}
@@ -87,18 +87,18 @@ impl Client {
     }
 
     /// One request, and its whole answer, which must keep the grammar.
-    pub(super) async fn respond(&mut self, message: &Value) -> Stream {
+    pub(crate) async fn respond(&mut self, message: &Value) -> Stream {
         self.say(message).await;
         self.stream().await
     }
 
-    pub(super) async fn stream(&mut self) -> Stream {
+    pub(crate) async fn stream(&mut self) -> Stream {
         let first = self.next().await;
         self.stream_after(first).await
     }
 
     /// The rest of a stream that began so.
-    pub(super) async fn stream_after(&mut self, first: Value) -> Stream {
+    pub(crate) async fn stream_after(&mut self, first: Value) -> Stream {
         let mut events = vec![first];
         while !events.last().is_some_and(is_terminal) {
             events.push(self.next().await);

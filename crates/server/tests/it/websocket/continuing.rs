@@ -165,7 +165,8 @@ async fn what_is_stored_survives_a_failed_continuation() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fork_and_its_source_go_their_own_ways() {
-    let rig = Rig::start(hello()).await;
+    // An upstream that takes its time to end: whoever has seen the last event may go on at once.
+    let rig = Rig::start(hello().delay(std::time::Duration::from_millis(45))).await;
     let mut client = Client::connect(&rig).await;
     let root = client.respond(&create("Root")).await.response;
     let fork = client.respond(&with(after(create("Fork"), &root), &json!({"stream_id": "f"}))).await.response;

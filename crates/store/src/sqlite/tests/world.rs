@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use super::chance::Chance;
 use crate::{
-    ChainLimits, Error, EventLimits, Item, NewConversation, NewEvents, NewTurn, Parent, Status, Store, Tenant,
-    Tenanted, TurnEnd,
+    ChainLimits, Error, EventLimits, Item, JobKind, JobLimits, NewConversation, NewEvents, NewJob, NewTurn, Parent,
+    Runs, Status, Store, Tenant, Tenanted, TurnEnd, Worker,
 };
 
 const DEEP: ChainLimits = ChainLimits { max_depth: 100_000, settings: false };
@@ -281,11 +281,18 @@ fn log_shown(numbers: &[String], ended: bool) -> String {
     format!("{}{}", numbers.join(" "), if ended { " end" } else { "" })
 }
 
+/// Whoever runs all turns that are begun.
+const WORKER: Worker = Worker([7; 16]);
+
 /// The log of a turn that was begun, and whether the turn has ended.
 async fn look_at_log(tenant: &Tenanted, id: &str) -> Result<String, Error> {
     let page = tenant.events_after(id, None, EventLimits { events: 10_000, bytes: usize::MAX }).await?;
     let number = |event: &crate::Event| String::from_utf8_lossy(&event.json).into_owned();
     let numbers: Vec<String> = page.events.iter().map(number).collect();
+    // Its job is there as long as it runs.
+    if !page.status.is_final() && tenant.ask_to_cancel(id).await? != Runs::By(WORKER) {
+        return Ok("a turn without its job".to_owned());
+    }
     Ok(log_shown(&numbers, page.status.is_final()))
 }
 
@@ -368,7 +375,9 @@ pub(super) async fn perform(store: &Store, operation: Operation) -> Result<(), E
             let events = Some(NewEvents { first: 0, events: Vec::new() });
             let begun =
                 NewTurn { status: Status::InProgress, output: Vec::new(), events, ..turn(&id, items(&own), "") };
-            tenant.begin(begun).await
+            let job = NewJob { kind: JobKind::Foreground, request: Some(Bytes::from_static(b"request")) };
+            let limits = JobLimits { running: 0, queued: 0 };
+            tenant.begin_job(begun, job, &WORKER, limits, Duration::from_hours(1)).await.map(drop)
         }
         Operation::Log { id, number } => tenant.append_events(&id, &event(number), None).await,
         Operation::Finish { id, number, answer } => {

@@ -102,8 +102,8 @@ async fn events_go_although_the_earlier_version_knows_none(postgres: &Postgres, 
     let body = json!({"model": "demo", "input": "Hi", "previous_response_id": "resp_begun"});
     assert_eq!(old.send(Method::POST, "/v1/responses", &body).await.status, 400, "it is not finished");
     let (client, _running) = dump::connect(postgres).await;
-    let count = "SELECT count(*) FROM godex.event";
-    assert_eq!(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 1);
+    let count = "SELECT (SELECT count(*) FROM godex.event) + (SELECT count(*) FROM godex.log)";
+    assert_eq!(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 2);
     assert_eq!(old.send(Method::DELETE, "/v1/responses/resp_begun", &Value::Null).await.status, 200);
     assert_eq!(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
