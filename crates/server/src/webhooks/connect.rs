@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
 use http::Uri;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioIo;
@@ -43,9 +43,11 @@ impl Connector {
         let mut http = HttpConnector::new_with_resolver(Resolver { names: GaiResolver::new(), allow_private });
         http.enforce_http(false);
         http.set_nodelay(true);
+        if to.scheme_str() == Some("http") {
+            return Ok(MaybeHttpsStream::Http(http.call(to).await?));
+        }
         let builder = HttpsConnectorBuilder::new().with_tls_config(self.tls()?);
-        let mut connector: HttpsConnector<_> = builder.https_or_http().enable_http1().wrap_connector(http);
-        connector.call(to).await
+        builder.https_only().enable_http1().wrap_connector(http).call(to).await
     }
 
     fn tls(&self) -> Result<rustls::ClientConfig, Fault> {

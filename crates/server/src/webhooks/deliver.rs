@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::StatusCode;
-use store::{Error, Notice};
+use store::{Error, Notice, Store};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 use wire::json::{Raw, Text};
@@ -76,9 +76,16 @@ impl Tried {
 type Doing<'w> = Pin<Box<dyn Future<Output = Done> + Send + 'w>>;
 
 enum Done {
-    Looked(Result<Vec<Notice>, Error>, usize),
+    Looked(Look),
     /// A try is over; there is another one to come then.
     Tried(Option<Instant>),
+}
+
+struct Look {
+    found: Result<Vec<Notice>, Error>,
+    /// So many it might have found.
+    most: usize,
+    began: Instant,
 }
 
 /// Runs for as long as the server does. Dropped, it leaves what it was telling to be told again.
@@ -86,11 +93,13 @@ pub(crate) async fn deliver(webhooks: Arc<Webhooks>) {
     let connector = Connector::default();
     let mut under_way: FuturesUnordered<Doing<'_>> = FuturesUnordered::new();
     let (mut telling, mut looking, mut look_at) = (0, false, Instant::now());
+    // When the first of those is due that this process has put off.
+    let mut due: Option<Instant> = None;
     loop {
         let may_look = !looking && telling < AT_ONCE;
         tokio::select! {
             Some(done) = under_way.next() => match done {
-                Done::Looked(found, most) => {
+                Done::Looked(Look { found, most, began }) => {
                     let found = found.unwrap_or_else(|error| {
                         tracing::warn!(%error, "it cannot be looked for what webhooks are to be sent");
                         Vec::new()
@@ -98,24 +107,35 @@ pub(crate) async fn deliver(webhooks: Arc<Webhooks>) {
                     looking = false;
                     telling += found.len();
                     // There may be more where these come from.
-                    look_at = if found.len() < most { Instant::now() + webhooks.pause() } else { Instant::now() };
+                    let pause = if found.len() < most { webhooks.pause() } else { Duration::ZERO };
+                    due = due.filter(|due| *due > began);
+                    look_at = earlier(due, Instant::now() + pause);
                     under_way.extend(found.into_iter().map(|notice| -> Doing<'_> {
                         Box::pin(async { Done::Tried(tell(&webhooks, &connector, notice).await) })
                     }));
                 }
                 Done::Tried(again) => {
                     telling -= 1;
-                    look_at = again.map_or(look_at, |again| again.min(look_at));
+                    due = again.map(|again| earlier(due, again)).or(due);
+                    look_at = earlier(due, look_at);
                 }
             },
             () = webhooks.wake.notified(), if may_look => look_at = Instant::now(),
             () = sleep_until(look_at), if may_look => {
                 looking = true;
-                let (store, most) = (&webhooks.store, AT_ONCE - telling);
-                under_way.push(Box::pin(async move { Done::Looked(store.due_notices(most, LEASE).await, most) }));
+                under_way.push(Box::pin(look(&webhooks.store, AT_ONCE - telling)));
             }
         }
     }
+}
+
+fn earlier(one: Option<Instant>, other: Instant) -> Instant {
+    one.map_or(other, |one| one.min(other))
+}
+
+async fn look(store: &Store, most: usize) -> Done {
+    let began = Instant::now();
+    Done::Looked(Look { found: store.due_notices(most, LEASE).await, most, began })
 }
 
 impl Webhooks {
