@@ -12,7 +12,6 @@ use bridge::Policy;
 use store::{MemoryLimits, SqliteOptions, Store};
 
 use crate::account::Account;
-use crate::background::Background;
 use crate::body::{self, Budget};
 use crate::caller::{Caller, ClientKind};
 use crate::config::{
@@ -20,6 +19,7 @@ use crate::config::{
     Timeouts,
 };
 use crate::idempotency::Keys;
+use crate::jobs::Jobs;
 use crate::live::Live;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
@@ -47,7 +47,7 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) background: Arc<Background>,
+    pub(crate) jobs: Arc<Jobs>,
     /// Streams that are followed.
     pub(crate) live: Arc<Live>,
     pub(crate) keys: Arc<Keys>,
@@ -114,7 +114,7 @@ impl Runtime {
         let session = config.session.clone();
         Ok(Self {
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
-            background: Arc::new(Background::new().map_err(StartError::Worker)?),
+            jobs: Arc::new(Jobs::new().map_err(StartError::Worker)?),
             live,
             keys: Arc::default(),
             webhooks,

@@ -193,6 +193,15 @@ impl ApiError {
         Self::new(Code::TooManyBytesInFlight, message)
     }
 
+    pub(crate) fn key_in_use() -> Self {
+        let message = "A request with the same Idempotency-Key is being answered. Please retry in a moment.";
+        Self { retry_after: Some(1), ..Self::new(Code::IdempotencyKeyInUse, message) }
+    }
+
+    pub(crate) fn key_reused() -> Self {
+        Self::new(Code::IdempotencyKeyReused, "The Idempotency-Key was used for another request.")
+    }
+
     pub(crate) fn shutting_down() -> Self {
         Self::new(Code::ShuttingDown, "The server is shutting down.")
     }

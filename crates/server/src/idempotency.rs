@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
-use bytes::Bytes;
 use http::HeaderMap;
-use store::{KeyClaim, NewKey, Tenant};
+use store::{KeyClaim, NewKey, Tenant, Tenanted, Worker};
 use tokio::sync::Notify;
 use wire::id::Id;
 
 use crate::error::{ApiError, Code};
-use crate::request::RequestContext;
-use crate::session::{LEASE, Session};
 
 /// How long a key is known.
 const KEEP: Duration = Duration::from_hours(24);
+
+/// How long a key stays claimed when the process dies that has it.
+const LEASE: Duration = Duration::from_secs(30);
 
 const LONGEST: usize = 255;
 
@@ -35,6 +35,19 @@ pub(crate) struct Key(Box<str>);
 pub(crate) struct Known {
     pub(crate) response_id: String,
     pub(crate) stream: bool,
+}
+
+/// What a key means for the request that has it.
+#[derive(Debug)]
+pub(crate) enum Claimed {
+    /// It is this request's.
+    Ours(Held),
+    /// The same request has this response already.
+    Known(String),
+    /// The same request is being answered.
+    Running,
+    /// Another request has it.
+    Different,
 }
 
 /// The keys of requests that run here.
@@ -51,7 +64,7 @@ struct State {
     /// Claimed in the store.
     claimed: usize,
     /// To be given back there.
-    returned: Vec<(Session, Box<str>, String)>,
+    returned: Vec<(Tenanted, Box<str>, String)>,
 }
 
 /// A key that is this request's, until its response is stored. Dropped before that, it is free again.
@@ -63,8 +76,8 @@ pub(crate) struct Held {
 
 #[derive(Debug)]
 enum HeldKind {
-    Unwritten(Tenant, Box<str>),
-    Claimed { session: Session, key: Box<str>, response: String, kept: bool },
+    Unwritten((Tenant, Box<str>)),
+    Claimed { store: Tenanted, key: Box<str>, response: String, kept: bool },
 }
 
 impl Key {
@@ -81,41 +94,6 @@ impl Key {
             }
         }
     }
-
-    /// Takes the key for the response of this id; or says which response the request has already.
-    pub(crate) async fn claim(
-        self,
-        context: &RequestContext,
-        body: &Bytes,
-        store: bool,
-        id: &Id,
-    ) -> Result<Result<Held, String>, ApiError> {
-        let fingerprint = fingerprint(body);
-        let keys = &context.app.runtime.keys;
-        if !store {
-            return keys.enter(context.caller.tenant().clone(), self.0, fingerprint).map(Ok);
-        }
-        let session = context.session();
-        session.ensure_up().await?;
-        // Held before it is claimed: a client that leaves in between gives it back all the same.
-        keys.state().claimed += 1;
-        let (key, response) = (self.0, id.to_string());
-        let kind = HeldKind::Claimed { session: session.clone(), key: key.clone(), response, kept: false };
-        let mut held = Held { keys: Arc::clone(keys), kind };
-        let worker = context.app.runtime.background.worker;
-        let new = NewKey { key: &key, fingerprint, response_id: id.as_str(), worker };
-        let claimed = session.store().claim_key(new, LEASE, KEEP).await;
-        let claimed = session.observe(claimed, || ApiError::response_not_found(id.as_str()))?;
-        if claimed != KeyClaim::New {
-            held.is_not_ours();
-        }
-        match claimed {
-            KeyClaim::New => Ok(Ok(held)),
-            KeyClaim::Known(response) => Ok(Err(response)),
-            KeyClaim::Running => Err(in_use()),
-            KeyClaim::Different => Err(reused()),
-        }
-    }
 }
 
 /// Of all that makes two requests the same.
@@ -124,29 +102,49 @@ fn fingerprint(body: &[u8]) -> [u8; 32] {
     hash.as_ref().first_chunk().copied().unwrap_or_default()
 }
 
-fn in_use() -> ApiError {
-    let message = "A request with the same Idempotency-Key is being answered. Please retry in a moment.";
-    ApiError { retry_after: Some(1), ..ApiError::new(Code::IdempotencyKeyInUse, message) }
-}
-
-fn reused() -> ApiError {
-    ApiError::new(Code::IdempotencyKeyReused, "The Idempotency-Key was used for another request.")
-}
-
 impl Keys {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(self: &Arc<Self>, tenant: Tenant, key: Box<str>, fingerprint: [u8; 32]) -> Result<Held, ApiError> {
+    /// Takes a key of which nothing is written.
+    pub(crate) fn enter(self: &Arc<Self>, tenant: &Tenant, key: &Key, body: &[u8]) -> Claimed {
+        let (name, fingerprint) = ((tenant.clone(), key.0.clone()), fingerprint(body));
         let mut state = self.state();
-        match state.unwritten.get(&(tenant.clone(), key.clone())) {
-            Some(same) if *same == fingerprint => return Err(in_use()),
-            Some(_) => return Err(reused()),
+        match state.unwritten.get(&name) {
+            Some(same) if *same == fingerprint => return Claimed::Running,
+            Some(_) => return Claimed::Different,
             None => {}
         }
-        state.unwritten.insert((tenant.clone(), key.clone()), fingerprint);
-        Ok(Held { keys: Arc::clone(self), kind: HeldKind::Unwritten(tenant, key) })
+        state.unwritten.insert(name.clone(), fingerprint);
+        Claimed::Ours(Held { keys: Arc::clone(self), kind: HeldKind::Unwritten(name) })
+    }
+
+    /// Takes a key for the response of this id.
+    pub(crate) async fn claim(
+        self: &Arc<Self>,
+        store: &Tenanted,
+        key: &Key,
+        body: &[u8],
+        id: &Id,
+        worker: Worker,
+    ) -> Result<Claimed, store::Error> {
+        // Held before it is claimed: a client that leaves in between gives it back all the same.
+        self.state().claimed += 1;
+        let kind =
+            HeldKind::Claimed { store: store.clone(), key: key.0.clone(), response: id.to_string(), kept: false };
+        let mut held = Held { keys: Arc::clone(self), kind };
+        let new = NewKey { key: &key.0, fingerprint: fingerprint(body), response_id: id.as_str(), worker };
+        let claimed = store.claim_key(new, LEASE, KEEP).await?;
+        if claimed != KeyClaim::New {
+            held.is_not_ours();
+        }
+        Ok(match claimed {
+            KeyClaim::New => Claimed::Ours(held),
+            KeyClaim::Known(response) => Claimed::Known(response),
+            KeyClaim::Running => Claimed::Running,
+            KeyClaim::Different => Claimed::Different,
+        })
     }
 
     /// Whether there are any whose claims are to be extended.
@@ -161,8 +159,8 @@ impl Keys {
 
     pub(crate) async fn give_back(&self) {
         let returned = std::mem::take(&mut self.state().returned);
-        for (session, key, response) in returned {
-            if let Err(error) = session.store().release_key(&key, &response).await {
+        for (store, key, response) in returned {
+            if let Err(error) = store.release_key(&key, &response).await {
                 // It runs out by itself.
                 tracing::debug!(%error, "an idempotency key was not given back");
             }
@@ -184,8 +182,8 @@ impl Held {
 
     /// Gives it back before anybody is told that the request failed: the next try may come at once.
     pub(crate) async fn release(mut self) {
-        if let HeldKind::Claimed { session, key, response, kept } = &mut self.kind {
-            *kept = session.store().release_key(key, response).await.is_ok();
+        if let HeldKind::Claimed { store, key, response, kept } = &mut self.kind {
+            *kept = store.release_key(key, response).await.is_ok();
         }
     }
 }
@@ -194,11 +192,11 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut state = self.keys.state();
         match &mut self.kind {
-            HeldKind::Unwritten(tenant, key) => drop(state.unwritten.remove(&(tenant.clone(), key.clone()))),
-            HeldKind::Claimed { session, key, response, kept } => {
+            HeldKind::Unwritten(name) => drop(state.unwritten.remove(name)),
+            HeldKind::Claimed { store, key, response, kept } => {
                 state.claimed -= 1;
                 if !*kept {
-                    state.returned.push((session.clone(), std::mem::take(key), std::mem::take(response)));
+                    state.returned.push((store.clone(), std::mem::take(key), std::mem::take(response)));
                     self.keys.returned.notify_one();
                 }
             }

@@ -5,15 +5,11 @@
 //! of the streams that this process makes, so that whoever keeps up does not read the log for each event, and a bell for
 //! those who wait. A reader that is slow costs nothing: it goes on in the log, where it was.
 
-mod follow;
-
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::watch;
-
-pub(crate) use follow::Follower;
 
 /// How much of a stream is kept for those who keep up.
 const TAIL: usize = 128 << 10;

@@ -31,10 +31,10 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
-use crate::background::{Job, Submitted};
 use crate::idempotency::{Held, Key, Known};
+use crate::jobs::Job;
 use crate::request::RequestContext;
-use crate::session::{Past, Record, Unstored};
+use crate::session::{NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
@@ -67,13 +67,26 @@ pub(crate) struct Start {
     pub(crate) key: Option<Key>,
 }
 
+/// A request that is to be run in the background.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) context: RequestContext,
+    pub(crate) bytes: Bytes,
+    pub(crate) record: NewRecord,
+    pub(crate) response: ResponseWriter,
+    pub(crate) stream: bool,
+    /// It has keys in it that may be written nowhere.
+    pub(crate) secret: bool,
+    pub(crate) key: Option<Held>,
+}
+
 /// What came of a request.
 #[derive(Debug)]
 pub(crate) enum Started {
     /// An upstream has accepted, and the turn is to be driven.
     Turn(Box<Turn>),
-    /// It runs in the background, or will.
-    Background(Submitted),
+    /// It is to be run in the background.
+    Background(Box<Submission>),
     /// The same request was made before, under the same key.
     Known(Known),
 }

@@ -12,12 +12,12 @@ use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 
 use super::json;
-use crate::background::{Submitted, follow_foreground};
+use crate::background::{Submitted, follow_foreground, submit};
 use crate::body::Body;
 use crate::compat;
 use crate::error::ApiError;
+use crate::follow::Follower;
 use crate::idempotency::{Key, Known};
-use crate::live::Follower;
 use crate::request::RequestContext;
 use crate::turn::{Ended, Finished, Start, Started, Turn};
 pub(crate) use cancel::cancel;
@@ -46,10 +46,12 @@ pub(crate) async fn create(context: RequestContext, request: Request<Incoming>) 
             response.headers_mut().extend(headers);
             Ok(response)
         }
-        Started::Background(Submitted { response_id, stream: true, .. }) => {
-            Ok(events(Follower::new(&context.app, context.session(), &response_id, 0).into_stream()))
-        }
-        Started::Background(Submitted { object, .. }) => Ok(json(object)),
+        Started::Background(submission) => match submit(submission).await? {
+            Submitted { response_id, stream: true, .. } => {
+                Ok(events(Follower::new(&context.app, context.session(), &response_id, 0).into_stream()))
+            }
+            Submitted { object, .. } => Ok(json(object)),
+        },
         Started::Known(Known { response_id, stream: true }) => resume::repeat(&context, &response_id).await,
         Started::Known(Known { response_id, .. }) => stored::object(&context, &response_id).await,
     }

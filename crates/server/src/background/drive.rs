@@ -9,10 +9,12 @@ use store::{Begun, Error, JobKind, JobLimits, NewEvents, NewJob, Status};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Ending, Entered, Job, Order, end};
+use super::{Ending, end};
 use crate::account::Outcome;
 use crate::error::{ApiError, Code};
-use crate::live::{Channel, Follower};
+use crate::follow::Follower;
+use crate::jobs::{Entered, Job, Order};
+use crate::live::Channel;
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Past, Record, Session};
 use crate::stop::Phase;
@@ -40,7 +42,7 @@ enum Left {
 /// Runs a turn that is in the store.
 pub(super) fn spawn(context: RequestContext, body: Bytes, job: Job) {
     let app = Arc::clone(&context.app);
-    let entered = app.runtime.background.enter(&job.claim);
+    let entered = app.runtime.jobs.enter(&job.claim);
     let task = async move {
         let session = context.session();
         let left = Box::pin(start_and_drive(context, body, &job, &entered)).await;
@@ -72,7 +74,7 @@ pub(crate) async fn follow_foreground(turn: Box<Turn>) -> Result<Follower, ApiEr
 }
 
 async fn begin_foreground(mut turn: Box<Turn>, session: &Session) -> Result<(Box<Turn>, Job, Entered), ApiError> {
-    let background = Arc::clone(&turn.context().app.runtime.background);
+    let background = Arc::clone(&turn.context().app.runtime.jobs);
     let Some(Record::New(record)) = turn.record_mut().take() else {
         return Err(ApiError::new(Code::StorageError, "There is nothing to be resumed."));
     };

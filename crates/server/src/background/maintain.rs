@@ -12,9 +12,10 @@ use store::{Abandoned, Beat, ClaimedJob};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Ending, Job, Order, drive, end, envelope};
+use super::{Ending, drive, end, envelope};
 use crate::app::App;
 use crate::caller::Caller;
+use crate::jobs::{Job, Order};
 use crate::request::RequestContext;
 use crate::session::LEASE;
 
@@ -38,7 +39,7 @@ pub(crate) async fn maintain(app: Arc<App>) {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks
     });
-    let background = Arc::clone(&app.runtime.background);
+    let background = Arc::clone(&app.runtime.jobs);
     let mut pulse = Pulse { last: Instant::now(), strange: HashSet::new() };
     let mut recovered = false;
     loop {
@@ -80,7 +81,7 @@ struct Pulse {
 
 impl Pulse {
     async fn beat(&mut self, app: &Arc<App>) {
-        let background = &app.runtime.background;
+        let background = &app.runtime.jobs;
         let idle = background.running().is_empty() && !app.runtime.keys.any() && self.strange.is_empty();
         if idle && !background.fell.swap(false, Ordering::Relaxed) && background.secret().is_empty() {
             self.last = Instant::now();
@@ -114,7 +115,7 @@ impl Pulse {
     /// A turn whose task is gone, as one that panicked, gets an end. What was only just claimed is left alone: it is looked at
     /// twice.
     async fn end_strange(&mut self, app: &Arc<App>, beats: Vec<Beat>) {
-        let background = &app.runtime.background;
+        let background = &app.runtime.jobs;
         let waiting = |beat: &Beat| background.secret().contains_key(&beat.response_id);
         let strange: Vec<Beat> =
             beats.into_iter().filter(|beat| background.find(&beat.response_id).is_none() && !waiting(beat)).collect();
@@ -137,7 +138,7 @@ fn lost() -> Failure {
 /// Ends or requeues what processes that are gone have left. Whether nothing is left of it.
 async fn recover(app: &Arc<App>) -> bool {
     loop {
-        let recovered = match app.runtime.sessions.recover(&app.runtime.background.worker, SOME, LEASE).await {
+        let recovered = match app.runtime.sessions.recover(&app.runtime.jobs.worker, SOME, LEASE).await {
             Ok(recovered) => recovered,
             Err(error) => {
                 tracing::warn!(%error, "what other processes left could not be looked for");
@@ -160,7 +161,7 @@ async fn recover(app: &Arc<App>) -> bool {
 
 /// Runs what waits and has a place.
 async fn claim(app: &Arc<App>) {
-    let background = &app.runtime.background;
+    let background = &app.runtime.jobs;
     while !app.is_draining() {
         let claimed = app.runtime.sessions.claim(&background.worker, app.job_limits(), SOME, LEASE).await;
         let Ok(claimed) = claimed else { return };
@@ -177,7 +178,7 @@ async fn claim(app: &Arc<App>) {
 async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let ClaimedJob { tenant, claim, request, has_log, next_event, created_at, cancel, .. } = claimed;
     let id = claim.response_id().to_owned();
-    let kept: Option<Bytes> = app.runtime.background.secret().remove(&id);
+    let kept: Option<Bytes> = app.runtime.jobs.secret().remove(&id);
     let opened = request.or(kept).as_ref().and_then(envelope::open);
     let (Some(opened), false) = (opened, cancel) else {
         let ending = if cancel { Ending::Cancelled } else { Ending::Failed(lost()) };

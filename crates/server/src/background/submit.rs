@@ -2,30 +2,17 @@
 
 use std::sync::Arc;
 
-use bridge::{Events, ResponseWriter};
+use bridge::Events;
 use bytes::Bytes;
 use store::{Begun, JobKind, JobLimits, NewJob, Status};
 use tokio::sync::oneshot;
 
-use super::{Ending, Job, drive, end, envelope};
+use super::{Ending, drive, end, envelope};
 use crate::app::App;
 use crate::error::{ApiError, Code};
-use crate::idempotency::Held;
+use crate::jobs::Job;
 use crate::request::RequestContext;
-use crate::session::NewRecord;
-use crate::turn::pending;
-
-/// A request that is to be run in the background.
-#[derive(Debug)]
-pub(crate) struct Submission {
-    pub(crate) context: RequestContext,
-    pub(crate) bytes: Bytes,
-    pub(crate) record: NewRecord,
-    pub(crate) response: ResponseWriter,
-    pub(crate) stream: bool,
-    /// It has keys in it that may be written nowhere.
-    pub(crate) secret: bool,
-}
+use crate::turn::{Submission, pending};
 
 /// A response that is in the queue, at least.
 #[derive(Debug)]
@@ -45,13 +32,13 @@ impl App {
 }
 
 /// Stores it, and runs it if there is a place. In a task: a client that leaves meanwhile must not leave half of it behind.
-pub(crate) async fn submit(submission: Submission, key: Option<Held>) -> Result<Submitted, ApiError> {
+pub(crate) async fn submit(submission: Box<Submission>) -> Result<Submitted, ApiError> {
     let (answer, answered) = oneshot::channel();
     let tasks = submission.context.app.runtime.tasks.clone();
     tasks.spawn(async move {
         let session = submission.context.session();
-        let repeatable = key.is_some();
-        match store(submission, key).await {
+        let repeatable = submission.key.is_some();
+        match store(*submission).await {
             Err(error) => drop(answer.send(Err(error))),
             Ok((submitted, ready)) => {
                 let id = submitted.response_id.clone();
@@ -59,7 +46,7 @@ pub(crate) async fn submit(submission: Submission, key: Option<Held>) -> Result<
                     return ready.go();
                 }
                 // Nobody will ever ask for it.
-                ready.app.runtime.background.forget(&id);
+                ready.app.runtime.jobs.forget(&id);
                 let claim = ready.job.map(|(_, _, job)| job.claim);
                 let _ = end(&session, &id, claim, Ending::Cancelled).await;
             }
@@ -79,7 +66,7 @@ struct Ready {
 
 impl Ready {
     fn go(self) {
-        let background = &self.app.runtime.background;
+        let background = &self.app.runtime.jobs;
         match self.job {
             Some((context, bytes, job)) => {
                 background.secret().remove(&self.response_id);
@@ -91,15 +78,15 @@ impl Ready {
     }
 }
 
-async fn store(submission: Submission, key: Option<Held>) -> Result<(Submitted, Ready), ApiError> {
-    let Submission { context, bytes, record, mut response, stream, secret } = submission;
+async fn store(submission: Submission) -> Result<(Submitted, Ready), ApiError> {
+    let Submission { context, bytes, record, mut response, stream, secret, key } = submission;
     let mut events = Events::frames();
     response.open_queued(&mut events);
     let (mut object, response_id) = (Vec::new(), response.id().to_string());
     response.queued_object(&mut object);
     let (object, first) = (Bytes::from(object), pending(&events).filter(|_| stream));
     let next_event = first.as_ref().map_or(0, |events| events.events.len() as u64);
-    let background = &context.app.runtime.background;
+    let background = &context.app.runtime.jobs;
     let request = envelope::seal(&context, &bytes);
     if secret {
         background.secret().insert(response_id.clone(), request.clone());

@@ -14,14 +14,14 @@ use super::answer::Answer;
 use super::attempt::{self, Asked, Attempt, Unanswered};
 use super::rounds::Material;
 use super::watch::Watch;
-use super::{Phase, Start, Started, Turn};
+use super::{Phase, Start, Started, Submission, Turn};
 use crate::account::Outcome;
-use crate::background::{self, Submission};
 use crate::body;
 use crate::clock;
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
-use crate::idempotency::{Held, Known};
+use crate::idempotency::{Claimed, Held, Key, Known};
+use crate::jobs::Job;
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Record, Unstored};
 use crate::upstream::{Failover, Refused};
@@ -41,9 +41,11 @@ impl Turn {
         };
         let stream = request.stream.unwrap_or(false);
         let key = match key {
-            Some(key) => match key.claim(&context, &bytes, request.store.unwrap_or(true), &id).await? {
-                Ok(held) => Some(held),
-                Err(response_id) => return Ok(Started::Known(Known { response_id, stream })),
+            Some(key) => match claim(&context, &key, &bytes, &request, &id).await? {
+                Claimed::Ours(held) => Some(held),
+                Claimed::Known(response_id) => return Ok(Started::Known(Known { response_id, stream })),
+                Claimed::Running => return Err(ApiError::key_in_use()),
+                Claimed::Different => return Err(ApiError::key_reused()),
             },
             None => None,
         };
@@ -57,8 +59,8 @@ impl Turn {
             record = Some(Record::Begun(BegunRecord { session: context.session(), claim: job.claim.clone() }));
         } else if background && let Some(Record::New(record)) = record {
             let secret = holds_secrets(document);
-            let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret };
-            return background::submit(submission, key).await.map(Started::Background);
+            let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret, key };
+            return Ok(Started::Background(Box::new(submission)));
         }
         let notes = past.notes();
         let was_queued = job.is_some();
@@ -69,7 +71,7 @@ impl Turn {
         }
         if let Some(job) = &job {
             // Known to everybody before it is done: what was asked once is not asked again by somebody else.
-            job.dispatch(&opened.context).await?;
+            dispatch(&opened.context, job).await?;
         }
         let sent = {
             let mut request = request;
@@ -92,6 +94,30 @@ impl Turn {
         opened.notes.splice(0..0, attempt.notes.iter().cloned());
         Ok(Started::Turn(opened.turn(attempt, material)))
     }
+}
+
+/// Takes the key for the response of this id, if nobody has it.
+async fn claim(
+    context: &RequestContext,
+    key: &Key,
+    bytes: &Bytes,
+    request: &CreateResponse<'_>,
+    id: &Id,
+) -> Result<Claimed, ApiError> {
+    let (runtime, session) = (&context.app.runtime, context.session());
+    if !request.store.unwrap_or(true) {
+        return Ok(runtime.keys.enter(context.caller.tenant(), key, bytes));
+    }
+    session.ensure_up().await?;
+    let claimed = runtime.keys.claim(session.store(), key, bytes, id, runtime.jobs.worker).await;
+    session.observe(claimed, || ApiError::response_not_found(id.as_str()))
+}
+
+/// Says, for everybody and for ever, that a provider is about to be asked.
+async fn dispatch(context: &RequestContext, job: &Job) -> Result<(), ApiError> {
+    let session = context.session();
+    let dispatched = session.store().dispatch(&job.claim).await;
+    session.observe(dispatched, || ApiError::response_not_found(job.claim.response_id()))
 }
 
 /// A new response's id, where the ids in it come from, and when it was made.

@@ -54,7 +54,7 @@ pub(super) fn is_background(head: &[u8]) -> bool {
 
 /// Ends it if it has not ended by itself.
 async fn end_it(context: &RequestContext, session: &Session, id: &str) -> Result<(), ApiError> {
-    let background = &context.app.runtime.background;
+    let background = &context.app.runtime.jobs;
     if let Some(running) = background.find(id) {
         running.cancel();
         if timeout(PATIENCE, running.over()).await.is_ok() {

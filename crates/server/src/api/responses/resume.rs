@@ -10,7 +10,7 @@ use store::{EventLimits, Log};
 use super::{cancel, events, stored};
 use crate::body::Body;
 use crate::error::{ApiError, Code};
-use crate::live::Follower;
+use crate::follow::Follower;
 use crate::request::RequestContext;
 
 /// The stream of a response that can be streamed again.

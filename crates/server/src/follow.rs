@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::json::{Raw, Text};
 
-use super::{Channel, Newest};
 use crate::app::App;
+use crate::live::{Channel, Newest};
 use crate::session::Session;
 use crate::stop::{Phase, Stop};
 

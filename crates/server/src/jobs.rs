@@ -1,0 +1,152 @@
+//! The turns in the store that this process runs, and what they are told. Driving them is `background`.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use store::{Claim, Worker};
+use tokio::sync::{Notify, watch};
+use wire::id::{Id, Ids};
+
+use crate::error::{ApiError, Code};
+
+/// The jobs of this process: turns that are in the store, and that it runs.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    pub(crate) worker: Worker,
+    running: Mutex<HashMap<String, Arc<Running>>>,
+    /// Requests that wait and may be written nowhere.
+    secret: Mutex<HashMap<String, Bytes>>,
+    /// A turn that waits may have a place now.
+    pub(crate) place: Notify,
+    /// Whether the turns of this process are still its own is to be looked at now.
+    pub(crate) look: Notify,
+    /// A task ended without giving its turn an end.
+    pub(crate) fell: AtomicBool,
+}
+
+/// A turn that runs here.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) attempt: i64,
+    pub(crate) order: watch::Sender<Order>,
+    over: watch::Sender<bool>,
+}
+
+/// What a turn is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Order {
+    GoOn,
+    Cancel,
+    /// It is somebody else's.
+    Leave,
+}
+
+/// A turn that is in the store, for whoever runs it.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) claim: Claim,
+    pub(crate) has_log: bool,
+    /// The number with which its log goes on.
+    pub(crate) next_event: u64,
+    /// Unix milliseconds.
+    pub(crate) created_at: i64,
+}
+
+impl Jobs {
+    pub(crate) fn new() -> Result<Self, store::Error> {
+        Ok(Self {
+            worker: Worker::random()?,
+            running: Mutex::default(),
+            secret: Mutex::default(),
+            place: Notify::new(),
+            look: Notify::new(),
+            fell: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<Running>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn secret(&self) -> MutexGuard<'_, HashMap<String, Bytes>> {
+        self.secret.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn of that response, if it runs here.
+    pub(crate) fn find(&self, response: &str) -> Option<Arc<Running>> {
+        self.running().get(response).cloned()
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>, claim: &Claim) -> Entered {
+        let (order, over) = (watch::Sender::new(Order::GoOn), watch::Sender::new(false));
+        let running = Arc::new(Running { attempt: claim.attempt(), order, over });
+        self.running().insert(claim.response_id().to_owned(), Arc::clone(&running));
+        Entered { jobs: Arc::clone(self), running, claim: claim.clone(), ended: false }
+    }
+
+    /// A turn that waited was cancelled, and needs no memory any more.
+    pub(crate) fn forget(&self, response: &str) {
+        self.secret().remove(response);
+        self.place.notify_one();
+    }
+}
+
+impl Running {
+    /// Tells the turn to end as cancelled.
+    pub(crate) fn cancel(&self) {
+        self.tell(Order::Cancel);
+    }
+
+    pub(crate) fn tell(&self, order: Order) {
+        self.order.send_if_modified(|now| {
+            let changes = *now < order;
+            *now = order.max(*now);
+            changes
+        });
+    }
+
+    /// Ready when the turn has left this process.
+    pub(crate) async fn over(&self) {
+        let _ = self.over.subscribe().wait_for(|over| *over).await;
+    }
+}
+
+/// A turn's place among those that run here, until its task is done.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    jobs: Arc<Jobs>,
+    pub(crate) running: Arc<Running>,
+    pub(crate) claim: Claim,
+    /// The turn has its end in the store, or is somebody else's.
+    pub(crate) ended: bool,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut running = self.jobs.running();
+        // Somebody else's try of the same turn may be here by now.
+        if running.get(self.claim.response_id()).is_some_and(|found| Arc::ptr_eq(found, &self.running)) {
+            running.remove(self.claim.response_id());
+        }
+        drop(running);
+        if !self.ended {
+            self.jobs.fell.store(true, Ordering::Relaxed);
+            self.jobs.look.notify_one();
+        }
+        self.running.over.send_replace(true);
+        self.jobs.place.notify_one();
+    }
+}
+
+impl Job {
+    /// The response's id, where the ids in it come from, and when it was made.
+    pub(crate) fn identity(&self) -> Result<(Id, Ids, u64), ApiError> {
+        let id = self.claim.response_id();
+        let attempt = u32::try_from(self.claim.attempt()).unwrap_or(u32::MAX);
+        let made = u64::try_from(self.created_at / 1000).unwrap_or(0);
+        let damaged = || ApiError::new(Code::StorageDamaged, "The id of a queued response is not one of ours.");
+        Ok((Id::given(id).ok_or_else(damaged)?, Ids::of(id, attempt).ok_or_else(damaged)?, made))
+    }
+}
