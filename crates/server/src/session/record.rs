@@ -93,6 +93,11 @@ impl NewRecord {
         Self { session, continues, created_at: clock::unix_millis(), input, room }
     }
 
+    /// As the response says it.
+    pub(crate) const fn created_at_seconds(&self) -> u64 {
+        self.created_at / 1000
+    }
+
     /// Unix milliseconds.
     pub(crate) fn created_at(&self) -> i64 {
         i64::try_from(self.created_at).unwrap_or(i64::MAX)
