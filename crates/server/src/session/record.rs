@@ -189,7 +189,7 @@ impl BegunRecord {
         let End { id, status, object, events } = end;
         let object::Parts { head, settings, output } = object::split(&object);
         let (events, notices) = (events.map(EndEvents::At), session.notices(&id, status, &head));
-        let end = TurnEnd {
+        let mut end = TurnEnd {
             id: id.clone(),
             status,
             head,
@@ -208,8 +208,15 @@ impl BegunRecord {
                 }
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    session.all.not_kept(&id, &error);
-                    return Err(NotKept { error, fatal: true });
+                    let mended = match &end.events {
+                        Some(EndEvents::At(events)) => session.live().channel(&id).mended(&error, events),
+                        _ => None,
+                    };
+                    let Some(mended) = mended else {
+                        session.all.not_kept(&id, &error);
+                        return Err(NotKept { error, fatal: true });
+                    };
+                    end.events = Some(EndEvents::At(mended));
                 }
             }
         }
