@@ -1,6 +1,7 @@
 //! `cargo xtask crash`: what godex promised is kept when it is killed, when the power goes, and when it promised to keep
 //! nothing.
 
+mod background;
 mod book;
 mod canary;
 mod chance;
@@ -9,6 +10,7 @@ mod client;
 mod http;
 mod kill;
 mod server;
+mod socket;
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

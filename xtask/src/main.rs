@@ -1,6 +1,6 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
-//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask drain` ends it well, `cargo xtask fixture` runs an
-//! earlier version, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
+//! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask drain` ends it well, `cargo xtask instances`
+//! runs several on one database, `cargo xtask fixture` runs an earlier version, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
 //! documentation, `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
@@ -12,6 +12,7 @@ mod crash;
 mod docs;
 mod drain;
 mod fixture;
+mod instances;
 mod llm;
 mod process;
 mod test;
@@ -32,6 +33,8 @@ enum Chore {
     Crash(crash::Arguments),
     /// Ends and reloads under load: no request fails.
     Drain(drain::Arguments),
+    /// Several processes on one Postgres, killed and frozen: what one promised, the others keep.
+    Instances(instances::Arguments),
     /// An earlier version's databases, made anew, and that version beside this one.
     Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Drain(arguments) => drain::run(&arguments),
+        Chore::Instances(arguments) => instances::run(&arguments),
         Chore::Docs => docs::run(),
         Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm(arguments) => llm::run(&arguments),

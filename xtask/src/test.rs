@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::{crash, drain, process};
+use crate::{crash, drain, instances, process};
 pub(crate) use install::{once, system_package, venv};
-pub(crate) use programs::cargo;
 use programs::works;
+pub(crate) use programs::{cargo, has_nextest};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
     Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
     Step { name: "drain", run: || drain::run(&drain::Arguments::CI) },
+    Step { name: "instances", run: || instances::run(&instances::Arguments::CI) },
 ];
 
 const FULL: &[Step] = &[
@@ -105,7 +106,7 @@ enum Size {
 
 fn tests(size: Size) -> Result<()> {
     let mut command = cargo();
-    if works(cargo().args(["nextest", "--version"])) {
+    if has_nextest() {
         command.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
     } else {
         command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"]);

@@ -97,7 +97,7 @@ impl Follower {
 
     /// Reads the log.
     async fn read(&mut self) -> Option<(Vec<Bytes>, bool)> {
-        let began = Instant::now();
+        let mut silent_since = None;
         loop {
             let room = self.session.room();
             let page = self.session.reading(&room).events_after(&self.response, self.next.checked_sub(1), PAGE).await;
@@ -106,7 +106,10 @@ impl Follower {
                     let over = !has_more && status.is_final();
                     return Some((events.into_iter().map(|event| event.json).collect(), over));
                 }
-                Err(store::Error::Unavailable(_) | store::Error::NoRoom) if began.elapsed() < PATIENCE => {
+                // From the first answer that did not come on: a process that was stopped meanwhile has waited for nobody.
+                Err(store::Error::Unavailable(_) | store::Error::NoRoom)
+                    if silent_since.get_or_insert_with(Instant::now).elapsed() < PATIENCE =>
+                {
                     tokio::time::sleep(LOOK).await;
                 }
                 // It was deleted, or nobody can tell any more.

@@ -9,6 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use store::NewEvents;
 use tokio::sync::watch;
 
 /// How much of a stream is kept for those who keep up.
@@ -131,6 +132,22 @@ impl Channel {
         Newest::Events(events, last)
     }
 
+    /// What to log instead of these events, which the store refused: with those before them that it has lost. A database
+    /// that crashes may forget what it took last, and readers have seen it. None if that is not why, or if they are not kept
+    /// here any more.
+    pub(crate) fn mended(&self, refused: &store::Error, events: &NewEvents) -> Option<NewEvents> {
+        let store::Error::OutOfOrder { expected: from } = *refused else { return None };
+        if from >= events.first {
+            return None;
+        }
+        let tail = self.tail();
+        let skip = usize::try_from(from.checked_sub(tail.first)?).ok()?;
+        let lost = usize::try_from(events.first.checked_sub(from)?).ok()?;
+        let kept = tail.events.len().checked_sub(skip)? >= lost;
+        let lost = tail.events.iter().skip(skip).take(lost);
+        kept.then(|| NewEvents { first: from, events: lost.chain(&events.events).cloned().collect() })
+    }
+
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,6 +192,23 @@ mod tests {
         }
         assert_eq!(channel.from(50, 1), Newest::Unknown);
         assert!(matches!(channel.from(95, usize::MAX), Newest::Events(events, false) if events.len() == 5));
+    }
+
+    #[test]
+    fn what_the_log_lost_is_here_as_long_as_the_tail_is() {
+        let channel = Live::default().channel("r");
+        channel.publish(2, events(&["c", "d", "e"]), false);
+        let new = NewEvents { first: 5, events: events(&["f"]) };
+        let refused = |expected| store::Error::OutOfOrder { expected };
+        let mended = |expected| channel.mended(&refused(expected), &new).map(|all| (all.first, all.events));
+        assert_eq!(mended(4), Some((4, events(&["e", "f"]))));
+        assert_eq!(mended(2), Some((2, events(&["c", "d", "e", "f"]))));
+        assert_eq!(mended(1), None, "older than the tail");
+        assert_eq!(mended(5), None, "nothing is lost");
+        assert_eq!(mended(6), None, "the log has more than is known here");
+        let later = NewEvents { first: 6, events: events(&["g"]) };
+        assert!(channel.mended(&refused(4), &later).is_none(), "one between them was never shown");
+        assert!(channel.mended(&store::Error::Lost, &new).is_none());
     }
 
     #[test]

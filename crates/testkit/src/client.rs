@@ -29,6 +29,11 @@ pub struct Streaming {
 
 impl Client {
     pub fn new() -> Result<Self> {
+        Self::with_patience(Duration::from_secs(30))
+    }
+
+    /// One that waits so long for the next bytes.
+    pub fn with_patience(patience: Duration) -> Result<Self> {
         let client = reqwest::Client::builder()
             .no_proxy()
             .http1_only()
@@ -36,7 +41,7 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(5))
             // A test that hangs should fail by itself, and say where.
-            .read_timeout(Duration::from_secs(30))
+            .read_timeout(patience)
             .build()?;
         Ok(Self(client))
     }

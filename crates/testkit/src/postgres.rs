@@ -51,6 +51,10 @@ impl Postgres {
         format!("postgres://godex@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Starts the server and waits until it takes connections.
     ///
     /// # Panics

@@ -17,6 +17,13 @@ pub(super) enum Entry {
         conversation: Option<String>,
         added: Vec<String>,
     },
+    /// A background response was acknowledged, with what it was given and what it is to answer.
+    Begun {
+        id: String,
+        given: Vec<String>,
+        answer: String,
+    },
+    Cancelling(String),
     Deleting(String),
     Deleted(String),
     Opened(String),
@@ -43,6 +50,8 @@ impl Ledger {
             Entry::Stored { object, given, conversation, added } => {
                 json!({"stored": object, "given": given, "conversation": conversation, "added": added})
             }
+            Entry::Begun { id, given, answer } => json!({"begun": id, "given": given, "answer": answer}),
+            Entry::Cancelling(id) => json!({"cancelling": id}),
             Entry::Deleting(id) => json!({"deleting": id}),
             Entry::Deleted(id) => json!({"deleted": id}),
             Entry::Opened(id) => json!({"opened": id}),
@@ -58,6 +67,8 @@ impl Ledger {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Live,
+    /// In the background, and nobody knows how it ended.
+    UnderWay,
     /// It was asked for and nobody knows.
     Perhaps,
     Gone,
@@ -66,6 +77,10 @@ pub(super) enum Fate {
 pub(super) struct Response {
     pub(super) object: Value,
     pub(super) given: Vec<String>,
+    /// What it is to say, while it is under way.
+    pub(super) answer: String,
+    /// It was asked to end before that.
+    pub(super) cancelling: bool,
     pub(super) fate: Fate,
 }
 
@@ -110,8 +125,15 @@ impl Book {
                 conversation.perhaps.pop();
                 conversation.texts.extend(texts_of(&line["added"]));
             }
-            let response = Response { object: object.clone(), given: texts_of(&line["given"]), fate: Fate::Live };
-            self.responses.insert(id.clone(), response);
+            self.respond(&id, object.clone(), line, Fate::Live);
+            return Ok(id);
+        }
+        if let Some(id) = name("begun") {
+            self.respond(&id, Value::Null, line, Fate::UnderWay);
+            return Ok(id);
+        }
+        if let Some(id) = name("cancelling") {
+            self.responses.get_mut(&id).context("an unknown response")?.cancelling = true;
             return Ok(id);
         }
         if let Some(id) = name("opened") {
@@ -140,6 +162,12 @@ impl Book {
             }
         }
         bail!("not a line of a ledger: {line}")
+    }
+
+    fn respond(&mut self, id: &str, object: Value, line: &Value, fate: Fate) {
+        let answer = line["answer"].as_str().unwrap_or_default().to_owned();
+        let response = Response { object, given: texts_of(&line["given"]), answer, cancelling: false, fate };
+        self.responses.insert(id.to_owned(), response);
     }
 }
 

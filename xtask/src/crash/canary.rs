@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::chance::Chance;
 use super::http::Http;
 use super::server::{Godex, Home};
+use super::socket::Socket;
 
 const CLIENTS: usize = 8;
 /// Requests between two kills.
@@ -81,7 +82,7 @@ fn round_of(aviary: &Aviary, address: SocketAddr) -> Result<()> {
                 }
                 let (kind, asks) = KINDS[number % KINDS.len()];
                 let request = asks(aviary, &aviary.hatch());
-                if let Err(error) = aviary.ask(&mut http, request, number / KINDS.len() % 2 == 1) {
+                if let Err(error) = aviary.ask(&mut http, request, WAYS[number / KINDS.len() % WAYS.len()]) {
                     // A stream that was made to break takes its connection with it.
                     ensure!(kind.starts_with("fail"), "{kind}: {error:#}");
                     http = Http::connect(address)?;
@@ -97,12 +98,12 @@ fn round_of(aviary: &Aviary, address: SocketAddr) -> Result<()> {
 fn killed_while_streaming(aviary: &Aviary, home: &Home, godex: Godex, start: usize) -> Result<Godex> {
     let address = godex.address;
     thread::scope(|scope| {
-        for _ in 0..CLIENTS {
+        for client in 0..CLIENTS {
             scope.spawn(move || {
                 let input = aviary.hatch();
                 let request = json!({"input": format!("slow 50\n{input}"), "instructions": input});
                 // It ends with the process.
-                Http::connect(address).and_then(|mut http| aviary.ask(&mut http, request, true)).ok();
+                Http::connect(address).and_then(|mut http| aviary.ask(&mut http, request, WAYS[1 + client % 2])).ok();
             });
         }
         thread::sleep(Duration::from_millis(300));
@@ -116,10 +117,10 @@ impl Aviary {
         format!("{}n{}", self.mark, self.hatched.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn ask(&self, http: &mut Http, mut request: Value, streamed: bool) -> Result<()> {
+    fn ask(&self, http: &mut Http, mut request: Value, way: Way) -> Result<()> {
         let canary = self.hatch();
         let common = json!({
-            "model": "demo", "store": false, "stream": streamed, "metadata": {"bird": canary}, "user": canary,
+            "model": "demo", "store": false, "stream": way == Way::Stream, "metadata": {"bird": canary}, "user": canary,
             "prompt_cache_key": canary, "safety_identifier": canary,
         });
         for (name, value) in common.as_object().into_iter().flatten() {
@@ -131,18 +132,44 @@ impl Aviary {
             request["instructions"] = json!(canary);
         }
         let mut heard = false;
-        if streamed {
-            http.stream("/v1/responses", &request, |event| {
-                heard |= event["response"]["output"].to_string().contains(&self.mark);
-                Ok(false)
-            })?;
-        } else {
-            heard = http.post("/v1/responses", &request)?.body["output"].to_string().contains(&self.mark);
+        match way {
+            Way::Whole => {
+                heard = http.post("/v1/responses", &request)?.body["output"].to_string().contains(&self.mark);
+            }
+            Way::Stream => {
+                http.stream("/v1/responses", &request, |event| {
+                    heard |= event["response"]["output"].to_string().contains(&self.mark);
+                    Ok(false)
+                })?;
+            }
+            Way::Socket => {
+                let mut socket = Socket::connect(http.address())?;
+                let object = socket.create(&request)?;
+                heard = object["output"].to_string().contains(&self.mark);
+                // Remembered by the connection, and nowhere else.
+                if object["status"] == json!("completed") && request.get("conversation").is_none() {
+                    let input = format!("echo {}", self.hatch());
+                    let next =
+                        json!({"model": "demo", "store": false, "input": input, "previous_response_id": object["id"]});
+                    let next = socket.create(&next)?;
+                    ensure!(next["status"] == json!("completed"), "a turn is not continued: {next}");
+                }
+            }
         }
         self.sung.fetch_add(usize::from(heard), Ordering::Relaxed);
         Ok(())
     }
 }
+
+/// How a request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Whole,
+    Stream,
+    Socket,
+}
+
+const WAYS: [Way; 3] = [Way::Whole, Way::Stream, Way::Socket];
 
 type Asks = fn(&Aviary, &str) -> Value;
 
@@ -175,6 +202,7 @@ const KINDS: &[(&str, Asks)] = &[
         |_, bird| json!({"input": [{"type": "novelty", "content": bird}, {"role": "user", "content": format!("echo {bird}")}]}),
     ),
     ("cut short", |_, bird| json!({"input": format!("length\n{bird}")})),
+    ("fail: in the background", |_, bird| json!({"input": format!("echo {bird}"), "background": true})),
     ("fail: refused by the provider", |_, bird| json!({"input": format!("fail 400 {bird}")})),
     ("fail: provider down", |_, bird| json!({"input": format!("fail 500 {bird}")})),
     ("fail: in the stream", |_, bird| json!({"input": format!("fail stream\n{bird}")})),

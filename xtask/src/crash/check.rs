@@ -3,15 +3,20 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
-use rusqlite::Connection;
+use anyhow::{Context, Result, anyhow, ensure};
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
+use super::background::says;
 use super::book::{Book, Conversation, Fate, Response};
 use super::http::Http;
 
 const THREADS: usize = 8;
+
+/// So soon after a start nothing is queued or in progress that was before.
+const SETTLED: Duration = Duration::from_secs(10);
 
 /// What was found wrong, by kind.
 #[derive(Debug, Default)]
@@ -74,7 +79,7 @@ fn in_parallel<T: Send>(
 fn response(http: &mut Http, (id, known): &mut (&String, &mut Response), findings: &mut Findings) -> Result<()> {
     let found = http.get(&format!("/v1/responses/{id}"))?;
     match (found.status, known.fate) {
-        (404, Fate::Live) => findings.lost.push(format!("{id}, acknowledged, is not found")),
+        (404, Fate::Live | Fate::UnderWay) => findings.lost.push(format!("{id}, acknowledged, is not found")),
         (404, Fate::Perhaps | Fate::Gone) => {
             known.fate = Fate::Gone;
             let request = json!({"model": "demo", "input": "echo no", "previous_response_id": id});
@@ -84,7 +89,12 @@ fn response(http: &mut Http, (id, known): &mut (&String, &mut Response), finding
             }
         }
         (200, Fate::Gone) => findings.resurrected.push(format!("{id}, deleted, is back")),
-        (200, Fate::Live | Fate::Perhaps) => {
+        (200, Fate::Live | Fate::UnderWay | Fate::Perhaps) => {
+            if known.fate == Fate::UnderWay {
+                findings.other.extend(wrong_end(known, &found.body));
+                // From here on it is what it is.
+                known.object = found.body.clone();
+            }
             known.fate = Fate::Live;
             if found.body != known.object {
                 findings.other.push(format!("{id} is {} instead of {}", found.body, known.object));
@@ -100,6 +110,17 @@ fn response(http: &mut Http, (id, known): &mut (&String, &mut Response), finding
     Ok(())
 }
 
+/// What is wrong with the end of a background response of which nobody saw one.
+fn wrong_end(known: &Response, found: &Value) -> Option<String> {
+    let right = match found["status"].as_str() {
+        Some("completed") => says(found, &known.answer),
+        Some("failed") => found["error"]["code"] == json!("server_restarted"),
+        Some("cancelled") => known.cancelling,
+        _ => false,
+    };
+    (!right).then(|| format!("in the background, it became {found}"))
+}
+
 fn conversation(
     http: &mut Http,
     (id, known): &mut (&String, &mut Conversation),
@@ -107,10 +128,10 @@ fn conversation(
 ) -> Result<()> {
     let found = http.get(&format!("/v1/conversations/{id}/items?limit=100&order=asc"))?;
     match (found.status, known.fate) {
-        (404, Fate::Live) => findings.lost.push(format!("{id}, acknowledged, is not found")),
+        (404, Fate::Live | Fate::UnderWay) => findings.lost.push(format!("{id}, acknowledged, is not found")),
         (404, Fate::Perhaps | Fate::Gone) => known.fate = Fate::Gone,
         (200, Fate::Gone) => findings.resurrected.push(format!("{id}, deleted, is back")),
-        (200, Fate::Live | Fate::Perhaps) => {
+        (200, Fate::Live | Fate::UnderWay | Fate::Perhaps) => {
             known.fate = Fate::Live;
             let texts = texts(&found.body);
             let perhaps = std::mem::take(&mut known.perhaps);
@@ -164,15 +185,23 @@ pub(super) fn file(database: &Path, scratch: &Path) -> Result<Option<String>> {
     std::fs::remove_file(with_ending(&copy, "-shm")).ok();
     let connection = Connection::open(&copy)?;
     let finding: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
-    let unfinished = "SELECT count(*) FROM response WHERE status IN (0, 1)";
-    let unfinished: i64 = connection.query_row(unfinished, [], |row| row.get(0))?;
-    Ok(if finding != "ok" {
-        Some(format!("the file is damaged: {finding}"))
-    } else if unfinished > 0 {
-        Some(format!("{unfinished} responses are stuck"))
-    } else {
-        None
-    })
+    Ok((finding != "ok").then(|| format!("the file is damaged: {finding}")))
+}
+
+/// Waits until everything that an earlier process began has an end: how long that took. What nobody was told of counts, too.
+pub(super) fn settled(database: &Path) -> Result<Duration> {
+    let began = Instant::now();
+    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.busy_timeout(SETTLED)?;
+    loop {
+        let unfinished = "SELECT count(*) FROM response WHERE status IN (0, 1)";
+        let unfinished: i64 = connection.query_row(unfinished, [], |row| row.get(0))?;
+        if unfinished == 0 {
+            return Ok(began.elapsed());
+        }
+        ensure!(began.elapsed() < SETTLED, "{unfinished} responses have no end {SETTLED:?} after the start");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn with_ending(path: &Path, ending: &str) -> std::path::PathBuf {

@@ -1,4 +1,5 @@
-//! One of sixteen clients: a mix of everything that is stored, and a ledger of what was acknowledged.
+//! One of sixteen clients: a mix of everything that is stored, and a ledger of what was acknowledged. What it does in the
+//! background is in `background`.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,20 +10,21 @@ use serde_json::{Value, json};
 use super::book::{Entry, Ledger};
 use super::chance::Chance;
 use super::http::{Answer, Http};
+use super::socket::Socket;
 
 /// Turns of a chain, so that one page shows all that a turn was given.
 const DEEP: usize = 20;
 
 pub(super) struct Client {
-    ledger: Ledger,
-    chance: Chance,
+    pub(super) ledger: Ledger,
+    pub(super) chance: Chance,
     name: String,
     count: usize,
     /// The chain that it continues: its newest response, and the texts up to and including that.
     chain: Option<(String, Vec<String>)>,
     conversation: Option<(String, Vec<String>)>,
     /// Responses that nothing continues.
-    lone: Vec<(String, Value)>,
+    pub(super) lone: Vec<(String, Value)>,
 }
 
 /// What a cycle is watched by.
@@ -62,18 +64,22 @@ impl Client {
     }
 
     fn step(&mut self, http: &mut Http) -> Result<()> {
-        match self.chance.below(16) {
+        match self.chance.below(24) {
             0..3 => self.plain(http),
             3..9 => self.chained(http),
             9..12 => self.conversed(http),
             12 | 13 => self.look(http),
             14 => self.delete(http),
-            _ => self.end(http),
+            15 => self.end(http),
+            16 | 17 => self.polled(http),
+            18 | 19 => self.followed(http),
+            20 | 21 => self.cancelled(http),
+            _ => self.spoken(http),
         }
     }
 
     /// A text of its own, so that nothing can pass for something else.
-    fn text(&mut self) -> String {
+    pub(super) fn text(&mut self) -> String {
         self.count += 1;
         let padding = "lorem ipsum ".repeat(self.chance.below(60));
         format!("{}-{}-{:x} {padding}", self.name, self.count, self.chance.next()).trim().to_owned()
@@ -116,6 +122,31 @@ impl Client {
         let within = Some((conversation.clone(), added.clone()));
         self.create(http, json!({"conversation": conversation}), given, within, &text)?;
         self.conversation = Some((conversation, [before, added].concat())).filter(|(_, texts)| texts.len() < 2 * DEEP);
+        Ok(())
+    }
+
+    /// Turns over one WebSocket, each continuing the last.
+    fn spoken(&mut self, http: &mut Http) -> Result<()> {
+        let mut socket = Socket::connect(http.address())?;
+        for _ in 0..=self.chance.below(3) {
+            let text = self.text();
+            let (previous, before) =
+                self.chain.clone().map_or((Value::Null, Vec::new()), |(id, texts)| (json!(id), texts));
+            let given = [before, vec![format!("echo {text}")]].concat();
+            let request = json!({"model": "demo", "input": format!("echo {text}"), "previous_response_id": previous});
+            let object = socket.create(&request)?;
+            if object["status"] != json!("completed") || object["output"][0]["content"][0]["text"] != json!(text) {
+                wrong(&object)?;
+            }
+            let (stored, given) = (object.clone(), given);
+            self.ledger.note(&Entry::Stored {
+                object: stored,
+                given: given.clone(),
+                conversation: None,
+                added: Vec::new(),
+            })?;
+            self.chain = Some((id(&object)?, [given, vec![text]].concat())).filter(|(_, texts)| texts.len() < 2 * DEEP);
+        }
         Ok(())
     }
 
@@ -202,15 +233,15 @@ impl std::fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-fn wrong<T>(what: &Value) -> Result<T> {
+pub(super) fn wrong<T>(what: &Value) -> Result<T> {
     bail!(Wrong(what.to_string()))
 }
 
-fn expect(answer: Answer, status: u16) -> Result<Value> {
+pub(super) fn expect(answer: Answer, status: u16) -> Result<Value> {
     if answer.status == status { Ok(answer.body) } else { wrong(&json!([answer.status, answer.body])) }
 }
 
-fn id(object: &Value) -> Result<String> {
+pub(super) fn id(object: &Value) -> Result<String> {
     let id = object["id"].as_str().context("no id")?;
     ensure!(!id.is_empty(), "an empty id");
     Ok(id.to_owned())

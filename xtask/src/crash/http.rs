@@ -34,6 +34,10 @@ impl Http {
         Ok(Self { address, connection: BufReader::new(stream) })
     }
 
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(super) fn get(&mut self, path: &str) -> Result<Answer> {
         self.call("GET", path, "")
     }
@@ -64,15 +68,26 @@ impl Http {
         Ok(Answer { status, body })
     }
 
+    /// The stream that is asked for with this body.
+    pub(super) fn stream(&mut self, path: &str, body: &Value, see: impl FnMut(Value) -> Result<bool>) -> Result<u16> {
+        self.events("POST", path, &body.to_string(), see)
+    }
+
+    /// A stream that is there already.
+    pub(super) fn follow(&mut self, path: &str, see: impl FnMut(Value) -> Result<bool>) -> Result<u16> {
+        self.events("GET", path, "", see)
+    }
+
     /// Gives each event to `see` as it comes, until the end of the stream or until `see` has seen enough. An answer
     /// other than a stream is given back.
-    pub(super) fn stream(
+    fn events(
         &mut self,
+        method: &str,
         path: &str,
-        body: &Value,
+        body: &str,
         mut see: impl FnMut(Value) -> Result<bool>,
     ) -> Result<u16> {
-        let (status, framing) = self.begin("POST", path, &body.to_string())?;
+        let (status, framing) = self.begin(method, path, body)?;
         if let Framing::Length(length) = framing {
             std::io::copy(&mut (&mut self.connection).take(length as u64), &mut std::io::sink())?;
             return Ok(status);

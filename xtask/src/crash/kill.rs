@@ -38,11 +38,14 @@ pub(super) fn run(cycles: usize, seed: u64) -> Result<()> {
         early += rig.kill_early()?;
     }
     let mut fresh: Vec<String> = Vec::new();
+    let mut settled = Duration::ZERO;
     for cycle in 0..cycles {
         if cycle % 4 == 3 {
             early += rig.kill_early()?;
         }
         let godex = rig.start()?;
+        settled =
+            settled.max(check::settled(&rig.home.database()).with_context(|| format!("cycle {cycle}, seed {seed}"))?);
         let ids = rig.some(fresh);
         findings.add(check::check(&mut rig.book, &ids, godex.address)?);
         fresh = rig.load(godex)?;
@@ -55,11 +58,13 @@ pub(super) fn run(cycles: usize, seed: u64) -> Result<()> {
         }
     }
     let godex = rig.start()?;
+    settled = settled.max(check::settled(&rig.home.database())?);
     let everything = rig.everything();
     findings.add(check::check(&mut rig.book, &everything, godex.address)?);
     println!(
         "{cycles} cycles of kill -9 and {early} kills while starting, {CLIENTS} clients: {} answers acknowledged, of \
-         them {} responses, {} conversations and {} deletions; {} looked at, lost {}, resurrected {}, otherwise wrong {}",
+         them {} responses, {} conversations and {} deletions; {} looked at, lost {}, resurrected {}, otherwise wrong {}; \
+         everything has its end within {:.1} s of a start",
         rig.acknowledged,
         rig.book.responses.len(),
         rig.book.conversations.len(),
@@ -67,7 +72,8 @@ pub(super) fn run(cycles: usize, seed: u64) -> Result<()> {
         findings.checked,
         findings.lost.len(),
         findings.resurrected.len(),
-        findings.other.len()
+        findings.other.len(),
+        settled.as_secs_f64()
     );
     ensure!(findings.none(), "seed {seed}: {findings:#?}");
     Ok(())

@@ -9,6 +9,11 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Else tests run with `cargo test`, one binary after the other.
+pub(crate) fn has_nextest() -> bool {
+    works(cargo().args(["nextest", "--version"]))
+}
+
 /// Whether the command can be started and succeeds; its output is not shown.
 pub(super) fn works(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

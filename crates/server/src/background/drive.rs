@@ -276,7 +276,7 @@ impl<'j> Log<'j> {
 
     /// Logs what waits, and shows it. An error: the turn is somebody else's, or the store has been away for too long.
     async fn append(&mut self, turn: &mut Turn) -> Result<(), Error> {
-        let Some(events) = pending(turn.events_mut()) else { return Ok(()) };
+        let Some(mut events) = pending(turn.events_mut()) else { return Ok(()) };
         let (id, began) = (self.job.claim.response_id(), Instant::now());
         let next = events.first + events.events.len() as u64;
         loop {
@@ -285,10 +285,13 @@ impl<'j> Log<'j> {
                 // An earlier try worked, and only its answer was lost.
                 Err(Error::OutOfOrder { expected }) if expected == next => break,
                 Err(Error::Unavailable(_)) if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
-                Err(error) => {
-                    tracing::info!(response_id = id, %error, "a turn is not this process's any more");
-                    return Err(error);
-                }
+                Err(error) => match self.channel.mended(&error, &events) {
+                    Some(mended) => events = mended,
+                    None => {
+                        tracing::info!(response_id = id, %error, "a turn is not this process's any more");
+                        return Err(error);
+                    }
+                },
             }
         }
         (self.appended, self.flush_at) = (Some(Instant::now()), None);

@@ -93,6 +93,11 @@ impl NewRecord {
         Self { session, continues, created_at: clock::unix_millis(), input, room }
     }
 
+    /// As the response says it.
+    pub(crate) const fn created_at_seconds(&self) -> u64 {
+        self.created_at / 1000
+    }
+
     /// Unix milliseconds.
     pub(crate) fn created_at(&self) -> i64 {
         i64::try_from(self.created_at).unwrap_or(i64::MAX)
@@ -184,7 +189,7 @@ impl BegunRecord {
         let End { id, status, object, events } = end;
         let object::Parts { head, settings, output } = object::split(&object);
         let (events, notices) = (events.map(EndEvents::At), session.notices(&id, status, &head));
-        let end = TurnEnd {
+        let mut end = TurnEnd {
             id: id.clone(),
             status,
             head,
@@ -203,8 +208,15 @@ impl BegunRecord {
                 }
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    session.all.not_kept(&id, &error);
-                    return Err(NotKept { error, fatal: true });
+                    let mended = match &end.events {
+                        Some(EndEvents::At(events)) => session.live().channel(&id).mended(&error, events),
+                        _ => None,
+                    };
+                    let Some(mended) = mended else {
+                        session.all.not_kept(&id, &error);
+                        return Err(NotKept { error, fatal: true });
+                    };
+                    end.events = Some(EndEvents::At(mended));
                 }
             }
         }

@@ -51,6 +51,11 @@ impl Turn {
         };
         let mut past = context.session().context(&request, past).await?;
         let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember);
+        // One moment for the response and for the store: whoever goes on with the turn knows that one only.
+        let created_at = match (&job, &record) {
+            (None, Some(Record::New(record))) => record.created_at_seconds(),
+            _ => created_at,
+        };
         let mut response = ResponseWriter::with_id(id, ids, created_at, echo, request.store.unwrap_or(true));
         context.account.opened(response.id(), &model);
         let background = request.background == Some(true);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{Begun, EndEvents, Error, EventLimits, JobLimits, NewNotice, Status, Store, TurnEnd};
+use testkit::Pooler;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -15,7 +16,6 @@ use crate::jobs::{background, begin, by, claimed, worker};
 use crate::keys::one_of_many;
 use crate::make::{history, tenant};
 use crate::outages::{address, options};
-use crate::pooler::Pooler;
 use crate::postgres::postgres;
 use crate::server::Opened;
 use crate::turns::{begun, ended, events};

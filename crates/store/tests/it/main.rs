@@ -16,8 +16,6 @@ mod model;
 #[cfg(unix)]
 mod outages;
 #[cfg(unix)]
-mod pooler;
-#[cfg(unix)]
 mod postgres;
 #[cfg(unix)]
 mod proxy;

@@ -8,11 +8,11 @@ use store::{
     Begun, Error, JobLimits, NewConversation, NewNotice, NewTurn, OpenError, Parent, PostgresOptions, Status, Store,
     TurnEnd,
 };
+use testkit::Pooler;
 use tokio::task::JoinSet;
 
 use crate::jobs::{MANY, background, by, worker};
 use crate::make::{after, history, items, names, tenant, turn};
-use crate::pooler::Pooler;
 use crate::postgres::{postgres, sql};
 use crate::proxy::{Cut, Proxy};
 use crate::server::{Opened, Postgres};

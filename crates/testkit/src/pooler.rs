@@ -1,22 +1,28 @@
 //! A pgbouncer of the test's own, which lends a connection for one transaction only.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what it cannot do ends the test, or is said aloud")]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-pub(crate) struct Pooler {
+/// The pooler; dropping it stops it.
+#[derive(Debug)]
+pub struct Pooler {
     process: Child,
     port: u16,
     _folder: tempfile::TempDir,
 }
 
 impl Pooler {
-    /// In front of the Postgres on this port. None, loudly, where it is not installed.
-    pub(crate) fn start(postgres: u16) -> Option<Self> {
+    /// In front of the Postgres on this port. `None`, and the test is reported as skipped, where it is not installed.
+    ///
+    /// # Panics
+    /// Where it is installed and does not start.
+    pub fn start(postgres: u16) -> Option<Self> {
         let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).exists());
         let Some(program) = program else {
-            testkit::skipped("pgbouncer");
+            crate::skipped("pgbouncer");
             return None;
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -48,7 +54,7 @@ impl Pooler {
         panic!("pgbouncer does not listen");
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("postgres://godex@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 }

@@ -1,0 +1,132 @@
+//! The same request many times at once, under one key, on both instances: one call of the provider, one response.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::load::repeat;
+use crate::world::{Chance, Instance, Kept, PATIENCE, World, request, size, spawn};
+
+/// Every way in which a response is made: whether it is streamed, and whether in the background.
+const KINDS: &[(bool, bool)] = &[(false, false), (true, false), (false, true), (true, true)];
+
+/// The answer to one of the duplicates.
+struct Answered {
+    id: String,
+    at: Instant,
+}
+
+/// Sends one of the duplicates until it is answered.
+async fn ask(world: &World, key: &str, body: &Value, first: usize) -> Answered {
+    let (deadline, mut chance) = (Instant::now() + PATIENCE, Chance::new(first));
+    let mut instance = first;
+    loop {
+        if let Some(id) = answer(world.any(instance), key, body).await {
+            return Answered { id, at: Instant::now() };
+        }
+        assert!(Instant::now() < deadline, "{key} is not answered");
+        chance.pause(200).await;
+        instance += 1;
+    }
+}
+
+/// The id of the response; none where it runs already, and where the process was killed.
+async fn answer(instance: &Instance, key: &str, body: &Value) -> Option<String> {
+    let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+    let url = instance.url("/v1/responses");
+    let answer = instance.client.request(Method::POST, &url, &headers, body.to_string()).await.ok()?;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    match answer.status {
+        200 if body["stream"] == true && !text.contains("data: [DONE]") => None,
+        200 => {
+            let at = text.find("\"resp_").unwrap() + 1;
+            Some(text[at..].split('"').next().unwrap().to_owned())
+        }
+        409 => {
+            assert!(answer.headers.contains_key("retry-after"), "{text}");
+            None
+        }
+        _ => panic!("{}: {text}", answer.status),
+    }
+}
+
+/// One key, and so many who use it.
+async fn key(world: Arc<World>, number: usize, duplicates: usize, wish: &'static str) -> Vec<Answered> {
+    let (stream, background) = KINDS[number % KINDS.len()];
+    let (key, tag) = (format!("key-{number}"), format!("k{number}"));
+    let body = request(&tag, wish, json!({"stream": stream, "background": background}));
+    let asks: Vec<_> = (0..duplicates)
+        .map(|duplicate| {
+            let (world, key, body) = (Arc::clone(&world), key.clone(), body.clone());
+            spawn(async move { ask(&world, &key, &body, number + duplicate).await })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for ask in asks {
+        answers.push(ask.await.unwrap());
+    }
+    assert!(answers.iter().all(|answer| answer.id == answers[0].id), "{key} has several responses");
+    answers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_one_response_and_one_call() {
+    let Some(world) = World::new("keys", Kept::Postgres, "").await.map(Arc::new) else { return };
+    let duplicates = size(8, 32);
+    let (keys, _) = repeat(&world, size(50, 1_000), 8, move |world, number| async move {
+        key(Arc::clone(&world), number, duplicates, "n=4 pause=20").await;
+        let calls = world.upstream.calls(&format!("k{number}"));
+        assert_eq!(calls.len(), 1, "key {number}: {calls:?}");
+        (1, ())
+    })
+    .await;
+    println!("keys: {keys} keys, each sent {duplicates} times at once: 1 response and 1 call of the provider each");
+}
+
+/// One instance is killed in the middle. A request that it had not answered may be made once more, by the other one; one
+/// that anybody was told of may not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_one_response_when_an_instance_is_killed() {
+    let Some(world) = World::new("keys-killed", Kept::Postgres, "").await.map(Arc::new) else { return };
+    let (count, duplicates) = (size(40, 400), size(8, 16));
+    let keys: Vec<_> = (0..count)
+        .map(|number| {
+            let world = Arc::clone(&world);
+            spawn(async move {
+                Chance::new(number).pause(600).await;
+                key(world, number, duplicates, "n=6 pause=50").await
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let killed = Instant::now();
+    world.instances[0].kill();
+    world.instances[0].start();
+    let (mut again, mut longest) = (0, Duration::ZERO);
+    for (number, answers) in keys.into_iter().enumerate() {
+        let answers = answers.await.unwrap();
+        let background = KINDS[number % KINDS.len()].1;
+        let known = answers.iter().any(|answer| answer.at < killed);
+        let last = answers.iter().map(|answer| answer.at).max().unwrap();
+        longest = longest.max(last.saturating_duration_since(killed));
+        let calls = world.upstream.calls(&format!("k{number}"));
+        match &calls[..] {
+            [_] => {}
+            // It was to be dispatched when its process died.
+            [] if background => {}
+            [first, _] => {
+                let cut_off = first.instance == "one" && first.began < killed;
+                assert!(cut_off && !known && !background, "key {number}: {calls:?}");
+                again += 1;
+            }
+            _ => panic!("key {number}: {calls:?}"),
+        }
+    }
+    println!(
+        "keys-killed: {count} keys, each sent {duplicates} times, and a kill -9: 1 response each, {again} asked again that \
+         nobody was told of, all answered after {:.1} s",
+        longest.as_secs_f64()
+    );
+}
