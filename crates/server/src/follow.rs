@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::Events;
 use bytes::Bytes;
 use futures_util::Stream;
-use store::{EventLimits, EventPage};
+use store::{EventLimits, EventPage, Log};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::json::{Raw, Text};
 
 use crate::app::App;
+use crate::jobs::Jobs;
 use crate::live::{Channel, Newest};
-use crate::session::Session;
+use crate::session::{Session, join};
 use crate::stop::{Phase, Stop};
 
 /// What is read and sent in one go.
@@ -32,6 +34,7 @@ pub(crate) struct Follower {
     response: String,
     channel: Arc<Channel>,
     bell: watch::Receiver<()>,
+    jobs: Arc<Jobs>,
     stop: Arc<Stop>,
     stopping: watch::Receiver<Phase>,
     heartbeat: Duration,
@@ -53,6 +56,7 @@ impl Follower {
             response: response.to_owned(),
             bell: channel.bell(),
             channel,
+            jobs: Arc::clone(&runtime.jobs),
             stop: Arc::clone(&runtime.stop),
             stopping: runtime.stop.subscribe(),
             heartbeat: app.snapshot().config.server.heartbeat,
@@ -74,9 +78,11 @@ impl Follower {
     /// it can be asked for again.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if self.over || self.stop.phase() == Phase::Now {
+            if self.over {
                 return None;
             }
+            // Looked at before the events: what runs here has logged its last ones when it is not here any more.
+            let runs_here = self.jobs.find(&self.response).is_some();
             // What rings from here on is not missed.
             self.bell.mark_unchanged();
             let (events, over) = match self.channel.from(self.next, PAGE.bytes) {
@@ -88,6 +94,9 @@ impl Follower {
                 self.next += events.len() as u64;
                 (self.spoke, self.look) = (Instant::now(), LOOK);
                 return Some(text(&events, over));
+            }
+            if self.stop.phase() == Phase::Now && !runs_here {
+                return None;
             }
             if let Some(sign) = self.wait().await {
                 return Some(sign);
@@ -102,6 +111,9 @@ impl Follower {
             let room = self.session.room();
             let page = self.session.reading(&room).events_after(&self.response, self.next.checked_sub(1), PAGE).await;
             match page {
+                Ok(EventPage { log: Log::Dropped { last }, .. }) if self.next <= last => {
+                    return Some((self.made_anew(last).await?, true));
+                }
                 Ok(EventPage { events, has_more, status, .. }) => {
                     let over = !has_more && status.is_final();
                     return Some((events.into_iter().map(|event| event.json).collect(), over));
@@ -119,6 +131,20 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// The log was dropped before all of it was read: all events from the stored response, or only the last.
+    async fn made_anew(&self, last: u64) -> Option<Vec<Bytes>> {
+        let room = self.session.room();
+        let stored = self.session.reading(&room).response(&self.response).await.ok()?;
+        let (mut object, mut events) = (Vec::new(), Events::frames());
+        join(&stored, &mut object)?;
+        if self.next == 0 {
+            bridge::replay(&object, &mut events)?;
+        } else {
+            bridge::replay_terminal(&object, last, &mut events)?;
+        }
+        Some(events.iter().map(|(_, json)| Bytes::copy_from_slice(json)).collect())
     }
 
     /// Waits until there may be more. A line that is no event, if nothing was sent for long.

@@ -86,7 +86,7 @@ impl Jobs {
         Entered { jobs: Arc::clone(self), running, claim: claim.clone(), ended: false }
     }
 
-    /// A turn that waited was cancelled, and needs no memory any more.
+    /// A turn was ended by another than who runs it: it needs no memory and no place any more.
     pub(crate) fn forget(&self, response: &str) {
         self.secret().remove(response);
         self.place.notify_one();

@@ -1,8 +1,8 @@
 //! Storage of responses and conversations, by tenant.
 //!
 //! A [`Store`] is opened once; [`Store::for_tenant`] gives the only handle that reads or writes, and through it no
-//! other tenant can be named. What a call has acknowledged survives a crash and a power cut (memory apart; of event logs
-//! on Postgres the newest part may be lost with the power). A history is given out whole or not at all.
+//! other tenant can be named. What a call has acknowledged survives a crash and a power cut (memory apart). A history is
+//! given out whole or not at all.
 //!
 //! A turn is stored whole when it has ended, or begun, advanced and finished; it ends once. One that has expired is not
 //! there, on every road, whether it was swept or not. A turn that may outlive its request has a job beside it (`job`), by

@@ -114,8 +114,7 @@ impl Tenanted {
     /// Appends to the event log of a turn that has not ended. [`Error::OutOfOrder`] unless the events go on where the log
     /// ends, [`Error::NoLog`] if the turn began without one, [`Error::Lost`] if it is done by a claim that is not the newest.
     ///
-    /// When this returns, every instance reads them, and they survive the end of this process. On Postgres a power cut
-    /// may take the newest ones; [`Self::finish`] is always durable.
+    /// When this returns, they are durable, and every instance reads them.
     pub async fn append_events(&self, id: &str, events: &NewEvents, claim: Option<&Claim>) -> Result<(), Error> {
         let Some(events) = PackedEvents::new(events)? else { return Ok(()) };
         let (id, claim, now) = (id.to_owned(), claim.cloned(), self.clock.now());

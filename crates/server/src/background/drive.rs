@@ -215,8 +215,7 @@ async fn drive(mut turn: Box<Turn>, session: &Session, job: &Job, entered: &Ente
                 seen = order;
                 turn.cancel();
             }
-            Step::Over if turn.is_lost() => return Left::Lost,
-            Step::Over => return Left::Ended,
+            Step::Over => return turn.not_kept().map_or(Left::Ended, unended),
             Step::Again => {}
             Step::Events | Step::Flush => {
                 let Some(log) = &mut log else {
@@ -238,6 +237,19 @@ async fn drive(mut turn: Box<Turn>, session: &Session, job: &Job, entered: &Ente
             }
         }
     }
+}
+
+/// A turn whose end the store refused. If it is nobody else's, it gets another one: what it took to run it is free then.
+fn unended(error: &Error) -> Left {
+    let message = match error {
+        Error::Lost | Error::Ended { .. } | Error::NotFound => return Left::Lost,
+        Error::Locked | Error::DeletedAncestor => {
+            "The conversation was deleted, or somebody else has written to it, while the response was made."
+        }
+        Error::Full => "The session store is full.",
+        _ => "The response could not be stored.",
+    };
+    Left::Without(Ending::Failed(Failure::new(FailureClass::Server, message)))
 }
 
 async fn due(at: Option<Instant>) {

@@ -86,6 +86,18 @@ pub(super) async fn send(
     }
 }
 
+/// Whether the request can be planned for any target: what is wrong with it is known before anybody is asked.
+pub(super) fn check(context: &RequestContext, failover: &mut Failover, asked: &Asked<'_, '_>) -> Result<(), ApiError> {
+    while let Err(error) = plan(context, failover, asked) {
+        match failover.unfit() {
+            Ok(()) => {}
+            Err(Some(_)) => break,
+            Err(None) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// A request planned for one target.
 struct Planned {
     body: Bytes,

@@ -122,9 +122,9 @@ impl Turn {
         matches!(self.phase, Phase::Draining | Phase::Over)
     }
 
-    /// Somebody else has ended the turn, or it could not be stored.
-    pub(crate) const fn is_lost(&self) -> bool {
-        self.not_kept.is_some()
+    /// Why the end could not be stored, if it could not.
+    pub(crate) const fn not_kept(&self) -> Option<&store::Error> {
+        self.not_kept.as_ref()
     }
 
     fn status(&self) -> Status {

@@ -23,7 +23,7 @@ use crate::error::{ApiError, Code, clip};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::jobs::Job;
 use crate::request::RequestContext;
-use crate::session::{BegunRecord, Record, Unstored};
+use crate::session::{BegunRecord, Context, Record, Unstored};
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
@@ -63,6 +63,10 @@ impl Turn {
             response.resume(job.next_event);
             record = Some(Record::Begun(BegunRecord { session: context.session(), claim: job.claim.clone() }));
         } else if background && let Some(Record::New(record)) = record {
+            if let Err(error) = check_plan(&context, request, document, &past, failover) {
+                release(Some(Record::New(record)), key).await;
+                return Err(error);
+            }
             let secret = holds_secrets(document);
             let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret, key };
             return Ok(Started::Background(Box::new(submission)));
@@ -205,13 +209,33 @@ impl Opened {
 
     /// Nothing will be stored: whoever comes next finds the conversation and the key free.
     async fn release(self) {
-        if let Some(record) = self.record {
-            record.release().await;
-        }
-        if let Some(key) = self.key {
-            key.release().await;
-        }
+        release(self.record, self.key).await;
     }
+}
+
+async fn release(record: Option<Record>, key: Option<Held>) {
+    if let Some(record) = record {
+        record.release().await;
+    }
+    if let Some(key) = key {
+        key.release().await;
+    }
+}
+
+/// What is wrong with a request that nobody is asked yet, as far as its plan tells.
+fn check_plan<'a>(
+    context: &RequestContext,
+    mut request: CreateResponse<'a>,
+    document: Raw<'a>,
+    past: &'a Context,
+    mut failover: Failover,
+) -> Result<(), ApiError> {
+    past.refer(&mut request)?;
+    let items = past.past()?;
+    failover.require(|| Needs::of(&request, &items));
+    let policy = context.snapshot.policy(&context.caller);
+    let asked = Asked { request: &request, document, past: &items, policy, hosted: None };
+    attempt::check(context, &mut failover, &asked)
 }
 
 /// Whether the request holds keys for tools, which are written nowhere.

@@ -1,5 +1,4 @@
-//! The event log of a turn. An append is one statement, committed without waiting for the disk: a client that had seen more
-//! than a power cut left is told by the turn's end, which is always on the disk.
+//! The event log of a turn. An append is one statement.
 
 use std::sync::Arc;
 

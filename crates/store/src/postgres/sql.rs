@@ -202,9 +202,9 @@ statements! {
         WHERE tenant = $1 AND segment = $2 AND pos >= $5";
 
     // --- events
-    /// Holds the turn, so that nobody deletes or ends it meanwhile, and asks for a commit that does not wait for the disk.
+    /// Holds the turn, so that nobody deletes or ends it meanwhile.
     EVENTS_APPEND = "WITH turn AS MATERIALIZED (
-        SELECT set_config('synchronous_commit', 'off', true) FROM godex.response WHERE tenant = $1 AND id = $2
+        SELECT 1 FROM godex.response WHERE tenant = $1 AND id = $2
         AND status < 2 AND gone = 0 AND (expires IS NULL OR expires > $6) FOR SHARE)
         INSERT INTO godex.event (tenant, response, first, next, body) SELECT $1, $2, $3, $4, $5 FROM turn
         WHERE EXISTS (SELECT 1 FROM godex.log WHERE tenant = $1 AND response = $2)

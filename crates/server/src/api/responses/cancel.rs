@@ -54,8 +54,8 @@ pub(super) fn is_background(head: &[u8]) -> bool {
 
 /// Ends it if it has not ended by itself.
 async fn end_it(context: &RequestContext, session: &Session, id: &str) -> Result<(), ApiError> {
-    let background = &context.app.runtime.jobs;
-    if let Some(running) = background.find(id) {
+    let jobs = &context.app.runtime.jobs;
+    if let Some(running) = jobs.find(id) {
         running.cancel();
         if timeout(PATIENCE, running.over()).await.is_ok() {
             return Ok(());
@@ -71,8 +71,9 @@ async fn end_it(context: &RequestContext, session: &Session, id: &str) -> Result
             return Ok(());
         }
     }
-    background.forget(id);
-    match end(session, id, None, Ending::Cancelled).await {
+    let ended = end(session, id, None, Ending::Cancelled).await;
+    jobs.forget(id);
+    match ended {
         Err(Error::Ended { .. }) => Ok(()),
         ended => session.observe(ended, || ApiError::response_not_found(id)),
     }

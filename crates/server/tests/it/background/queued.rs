@@ -40,6 +40,7 @@ async fn what_cannot_be_done_in_the_background_is_refused_at_once() {
         ),
         (json!({"conversation": "conv_none"}), 404, "conversation_not_found", Some("conversation")),
         (json!({"model": "up/"}), 404, "model_not_found", Some("model")),
+        (json!({"input": []}), 400, "empty_array", Some("input")),
         (json!({"input": [{"type": "item_reference", "id": "msg_none"}]}), 404, "item_not_found", Some("input")),
     ] {
         let mut body = request(false);
@@ -145,4 +146,31 @@ async fn a_response_that_runs_is_neither_deleted_nor_continued() {
     assert_eq!(cancel(&rig, &path(&response)).await.status, 200);
     assert_eq!(rig.send(Method::DELETE, &path(&response), &Value::Null).await.status, 200);
     assert_eq!(rig.get(&path(&response)).await.status, 404);
+}
+
+/// A conversation that is deleted under a turn fails the turn, and its place is free.
+#[tokio::test]
+async fn a_conversation_that_is_deleted_meanwhile_fails_what_ran_in_it() {
+    let session = "backend: memory, background: {concurrency: 1, queue: 5}".to_owned();
+    let rig = Rig::with(slow(Duration::from_millis(200)), Settings { session, ..Settings::default() }).await;
+    for stream in [false, true] {
+        let conversation = rig.send(Method::POST, "/v1/conversations", &json!({})).await.json();
+        let id = conversation["id"].as_str().unwrap().to_owned();
+        let mut body = request(stream);
+        body["conversation"] = json!(id);
+        let mut answer = rig.client.post_stream(&rig.url("/v1/responses"), &body).await.unwrap();
+        let mut read = answer.read_until("resp_").await.unwrap();
+        rig.upstream.arrived(rig.upstream.requests().len().max(1)).await;
+        assert_eq!(rig.send(Method::DELETE, &format!("/v1/conversations/{id}"), &Value::Null).await.status, 200);
+        while let Some(more) = answer.next().await.unwrap() {
+            read.extend_from_slice(&more);
+        }
+        let failed = until(&rig, &format!("/v1/responses/{}", id_in(&read)), &["failed"]).await;
+        assert!(failed["error"]["message"].as_str().unwrap().contains("conversation"), "{failed}");
+        if stream {
+            assert_eq!(testkit::grammar::check(&read).unwrap().response, failed);
+        }
+        let next = submit(&rig).await;
+        until(&rig, &path(&next), &["completed"]).await;
+    }
 }
