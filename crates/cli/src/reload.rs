@@ -62,6 +62,12 @@ impl Hangups {
 }
 
 fn reload(flags: &Flags, before: &Origin, reloader: &Reloader) -> anyhow::Result<Origin> {
+    // A pipe would be waited for, and all later signals with it.
+    if let Origin::File(file) = before
+        && std::fs::metadata(file).is_ok_and(|file| !file.is_file())
+    {
+        bail!("{}: not a file that can be read again", file.display());
+    }
     let config = flags.load()?;
     let origin = config.origin.clone();
     match (before, &origin) {

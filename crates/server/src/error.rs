@@ -254,6 +254,7 @@ impl ApiError {
         }
         if self.code == Code::WebsocketNotSupported {
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         }
         response
     }

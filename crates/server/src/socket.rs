@@ -40,6 +40,7 @@ use crate::clock;
 use crate::config::WebsocketConfig;
 use crate::delivery::{self, Slot};
 use crate::error::{ApiError, Code};
+use crate::guard;
 use crate::request::RequestContext;
 use crate::stop::Phase;
 use channel::{Channel, Over, Received};
@@ -259,14 +260,22 @@ impl Connection {
 
     fn create(&mut self, channel: &mut Channel, create: Create) {
         let (stream_id, bytes) = (create.stream_id.clone(), create.body.len());
-        let refused = match self.ending {
-            Some(ending) => Some(ending.error(self.config)),
-            None => self.lanes.enqueue(create).err(),
+        let refused = match (self.ending, self.admitted()) {
+            (Some(ending), _) => Some(ending.error(self.config)),
+            (None, Err(error)) => Some(error),
+            (None, Ok(())) => self.lanes.enqueue(create).err(),
         };
         match refused {
             Some(error) => self.refuse(channel, &error, bytes, stream_id.as_ref()),
             None => self.dispatch(),
         }
+    }
+
+    /// Whether the page that opened the connection, if it was one, may still ask: another configuration may be in force.
+    fn admitted(&self) -> Result<(), ApiError> {
+        let mut request = Request::new(());
+        *request.headers_mut() = self.headers.clone();
+        guard::admit(&self.app.snapshot().config.server, &request, false).map(drop)
     }
 
     /// Begins what may begin.

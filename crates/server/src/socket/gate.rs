@@ -1,5 +1,6 @@
-//! What stands between the network and the framing: it reads the lengths in the frames' heads, so that a message is
-//! paid for before there is memory for it, and never lets a read go beyond the frame that it is in, so that between two
+//! What stands between the network and the framing: it reads the lengths in the frames' heads, so that a message that is too
+//! large is refused before it comes, counts what comes of the others as it comes (what is announced and does not come takes
+//! address space, and no memory), and never lets a read go beyond the frame that it is in, so that between two
 //! frames nothing waits in the framing's own buffer. It changes no byte and judges no frame.
 
 use std::io;
@@ -32,6 +33,8 @@ pub(super) struct Gate<S> {
     ahead: BytesMut,
     /// What of the frame under way was not handed on.
     left: u64,
+    /// Whether it is a part of a message.
+    is_data: bool,
     message: Option<Message>,
     /// Why a message was not let in.
     refused: Option<ApiError>,
@@ -43,7 +46,10 @@ pub(super) struct Gate<S> {
 #[derive(Debug)]
 struct Message {
     share: Share,
-    bytes: usize,
+    /// What its frames have announced so far.
+    announced: usize,
+    /// What of that has come.
+    received: usize,
     began: Instant,
 }
 
@@ -58,7 +64,7 @@ struct Head {
 impl<S> Gate<S> {
     pub(super) fn new(stream: S, budget: Arc<Budget>, limit: usize) -> Self {
         let (ahead, heard) = (BytesMut::new(), Instant::now());
-        Self { stream, budget, limit, ahead, left: 0, message: None, refused: None, heard }
+        Self { stream, budget, limit, ahead, left: 0, is_data: false, message: None, refused: None, heard }
     }
 
     pub(super) fn stream(&mut self) -> &mut S {
@@ -86,25 +92,37 @@ impl<S> Gate<S> {
 
     /// Whether a message takes longer than a request's body may.
     pub(super) fn is_late(&self) -> bool {
-        let earned = |message: &Message| BODY_GRACE + Duration::from_secs((message.bytes / BODY_RATE) as u64);
+        let earned = |message: &Message| BODY_GRACE + Duration::from_secs((message.received / BODY_RATE) as u64);
         self.message.as_ref().is_some_and(|message| message.began.elapsed() > earned(message))
     }
 
-    /// A frame begins: what it will take of memory is paid for now.
+    /// A frame begins.
     fn enter(&mut self, head: &Head) -> io::Result<()> {
         self.left = head.bytes as u64 + head.payload;
+        self.is_data = head.is_data;
         if !head.is_data {
             return Ok(());
         }
-        let began = Instant::now();
-        let message = self.message.get_or_insert_with(|| Message { share: Share::new(&self.budget), bytes: 0, began });
-        let bytes = usize::try_from(head.payload).unwrap_or(usize::MAX).saturating_add(message.bytes);
-        message.bytes = bytes;
-        let fits = if bytes > self.limit { Err(ApiError::too_large(self.limit)) } else { message.share.grow_to(bytes) };
-        fits.map_err(|error| {
-            self.refused = Some(error);
-            io::Error::other("there is no room for the message")
-        })
+        let new = || Message { share: Share::new(&self.budget), announced: 0, received: 0, began: Instant::now() };
+        let message = self.message.get_or_insert_with(new);
+        let payload = usize::try_from(head.payload).unwrap_or(usize::MAX);
+        message.announced = message.announced.saturating_add(payload);
+        if message.announced > self.limit { Err(self.refuse(ApiError::too_large(self.limit))) } else { Ok(()) }
+    }
+
+    /// So much of the frame is handed on; what of it is a message takes memory from now on.
+    fn handed_on(&mut self, count: usize) -> io::Result<()> {
+        self.left -= count as u64;
+        let Some(message) = self.message.as_mut().filter(|_| self.is_data) else { return Ok(()) };
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        message.received = message.announced.saturating_sub(left);
+        let paid = message.share.grow_to(message.received);
+        paid.map_err(|error| self.refuse(error))
+    }
+
+    fn refuse(&mut self, error: ApiError) -> io::Error {
+        self.refused = Some(error);
+        io::Error::other("there is no room for the message")
     }
 }
 
@@ -128,19 +146,18 @@ impl<S: AsyncRead + Unpin> Gate<S> {
     }
 
     /// Hands on what was read ahead of the frame under way.
-    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<bool> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX);
         let count = self.ahead.len().min(buf.remaining()).min(most);
         if count == 0 {
-            return false;
+            return Ok(false);
         }
         buf.put_slice(&self.ahead[..count]);
         self.ahead.advance(count);
-        self.left -= count as u64;
         if self.ahead.is_empty() {
             self.ahead = BytesMut::new();
         }
-        true
+        self.handed_on(count).map(|()| true)
     }
 }
 
@@ -149,7 +166,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gate<S> {
         if self.left == 0 && !ready!(self.poll_head(cx))? {
             return Poll::Ready(Ok(()));
         }
-        if self.hand_on(buf) {
+        if self.hand_on(buf)? {
             return Poll::Ready(Ok(()));
         }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.remaining());
@@ -159,9 +176,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gate<S> {
         if count > 0 {
             self.heard = Instant::now();
         }
-        self.left -= count as u64;
         buf.advance(count);
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.handed_on(count))
     }
 }
 
@@ -236,9 +252,11 @@ mod tests {
         drop(gate.taken());
         assert_eq!(budget.used(), 0);
         // What is too large, alone or with what came before it, and what there is no room for.
-        for (bytes, elsewhere, status) in
-            [(&[0x81, 0x09][..], 0, 413), (&[0x01, 0x05, 1, 2, 3, 4, 5, 0x80, 0x04], 0, 413), (&[0x81, 0x07], 2, 503)]
-        {
+        for (bytes, elsewhere, status) in [
+            (&[0x81, 0x09][..], 0, 413),
+            (&[0x01, 0x05, 1, 2, 3, 4, 5, 0x80, 0x04], 0, 413),
+            (&[0x81, 0x07, 1, 2, 3, 4, 5, 6, 7], 2, 503),
+        ] {
             let (mut client, server) = tokio::io::duplex(1024);
             let mut gate = Gate::new(server, Arc::clone(&budget), 8);
             let _elsewhere = budget.reserve(elsewhere).unwrap();
@@ -252,7 +270,8 @@ mod tests {
     async fn a_message_has_as_long_as_a_body_has() {
         let (mut client, server) = tokio::io::duplex(1024);
         let mut gate = Gate::new(server, Budget::new(100), 100);
-        client.write_all(&[0x89, 0x00, 0x01, 0x02, b'a', b'b']).await.unwrap();
+        // What is announced earns no time.
+        client.write_all(&[0x89, 0x00, 0x01, 0x50, b'a', b'b']).await.unwrap();
         let mut space = [0; 64];
         assert_eq!(gate.read(&mut space).await.unwrap(), 2);
         tokio::time::advance(BODY_GRACE * 2).await;

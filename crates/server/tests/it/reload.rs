@@ -5,6 +5,7 @@ use testkit::{Script, Upstream};
 
 use crate::chat;
 use crate::rig::{Rig, object, parse, stream};
+use crate::websocket::client::Client;
 
 fn text(upstream: &Upstream, more: &str) -> String {
     format!(
@@ -96,4 +97,20 @@ async fn a_provider_that_is_gone_is_gone_and_one_that_cannot_be_used_changes_not
     // What is left takes the name for one of its own models.
     object(&rig.post(&body).await);
     assert_eq!(rig.upstream.requests().len(), 2);
+}
+
+/// A page that may not ask any more does not, on a socket that it has open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_is_no_longer_named_asks_no_more() {
+    let upstream = Upstream::start(chat::answer(true)).await.unwrap();
+    let (before, after) = (text(&upstream, "server: {cors: {origins: ['https://a.example']}}\n"), text(&upstream, ""));
+    let rig = Rig::serving(upstream, parse(&before)).await.unwrap();
+    let mut page = Client::connect_from(&rig, "https://a.example").await;
+    let create = json!({"type": "response.create", "model": "up/m", "input": "Hi"});
+    assert_eq!(page.respond(&create).await.text, "Hello");
+    rig.reloader.reload(parse(&after)).unwrap();
+    page.say(&create).await;
+    let refused = page.next().await;
+    assert_eq!((&refused["status"], &refused["error"]["code"]), (&json!(403), &json!("origin_not_allowed")));
+    assert_eq!(rig.upstream.requests().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! `GET /v1/responses` as a WebSocket.
 
-mod client;
+pub(crate) mod client;
 mod continuing;
 mod ends;
 mod faults;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use testkit::grammar::{self, Stream};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -41,6 +42,15 @@ impl Client {
         let url = format!("ws://{address}/v1/responses");
         let (socket, response) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         assert_eq!(response.status(), 101);
+        Self { socket }
+    }
+
+    /// As a page of that origin does.
+    pub(crate) async fn connect_from(rig: &Rig, origin: &str) -> Self {
+        let stream = TcpStream::connect(rig.address).await.unwrap();
+        let mut request = format!("ws://{}/v1/responses", rig.address).into_client_request().unwrap();
+        request.headers_mut().insert("origin", origin.parse().unwrap());
+        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
         Self { socket }
     }
 

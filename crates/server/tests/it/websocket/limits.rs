@@ -6,6 +6,7 @@ use futures_util::SinkExt;
 use serde_json::json;
 use server::config::Config;
 use testkit::Script;
+use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -39,12 +40,14 @@ async fn messages_count_as_bodies_do() {
         config.limits.body_bytes_in_flight = 500_000;
     };
     let rig = rig(hello(), tweak).await;
-    // Half a message holds what all of it will take.
+    // Half a message holds what has come of it, and not what is still to come.
     let (half, head) = super::client::raw(rig.address, &[]).await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
-    let half = half.into_inner();
-    half.writable().await.unwrap();
-    half.try_write(&[0x81, 0xff, 0, 0, 0, 0, 0, 5, 0x7e, 0x40, 1, 2, 3, 4, 5]).unwrap();
+    let mut half = half.into_inner();
+    half.write_all(&[0x81, 0xff, 0, 0, 0, 0, 0, 5, 0x7e, 0x40, 1, 2, 3, 4, 5]).await.unwrap();
+    let mut whole = Client::connect(&rig).await;
+    assert_eq!(whole.respond(&create(&"x".repeat(200_000))).await.text, "Hello");
+    half.write_all(&vec![b'x'; 350_000]).await.unwrap();
     let mut refused = false;
     for _ in 0..200 {
         let mut client = Client::connect(&rig).await;
