@@ -67,22 +67,31 @@ async fn end_it(context: &RequestContext, session: &Session, id: &str) -> Result
     };
     if let Runs::By(_) = runs {
         session.tell(id);
-        if ends(session, id).await? {
+        if ends(context, session, id).await? {
             return Ok(());
         }
     }
     let ended = end(session, id, None, Ending::Cancelled).await;
     jobs.forget(id);
+    tell_here(context, id);
     match ended {
         Err(Error::Ended { .. }) => Ok(()),
         ended => session.observe(ended, || ApiError::response_not_found(id)),
     }
 }
 
+/// It may have been claimed here a moment ago, and run by now: its provider is not to be heard until the next heartbeat.
+fn tell_here(context: &RequestContext, id: &str) {
+    if let Some(running) = context.app.runtime.jobs.find(id) {
+        running.cancel();
+    }
+}
+
 /// Waits for whoever runs it.
-async fn ends(session: &Session, id: &str) -> Result<bool, ApiError> {
+async fn ends(context: &RequestContext, session: &Session, id: &str) -> Result<bool, ApiError> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
+        tell_here(context, id);
         let found = session.reading(&session.room()).response(id).await;
         if session.observe(found, || ApiError::response_not_found(id))?.status.is_final() {
             return Ok(true);
