@@ -19,7 +19,6 @@ use crate::world::spawn;
 pub(crate) struct Call {
     /// The key that was sent: each instance has its own.
     pub(crate) instance: String,
-    pub(crate) began: Instant,
     pub(crate) ended: Option<(End, Instant)>,
 }
 
@@ -80,7 +79,7 @@ impl Upstream {
             let index = {
                 let mut all = self.all();
                 let calls = all.entry(wish.tag.clone()).or_default();
-                calls.push(Call { instance: wish.instance.clone(), began: Instant::now(), ended: None });
+                calls.push(Call { instance: wish.instance.clone(), ended: None });
                 calls.len() - 1
             };
             let (mut reader, mut writer) = stream.split();
