@@ -19,6 +19,7 @@ use crate::world::spawn;
 pub(crate) struct Call {
     /// The key that was sent: each instance has its own.
     pub(crate) instance: String,
+    pub(crate) began: Instant,
     pub(crate) ended: Option<(End, Instant)>,
 }
 
@@ -79,7 +80,7 @@ impl Upstream {
             let index = {
                 let mut all = self.all();
                 let calls = all.entry(wish.tag.clone()).or_default();
-                calls.push(Call { instance: wish.instance.clone(), ended: None });
+                calls.push(Call { instance: wish.instance.clone(), began: Instant::now(), ended: None });
                 calls.len() - 1
             };
             let (mut reader, mut writer) = stream.split();
