@@ -24,7 +24,8 @@ pub(super) async fn resume(
             let session = context.session();
             let found = session.reading(&session.room()).response(id).await;
             let found = session.observe(found, || ApiError::response_not_found(id))?;
-            let wanted = if cancel::is_background(&found.head) { "stream=true" } else { "background=true" };
+            let wanted =
+                if cancel::is_background(&found.head) { "background=true and stream=true" } else { "background=true" };
             let message = format!("This response cannot be streamed because it was not created with {wanted}.");
             Err(ApiError::bad_request(Code::ResponseNotStreamable, message).with_param("stream"))
         }

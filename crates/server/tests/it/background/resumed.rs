@@ -61,7 +61,7 @@ async fn what_was_not_made_to_be_streamed_again_is_not() {
     let background = submit(&rig).await;
     until(&rig, &path(&background), &["completed"]).await;
     let foreground = rig.post(&json!({"model": "m", "input": "Hello"})).await.json();
-    for (response, wanted) in [(&background, "stream=true"), (&foreground, "background=true")] {
+    for (response, wanted) in [(&background, "background=true and stream=true"), (&foreground, "background=true")] {
         let error = rig::error(&rig.get(&format!("{}?stream=true", path(response))).await);
         let message = format!("This response cannot be streamed because it was not created with {wanted}.");
         assert_eq!((error.status, error.param.as_deref(), error.message), (400, Some("stream"), message));
