@@ -34,7 +34,7 @@ pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
     OutputProblem, Reader, Repair, RoundEnd, Setup,
 };
-pub use replay::{EventReplay, LoggedItems, Lost, lost_terminal, replay, replay_terminal};
+pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
 pub use response::ResponseWriter;
 pub use seal::{Encrypted, Seal, SealedReasoning, Unsealed};
 pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

@@ -14,7 +14,7 @@ use wire::json::{Cursor, Kind, ObjectWriter, Raw};
 use wire::responses::{EventKind, Status};
 
 pub use logged::LoggedItems;
-pub use lost::{Lost, lost_terminal};
+pub use lost::Lost;
 
 use crate::escaped::Escaped;
 use crate::events::Events;

@@ -4,9 +4,6 @@
 //! belong to their response: the database itself removes them when that is deleted, expires or is evicted, whichever
 //! version of the program does it.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
 use bytes::{Bytes, BytesMut};
 
 use crate::packed::{pack, unpack};
@@ -19,30 +16,6 @@ pub struct NewEvents {
     pub first: u64,
     /// Each event's JSON; kept byte for byte.
     pub events: Vec<Bytes>,
-}
-
-/// The last events of a log, stored with the end of its turn.
-#[derive(Clone)]
-pub enum EndEvents {
-    At(NewEvents),
-    /// For one who does not know where the log ends: they are made from the number that the first one will have. It is called
-    /// while the turn is held, perhaps more than once, and not at all for a turn without a log.
-    After(Arc<dyn Fn(u64) -> Vec<Bytes> + Send + Sync>),
-}
-
-impl From<NewEvents> for EndEvents {
-    fn from(events: NewEvents) -> Self {
-        Self::At(events)
-    }
-}
-
-impl std::fmt::Debug for EndEvents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::At(events) => f.debug_tuple("At").field(events).finish(),
-            Self::After(_) => f.write_str("After"),
-        }
-    }
 }
 
 /// One event as it was appended.
@@ -98,44 +71,8 @@ impl Log {
     }
 }
 
-/// [`EndEvents`], made ready for the writer as far as can be.
-pub(crate) enum PreparedEvents {
-    At(PackedEvents),
-    After(Arc<dyn Fn(u64) -> Vec<Bytes> + Send + Sync>),
-}
-
-impl PreparedEvents {
-    /// None if there is nothing to append.
-    pub(crate) fn new(events: EndEvents) -> Result<Option<Self>, Error> {
-        match events {
-            EndEvents::At(events) => Ok(PackedEvents::new(&events)?.map(Self::At)),
-            EndEvents::After(make) => Ok(Some(Self::After(make))),
-        }
-    }
-
-    /// What is appended to a log that goes on with this number. A turn without a log has none.
-    pub(crate) fn after(&self, next: Option<i64>) -> Result<Option<Cow<'_, PackedEvents>>, Error> {
-        match (self, next) {
-            (Self::At(_), None) => Err(Error::NoLog),
-            (Self::After(_), None) => Ok(None),
-            (Self::At(events), Some(next)) if events.first == next => Ok(Some(Cow::Borrowed(events))),
-            (Self::At(_), Some(next)) => Err(out_of_order(next)),
-            (Self::After(make), Some(next)) => {
-                let first = u64::try_from(next).map_err(|_| Error::corrupt("an event before the first"))?;
-                Ok(PackedEvents::new(&NewEvents { first, events: make(first) })?.map(Cow::Owned))
-            }
-        }
-    }
-}
-
-impl std::fmt::Debug for PreparedEvents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PreparedEvents")
-    }
-}
-
 /// Events as they will be in the database: each one's length in four bytes, then its JSON.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct PackedEvents {
     pub(crate) first: i64,
     /// The number after the last one.
@@ -161,6 +98,15 @@ impl PackedEvents {
             joined.extend_from_slice(event);
         }
         Ok(Some(Self { first, next, packed: pack(&joined) }))
+    }
+}
+
+/// The last events of a turn, if they go on where its log does: `next` is the number of its next event.
+pub(crate) fn last(events: Option<&PackedEvents>, next: Option<i64>) -> Result<Option<&PackedEvents>, Error> {
+    match (events, next) {
+        (Some(_), None) => Err(Error::NoLog),
+        (Some(events), Some(next)) if events.first != next => Err(out_of_order(next)),
+        _ => Ok(events),
     }
 }
 

@@ -41,7 +41,7 @@ use std::path::Path;
 pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
 pub use error::{Error, OpenError, Unavailable};
-pub use event::{EndEvents, Event, EventLimits, EventPage, Log, NewEvents};
+pub use event::{Event, EventLimits, EventPage, Log, NewEvents};
 pub use job::{Abandoned, Beat, Begun, Claim, ClaimedJob, JobKind, JobLimits, NewJob, Recovered, Runs, Worker};
 pub use key::{KeyClaim, NewKey};
 pub use notice::{NewNotice, Notice};

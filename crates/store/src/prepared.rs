@@ -1,6 +1,6 @@
 //! A turn made ready for the writer: everything that reads whole bodies is done before it gets there.
 
-use crate::event::{PackedEvents, PreparedEvents};
+use crate::event::PackedEvents;
 use crate::notice::PreparedNotice;
 use crate::packed::pack;
 use crate::prefix::{EMPTY, Hasher, Prefix};
@@ -104,7 +104,7 @@ pub(crate) struct PreparedEnd {
     /// The output.
     pub(crate) items: Vec<PackedItem>,
     pub(crate) lease: Option<Lease>,
-    pub(crate) events: Option<PreparedEvents>,
+    pub(crate) events: Option<PackedEvents>,
     pub(crate) claim: Option<Claim>,
     pub(crate) notices: Vec<PreparedNotice>,
     hasher: Hasher,
@@ -120,7 +120,7 @@ impl PreparedEnd {
             settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
             items: output.into_iter().map(|item| PackedItem::new(hasher, item)).collect(),
             lease,
-            events: events.map(PreparedEvents::new).transpose()?.flatten(),
+            events: events.map(|events| PackedEvents::new(&events)).transpose()?.flatten(),
             claim,
             notices: notices.into_iter().map(PreparedNotice::new).collect(),
             hasher: hasher.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Claim, EndEvents, Lease, NewEvents, NewNotice};
+use crate::{Claim, Lease, NewEvents, NewNotice};
 
 /// Whose data it is: the first part of every key in every backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -156,7 +156,7 @@ pub struct TurnEnd {
     /// has it.
     pub lease: Option<Lease>,
     /// The last events of its log, stored with the end or not at all: after it nothing can be appended.
-    pub events: Option<EndEvents>,
+    pub events: Option<NewEvents>,
     /// By what right the turn is ended: refused if it is not the newest. Without, it ends whoever runs it, and that one has
     /// lost it.
     pub claim: Option<Claim>,

@@ -74,8 +74,9 @@ impl LoggedItems {
         self.count += 1;
     }
 
-    /// Ends the response whose log this is, as [`lost_terminal`](super::lost_terminal) does. The events, from this number
-    /// on, begin with those that close the item that was open.
+    /// Ends a response of which the object is stored as it was when it began, and whose log this is: gives the object at its
+    /// end. The events, from this number on, are those that close the item that was open, `error` for a failure, and the
+    /// terminal one. None, and no event, for what is no object of a response under way.
     pub fn end(&self, object: &[u8], lost: Lost<'_>, mut sequence: u64, out: &mut Events) -> Option<Vec<u8>> {
         let object = under_way(object)?;
         let mut output = self.finished.clone();

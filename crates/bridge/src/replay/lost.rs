@@ -6,31 +6,12 @@ use wire::responses::Status;
 use super::{parse, with};
 use crate::events::Events;
 use crate::failure::Failure;
-use crate::json::join;
 
 /// What became of it.
 #[derive(Debug, Clone, Copy)]
 pub enum Lost<'a> {
     Failed(&'a Failure),
     Cancelled,
-}
-
-/// Ends a response of which the object is stored as it was when it began. Its output are the items that were finished; a
-/// log may know of one more ([`LoggedItems`](super::LoggedItems)). Gives the object at its end; the events are its
-/// terminal one, from this number on, and `error` before it for a failure. None, and no event, for what is no object of a
-/// response that is under way.
-pub fn lost_terminal<'i>(
-    object: &[u8],
-    lost: Lost<'_>,
-    finished_items: impl IntoIterator<Item = &'i [u8]>,
-    sequence: u64,
-    out: &mut Events,
-) -> Option<Vec<u8>> {
-    let mut items = Vec::new();
-    for item in finished_items {
-        join(&mut items, item);
-    }
-    lost.end(under_way(object)?, &items, sequence, out)
 }
 
 /// The object of a response that has not ended.

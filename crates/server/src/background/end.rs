@@ -2,7 +2,7 @@
 //! answers.
 
 use bridge::{Events, Failure, LoggedItems, Lost};
-use store::{Claim, EndEvents, Error, EventLimits, Log, Status, TurnEnd};
+use store::{Claim, Error, EventLimits, Log, Status, TurnEnd};
 
 use crate::session::{Parts, Session, join, split};
 use crate::turn::pending;
@@ -67,7 +67,7 @@ async fn try_end(session: &Session, id: &str, claim: Option<Claim>, ending: &End
         settings,
         output,
         lease: None,
-        events: pending(&events).map(EndEvents::At),
+        events: pending(&events),
         claim,
         notices,
     };

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{
-    Begun, Claim, EndEvents, Error, Item, JobLimits, NewEvents, NewJob, NewTurn, Parent, Status, TurnEnd, Worker,
-};
+use store::{Begun, Claim, Error, Item, JobLimits, NewEvents, NewJob, NewTurn, Parent, Status, TurnEnd, Worker};
 use tokio::time::Instant;
 
 use super::context::Continues;
@@ -188,7 +186,7 @@ impl BegunRecord {
         let Self { session, claim } = self;
         let End { id, status, object, events } = end;
         let object::Parts { head, settings, output } = object::split(&object);
-        let (events, notices) = (events.map(EndEvents::At), session.notices(&id, status, &head));
+        let notices = session.notices(&id, status, &head);
         let mut end = TurnEnd {
             id: id.clone(),
             status,
@@ -209,14 +207,14 @@ impl BegunRecord {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     let mended = match &end.events {
-                        Some(EndEvents::At(events)) => session.live().channel(&id).mended(&error, events),
+                        Some(events) => session.live().channel(&id).mended(&error, events),
                         _ => None,
                     };
                     let Some(mended) = mended else {
                         session.all.not_kept(&id, &error);
                         return Err(NotKept { error, fatal: true });
                     };
-                    end.events = Some(EndEvents::At(mended));
+                    end.events = Some(mended);
                 }
             }
         }

@@ -6,7 +6,7 @@ use deadpool_postgres::Transaction;
 
 use super::read::bodies;
 use super::{Database, column, failure, jobs, sql, turns, typed};
-use crate::event::{EventReader, PackedEvents, out_of_order};
+use crate::event::{EventReader, PackedEvents, last, out_of_order};
 use crate::job::fence;
 use crate::prepared::{FirstEvents, Prepared, PreparedEnd};
 use crate::room::{Meter, Room};
@@ -129,8 +129,8 @@ pub(super) async fn end(
     let key = typed![tenant => BYTEA, end.id.as_bytes() => BYTEA];
     let row = transaction.query_typed_opt(sql::LOG_NEXT, key).await.map_err(failure)?;
     let mut next: Option<i64> = row.map(|row| column(&row, 0)).transpose()?;
-    if let Some(events) = end.events.as_ref().map(|events| events.after(next)).transpose()?.flatten() {
-        append(transaction, tenant, &end.id, &events).await?;
+    if let Some(events) = last(end.events.as_ref(), next)? {
+        append(transaction, tenant, &end.id, events).await?;
         next = Some(events.next);
     }
     let Some(next) = next else { return Ok(()) };

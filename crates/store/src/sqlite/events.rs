@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::body;
 use super::{failure, jobs, sql, turns};
-use crate::event::{EventReader, PackedEvents, out_of_order};
+use crate::event::{EventReader, PackedEvents, last, out_of_order};
 use crate::job::fence;
 use crate::prepared::{FirstEvents, Prepared, PreparedEnd};
 use crate::room::{Meter, Room};
@@ -50,9 +50,8 @@ pub(super) fn begin(
 /// The last events of a turn that ends now.
 pub(super) fn end(connection: &Connection, tenant: &str, end: &PreparedEnd, now: i64) -> Result<(), Error> {
     let mut next = next(connection, tenant, &end.id)?;
-    let last = end.events.as_ref().map(|events| events.after(next)).transpose()?.flatten();
-    if let Some(events) = last {
-        append(connection, tenant, &end.id, &events)?;
+    if let Some(events) = last(end.events.as_ref(), next)? {
+        append(connection, tenant, &end.id, events)?;
         next = Some(events.next);
     }
     let Some(next) = next else { return Ok(()) };

@@ -9,12 +9,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
-use store::{EndEvents, Error, EventLimits, Status, Store, TurnEnd};
+use store::{Error, EventLimits, Status, Store, TurnEnd};
 use tokio::task::JoinSet;
 
 use crate::chance::Chance;
-use crate::jobs::{MANY, begin, by, worker};
+use crate::jobs::{MANY, begin, by, terminal, worker};
 use crate::make::{after, history, tenant, turn};
 use crate::sqlite::open;
 use crate::turns::events;
@@ -85,7 +84,6 @@ async fn check(store: &Store, ledger: &Path) {
 /// Nothing runs on: what the killed process had is found at once.
 async fn end_what_was_left(store: &Store) {
     let me = worker();
-    let last = || EndEvents::After(Arc::new(|_| vec![Bytes::from_static(b"end")]));
     let mut claims = Vec::new();
     loop {
         let found = store.recover(&me, 7, Duration::from_mins(1)).await.unwrap();
@@ -97,8 +95,9 @@ async fn end_what_was_left(store: &Store) {
     claims
         .extend(store.claim(&me, MANY, 1_000, Duration::from_mins(1)).await.unwrap().into_iter().map(|job| job.claim));
     for claim in claims {
-        let end = TurnEnd { status: Status::Failed, events: Some(last()), ..by(&claim) };
-        tenant(store, "t").finish(end).await.unwrap();
+        let t = tenant(store, "t");
+        let events = terminal(&t, claim.response_id()).await;
+        t.finish(TurnEnd { status: Status::Failed, events, ..by(&claim) }).await.unwrap();
     }
 }
 
@@ -132,7 +131,7 @@ async fn the_process_that_is_killed() {
                     t.append_events(&job, &events(0, &["first"]), Some(&claim)).await.unwrap();
                 }
                 let last = events(u64::from(n % 2 == 0), &["end"]);
-                t.finish(TurnEnd { events: Some(last.into()), ..by(&claim) }).await.unwrap();
+                t.finish(TurnEnd { events: Some(last), ..by(&claim) }).await.unwrap();
                 note(format!(". {job}"));
                 // A lone one that is deleted again.
                 let lone = format!("d{run}-{writer}-{n}");

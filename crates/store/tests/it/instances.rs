@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Begun, EndEvents, Error, EventLimits, JobLimits, NewNotice, Status, Store, TurnEnd};
+use store::{Begun, Error, EventLimits, JobLimits, NewNotice, Status, Store, TurnEnd};
 use testkit::Pooler;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
@@ -121,10 +121,10 @@ async fn what_a_frozen_worker_had_is_taken_by_one_and_it_writes_nothing_more() {
     let found: Vec<store::Abandoned> = outcomes.into_iter().flat_map(|(found, _)| found).collect();
     let ids: HashSet<&str> = found.iter().map(|job| job.claim.response_id()).collect();
     assert_eq!((found.len(), ids.len()), (10, 10), "each is one worker's");
-    let last = |first: u64| vec![Bytes::from(format!("failed {first}"))];
     for job in &found {
         let id = job.claim.response_id();
-        let end = TurnEnd { status: Status::Failed, events: Some(EndEvents::After(Arc::new(last))), ..by(&job.claim) };
+        let last = events(job.next_event, &[&format!("failed {}", job.next_event)]);
+        let end = TurnEnd { status: Status::Failed, events: Some(last), ..by(&job.claim) };
         let (ours, theirs) = tokio::join!(t.finish(end), t.finish(by(&held[id])));
         ours.unwrap();
         assert!(matches!(theirs, Err(Error::Lost | Error::Ended { .. })), "{theirs:?}");

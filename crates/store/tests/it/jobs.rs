@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Abandoned, Begun, Claim, ClaimedJob, EndEvents, Error, EventLimits, JobKind, JobLimits, Log, NewConversation,
+    Abandoned, Begun, Claim, ClaimedJob, Error, EventLimits, JobKind, JobLimits, Log, NewConversation, NewEvents,
     NewJob, NewNotice, NewTurn, Parent, Runs, Status, Store, Tenanted, TurnEnd, Worker,
 };
 use tokio::task::JoinSet;
@@ -71,10 +71,11 @@ fn is_lost(outcome: &Result<(), Error>) {
     assert!(matches!(outcome, Err(Error::Lost)), "{outcome:?}");
 }
 
-/// What is to be said last, whatever was said before.
-fn terminal() -> EndEvents {
-    let make = |first: u64| vec![Bytes::from(format!("last{first}")), Bytes::from_static(b"end")];
-    EndEvents::After(std::sync::Arc::new(make))
+/// What is to be said last, after all that was said before; nothing without a log.
+pub(crate) async fn terminal(t: &Tenanted, id: &str) -> Option<NewEvents> {
+    let page = t.events_after(id, None, ALL).await.unwrap();
+    let first = page.events.len() as u64;
+    (page.log == Log::Kept).then(|| events(first, &[&format!("last{first}"), "end"]))
 }
 
 async fn log(t: &Tenanted, id: &str) -> String {
@@ -99,7 +100,7 @@ pub(crate) async fn a_job_is_begun_dispatched_and_finished(store: Store) {
         assert_eq!(status(&t, "r").await, Status::InProgress);
     }
     t.append_events("r", &events(1, &["b"]), Some(&claim)).await.unwrap();
-    t.finish(TurnEnd { events: Some(events(2, &["c"]).into()), ..by(&claim) }).await.unwrap();
+    t.finish(TurnEnd { events: Some(events(2, &["c"])), ..by(&claim) }).await.unwrap();
     assert_eq!((log(&t, "r").await.as_str(), status(&t, "r").await), ("0:a 1:b 2:c", Status::Completed));
     assert_eq!(history(&t, "r").await.unwrap(), "u a");
     assert!(store.heartbeat(&me, LEASE).await.unwrap().is_empty(), "the job is over");
@@ -290,7 +291,8 @@ pub(crate) async fn jobs_of_lost_workers_are_taken_over(store: Store) {
     }
     for job in &found {
         let id = job.claim.response_id();
-        let end = TurnEnd { status: Status::Failed, events: Some(terminal()), output: Vec::new(), ..by(&job.claim) };
+        let events = terminal(&t, id).await;
+        let end = TurnEnd { status: Status::Failed, events, output: Vec::new(), ..by(&job.claim) };
         t.finish(end).await.unwrap();
         assert_eq!(status(&t, id).await, Status::Failed);
     }
@@ -306,7 +308,10 @@ pub(crate) async fn an_end_without_a_claim_is_an_end(store: Store) {
     let claim = begin(&t, "r", &me, LEASE).await;
     t.dispatch(&claim).await.unwrap();
     t.append_events("r", &events(0, &["a"]), Some(&claim)).await.unwrap();
-    t.finish(TurnEnd { status: Status::Cancelled, events: Some(terminal()), ..ended("r", "half") }).await.unwrap();
+    let last = terminal(&t, "r").await;
+    let stale = TurnEnd { status: Status::Cancelled, events: Some(events(0, &["x"])), ..ended("r", "half") };
+    assert!(matches!(t.finish(stale).await, Err(Error::OutOfOrder { expected: 1 })));
+    t.finish(TurnEnd { status: Status::Cancelled, events: last, ..ended("r", "half") }).await.unwrap();
     assert_eq!(log(&t, "r").await, "0:a 1:last1 2:end");
     for refused in [t.append_events("r", &events(1, &["b"]), Some(&claim)).await, t.finish(by(&claim)).await] {
         assert!(matches!(refused, Err(Error::Ended { status: Status::Cancelled })), "{refused:?}");
@@ -316,10 +321,10 @@ pub(crate) async fn an_end_without_a_claim_is_an_end(store: Store) {
     t.begin(NewTurn { events: None, ..begun("silent", "u") }).await.unwrap();
     let refused = t.append_events("silent", &events(0, &["a"]), None).await;
     assert!(matches!(refused, Err(Error::NoLog)), "{refused:?}");
-    let refused = t.finish(TurnEnd { events: Some(events(0, &["a"]).into()), ..ended("silent", "a") }).await;
+    let refused = t.finish(TurnEnd { events: Some(events(0, &["a"])), ..ended("silent", "a") }).await;
     assert!(matches!(refused, Err(Error::NoLog)), "{refused:?}");
     is_lost(&t.finish(TurnEnd { claim: Some(claim.clone()), ..ended("silent", "a") }).await);
-    t.finish(TurnEnd { events: Some(terminal()), ..ended("silent", "a") }).await.unwrap();
+    t.finish(ended("silent", "a")).await.unwrap();
     // Many at once, with claims and without.
     for round in 0..4 {
         let id = format!("race{round}");
@@ -328,7 +333,7 @@ pub(crate) async fn an_end_without_a_claim_is_an_end(store: Store) {
         let mut tasks = JoinSet::new();
         for n in 0..8 {
             let (t, id, claim) = (t.clone(), id.clone(), (n % 2 == 0).then(|| claim.clone()));
-            let end = TurnEnd { claim, events: Some(terminal()), ..ended(&id, &format!("a{n}")) };
+            let end = TurnEnd { claim, events: terminal(&t, &id).await, ..ended(&id, &format!("a{n}")) };
             tasks.spawn(async move { (n, t.finish(end).await) });
             if n == 4 {
                 let t = tenant(&store, "forced");
@@ -408,7 +413,7 @@ pub(crate) async fn a_log_is_dropped_and_its_last_number_kept(store: Store) {
     for (id, ends, last) in [("early", 100, "a b c"), ("late", 200, "a b"), ("empty", 100, "")] {
         t.begin(begun(id, "u")).await.unwrap();
         let last: Vec<&str> = last.split_whitespace().collect();
-        at(ends).finish(TurnEnd { events: Some(events(0, &last).into()), ..ended(id, "x") }).await.unwrap();
+        at(ends).finish(TurnEnd { events: Some(events(0, &last)), ..ended(id, "x") }).await.unwrap();
     }
     t.put(NewTurn { events: Some(events(0, &["a"])), ..turn("whole", "u", "a") }).await.unwrap();
     t.put(turn("none", "u", "a")).await.unwrap();

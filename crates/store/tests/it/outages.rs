@@ -67,8 +67,7 @@ async fn a_commit_of_which_nobody_knows_is_found_out() {
         proxy.plan(cuts);
         t.begin(NewTurn { parent, ..begun(&id, &format!("w{n}")) }).await.unwrap();
         proxy.plan(cuts);
-        let end =
-            TurnEnd { lease: Some(lease), events: Some(events(0, &["last"]).into()), ..ended(&id, &format!("d{n}")) };
+        let end = TurnEnd { lease: Some(lease), events: Some(events(0, &["last"])), ..ended(&id, &format!("d{n}")) };
         t.finish(end.clone()).await.unwrap();
         said = format!("{said} w{n} d{n}");
         assert_eq!(names(&t.conversation_history("c").await.unwrap()), said, "{cuts:?}");
@@ -93,7 +92,7 @@ async fn a_commit_of_which_nobody_knows_is_found_out() {
             t.dispatch(&claim).await.unwrap();
             proxy.plan(cuts);
             let notices = vec![NewNotice { id: id.clone(), endpoint: "e".into(), body: Bytes::from_static(b"{}") }];
-            t.finish(TurnEnd { notices, events: Some(events(0, &["last"]).into()), ..by(&claim) }).await.unwrap();
+            t.finish(TurnEnd { notices, events: Some(events(0, &["last"])), ..by(&claim) }).await.unwrap();
             proxy.plan(&[]);
             assert_eq!(history(&t, &id).await.unwrap(), "u a", "{cuts:?}");
             assert!(store.heartbeat(&me, Duration::from_secs(30)).await.unwrap().is_empty(), "{cuts:?}");

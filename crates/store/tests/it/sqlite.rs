@@ -266,7 +266,7 @@ async fn what_is_deleted_has_left_the_disk() {
     let request = Some(Bytes::from_static(b"canary-request"));
     let job = NewJob { kind: JobKind::Background, request };
     let claim = t.begin_job(begun("job", ""), job, &worker(), MANY, Duration::from_mins(1)).await.unwrap();
-    let end = TurnEnd { events: Some(events(0, &["canary-last"]).into()), ..by(&claimed(claim)) };
+    let end = TurnEnd { events: Some(events(0, &["canary-last"])), ..by(&claimed(claim)) };
     t.finish(end).await.unwrap();
     assert_eq!(store.sweep_logs(i64::MAX, 100).await.unwrap(), 1);
     for id in (0..60).filter(|n| n % 3 != 1).map(|n| format!("r{n}")).chain((0..10).step_by(2).map(|n| format!("b{n}")))

@@ -324,7 +324,7 @@ pub(crate) async fn events_are_read_from_any_number_on(store: Store) {
         assert_eq!(shown(&t.events_after("r", Some(after), ALL).await.unwrap()), (String::new(), false));
     }
     // The end, and the last events with it.
-    let end = TurnEnd { events: Some(events(6, &["done"]).into()), status: Status::Failed, ..ended("r", "") };
+    let end = TurnEnd { events: Some(events(6, &["done"])), status: Status::Failed, ..ended("r", "") };
     t.finish(end).await.unwrap();
     let rest = t.events_after("r", Some(5), ALL).await.unwrap();
     assert_eq!((shown(&rest), rest.status), (("6:done".to_owned(), false), Status::Failed));
@@ -341,13 +341,13 @@ pub(crate) async fn events_go_on_where_the_log_ends(store: Store) {
     for first in [0, 1, 3, 9] {
         let refused = t.append_events("r", &events(first, &["x", "y"]), None).await;
         assert!(matches!(refused, Err(Error::OutOfOrder { expected: 2 })), "{refused:?}");
-        let end = TurnEnd { events: Some(events(first, &["x"]).into()), ..ended("r", "a") };
+        let end = TurnEnd { events: Some(events(first, &["x"])), ..ended("r", "a") };
         assert!(matches!(t.finish(end).await, Err(Error::OutOfOrder { expected: 2 })));
     }
     assert_eq!(t.response("r").await.unwrap().status, Status::Queued, "an end that is refused changes nothing");
     assert_eq!(history(&t, "r").await.unwrap(), "u");
     assert_eq!(log(&t, "r").await, "0:a 1:b");
-    t.finish(TurnEnd { events: Some(events(2, &["c"]).into()), ..ended("r", "a") }).await.unwrap();
+    t.finish(TurnEnd { events: Some(events(2, &["c"])), ..ended("r", "a") }).await.unwrap();
     assert_eq!(log(&t, "r").await, "0:a 1:b 2:c");
     assert!(matches!(t.append_events("r", &events(3, &["d"]), None).await, Err(Error::Ended { .. })));
 }

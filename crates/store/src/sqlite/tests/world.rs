@@ -382,7 +382,7 @@ pub(super) async fn perform(store: &Store, operation: Operation) -> Result<(), E
         Operation::Log { id, number } => tenant.append_events(&id, &event(number), None).await,
         Operation::Finish { id, number, answer } => {
             let NewTurn { id, status, head, settings, output, .. } = turn(&id, Vec::new(), &answer);
-            let events = Some(event(number).into());
+            let events = Some(event(number));
             tenant
                 .finish(TurnEnd {
                     id,
