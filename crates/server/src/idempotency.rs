@@ -26,6 +26,9 @@ const LEASE: Duration = Duration::from_secs(30);
 
 const LONGEST: usize = 255;
 
+/// How many keys are tried again to be given back to a store that is away.
+const MOST_RETURNED: usize = 4096;
+
 /// The key that a client sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Key(Box<str>);
@@ -137,7 +140,7 @@ impl Keys {
         let new = NewKey { key: &key.0, fingerprint: fingerprint(body), response_id: id.as_str(), worker };
         let claimed = store.claim_key(new, LEASE, KEEP).await?;
         if claimed != KeyClaim::New {
-            held.is_not_ours();
+            held.settle();
         }
         Ok(match claimed {
             KeyClaim::New => Claimed::Ours(held),
@@ -161,8 +164,12 @@ impl Keys {
         let returned = std::mem::take(&mut self.state().returned);
         for (store, key, response) in returned {
             if let Err(error) = store.release_key(&key, &response).await {
-                // It runs out by itself.
+                // While this process lives, nobody else takes it: it is tried again.
                 tracing::debug!(%error, "an idempotency key was not given back");
+                let mut state = self.state();
+                if state.returned.len() < MOST_RETURNED {
+                    state.returned.push((store, key, response));
+                }
             }
         }
     }
@@ -171,10 +178,10 @@ impl Keys {
 impl Held {
     /// The response is stored: whoever sends the request again gets it.
     pub(crate) fn keep(mut self) {
-        self.is_not_ours();
+        self.settle();
     }
 
-    fn is_not_ours(&mut self) {
+    fn settle(&mut self) {
         if let HeldKind::Claimed { kept, .. } = &mut self.kind {
             *kept = true;
         }

@@ -17,13 +17,53 @@ pub(crate) struct Jobs {
     pub(crate) worker: Worker,
     running: Mutex<HashMap<String, Arc<Running>>>,
     /// Requests that wait and may be written nowhere.
-    secret: Mutex<HashMap<String, Bytes>>,
+    secret: Mutex<Secrets>,
     /// A turn that waits may have a place now.
-    pub(crate) place: Notify,
+    pub(crate) place_free: Notify,
     /// Whether the turns of this process are still its own is to be looked at now.
-    pub(crate) look: Notify,
-    /// A task ended without giving its turn an end.
-    pub(crate) fell: AtomicBool,
+    pub(crate) check_claims: Notify,
+    /// There is a turn of this process that nobody runs, and that has no end.
+    pub(crate) without_end: AtomicBool,
+}
+
+/// Requests that wait and may be written nowhere, by their responses.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets(HashMap<String, Secret>);
+
+#[derive(Debug)]
+struct Secret {
+    request: Bytes,
+    /// Its turn is in the store. Before that, it is no wonder that the store does not know it.
+    stored: bool,
+}
+
+impl Secrets {
+    pub(crate) fn insert(&mut self, response: String, request: Bytes) {
+        self.0.insert(response, Secret { request, stored: false });
+    }
+
+    pub(crate) fn is_stored(&mut self, response: &str) {
+        if let Some(secret) = self.0.get_mut(response) {
+            secret.stored = true;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, response: &str) -> Option<Bytes> {
+        self.0.remove(response).map(|secret| secret.request)
+    }
+
+    pub(crate) fn has(&self, response: &str) -> bool {
+        self.0.contains_key(response)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those whose turns are in the store.
+    pub(crate) fn stored(&self) -> Vec<String> {
+        self.0.iter().filter(|(_, secret)| secret.stored).map(|(response, _)| response.clone()).collect()
+    }
 }
 
 /// A turn that runs here.
@@ -60,9 +100,9 @@ impl Jobs {
             worker: Worker::random()?,
             running: Mutex::default(),
             secret: Mutex::default(),
-            place: Notify::new(),
-            look: Notify::new(),
-            fell: AtomicBool::new(false),
+            place_free: Notify::new(),
+            check_claims: Notify::new(),
+            without_end: AtomicBool::new(false),
         })
     }
 
@@ -70,7 +110,7 @@ impl Jobs {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn secret(&self) -> MutexGuard<'_, HashMap<String, Bytes>> {
+    pub(crate) fn secret(&self) -> MutexGuard<'_, Secrets> {
         self.secret.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +129,7 @@ impl Jobs {
     /// A turn was ended by another than who runs it: it needs no memory and no place any more.
     pub(crate) fn forget(&self, response: &str) {
         self.secret().remove(response);
-        self.place.notify_one();
+        self.place_free.notify_one();
     }
 }
 
@@ -132,11 +172,11 @@ impl Drop for Entered {
         }
         drop(running);
         if !self.ended {
-            self.jobs.fell.store(true, Ordering::Relaxed);
-            self.jobs.look.notify_one();
+            self.jobs.without_end.store(true, Ordering::Relaxed);
+            self.jobs.check_claims.notify_one();
         }
         self.running.over.send_replace(true);
-        self.jobs.place.notify_one();
+        self.jobs.place_free.notify_one();
     }
 }
 

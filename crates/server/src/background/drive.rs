@@ -36,7 +36,7 @@ enum Left {
     /// It is somebody else's, or was deleted.
     Lost,
     /// It never got so far as to have an end of its own.
-    Without(Ending),
+    Unended(Ending),
 }
 
 /// Runs a turn that is in the store.
@@ -98,7 +98,7 @@ async fn leave(mut entered: Entered, session: &Session, left: Left) {
     let id = entered.claim.response_id().to_owned();
     entered.ended = match left {
         Left::Ended | Left::Lost => true,
-        Left::Without(ending) => match end(session, &id, Some(entered.claim.clone()), ending).await {
+        Left::Unended(ending) => match end(session, &id, Some(entered.claim.clone()), ending).await {
             Ok(()) | Err(Error::Lost | Error::Ended { .. } | Error::NotFound) => true,
             Err(error) => {
                 tracing::warn!(response_id = id, %error, "a background response has no end yet");
@@ -119,13 +119,13 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
             Order::Leave => return Left::Lost,
             Order::GoOn | Order::Cancel => {
                 context.account.ended(Outcome::Cancelled);
-                return Left::Without(Ending::Cancelled);
+                return Left::Unended(Ending::Cancelled);
             }
         },
         _ = stopping.wait_for(|phase| *phase == Phase::Now) => {
             context.account.ended(Outcome::Stopped);
             let failure = Failure::new(FailureClass::Shutdown, "The server was shut down before the response was made.");
-            return Left::Without(Ending::Failed(failure));
+            return Left::Unended(Ending::Failed(failure));
         }
         started = start(&context, body, job) => started,
     };
@@ -137,12 +137,12 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
             drive(turn, &session, job, entered).await
         }
         Ok(Started::Background(_) | Started::Known(_)) => {
-            Left::Without(Ending::Failed(Failure::new(FailureClass::Server, "The request was queued twice.")))
+            Left::Unended(Ending::Failed(Failure::new(FailureClass::Server, "The request was queued twice.")))
         }
         Err(error) => {
             let failure = failure(error);
             context.account.ended(Outcome::Failed(failure.class));
-            Left::Without(Ending::Failed(failure))
+            Left::Unended(Ending::Failed(failure))
         }
     }
 }
@@ -230,16 +230,16 @@ async fn drive(mut turn: Box<Turn>, session: &Session, job: &Job, entered: &Ente
                 } else if turn.is_storing() {
                     // What waits is stored with the end.
                 } else if (matches!(step, Step::Flush) || log.is_due(turn.events_mut().len()))
-                    && log.append(&mut turn).await.is_err()
+                    && let Err(error) = log.append(&mut turn).await
                 {
-                    return Left::Lost;
+                    return unended(&error);
                 }
             }
         }
     }
 }
 
-/// A turn whose end the store refused. If it is nobody else's, it gets another one: what it took to run it is free then.
+/// A turn whose events or whose end the store refused. If it is nobody else's, it gets another one: what it took to run it is free then.
 fn unended(error: &Error) -> Left {
     let message = match error {
         Error::Lost | Error::Ended { .. } | Error::NotFound => return Left::Lost,
@@ -249,7 +249,7 @@ fn unended(error: &Error) -> Left {
         Error::Full => "The session store is full.",
         _ => "The response could not be stored.",
     };
-    Left::Without(Ending::Failed(Failure::new(FailureClass::Server, message)))
+    Left::Unended(Ending::Failed(Failure::new(FailureClass::Server, message)))
 }
 
 async fn due(at: Option<Instant>) {
@@ -300,7 +300,7 @@ impl<'j> Log<'j> {
                 Err(error) => match self.channel.mended(&error, &events) {
                     Some(mended) => events = mended,
                     None => {
-                        tracing::info!(response_id = id, %error, "a turn is not this process's any more");
+                        tracing::info!(response_id = id, %error, "a turn's events could not be logged any more");
                         return Err(error);
                     }
                 },

@@ -1,7 +1,7 @@
 //! What is done for background turns besides running them: their claims are extended, those of processes that are gone are
 //! taken over or ended, those that wait get the places that became free.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
 use store::{Abandoned, Beat, ClaimedJob};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{Ending, drive, end, envelope};
 use crate::app::App;
 use crate::caller::Caller;
-use crate::jobs::{Job, Order};
+use crate::jobs::{Job, Order, Running};
 use crate::request::RequestContext;
 use crate::session::LEASE;
 
@@ -27,41 +27,59 @@ const GIVE_UP: Duration = Duration::from_secs(20);
 const RECOVER: Duration = Duration::from_secs(5);
 /// How often it is looked through for turns that wait.
 const LOOK: Duration = Duration::from_secs(1);
+/// After this long, what was claimed runs.
+const JUST_CLAIMED: Duration = Duration::from_secs(2);
 /// At once.
-const SOME: usize = 16;
+const BATCH: usize = 16;
 
-/// Runs for as long as the server does.
+/// Runs for as long as the server does. Claims are extended beside all else: what others left may be much, and whoever is
+/// busy with it must not lose what it has.
 pub(crate) async fn maintain(app: Arc<App>) {
-    let mut hints = app.runtime.sessions.hints();
-    let shared = hints.is_some();
-    let [mut beat, mut recover, mut look] = [BEAT, RECOVER, LOOK].map(|every| {
-        let mut ticks = interval(every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ticks
-    });
-    let background = Arc::clone(&app.runtime.jobs);
-    let mut pulse = Pulse { last: Instant::now(), strange: HashSet::new() };
-    let mut recovered = false;
+    let hints = app.runtime.sessions.hints();
+    let (shared, extended) = (hints.is_some(), watch::Sender::new(false));
+    tokio::join!(extend(&app, hints, &extended), take(&app, shared, extended.subscribe()));
+}
+
+/// Extends the claims of this process, and hears what others did to its turns. Says each time whether the store took it.
+async fn extend(app: &Arc<App>, mut hints: Option<mpsc::Receiver<String>>, extended: &watch::Sender<bool>) {
+    let mut claims = Claims { extended: Instant::now(), unattended: HashMap::new() };
+    let mut beat = ticks(BEAT);
     loop {
         tokio::select! {
             Some(id) = hint(&mut hints) => {
                 app.runtime.live.ring(&id);
-                if background.find(&id).is_some() {
-                    pulse.beat(&app).await;
+                if app.runtime.jobs.find(&id).is_none() {
+                    continue;
                 }
             }
-            () = background.place.notified() => claim(&app).await,
-            () = background.look.notified() => pulse.beat(&app).await,
-            _ = beat.tick() => pulse.beat(&app).await,
+            () = app.runtime.jobs.check_claims.notified() => {}
+            _ = beat.tick() => {}
+        }
+        extended.send_replace(claims.beat(app).await);
+    }
+}
+
+/// Takes what waits, and what processes that are gone have left; again and again, where others share the database.
+async fn take(app: &Arc<App>, shared: bool, mut extended: watch::Receiver<bool>) {
+    let [mut recover, mut look] = [RECOVER, LOOK].map(ticks);
+    let mut recovered = false;
+    loop {
+        tokio::select! {
+            () = app.runtime.jobs.place_free.notified() => {}
             // What a file has of others was left by those who had it before.
             _ = recover.tick(), if shared || !recovered => {
-                recovered = self::recover(&app).await;
-                // What waited before this process began waits still.
-                claim(&app).await;
+                recovered = self::recover(app, &mut extended).await;
             }
-            _ = look.tick(), if shared => claim(&app).await,
+            _ = look.tick(), if shared => {}
         }
+        claim(app).await;
     }
+}
+
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 async fn hint(hints: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
@@ -72,73 +90,100 @@ async fn hint(hints: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
 }
 
 /// What is known of this process's claims.
-struct Pulse {
+struct Claims {
     /// When they were extended last.
-    last: Instant,
-    /// Turns that the store has as this process's, and that did not run here when it was last looked.
-    strange: HashSet<String>,
+    extended: Instant,
+    /// Turns that the store has as this process's, and that do not run here: since when that is known.
+    unattended: HashMap<String, Instant>,
 }
 
-impl Pulse {
-    async fn beat(&mut self, app: &Arc<App>) {
-        let background = &app.runtime.jobs;
-        let idle = background.running().is_empty() && !app.runtime.keys.any() && self.strange.is_empty();
-        if idle && !background.fell.swap(false, Ordering::Relaxed) && background.secret().is_empty() {
-            self.last = Instant::now();
-            return;
+impl Claims {
+    /// Extends them. Whether the store took it: if not, they may be anybody's.
+    async fn beat(&mut self, app: &Arc<App>) -> bool {
+        let jobs = &app.runtime.jobs;
+        let without_end = jobs.without_end.swap(false, Ordering::Relaxed);
+        let idle = jobs.running().is_empty() && !app.runtime.keys.any() && self.unattended.is_empty();
+        if idle && !without_end && jobs.secret().is_empty() {
+            self.extended = Instant::now();
+            return true;
         }
         // Before the store is asked: what is entered meanwhile is not missing from the answer.
-        let mine: Vec<_> = background.running().iter().map(|(id, running)| (id.clone(), Arc::clone(running))).collect();
-        match app.runtime.sessions.heartbeat(&background.worker, LEASE).await {
+        let mine: Vec<_> = jobs.running().iter().map(|(id, running)| (id.clone(), Arc::clone(running))).collect();
+        let waiting: Vec<String> = jobs.secret().stored();
+        match app.runtime.sessions.heartbeat(&jobs.worker, LEASE).await {
             Ok(beats) => {
-                self.last = Instant::now();
-                for (id, running) in mine {
-                    match beats.iter().find(|beat| beat.response_id == id && beat.attempt == running.attempt) {
-                        Some(beat) if beat.cancel => running.tell(Order::Cancel),
-                        Some(_) => {}
-                        None => running.tell(Order::Leave),
-                    }
+                self.extended = Instant::now();
+                tell(&mine, &beats);
+                // Another process has ended them.
+                let claimed: HashSet<&str> = beats.iter().map(|beat| &*beat.response_id).collect();
+                for id in waiting.iter().filter(|id| !claimed.contains(&***id)) {
+                    jobs.secret().remove(id);
                 }
-                self.end_strange(app, beats).await;
+                self.end_unattended(app, beats).await;
+                true
             }
             Err(error) => {
                 tracing::warn!(%error, "the claims of background responses could not be extended");
-                if self.last.elapsed() > GIVE_UP {
+                jobs.without_end.fetch_or(without_end, Ordering::Relaxed);
+                if self.extended.elapsed() > GIVE_UP {
                     for (_, running) in mine {
                         running.tell(Order::Leave);
                     }
                 }
+                false
             }
         }
     }
 
-    /// A turn whose task is gone, as one that panicked, gets an end. What was only just claimed is left alone: it is looked at
-    /// twice.
-    async fn end_strange(&mut self, app: &Arc<App>, beats: Vec<Beat>) {
-        let background = &app.runtime.jobs;
-        let waiting = |beat: &Beat| background.secret().contains_key(&beat.response_id);
-        let strange: Vec<Beat> =
-            beats.into_iter().filter(|beat| background.find(&beat.response_id).is_none() && !waiting(beat)).collect();
-        let before = std::mem::take(&mut self.strange);
-        for beat in strange {
-            if !before.contains(&beat.response_id) {
-                self.strange.insert(beat.response_id);
-                continue;
+    /// A turn whose task is gone, as one that panicked, gets an end. What was only just claimed is left alone.
+    async fn end_unattended(&mut self, app: &Arc<App>, beats: Vec<Beat>) {
+        let jobs = &app.runtime.jobs;
+        let attended = |id: &str| jobs.find(id).is_some() || jobs.secret().has(id);
+        let before = std::mem::take(&mut self.unattended);
+        for beat in beats.into_iter().filter(|beat| !attended(&beat.response_id)) {
+            let since = before.get(&beat.response_id).copied().unwrap_or_else(Instant::now);
+            if since.elapsed() > JUST_CLAIMED {
+                let session = app.runtime.sessions.of(beat.tenant);
+                if end(&session, &beat.response_id, None, ending(beat.cancel)).await.is_ok() {
+                    continue;
+                }
             }
-            let session = app.runtime.sessions.of(beat.tenant);
-            let _ = end(&session, &beat.response_id, None, Ending::Failed(lost())).await;
+            self.unattended.insert(beat.response_id, since);
         }
     }
 }
 
-fn lost() -> Failure {
-    Failure::new(FailureClass::Lost, "The process that made this response ended before it was whole.")
+/// Tells the turns that run here what became of them in the store.
+fn tell(mine: &[(String, Arc<Running>)], beats: &[Beat]) {
+    let beats: HashMap<&str, &Beat> = beats.iter().map(|beat| (&*beat.response_id, beat)).collect();
+    for (id, running) in mine {
+        match beats.get(&**id).filter(|beat| beat.attempt == running.attempt) {
+            Some(beat) if beat.cancel => running.tell(Order::Cancel),
+            Some(_) => {}
+            None => running.tell(Order::Leave),
+        }
+    }
+}
+
+/// The end of a turn that nobody runs any more.
+fn ending(cancel: bool) -> Ending {
+    if cancel {
+        return Ending::Cancelled;
+    }
+    let message = "The process that made this response ended before it was whole.";
+    Ending::Failed(Failure::new(FailureClass::Lost, message))
 }
 
 /// Ends or requeues what processes that are gone have left. Whether nothing is left of it.
-async fn recover(app: &Arc<App>) -> bool {
+async fn recover(app: &Arc<App>, extended: &mut watch::Receiver<bool>) -> bool {
     loop {
-        let recovered = match app.runtime.sessions.recover(&app.runtime.jobs.worker, SOME, LEASE).await {
+        // A process that slept may itself be late: it takes nothing before it has what is its own.
+        extended.mark_unchanged();
+        app.runtime.jobs.check_claims.notify_one();
+        if extended.changed().await.is_err() || !*extended.borrow_and_update() {
+            return false;
+        }
+        let recovered = match app.runtime.sessions.recover(&app.runtime.jobs.worker, BATCH, LEASE).await {
             Ok(recovered) => recovered,
             Err(error) => {
                 tracing::warn!(%error, "what other processes left could not be looked for");
@@ -150,10 +195,12 @@ async fn recover(app: &Arc<App>) -> bool {
         }
         for Abandoned { tenant, claim, cancel, response, .. } in recovered.abandoned {
             let session = app.runtime.sessions.of(tenant);
-            let ending = if cancel { Ending::Cancelled } else { Ending::Failed(lost()) };
-            match end(&session, &response.id, Some(claim), ending).await {
+            match end(&session, &response.id, Some(claim), ending(cancel)).await {
                 Ok(()) => tracing::info!(response_id = response.id, "a response was ended whose process is gone"),
-                Err(error) => tracing::warn!(response_id = response.id, %error, "a response has no end yet"),
+                Err(error) => {
+                    tracing::warn!(response_id = response.id, %error, "a response has no end yet");
+                    app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -163,13 +210,13 @@ async fn recover(app: &Arc<App>) -> bool {
 async fn claim(app: &Arc<App>) {
     let background = &app.runtime.jobs;
     while !app.is_draining() {
-        let claimed = app.runtime.sessions.claim(&background.worker, app.job_limits(), SOME, LEASE).await;
+        let claimed = app.runtime.sessions.claim(&background.worker, app.job_limits(), BATCH, LEASE).await;
         let Ok(claimed) = claimed else { return };
         let count = claimed.len();
         for job in claimed {
             run(app, job).await;
         }
-        if count < SOME {
+        if count < BATCH {
             return;
         }
     }
@@ -181,8 +228,10 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let kept: Option<Bytes> = app.runtime.jobs.secret().remove(&id);
     let opened = request.or(kept).as_ref().and_then(envelope::open);
     let (Some(opened), false) = (opened, cancel) else {
-        let ending = if cancel { Ending::Cancelled } else { Ending::Failed(lost()) };
-        let _ = end(&app.runtime.sessions.of(tenant), &id, Some(claim), ending).await;
+        if let Err(error) = end(&app.runtime.sessions.of(tenant), &id, Some(claim), ending(cancel)).await {
+            tracing::warn!(response_id = id, %error, "a response has no end yet");
+            app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
+        }
         return;
     };
     let caller = Caller::new(tenant, opened.client);

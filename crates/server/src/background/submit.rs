@@ -73,7 +73,7 @@ impl Ready {
                 drive::spawn(context, bytes, job);
             }
             // A place may have become free since.
-            None => background.place.notify_one(),
+            None => background.place_free.notify_one(),
         }
     }
 }
@@ -104,6 +104,7 @@ async fn store(submission: Submission) -> Result<(Submitted, Ready), ApiError> {
             error => ApiError::store(&error),
         }
     })?;
+    background.secret().is_stored(&response_id);
     if let Some(key) = key {
         key.keep();
     }

@@ -36,7 +36,10 @@ pub(crate) async fn maintain(sessions: Arc<Sessions>, keys: Arc<Keys>) {
         tokio::select! {
             () = sessions.leases.returned() => sessions.leases.give_back().await,
             () = keys.returned() => keys.give_back().await,
-            _ = extend.tick() => sessions.leases.extend().await,
+            _ = extend.tick() => {
+                sessions.leases.extend().await;
+                keys.give_back().await;
+            }
             at = sweep.tick() => {
                 if let Some(now) = clock.check(clock::unix_millis(), at) {
                     sessions.sweep(now.saturating_sub(grace)).await;
