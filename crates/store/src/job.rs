@@ -177,7 +177,7 @@ impl PreparedJob {
         self.kind == JobKind::Background
     }
 
-    /// What becomes of it, by how many of the tenant's run and wait. One that comes while others wait goes behind them.
+    /// What becomes of it, by how many of the tenant's run and wait. One that comes while others wait comes after them.
     pub(crate) fn place(&self, running: i64, waiting: i64) -> Result<i64, Error> {
         match self.kind {
             JobKind::Foreground => Ok(state::DISPATCHED),

@@ -41,7 +41,7 @@ pub(super) async fn drive(
                     sent_away = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                // Its end is a matter of reading, see `pause`, and hyper does not always try to behind an answer.
+                // Its end is a matter of reading, see `pause`, and hyper does not always try to after an answer.
                 Protocol::Http1 if !activity.seen().1 => {}
                 _ => return ended,
             }

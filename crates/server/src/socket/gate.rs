@@ -1,4 +1,4 @@
-//! What stands between the network and the framing: it reads the lengths in the frames' heads, so that a message that is too
+//! Between the network and the framing: it reads the lengths in the frames' heads, so that a message that is too
 //! large is refused before it comes, counts what comes of the others as it comes (what is announced and does not come takes
 //! address space, and no memory), and never lets a read go beyond the frame that it is in, so that between two
 //! frames nothing waits in the framing's own buffer. It changes no byte and judges no frame.

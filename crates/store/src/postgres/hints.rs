@@ -1,5 +1,5 @@
 //! Hints between instances: that something happened to a response. Whoever waits for it looks at once instead of at its next
-//! look; nothing depends on a hint, and any of them may get lost, such as behind a transaction pooler.
+//! look; nothing depends on a hint, and any of them may get lost, as with a transaction pooler.
 //!
 //! A hint is never part of a commit: that would make all commits of the database wait for each other. What is told in 50 ms
 //! goes out together, in a statement of its own. The two tasks end with the store.
