@@ -49,7 +49,7 @@ fn mapping() {
         (
             json!([{"type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file", "path": "p"}}, {"type": "apply_patch_call_output", "call_id": "c", "status": "failed", "output": "o"}]),
             json!([
-                call("apply_patch", "{\"operation\":{\"path\":\"p\",\"type\":\"delete_file\"}}"),
+                call("apply_patch", "{\"operation\":{\"type\":\"delete_file\",\"path\":\"p\"}}"),
                 tool("failed:\no")
             ]),
         ),

@@ -49,7 +49,7 @@ fn what_is_not_ours_goes_as_it_is() {
         true,
     )
     .unwrap();
-    let expected = r#"{"model":"up","temperature":0.70,"top_p":1e0,"tools":[{"type":"custom","name":"p","format":{"type":"grammar","syntax":"lark","definition":"s"}}],"tool_choice":{"type":"custom","name":"p"},"text":{"verbosity":"low"},"reasoning":{"effort":"high","summary":"auto"},"instructions":"Be brief.","max_output_tokens":32,"prompt_cache_key":"k","include":["message.output_text.logprobs"],"store":false,"stream":true,"input":[{"content":"old","role":"user","type":"message"},{"type":"message","role":"user","content":"h\u00e9","x":{"b":1,"a":2.50}},{"role":"developer","content":"d"}]}"#;
+    let expected = r#"{"model":"up","temperature":0.70,"top_p":1e0,"tools":[{"type":"custom","name":"p","format":{"type":"grammar","syntax":"lark","definition":"s"}}],"tool_choice":{"type":"custom","name":"p"},"text":{"verbosity":"low"},"reasoning":{"effort":"high","summary":"auto"},"instructions":"Be brief.","max_output_tokens":32,"prompt_cache_key":"k","include":["message.output_text.logprobs"],"store":false,"stream":true,"input":[{"type":"message","role":"user","content":"old"},{"type":"message","role":"user","content":"h\u00e9","x":{"b":1,"a":2.50}},{"role":"developer","content":"d"}]}"#;
     assert_eq!(sent.text, expected);
     assert_eq!(sent.notes, Vec::<String>::new());
     assert!(sent.context.logprobs && matches!(sent.context.wire, bridge::AnswerWire::Responses(_)));

@@ -459,19 +459,19 @@ fn kinds() -> Vec<Quirk> {
         quirk(
             "shell",
             one("shell", r#"{"commands":["ls"],"timeout_ms":5}"#),
-            r#"completed: shell_call {"commands":["ls"],"max_output_length":null,"timeout_ms":5}"#,
+            r#"completed: shell_call {"commands":["ls"],"timeout_ms":5,"max_output_length":null}"#,
         ),
         quirk("shell, malformed", one("shell", r#"{"commands":7}"#), r#"completed: call shell {"commands":7}"#)
             .noted(&["tool_calls"]),
         quirk(
             "local shell",
             one("local_shell", r#"{"command":["ls"],"env":{}}"#),
-            r#"completed: local_shell_call {"command":["ls"],"env":{},"type":"exec"}"#,
+            r#"completed: local_shell_call {"type":"exec","command":["ls"],"env":{}}"#,
         ),
         quirk(
             "apply_patch",
             one("apply_patch", r#"{"operation":{"type":"create_file","path":"a","diff":"+x"}}"#),
-            r#"completed: apply_patch_call {"diff":"+x","path":"a","type":"create_file"}"#,
+            r#"completed: apply_patch_call {"type":"create_file","path":"a","diff":"+x"}"#,
         ),
         quirk("tool search", one("tool_search", r#"{"query":"q"}"#), r#"completed: tool_search_call {"query":"q"}"#),
         quirk("a tool that nobody offered", one("other", "{}"), "completed: call other {}").noted(&["tool_calls"]),

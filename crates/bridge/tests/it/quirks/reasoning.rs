@@ -143,7 +143,7 @@ fn what_must_return_is_sealed() {
                 text("a"),
             ],
             vec![
-                r#"{"v":1,"family":"fam","text":"h","bag":{"reasoning_details":[{"index":0,"type":"reasoning.text","signature":"s","text":"h"}]}}"#,
+                r#"{"v":1,"family":"fam","text":"h","bag":{"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"s","text":"h"}]}}"#,
             ],
         ),
         (
