@@ -194,6 +194,13 @@ pub struct ProviderConfig {
     pub transport: TransportConfig,
 }
 
+impl ProviderConfig {
+    /// Whether it is on this machine or a private network. The demo model is nowhere.
+    pub(crate) fn is_private(&self) -> bool {
+        address::base_url(&self.base_url, true).is_ok_and(|base| base.private)
+    }
+}
+
 /// Where a provider's key comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum KeyFrom {

@@ -18,6 +18,7 @@ mod idempotency;
 mod jobs;
 mod listen;
 mod live;
+mod models;
 mod output;
 pub mod probe;
 mod request;
@@ -43,6 +44,7 @@ use app::App;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
+pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog};
 pub use route::{ROUTES, Route};
 pub use start::StartError;
 

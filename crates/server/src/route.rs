@@ -160,7 +160,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::ListItems => conversations::list_items(&context, id, &uri).await,
         Endpoint::RetrieveItem => conversations::retrieve_item(&context, id, item_id).await,
         Endpoint::DeleteItem => conversations::delete_item(&context, id, item_id).await,
-        Endpoint::ListModels => Ok(models::list(&context)),
+        Endpoint::ListModels => Ok(models::list(&context, request.headers())),
         Endpoint::RetrieveModel => models::retrieve(&context, id),
         Endpoint::Health => Ok(health::health(&context)),
         Endpoint::Ready => health::ready(&context.app).await,

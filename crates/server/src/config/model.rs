@@ -136,7 +136,8 @@ impl Config {
         Some(self.shortest(provider, model))
     }
 
-    fn shortest(&self, provider: &ProviderConfig, model: &str) -> String {
+    /// The shortest name that leads to this model of a provider.
+    pub(crate) fn shortest(&self, provider: &ProviderConfig, model: &str) -> String {
         match self.resolve(model) {
             Ok((found, name)) if found.name == provider.name && name == model => model.to_owned(),
             _ => format!("{}/{model}", provider.name),
