@@ -54,6 +54,8 @@ pub(crate) struct Entries {
     attempts: Vec<Attempted>,
     notes: Vec<Note>,
     usage: Option<Usage>,
+    /// What godex's own questions have cost: summaries, descriptions of images. The response's usage does not have it.
+    usage_beside: Option<Usage>,
     received: u64,
     sent: u64,
     times: Times,
@@ -251,6 +253,14 @@ impl Account {
         self.enter().usage = usage;
     }
 
+    /// A question of godex's own was answered, at this cost.
+    pub(crate) fn used_beside(&self, usage: Option<Usage>) {
+        let mut entries = self.enter();
+        if let Some(usage) = usage {
+            entries.usage_beside = Some(entries.usage_beside.unwrap_or_default().plus(usage));
+        }
+    }
+
     /// The turn came to this end.
     pub(crate) fn ended(&self, outcome: Outcome) {
         self.enter().outcome = Some(outcome);
@@ -340,6 +350,8 @@ impl Open {
             output_tokens = usage.map(|usage| usage.output_tokens),
             cached_tokens = usage.map(|usage| usage.cached_tokens),
             cache_ratio = usage.and_then(cache_ratio),
+            own_input_tokens = entries.usage_beside.map(|usage| usage.input_tokens),
+            own_output_tokens = entries.usage_beside.map(|usage| usage.output_tokens),
             queue_ms = ms(times.opened),
             plan_ms = ms(counts.then_some(times.planning)),
             connect_ms = ms(times.connecting),

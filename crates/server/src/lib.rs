@@ -4,6 +4,7 @@
 mod account;
 mod api;
 mod app;
+mod ask;
 mod background;
 mod body;
 mod caller;
@@ -15,6 +16,7 @@ mod error;
 mod follow;
 mod guard;
 mod idempotency;
+mod items;
 mod jobs;
 mod listen;
 mod live;

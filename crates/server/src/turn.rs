@@ -10,15 +10,11 @@
 //! for the object. There is no task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client
 //! that is gone drops the turn and with it the upstream connection. Dropped before its end, nothing of it is stored.
 
-mod answer;
-mod attempt;
 mod finish;
-mod hosted;
 mod open;
 mod rounds;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use std::fmt;
 use std::future::Future;
@@ -31,18 +27,16 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
+use crate::ask::{Alarm, Answer, HostedOutput, HostedTools, Watch};
 use crate::idempotency::{Held, Key, Known};
 use crate::jobs::Job;
 use crate::request::RequestContext;
 use crate::session::{NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
-use answer::Answer;
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
-use hosted::{HostedOutput, HostedTools};
 use rounds::Material;
-use watch::{Alarm, Watch};
 
 /// What came in one go is sent on in frames of about this size.
 const FRAME: usize = 16 << 10;

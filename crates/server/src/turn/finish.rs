@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use wire::id::Id;
 use wire::responses::Status;
 
-use super::answer::{MAX_CONTENT, oversized};
 use super::{Phase, Turn};
 use crate::account::Outcome;
+use crate::ask::{MAX_CONTENT, oversized};
 use crate::clock;
 use crate::idempotency::Held;
 use crate::session::{self, Commit, NotKept, Unstored};

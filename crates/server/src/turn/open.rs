@@ -10,12 +10,10 @@ use wire::id::{Id, IdKind, Ids};
 use wire::json::{InvalidCode, Kept, Raw};
 use wire::responses::CreateResponse;
 
-use super::answer::Answer;
-use super::attempt::{self, Asked, Attempt, Unanswered};
 use super::rounds::Material;
-use super::watch::Watch;
 use super::{Phase, Start, Started, Submission, Turn};
 use crate::account::Outcome;
+use crate::ask::{Answer, Asked, Attempt, Unanswered, Watch, attempt};
 use crate::body;
 use crate::clock;
 use crate::config::ModelError;

@@ -9,18 +9,16 @@ use std::sync::Arc;
 
 use bridge::{Action, End, Failure, FailureClass, HostedCall, Note, RoundEnd};
 use bytes::Bytes;
-use wire::json::{Kept, Kind, ObjectWriter, Raw, Text};
+use wire::json::{Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
-use super::answer::Answer;
-use super::attempt::{self, Asked, Attempt, Unanswered};
-use super::hosted::{HostedOutput, HostedTools};
-use super::watch::Alarm;
 use super::{Phase, Ran, Turn, drain_now};
 use crate::account::Outcome;
+use crate::ask::{Alarm, Answer, Asked, Attempt, HostedOutput, HostedTools, Unanswered, attempt};
 use crate::body;
 use crate::clock;
 use crate::error::ApiError;
+use crate::items::{self, answer_text, item, message};
 use crate::request::RequestContext;
 use crate::session::Context;
 use crate::upstream::{Failover, late};
@@ -144,7 +142,7 @@ impl Turn {
         let mut object = Vec::new();
         self.response.object(clock::unix_seconds(), false, &mut object);
         if let Some(material) = &mut self.material {
-            let items = items(&object);
+            let items = items::of_object(&object);
             material.added.extend(items.iter().skip(material.shown).cloned());
             material.added.extend(ran.iter().flat_map(|(call, output)| exchange(call, output)));
             material.shown = items.len() + ran.iter().filter(|(_, output)| output.item.is_some()).count();
@@ -258,18 +256,6 @@ fn extended(request: &[u8], added: &[String]) -> Vec<u8> {
     out
 }
 
-fn message(role: &str, part: &str, text: &str) -> String {
-    item(|message| {
-        message.text("type", "message").text("role", role);
-        let content = message.key("content");
-        content.push(b'[');
-        let mut one = ObjectWriter::new(content);
-        one.text("type", part).text("text", text);
-        one.end();
-        content.push(b']');
-    })
-}
-
 fn complaint(problem: &str) -> String {
     let words = "Answer again: only the JSON, complete, in the format that was asked for, without any other text.";
     message("user", "input_text", &format!("{problem}\n{words}"))
@@ -287,28 +273,4 @@ fn exchange(call: &HostedCall, output: &HostedOutput) -> [String; 2] {
             item.text("type", "function_call_output").text("call_id", call_id).text("output", &output.output);
         }),
     ]
-}
-
-fn item(write: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
-    let mut out = Vec::new();
-    let mut object = ObjectWriter::new(&mut out);
-    write(&mut object);
-    object.end();
-    String::from_utf8(out).unwrap_or_default()
-}
-
-/// The items of a response object.
-fn items(object: &[u8]) -> Vec<String> {
-    let object = str::from_utf8(object).ok().and_then(|text| Raw::parse(text).ok());
-    let output = object.and_then(|object| object.get("output"));
-    output.into_iter().flat_map(Raw::elements).map(|item| item.as_str().to_owned()).collect()
-}
-
-/// The text of a response object.
-fn answer_text(object: &[u8]) -> String {
-    let Some(object) = str::from_utf8(object).ok().and_then(|text| Raw::parse(text).ok()) else { return String::new() };
-    let items = object.get("output").into_iter().flat_map(Raw::elements);
-    let parts = items.filter_map(|item| item.get("content")).flat_map(Raw::elements);
-    let texts = parts.filter(|part| part.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("output_text")));
-    texts.filter_map(|part| part.get("text")?.text().map(Text::decode)).collect()
 }

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use testkit::{Script, Upstream};
 use wire::id::IdKind;
 
-use super::hosted::{HostedItem, HostedOutput, HostedTools};
 use super::{Ended, Start, Started, Turn};
 use crate::account::Account;
 use crate::app::App;
+use crate::ask::{HostedItem, HostedOutput, HostedTools};
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::{Overrides, Sources, load};

@@ -10,18 +10,18 @@ use crate::upstream::{Accepted, AnswerBody, Format, Redactor};
 const MAX_EVENT: usize = 8 << 20;
 /// What a response may have in it, of all its answers, and so the body of an answer that is not streamed. It counts as it
 /// is, whatever a provider writes around each piece of it. The usual libraries take no larger message.
-pub(super) const MAX_CONTENT: usize = 64 << 20;
+pub(crate) const MAX_CONTENT: usize = 64 << 20;
 /// What a provider may write around each byte of it, beyond the first [`MAX_CONTENT`] bytes: who goes on and on without
 /// saying anything is given up.
 const MAX_AROUND: usize = 1 << 10;
 
 /// An answer that is being read.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     reader: Reader,
     source: Source,
-    pub(super) body: AnswerBody,
-    pub(super) redactor: Redactor,
+    pub(crate) body: AnswerBody,
+    pub(crate) redactor: Redactor,
     received: usize,
 }
 
@@ -35,7 +35,7 @@ enum Source {
 }
 
 impl Answer {
-    pub(super) fn new(reader: Reader, accepted: Accepted) -> Self {
+    pub(crate) fn new(reader: Reader, accepted: Accepted) -> Self {
         let source = match accepted.format {
             Format::Json => Source::Json(Vec::new()),
             // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
@@ -45,12 +45,12 @@ impl Answer {
     }
 
     /// Whether the upstream gave a finish reason: only usage may follow.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.reader.is_finished()
     }
 
     /// Takes what was read. Says how the answer ended, if it did.
-    pub(super) fn feed(&mut self, bytes: &Bytes, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
+    pub(crate) fn feed(&mut self, bytes: &Bytes, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
         self.received += bytes.len();
         let Source::Unknown(held) = &mut self.source else { return self.take(bytes, response, out) };
         held.extend_from_slice(bytes);
@@ -96,7 +96,7 @@ impl Answer {
     }
 
     /// The upstream is through: reads what is left of it, closes what is open.
-    pub(super) fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
+    pub(crate) fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
         let end = match (end, &mut self.source) {
             (End::Eof, Source::Json(buffer)) if wire::json::without_mark(buffer.trim_ascii()).is_empty() => {
                 let message = "The provider's answer has an empty body.";
@@ -120,7 +120,7 @@ impl Answer {
     }
 
     /// The calls of tools that godex runs, in an answer that also calls the client's: they are run, too.
-    pub(super) fn take_hosted(&mut self) -> Vec<bridge::HostedCall> {
+    pub(crate) fn take_hosted(&mut self) -> Vec<bridge::HostedCall> {
         self.reader.take_hosted()
     }
 }
@@ -130,7 +130,7 @@ fn too_large(bytes: usize) -> Option<End> {
     (bytes > MAX_CONTENT).then(|| End::Failed(oversized()))
 }
 
-pub(super) fn oversized() -> Failure {
+pub(crate) fn oversized() -> Failure {
     Failure::new(FailureClass::Protocol, format!("The provider's answer is larger than {MAX_CONTENT} bytes."))
 }
 

@@ -17,37 +17,37 @@ use crate::request::RequestContext;
 use crate::upstream::{Accepted, Deadlines, Failover, Refused, Step};
 
 /// A request with everything that it continues.
-pub(super) struct Asked<'r, 'a> {
-    pub(super) request: &'r CreateResponse<'a>,
+pub(crate) struct Asked<'r, 'a> {
+    pub(crate) request: &'r CreateResponse<'a>,
     /// What it was read from.
-    pub(super) document: Raw<'a>,
-    pub(super) past: &'r [InputItem<'a>],
-    pub(super) policy: Policy,
-    pub(super) hosted: Option<&'r Arc<dyn HostedTools>>,
+    pub(crate) document: Raw<'a>,
+    pub(crate) past: &'r [InputItem<'a>],
+    pub(crate) policy: Policy,
+    pub(crate) hosted: Option<&'r Arc<dyn HostedTools>>,
 }
 
 /// An upstream has accepted.
-pub(super) struct Attempt {
-    pub(super) reader: Reader,
-    pub(super) accepted: Accepted,
-    pub(super) deadlines: Deadlines,
+pub(crate) struct Attempt {
+    pub(crate) reader: Reader,
+    pub(crate) accepted: Accepted,
+    pub(crate) deadlines: Deadlines,
     /// What is not done as asked.
-    pub(super) notes: Vec<Note>,
+    pub(crate) notes: Vec<Note>,
     /// Another upstream answer may have to follow this one.
-    pub(super) may_go_on: MayGoOn,
+    pub(crate) may_go_on: MayGoOn,
 }
 
 /// What may make another round necessary.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct MayGoOn {
+pub(crate) struct MayGoOn {
     /// The text of the answer was promised to be JSON, and may not be.
-    pub(super) promised: bool,
+    pub(crate) promised: bool,
     /// Tools were offered that godex runs.
-    pub(super) hosted: bool,
+    pub(crate) hosted: bool,
 }
 
 /// Why there is no answer.
-pub(super) enum Unanswered {
+pub(crate) enum Unanswered {
     /// The request cannot be planned for anybody.
     Invalid(ApiError),
     /// Nobody took it. The notes are of the last plan.
@@ -55,7 +55,7 @@ pub(super) enum Unanswered {
 }
 
 /// Plans and sends, target by target.
-pub(super) async fn send(
+pub(crate) async fn send(
     context: &RequestContext,
     failover: &mut Failover,
     asked: &Asked<'_, '_>,
@@ -87,7 +87,7 @@ pub(super) async fn send(
 }
 
 /// Whether the request can be planned for any target: what is wrong with it is known before anybody is asked.
-pub(super) fn check(context: &RequestContext, failover: &mut Failover, asked: &Asked<'_, '_>) -> Result<(), ApiError> {
+pub(crate) fn check(context: &RequestContext, failover: &mut Failover, asked: &Asked<'_, '_>) -> Result<(), ApiError> {
     while let Err(error) = plan(context, failover, asked) {
         match failover.unfit() {
             Ok(()) => {}

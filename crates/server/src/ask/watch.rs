@@ -12,7 +12,7 @@ use crate::upstream::Deadlines;
 const SETTLE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     timer: Pin<Box<Sleep>>,
     deadlines: Deadlines,
     /// Silence after which a client gets a sign of life.
@@ -27,7 +27,7 @@ pub(super) struct Watch {
 
 /// What the timer found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Alarm {
+pub(crate) enum Alarm {
     /// The upstream is too late.
     Late(Deadline),
     /// The client has heard nothing for long.
@@ -35,7 +35,7 @@ pub(super) enum Alarm {
 }
 
 impl Watch {
-    pub(super) fn new(deadlines: Deadlines, heartbeat: Duration) -> Self {
+    pub(crate) fn new(deadlines: Deadlines, heartbeat: Duration) -> Self {
         let now = Instant::now();
         let first = (now + heartbeat.min(deadlines.first_byte).min(deadlines.idle)).min(deadlines.until);
         let timer = Box::pin(tokio::time::sleep_until(first));
@@ -43,27 +43,27 @@ impl Watch {
     }
 
     /// An upstream answers that has these deadlines.
-    pub(super) fn answers(&mut self, deadlines: Deadlines) {
+    pub(crate) fn answers(&mut self, deadlines: Deadlines) {
         (self.deadlines, self.silence, self.heard) = (deadlines, deadlines.first_byte, Instant::now());
         self.timer.as_mut().reset(self.heard);
     }
 
     /// Nobody is asked at the moment: only the end of the whole is a deadline.
-    pub(super) fn waits(&mut self) {
+    pub(crate) fn waits(&mut self) {
         self.silence = Duration::MAX;
     }
 
-    pub(super) fn heard(&mut self) {
+    pub(crate) fn heard(&mut self) {
         self.heard = Instant::now();
         self.silence = self.deadlines.idle;
     }
 
-    pub(super) fn spoke(&mut self) {
+    pub(crate) fn spoke(&mut self) {
         self.spoke = self.heard.max(self.spoke);
     }
 
     /// The answer is whole; only its usage may still come.
-    pub(super) fn expect_end(&mut self) {
+    pub(crate) fn expect_end(&mut self) {
         if self.deadlines.idle > SETTLE {
             (self.deadlines.idle, self.silence) = (SETTLE, SETTLE);
             self.timer.as_mut().reset(Instant::now() + SETTLE);
@@ -71,7 +71,7 @@ impl Watch {
     }
 
     /// Waits until something is due. May be dropped and called again at any time.
-    pub(super) async fn alarm(&mut self) -> Alarm {
+    pub(crate) async fn alarm(&mut self) -> Alarm {
         loop {
             self.timer.as_mut().await;
             let (now, until) = (Instant::now(), self.deadlines.until);
