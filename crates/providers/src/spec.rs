@@ -271,6 +271,14 @@ impl Provider {
     }
 }
 
+impl ModelSpec {
+    /// How many tokens a request may have, if that is known.
+    pub fn request_window(&self) -> Option<u64> {
+        let known = [self.context_window, self.catalog.max_input];
+        known.into_iter().flatten().min()
+    }
+}
+
 impl Default for ModelSpec {
     /// What a spec starts from before the root spec has spoken.
     fn default() -> Self {

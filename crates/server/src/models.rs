@@ -2,6 +2,7 @@
 //! known of each of them, as clients are told. Never decides how a request is sent: that is the provider's spec alone.
 
 mod codex;
+mod discover;
 mod facts;
 
 use std::collections::BTreeMap;
@@ -11,19 +12,36 @@ use crate::config::{Config, ProviderConfig};
 use crate::upstream::Listing;
 pub use codex::codex_catalog;
 pub(crate) use codex::write_catalog;
+pub use discover::discover;
+pub(crate) use discover::maintain;
 use facts::Facts;
 
 /// What providers list themselves, by the providers' names.
 #[derive(Debug, Clone, Default)]
 pub struct Discovered(pub(crate) BTreeMap<String, Arc<Listing>>);
 
+/// What is known beyond the configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'k> {
+    pub(crate) discovered: &'k Discovered,
+    /// How many tokens a request to a provider's model may have, as far as a running server has come to know it.
+    pub(crate) window: &'k dyn Fn(&str, &str) -> Option<u64>,
+}
+
+impl<'k> Known<'k> {
+    /// By whoever runs no server.
+    fn only(discovered: &'k Discovered) -> Self {
+        Self { discovered, window: &|_, _| None }
+    }
+}
+
 /// A model that clients can ask for, as people are shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogModel {
     pub id: String,
     pub owned_by: String,
-    /// How many tokens it takes, as clients are told.
-    pub context_window: u64,
+    /// How many tokens it takes, if anybody says.
+    pub context_window: Option<u64>,
     /// Only its provider's own list has it.
     pub discovered: bool,
 }
@@ -31,7 +49,7 @@ pub struct CatalogModel {
 /// What the list of models shows.
 pub fn catalog_models(config: &Config, discovered: &Discovered) -> Vec<CatalogModel> {
     let shown = |model: Model<'_>| {
-        let context_window = model.facts(discovered).context_window;
+        let context_window = model.facts(Known::only(discovered)).window.known();
         CatalogModel { id: model.id, owned_by: model.owned_by, context_window, discovered: model.discovered }
     };
     list(config, discovered).into_iter().map(shown).collect()
@@ -56,10 +74,11 @@ impl<'c> Model<'c> {
         Some(Self { id: id.to_owned(), owned_by, targets, discovered: false })
     }
 
-    fn facts(&self, discovered: &Discovered) -> Facts {
+    fn facts(&self, known: Known<'_>) -> Facts {
         let of = |(provider, model): &(&ProviderConfig, String)| {
-            let listing = discovered.0.get(&provider.name);
-            Facts::of(provider, model, listing.and_then(|listing| listing.find(model)))
+            let listing = known.discovered.0.get(&provider.name);
+            let window = (known.window)(&provider.name, model);
+            Facts::of(provider, model, listing.and_then(|listing| listing.find(model)), window)
         };
         self.targets.iter().map(of).reduce(|all, one| all.and(&one)).unwrap_or_default()
     }

@@ -32,6 +32,7 @@ pub(crate) use connect::tls_config;
 use demo::Player;
 pub(crate) use failover::{Failover, Step};
 use health::{HealthByModel, ModelHealth};
+use listing::KnownListing;
 pub(crate) use listing::{ListedModel, Listing};
 use pool::HttpBody;
 pub(crate) use provider::{Connections, Provider};

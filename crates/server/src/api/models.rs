@@ -9,11 +9,11 @@ use wire::json::ObjectWriter;
 use super::json;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::models::{self, Discovered, Model};
+use crate::models::{self, Discovered, Known, Model};
 use crate::request::RequestContext;
 
-pub(crate) fn list(context: &RequestContext, headers: &HeaderMap) -> Response<Body> {
-    let discovered = Discovered::default();
+pub(crate) async fn list(context: &RequestContext, headers: &HeaderMap) -> Response<Body> {
+    let discovered = Discovered::of(&context.snapshot).await;
     let models = models::list(&context.snapshot.config, &discovered);
     let mut body = Vec::new();
     let mut list = ObjectWriter::new(&mut body);
@@ -27,14 +27,17 @@ pub(crate) fn list(context: &RequestContext, headers: &HeaderMap) -> Response<Bo
         write(model, context, data);
     }
     data.push(b']');
-    models::write_catalog(&models, &discovered, list.key("models"));
+    let window = |provider: &str, model: &str| context.snapshot.context_window(provider, model);
+    let known = Known { discovered: &discovered, window: &window };
+    models::write_catalog(&models, known, list.key("models"));
     list.end();
     tagged(body, headers)
 }
 
-pub(crate) fn retrieve(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
+pub(crate) async fn retrieve(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
     let config = &context.snapshot.config;
-    let listed = models::list(config, &Discovered::default()).into_iter().find(|model| model.id == id);
+    let discovered = Discovered::of(&context.snapshot).await;
+    let listed = models::list(config, &discovered).into_iter().find(|model| model.id == id);
     // Names that are not listed but lead somewhere exist, too.
     let model = listed.or_else(|| Model::named(config, id).filter(|_| id.contains('/')));
     let model = model.ok_or_else(|| ApiError::model_not_found(id, ""))?;

@@ -7,7 +7,7 @@ use providers::ApplyPatch;
 use wire::json::ObjectWriter;
 
 use super::facts::Facts;
-use super::{Discovered, Model, list};
+use super::{Discovered, Known, Model, list};
 use crate::config::Config;
 
 /// The most entries: each carries its instructions, and Codex reads all of them when it starts.
@@ -22,19 +22,19 @@ const PATCH_RULES: &str = include_str!("patch_rules.md");
 pub fn codex_catalog(config: &Config, discovered: &Discovered) -> Vec<u8> {
     let mut out = Vec::new();
     let mut file = ObjectWriter::new(&mut out);
-    write_catalog(&list(config, discovered), discovered, file.key("models"));
+    write_catalog(&list(config, discovered), Known::only(discovered), file.key("models"));
     file.end();
     out
 }
 
 /// The entries, as a list.
-pub(crate) fn write_catalog(models: &[Model<'_>], discovered: &Discovered, out: &mut Vec<u8>) {
+pub(crate) fn write_catalog(models: &[Model<'_>], known: Known<'_>, out: &mut Vec<u8>) {
     out.push(b'[');
     for (index, model) in models.iter().take(MOST).enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write(model, &model.facts(discovered), index, out);
+        write(model, &model.facts(known), index, out);
     }
     out.push(b']');
 }
@@ -60,7 +60,8 @@ fn write(model: &Model<'_>, facts: &Facts, index: usize, out: &mut Vec<u8>) {
     truncation.text("mode", "tokens").int("limit", facts.tool_output());
     truncation.end();
     entry.bool("supports_parallel_tool_calls", true);
-    entry.int("context_window", facts.context_window).int("max_context_window", facts.context_window);
+    let window = facts.window.tokens();
+    entry.int("context_window", window).int("max_context_window", window);
     entry.int("auto_compact_token_limit", facts.compact_at());
     entry.json("experimental_supported_tools", b"[]");
     entry.json("input_modalities", if facts.images { br#"["text","image"]"# } else { br#"["text"]"# });

@@ -15,7 +15,7 @@ const ASSUMED_LOCAL: u64 = 32_768;
 pub(super) struct Facts {
     pub(super) display_name: Option<String>,
     /// How many tokens a request may have.
-    pub(super) context_window: u64,
+    pub(super) window: Window,
     pub(super) images: bool,
     /// From the least thinking to the most.
     pub(super) levels: Vec<Effort>,
@@ -27,11 +27,42 @@ pub(super) struct Facts {
     tool_output: u64,
 }
 
+/// A number of tokens, and whether anybody said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Window {
+    Known(u64),
+    Assumed(u64),
+}
+
+impl Window {
+    pub(super) const fn tokens(self) -> u64 {
+        match self {
+            Self::Known(tokens) | Self::Assumed(tokens) => tokens,
+        }
+    }
+
+    pub(super) const fn known(self) -> Option<u64> {
+        match self {
+            Self::Known(tokens) => Some(tokens),
+            Self::Assumed(_) => None,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        let least = self.tokens().min(other.tokens());
+        if matches!((self, other), (Self::Known(_), Self::Known(_))) {
+            Self::Known(least)
+        } else {
+            Self::Assumed(least)
+        }
+    }
+}
+
 impl Default for Facts {
     fn default() -> Self {
         Self {
             display_name: None,
-            context_window: ASSUMED,
+            window: Window::Assumed(ASSUMED),
             images: false,
             levels: Vec::new(),
             default_level: None,
@@ -45,18 +76,22 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// What the configuration and its specs say wins over what the provider lists.
-    pub(super) fn of(provider: &ProviderConfig, model: &str, listed: Option<&ListedModel>) -> Self {
+    /// What the configuration and its specs say wins over what the provider lists, and that over what was found out.
+    pub(super) fn of(
+        provider: &ProviderConfig,
+        model: &str,
+        listed: Option<&ListedModel>,
+        found_out: Option<u64>,
+    ) -> Self {
         let spec = provider.provider.for_model(model);
-        let known = spec.context_window.or_else(|| listed.and_then(|listed| listed.context_window));
+        let known = spec.request_window().or_else(|| listed?.context_window).or(found_out);
         let assumed = if provider.is_private() { ASSUMED_LOCAL } else { ASSUMED };
-        let window = known.or(spec.catalog.max_input).unwrap_or(assumed);
         let sees = spec.dialect.request.content.images != ImageInput::None;
         let levels = levels(&spec.dialect);
         let default_level = spec.catalog.default_effort.filter(|level| levels.contains(level));
         Self {
             display_name: spec.catalog.display_name,
-            context_window: spec.catalog.max_input.map_or(window, |most| most.min(window)),
+            window: known.map_or(Window::Assumed(assumed), Window::Known),
             images: sees && listed.and_then(|listed| listed.images).unwrap_or(true),
             default_level: default_level.or_else(|| default_of(&spec.dialect, &levels)),
             levels,
@@ -73,7 +108,7 @@ impl Facts {
         let levels: Vec<Effort> = self.levels.into_iter().filter(|level| other.levels.contains(level)).collect();
         Self {
             display_name: self.display_name,
-            context_window: self.context_window.min(other.context_window),
+            window: self.window.and(other.window),
             images: self.images && other.images,
             default_level: self.default_level.filter(|level| levels.contains(level)),
             levels,
@@ -87,13 +122,13 @@ impl Facts {
 
     /// How many tokens of a tool's output are kept: several of them must fit.
     pub(super) fn tool_output(&self) -> u64 {
-        self.tool_output.min(self.context_window / 8)
+        self.tool_output.min(self.window.tokens() / 8)
     }
 
     /// The number of tokens at which a history should be compacted: one more output and an answer must have room.
     pub(super) fn compact_at(&self) -> u64 {
-        let room = self.context_window.saturating_sub(2 * self.tool_output());
-        room.min(self.context_window / 10 * 9)
+        let window = self.window.tokens();
+        window.saturating_sub(2 * self.tool_output()).min(window / 10 * 9)
     }
 }
 
@@ -129,4 +164,60 @@ fn default_of(dialect: &Dialect, levels: &[Effort]) -> Option<Effort> {
     }
     let preferred = [Effort::Medium, Effort::High].into_iter().find(|level| levels.contains(level));
     preferred.or_else(|| levels.iter().copied().find(|level| *level != Effort::None))
+}
+
+#[cfg(test)]
+mod tests {
+    use providers::{Library, resolve_named};
+
+    use super::*;
+
+    #[test]
+    fn levels_are_those_that_make_a_difference() {
+        for (spec, model, expected, default) in [
+            ("deepseek", "deepseek-v4-pro", "none low high max", Some("high")),
+            // A switch.
+            ("zhipu", "glm-5.2", "none medium", Some("medium")),
+            ("moonshot", "kimi-k3", "low high max", Some("high")),
+            ("xiaomi", "mimo-v2.5-pro", "none low medium high", Some("medium")),
+            ("groq", "openai/gpt-oss-120b", "low medium high", Some("medium")),
+            ("groq", "qwen/qwen3-32b", "none minimal", Some("minimal")),
+            ("mistral", "magistral-medium", "none high", Some("high")),
+            // Nobody knows: what the user asks for is passed on, and else nothing is asked for.
+            ("openai-compatible", "m", "low medium high", None),
+            ("mistral", "codestral-latest", "", None),
+            ("openai", "gpt-4.1", "", None),
+        ] {
+            let provider = resolve_named(Library::BUILTIN, spec, &|_| None).unwrap();
+            let dialect = provider.for_model(model).dialect;
+            let levels = levels(&dialect);
+            let names: Vec<&str> = levels.iter().map(|level| level.name()).collect();
+            assert_eq!(
+                (&*names.join(" "), default_of(&dialect, &levels).map(Effort::name)),
+                (expected, default),
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn several_targets_promise_what_all_of_them_have() {
+        let one = Facts {
+            window: Window::Known(200_000),
+            images: true,
+            levels: vec![Effort::Low, Effort::High],
+            default_level: Some(Effort::High),
+            tool_output: 10_000,
+            ..Facts::default()
+        };
+        let other =
+            Facts { window: Window::Known(32_768), levels: vec![Effort::Low], tool_output: 10_000, ..Facts::default() };
+        let both = one.clone().and(&other);
+        let found = (both.window, both.images, &*both.levels, both.default_level);
+        assert_eq!(found, (Window::Known(32_768), false, &[Effort::Low][..], None));
+        assert_eq!((both.tool_output(), both.compact_at()), (4096, 24_576));
+        assert_eq!((one.tool_output(), one.compact_at()), (10_000, 180_000));
+        let unknown = Facts { window: Window::Assumed(131_072), ..Facts::default() };
+        assert_eq!(one.and(&unknown).window, Window::Assumed(131_072));
+    }
 }
