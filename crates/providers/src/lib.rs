@@ -14,4 +14,7 @@ mod spec;
 
 pub use builtin::Library;
 pub use resolve::{INLINE, resolve_inline, resolve_named};
-pub use spec::{Auth, Endpoint, Matches, ModelSpec, Provider, SpecKey, Taken, Wire, spec_keys};
+pub use spec::{
+    ApplyPatch, Auth, CatalogRules, DiscoveryRules, Endpoint, Matches, ModelSpec, Provider, SpecKey, SubAgents, Taken,
+    Wire, spec_keys,
+};

@@ -4,6 +4,7 @@
 //! a vendor: names, addresses and quirks are in `specs/*.yaml`.
 
 mod answer;
+mod catalog;
 mod describe;
 mod glob;
 mod layer;
@@ -15,6 +16,8 @@ mod values;
 use bridge::Dialect;
 
 use crate::yaml::{Field, Section};
+use catalog::Discovery;
+pub use catalog::{ApplyPatch, CatalogRules, DiscoveryRules, SubAgents};
 pub use describe::{SpecKey, Taken, spec_keys};
 pub(crate) use layer::{Layer, LayerKind, Places, Setting, Source, Sources, Variables};
 pub(crate) use models::{Entry, Models};
@@ -42,6 +45,8 @@ pub struct Provider {
     pub dialect: Dialect,
     /// How many tokens such a model takes, if that is known.
     pub context_window: Option<u64>,
+    /// How its own list of models reads.
+    pub discovery: DiscoveryRules,
     /// Everything that was said, the root first.
     pub(crate) layers: Vec<Layer>,
 }
@@ -51,6 +56,7 @@ pub struct Provider {
 pub struct ModelSpec {
     pub wire: Wire,
     pub context_window: Option<u64>,
+    pub catalog: CatalogRules,
     pub dialect: Dialect,
 }
 
@@ -97,6 +103,7 @@ pub(crate) struct Spec {
     key_env: Option<String>,
     default_model: Option<String>,
     pub(crate) models: Models,
+    discovery: Discovery,
     terms: Terms,
 }
 
@@ -128,6 +135,12 @@ impl Spec {
             key_env: section.read("key_env", Field::text),
             default_model: section.read("default_model", Field::text),
             models: section.read("models", Models::read).unwrap_or_default(),
+            discovery: {
+                let mut section = section.section("discovery");
+                let discovery = Discovery::pick(&mut section);
+                section.finish();
+                discovery
+            },
             terms: Terms::pick(&mut section),
         };
         section.finish();
@@ -143,13 +156,14 @@ impl Spec {
             key_env: of.key_env.clone(),
             default_model: of.default_model.clone(),
             models: Models::default(),
+            discovery: Discovery::whole(&of.discovery),
             terms: Terms::whole(model),
         }
     }
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
     pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
-        let Self { extends, endpoint, auth, key_env, default_model, models: _, terms } = self;
+        let Self { extends, endpoint, auth, key_env, default_model, models: _, discovery, terms } = self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
         let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
@@ -160,13 +174,14 @@ impl Spec {
         say("auth", auth.as_ref().map(Yaml::yaml));
         say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
+        discovery.settings("discovery.", from, &mut out);
         terms.settings(from, &mut out);
         out
     }
 
     /// Lays this spec over what it extends: what it says replaces, the rest stays.
     fn apply(&self, to: &mut Provider) {
-        let Self { extends: _, endpoint, auth, key_env, default_model, models, terms: _ } = self;
+        let Self { extends: _, endpoint, auth, key_env, default_model, models, discovery, terms: _ } = self;
         let Endpoint { base_url, path, query } = endpoint;
         to.auth = auth.unwrap_or(to.auth);
         // A new address must not get the key that is meant for the old one.
@@ -180,6 +195,7 @@ impl Spec {
         }
         to.default_model = default_model.clone().or(to.default_model.take());
         models.list(&mut to.models);
+        discovery.apply(&mut to.discovery);
     }
 }
 
@@ -199,13 +215,14 @@ impl Provider {
             models: Vec::new(),
             dialect: bare.dialect,
             context_window: None,
+            discovery: DiscoveryRules::default(),
             layers: Vec::new(),
         };
         for layer in &layers {
             layer.spec.apply(&mut provider);
         }
         provider.layers = layers;
-        let ModelSpec { wire, context_window, dialect } = provider.with(&Matches::default());
+        let ModelSpec { wire, context_window, catalog: _, dialect } = provider.with(&Matches::default());
         Self { wire, dialect, context_window, ..provider }
     }
 
@@ -254,10 +271,18 @@ impl Provider {
     }
 }
 
+impl ModelSpec {
+    /// How many tokens a request may have, if that is known.
+    pub fn request_window(&self) -> Option<u64> {
+        let known = [self.context_window, self.catalog.max_input];
+        known.into_iter().flatten().min()
+    }
+}
+
 impl Default for ModelSpec {
     /// What a spec starts from before the root spec has spoken.
     fn default() -> Self {
-        Self { wire: Wire::Chat, context_window: None, dialect: Dialect::default() }
+        Self { wire: Wire::Chat, context_window: None, catalog: CatalogRules::default(), dialect: Dialect::default() }
     }
 }
 

@@ -181,6 +181,16 @@ impl Snapshot {
         Ok(Failover::new(targets, self.config.resilience, account.clone()))
     }
 
+    /// The connections of a provider.
+    pub(crate) fn connections(&self, provider: &str) -> Option<&Arc<Connections>> {
+        Some(self.providers.get(provider)?.connections())
+    }
+
+    /// How many tokens a request to this model of a provider may have, if anybody says.
+    pub(crate) fn context_window(&self, provider: &str, model: &str) -> Option<u64> {
+        self.providers.get(provider)?.context_window(model)
+    }
+
     /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which
     /// sends them and cannot do otherwise.
     pub(crate) fn policy(&self, caller: &Caller) -> Policy {

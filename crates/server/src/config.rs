@@ -41,7 +41,7 @@ pub use alias::Alias;
 pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
-pub use model::{ListedModel, ModelError, ModelRef};
+pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use provider_table::PROVIDER_KEYS;
 pub use resilience::ResilienceConfig;
 pub use secret::Secret;
@@ -99,6 +99,8 @@ pub struct Config {
     pub default_provider: String,
     /// In the order of the file; `*` is every name that is nothing else.
     pub aliases: Vec<(String, Alias)>,
+    /// Whose own lists of models are asked for.
+    pub discover: Discover,
     pub providers: Vec<ProviderConfig>,
     pub session: SessionConfig,
     pub compat: CompatConfig,
@@ -192,6 +194,13 @@ pub struct ProviderConfig {
     /// Sent with every request.
     pub headers: Vec<(String, Secret)>,
     pub transport: TransportConfig,
+}
+
+impl ProviderConfig {
+    /// Whether it is on this machine or a private network. The demo model is nowhere.
+    pub(crate) fn is_private(&self) -> bool {
+        address::base_url(&self.base_url, true).is_ok_and(|base| base.private)
+    }
 }
 
 /// Where a provider's key comes from.

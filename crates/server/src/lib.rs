@@ -20,6 +20,7 @@ mod items;
 mod jobs;
 mod listen;
 mod live;
+mod models;
 mod output;
 pub mod probe;
 mod request;
@@ -45,6 +46,7 @@ use app::App;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
+pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use route::{ROUTES, Route};
 pub use start::StartError;
 
@@ -90,11 +92,13 @@ impl Server {
         let (sessions, keys) = (Arc::clone(&self.app.runtime.sessions), Arc::clone(&self.app.runtime.keys));
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
+        let models = Box::pin(models::maintain(Arc::clone(&self.app)));
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
             () = session::maintain(Arc::clone(&sessions), Arc::clone(&keys)) => {}
             () = background => {}
             () = webhooks => {}
+            () = models => {}
         }
         keys.give_back().await;
         sessions.close().await;

@@ -160,8 +160,8 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::ListItems => conversations::list_items(&context, id, &uri).await,
         Endpoint::RetrieveItem => conversations::retrieve_item(&context, id, item_id).await,
         Endpoint::DeleteItem => conversations::delete_item(&context, id, item_id).await,
-        Endpoint::ListModels => Ok(models::list(&context)),
-        Endpoint::RetrieveModel => models::retrieve(&context, id),
+        Endpoint::ListModels => Ok(models::list(&context, request.headers()).await),
+        Endpoint::RetrieveModel => models::retrieve(&context, id).await,
         Endpoint::Health => Ok(health::health(&context)),
         Endpoint::Ready => health::ready(&context.app).await,
     }

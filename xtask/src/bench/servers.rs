@@ -97,7 +97,7 @@ fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, R
     let config = folder.join("godex.yaml");
     let session = setup.session;
     let text = format!(
-        "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nproviders:\n  bench:\n    \
+        "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nmodels:\n  discover: off\nproviders:\n  bench:\n    \
          spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
          base_url: http://{upstream}/v1\nsession:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n",
         address.ip(),

@@ -179,7 +179,10 @@ fn models_are_listed() {
         home("providers: {groq: {credentials: {api_key: k}, models: [llama]}}\nmodels: {aliases: {fast: groq/llama}}");
     let (code, out, _) = godex(home.path(), &["models"]);
     assert_eq!(code, Some(0));
-    assert_eq!(out, "MODEL  PROVIDER\nfast   groq\nllama  groq\ndemo   demo\n");
+    assert_eq!(
+        out,
+        "MODEL    CONTEXT  PROVIDER\nfast           -  groq\nllama          -  groq\ndemo           -  demo\n"
+    );
 }
 
 #[test]

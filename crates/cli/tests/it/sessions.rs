@@ -16,7 +16,7 @@ use crate::cli::{command, home};
 fn configured(upstream: &Upstream, session: &str) -> TempDir {
     let endpoint = format!("{{base_url: '{}/v1'}}", upstream.url());
     home(&format!(
-        "session: {{{session}}}\nproviders: {{up: {{spec: openai-compatible, endpoint: {endpoint}, models: [m]}}}}\n"
+        "session: {{{session}}}\nmodels: {{discover: off}}\nproviders: {{up: {{spec: openai-compatible, endpoint: {endpoint}, models: [m]}}}}\n"
     ))
 }
 

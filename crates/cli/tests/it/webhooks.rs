@@ -34,8 +34,8 @@ async fn a_lost_response_is_told_and_the_secret_is_in_no_log() {
     receiver.queue(Script::respond(503));
     let up = format!("{{spec: openai-compatible, endpoint: {{base_url: '{}/v1'}}, models: [m]}}", upstream.url());
     let home = home(&format!(
-        "logging: {{level: debug, format: human}}\nsession: {{sqlite: {{path: sessions.db}}}}\nproviders: {{up: \
-         {up}}}\nwebhooks:\n- url: {}/token-in-path\n  secret: {SECRET}\n  allow_private: true\n",
+        "logging: {{level: debug, format: human}}\nsession: {{sqlite: {{path: sessions.db}}}}\nmodels: {{discover: \
+         off}}\nproviders: {{up: {up}}}\nwebhooks:\n- url: {}/token-in-path\n  secret: {SECRET}\n  allow_private: true\n",
         receiver.url()
     ));
     let start = |log: &str| Godex::logging_to(home.path(), File::create(home.path().join(log)).unwrap());

@@ -9,6 +9,7 @@ use bridge::{
 };
 
 use super::answer::Answer;
+use super::catalog::{ApplyPatch, Catalog, Discovery, SubAgents};
 use super::request::Request;
 use super::terms::Basics;
 use super::{Auth, Wire};
@@ -56,6 +57,7 @@ macro_rules! words {
 words!(
     AbsentContent,
     AfterTool,
+    ApplyPatch,
     Auth,
     CacheKeyField,
     CallIds,
@@ -85,6 +87,7 @@ words!(
     RequiredWord,
     SchemaRule,
     StreamUsage,
+    SubAgents,
     ThinkTags,
     Thinking,
     ToolImages,
@@ -190,6 +193,8 @@ pub fn spec_keys() -> Vec<SpecKey> {
     keys.extend(Basics::described(""));
     keys.extend(Request::described());
     keys.extend(Answer::described("answer."));
+    keys.extend(Catalog::described("catalog."));
+    keys.extend(Discovery::described("discovery.").into_iter().map(|key| SpecKey { of_models: false, ..key }));
     keys
 }
 

@@ -3,6 +3,7 @@
 use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
 
 use super::answer::Answer;
+use super::catalog::{Catalog, tokens};
 use super::layer::{Setting, Sources, layer, word};
 use super::request::Request;
 use super::values::Yaml;
@@ -30,6 +31,7 @@ layer!(Basics over Dialect {
 pub(super) struct Terms {
     wire: Option<Wire>,
     context_window: Option<u64>,
+    catalog: Catalog,
     basics: Basics,
     request: Request,
     answer: Answer,
@@ -40,6 +42,12 @@ impl Terms {
         Self {
             wire: section.read("wire", word!(Wire)),
             context_window: section.read("context_window", tokens),
+            catalog: {
+                let mut section = section.section("catalog");
+                let catalog = Catalog::pick(&mut section);
+                section.finish();
+                catalog
+            },
             basics: Basics::pick(section),
             request: Request::read(section.section("request")),
             answer: {
@@ -52,19 +60,21 @@ impl Terms {
     }
 
     pub(super) fn apply(&self, to: &mut ModelSpec) {
-        let Self { wire, context_window, basics, request, answer } = self;
+        let Self { wire, context_window, catalog, basics, request, answer } = self;
         to.wire = wire.unwrap_or(to.wire);
         to.context_window = context_window.or(to.context_window);
+        catalog.apply(&mut to.catalog);
         basics.apply(&mut to.dialect);
         request.apply(&mut to.dialect.request);
         answer.apply(&mut to.dialect.answer);
     }
 
     pub(super) fn whole(of: &ModelSpec) -> Self {
-        let ModelSpec { wire, context_window, dialect } = of;
+        let ModelSpec { wire, context_window, catalog, dialect } = of;
         Self {
             wire: Some(*wire),
             context_window: *context_window,
+            catalog: Catalog::whole(catalog),
             basics: Basics::whole(dialect),
             request: Request::whole(&dialect.request),
             answer: Answer::whole(&dialect.answer),
@@ -72,15 +82,12 @@ impl Terms {
     }
 
     pub(super) fn settings(&self, from: Sources<'_>, out: &mut Vec<Setting>) {
-        let Self { wire, context_window, basics, request, answer } = self;
+        let Self { wire, context_window, catalog, basics, request, answer } = self;
         out.extend(wire.map(|wire| ("wire".to_owned(), wire.yaml())));
         out.extend(context_window.map(|tokens| ("context_window".to_owned(), tokens.yaml())));
+        catalog.settings("catalog.", from, out);
         basics.settings("", from, out);
         request.settings(from, out);
         answer.settings("answer.", from, out);
     }
-}
-
-fn tokens(field: &Field<'_>) -> Option<u64> {
-    field.integer(1..=1_000_000_000)
 }

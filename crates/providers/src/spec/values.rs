@@ -9,7 +9,7 @@ use bridge::{
 };
 
 use super::layer::{Setting, Source, Sources};
-use super::{Auth, Wire};
+use super::{ApplyPatch, Auth, SubAgents, Wire};
 
 pub(crate) trait Yaml {
     fn yaml(&self) -> String;
@@ -48,6 +48,7 @@ macro_rules! words {
 words!(
     AbsentContent,
     AfterTool,
+    ApplyPatch,
     Auth,
     CacheKeyField,
     CallIds,
@@ -77,6 +78,7 @@ words!(
     RequiredWord,
     SchemaRule,
     StreamUsage,
+    SubAgents,
     ThinkTags,
     Thinking,
     ToolImages,

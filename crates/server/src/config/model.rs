@@ -2,7 +2,17 @@
 
 use providers::Wire;
 
-use super::{Alias, Config, ProviderConfig};
+use super::{Alias, Config, KeyFrom, ProviderConfig};
+
+bridge::vocabulary! {
+    /// Which providers are asked for their own lists of models.
+    pub enum Discover {
+        Off = "off",
+        /// Those on this machine or a private network.
+        Local = "local",
+        All = "all",
+    }
+}
 
 /// A model of a provider, written `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +139,16 @@ impl Config {
         list
     }
 
+    /// Whether this provider may be asked for its own list of models.
+    pub(crate) fn discovers(&self, provider: &ProviderConfig) -> bool {
+        let may = match self.discover {
+            Discover::Off => false,
+            Discover::Local => provider.is_private(),
+            Discover::All => provider.provider.wire != Wire::Demo,
+        };
+        may && provider.provider.discovery.path.is_some() && !matches!(provider.key_from, KeyFrom::Missing(_))
+    }
+
     /// A model to try first: the default provider's own choice, if it has one.
     pub fn sample_model(&self) -> Option<String> {
         let provider = self.provider(&self.default_provider)?;
@@ -136,7 +156,8 @@ impl Config {
         Some(self.shortest(provider, model))
     }
 
-    fn shortest(&self, provider: &ProviderConfig, model: &str) -> String {
+    /// The shortest name that leads to this model of a provider.
+    pub(crate) fn shortest(&self, provider: &ProviderConfig, model: &str) -> String {
         match self.resolve(model) {
             Ok((found, name)) if found.name == provider.name && name == model => model.to_owned(),
             _ => format!("{}/{model}", provider.name),

@@ -34,6 +34,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         server,
         default_provider,
         aliases: aliases.unwrap_or_default(),
+        discover: keys.get(&table::MODELS_DISCOVER),
         providers: providers.usable,
         session: session::read(sources, &mut keys),
         compat: CompatConfig {

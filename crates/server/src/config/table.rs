@@ -9,7 +9,7 @@ use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
 use super::session::BackendKind;
 use super::units::Bare;
-use super::{Backend, Config, LogFormat, LogLevel, PostgresConfig, print, webhooks};
+use super::{Backend, Config, Discover, LogFormat, LogLevel, PostgresConfig, print, webhooks};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -84,6 +84,10 @@ keys! { KEYS of Config {
     /// `{targets: [{model: provider/model, weight: 3}, …]}`. `*` is every name that is nothing else.
     MODELS_ALIASES = "models.aliases", Special: Special("mapping of names"), otherwise "none"
         => |config| print::aliases(config);
+    /// Whose own lists of models (`GET …/models`) are asked for, now and then, and shown beside what this file names: those
+    /// of providers on this machine or a private network, of all, or of none.
+    MODELS_DISCOVER = "models.discover", Word<Discover>:
+        Word { all: Discover::ALL, name: Discover::name, default: Discover::Local } => |config| Some(config.discover);
     /// The providers, each under a name of your choice; see below.
     PROVIDERS = "providers", Special: Special("mapping of names"),
         otherwise "one for each known key in the environment, and the demo model"

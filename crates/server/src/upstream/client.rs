@@ -38,6 +38,8 @@ pub(crate) struct HttpClient {
     transport: Transport,
     chat: EndpointUri,
     responses: EndpointUri,
+    /// What else there may be: `{base}` and the query, with [`PATH`] between them.
+    other: String,
     headers: HeaderMap,
     keys: Keys,
     redactor: Redactor,
@@ -84,6 +86,9 @@ impl EndpointUri {
 /// Where a spec's path wants the model's name.
 const MODEL: &str = "{model}";
 
+/// Where a path goes that is asked for.
+const PATH: &str = "{path}";
+
 /// The path of a Responses API, where the chat API's would be.
 const NATIVE: &str = "/responses";
 
@@ -94,6 +99,27 @@ fn endpoint(config: &ProviderConfig, path: &str) -> String {
     let query: Vec<String> = config.provider.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{base}{path}{mark}{}", query.join("&"))
+}
+
+/// A URL without its scheme and host.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+/// A path or URL in which every `..` has taken the segment before it away; not the host.
+fn without_dots(uri: &str) -> String {
+    let at = uri.len() - path_of(uri).len();
+    let (host, path) = uri.split_at(at);
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("{host}/{}{query}", segments.join("/"))
 }
 
 /// One segment of a path, as an endpoint's URI has it.
@@ -121,12 +147,10 @@ impl HttpClient {
         }
         // A proxy that forwards wants the whole address, and so does HTTP/2.
         let whole = proxy.is_some() || config.transport.http2;
-        let uri = |endpoint: &str| {
-            let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
-            let path = rest.find('/').map_or("/", |at| &rest[at..]);
-            EndpointUri::new(if whole { endpoint } else { path })
-        };
+        let uri = |endpoint: &str| EndpointUri::new(if whole { endpoint } else { path_of(endpoint) });
         let (chat, responses) = (uri(&endpoint)?, uri(&native)?);
+        let other = self::endpoint(config, PATH);
+        let other = if whole { other } else { path_of(&other).to_owned() };
         let connector = Connector::new(url, config.timeouts.connect, &config.transport)?;
         let transport = if config.transport.http2 {
             Transport::Http2(Box::new(Shards::new(connector)))
@@ -139,7 +163,7 @@ impl HttpClient {
         let in_requests = config.provider.secrets();
         let known = config.api_keys.iter().chain(in_headers).chain(proxy_secret).map(Secret::expose);
         let redactor = Redactor::new(known.chain(in_requests.iter().map(String::as_str)));
-        Ok(Self { transport, chat, responses, headers, keys: Keys::new(keys(config)?), redactor })
+        Ok(Self { transport, chat, responses, other, headers, keys: Keys::new(keys(config)?), redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
@@ -255,22 +279,34 @@ impl HttpClient {
         body: Vec<u8>,
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
         let chat = self.chat.of(&body)?.to_string();
-        let uri = chat.replacen("/chat/completions", endpoint, 1).parse();
+        let answer = self.unread(method, &chat.replacen("/chat/completions", endpoint, 1), body).await?;
+        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
+        Ok((answer, self.redactor.clone()))
+    }
+
+    /// What is at this path after the base URL; `/../` goes up from there.
+    pub(super) async fn get(&self, path: &str) -> Result<Response<HttpBody>, Failure> {
+        self.unread(Method::GET, &without_dots(&self.other.replacen(PATH, path, 1)), Vec::new()).await
+    }
+
+    /// Sends a request with the first key that is not resting.
+    async fn unread(&self, method: Method, uri: &str, body: Vec<u8>) -> Result<Response<HttpBody>, Failure> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = method;
-        *request.uri_mut() = uri.map_err(|error: http::uri::InvalidUri| {
+        *request.uri_mut() = uri.parse().map_err(|error: http::uri::InvalidUri| {
             Failure::new(FailureClass::Protocol, format!("The address cannot be used: {error}."))
         })?;
         *request.headers_mut() = self.headers.clone();
         if let Some(key) = self.keys.take(&mut Tried::default()) {
             self.keys.apply(key, request.headers_mut());
         }
-        let answer = self
-            .exchange(request, &mut Sending { connected: Instant::now(), resent: false })
-            .await
-            .map_err(|error| failure::unsent(&error).failure)?;
-        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
-        Ok((answer, self.redactor.clone()))
+        let mut sending = Sending { connected: Instant::now(), resent: false };
+        let answer = self.exchange(request, &mut sending).await;
+        answer.map_err(|error| {
+            let mut failure = failure::unsent(&error).failure;
+            self.redactor.failure(&mut failure);
+            failure
+        })
     }
 
     /// A status that is no success: what the body says, without our keys in it.
@@ -395,4 +431,22 @@ fn sensitive(text: &str) -> Result<HeaderValue, header::InvalidHeaderValue> {
     let mut value = HeaderValue::try_from(text)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_go_up_and_never_beyond_the_host() {
+        for (uri, expected) in [
+            ("/v1/models", "/v1/models"),
+            ("/v1/../api/v0/models?a=..", "/api/v0/models?a=.."),
+            ("http://h:1/a/v1/../../props", "http://h:1/props"),
+            ("https://h/../../x", "https://h/x"),
+            ("/../x", "/x"),
+        ] {
+            assert_eq!(without_dots(uri), expected);
+        }
+    }
 }

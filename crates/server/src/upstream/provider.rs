@@ -8,7 +8,7 @@ use bridge::{AnswerDialect, Dialect};
 use providers::{Matches, ModelSpec, Wire};
 use tokio::time::Instant;
 
-use super::{Deadlines, HealthByModel, HttpClient, UpstreamClient};
+use super::{Deadlines, HealthByModel, HttpClient, KnownListing, UpstreamClient};
 use crate::config::{ProviderConfig, ResilienceConfig, Timeouts};
 use crate::start::StartError;
 
@@ -28,12 +28,16 @@ pub(crate) struct Provider {
 pub(crate) struct Connections {
     pub(super) client: UpstreamClient,
     pub(super) models: HealthByModel,
+    /// What it lists of its models itself.
+    pub(crate) listing: KnownListing,
 }
 
 /// How one model is spoken to.
 #[derive(Debug)]
 pub(crate) struct ModelProfile {
     pub(crate) wire: Wire,
+    /// How many tokens a request may have, if the spec says.
+    pub(crate) context_window: Option<u64>,
     pub(crate) dialect: Dialect,
     /// The answer's half of it, in the reader's own form.
     pub(crate) answer: Arc<AnswerDialect>,
@@ -46,7 +50,7 @@ impl Connections {
             // What fails there was asked to fail.
             Wire::Demo => (UpstreamClient::Demo, ResilienceConfig { breaker_failures: 0, ..resilience }),
         };
-        Ok(Self { client, models: HealthByModel::new(resilience) })
+        Ok(Self { client, models: HealthByModel::new(resilience), listing: KnownListing::default() })
     }
 
     /// Closes those that nobody will want.
@@ -73,6 +77,16 @@ impl Provider {
         Deadlines { first_byte: if stream { first_byte } else { whole }, idle, until: began + total }
     }
 
+    /// How many tokens a request to this model may have, if anybody says: the spec first, then the provider's own list.
+    pub(crate) fn context_window(&self, model: &str) -> Option<u64> {
+        let listed = || self.connections.listing.get()?.find(model)?.context_window;
+        self.profile(model).context_window.or_else(listed)
+    }
+
+    pub(crate) const fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
     /// How this model is spoken to. Worked out once for all models that the spec speaks of alike.
     pub(super) fn profile(&self, model: &str) -> Arc<ModelProfile> {
         let matches = self.spec.matches(model);
@@ -87,8 +101,9 @@ impl Provider {
 
 impl ModelProfile {
     fn new(spec: ModelSpec) -> Self {
+        let context_window = spec.request_window();
         let ModelSpec { wire, dialect, .. } = spec;
         let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
-        Self { wire, dialect, answer: Arc::new(answer) }
+        Self { wire, context_window, dialect, answer: Arc::new(answer) }
     }
 }

@@ -29,7 +29,7 @@ async fn models_are_listed_and_found() {
     let list = rig.client.get(&rig.url("/v1/models")).await.unwrap();
     assert_eq!((list.status, list.header("content-type")), (200, Some("application/json")));
     let list = list.json();
-    assert_eq!((&list["object"], &list["models"]), (&json!("list"), &json!([])));
+    assert_eq!(list["object"], "list");
     let entry = |model: &Value| json!([model["id"], model["object"], model["owned_by"]]);
     let found: Vec<Value> = list["data"].as_array().unwrap().iter().map(entry).collect();
     assert_eq!(found, [json!(["m", "model", "up"]), json!(["demo", "model", "demo"])]);

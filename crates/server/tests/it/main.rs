@@ -37,6 +37,8 @@ mod happy;
 mod lessons;
 mod loris;
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 mod native;
 #[cfg(test)]
 mod pages;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::Method;
 use serde_json::{Value, json};
-use server::config::{Config, Overrides, Sources, load};
+use server::config::{Config, Discover, Overrides, Sources, load};
 use server::{Reloader, Server};
 use testkit::grammar::Stream;
 use testkit::{Answer, Client, Schemas, Script, Upstream};
@@ -159,7 +159,12 @@ pub(crate) fn parse(text: &str) -> Config {
     std::fs::write(&path, text).unwrap();
     let overrides = Overrides { port: Some(0), ..Overrides::default() };
     let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
-    load(&sources).unwrap_or_else(|problems| panic!("{problems}"))
+    let mut config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
+    if !text.contains("discover:") {
+        // Tests count the upstream's requests.
+        config.discover = Discover::Off;
+    }
+    config
 }
 
 // === what every answer must be ===
