@@ -7,6 +7,7 @@ mod app;
 mod background;
 mod body;
 mod caller;
+mod client;
 mod clock;
 mod compat;
 pub mod config;
