@@ -3,6 +3,7 @@
 //! draws a random number, logs, or knows a vendor's name.
 #![forbid(unsafe_code)]
 
+mod client;
 mod context;
 mod dialect;
 mod escaped;
@@ -17,6 +18,7 @@ mod response;
 mod seal;
 mod shown;
 
+pub use client::{ClientForms, Heartbeat, ReasoningChannel};
 pub use context::{AnswerContext, AnswerWire, NativeContext, OfferedTool, OutputContract, ToolKind};
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,

@@ -28,6 +28,8 @@ pub(crate) use call_item::{CUSTOM, CallItem, CallKind, FUNCTION, Named};
 pub(crate) use part::{Part, PartIndex, PartKind};
 pub(crate) use slot::{Slot, SlotKind};
 
+use crate::client::{ClientForms, Heartbeat};
+use crate::dialect::RefusalForm;
 use crate::escaped::Escaped;
 use crate::events::{DeltaHead, Events};
 use crate::failure::{Failure, FailureClass};
@@ -45,6 +47,8 @@ pub struct ResponseWriter {
     echo: Tail,
     /// Whether the response is meant to be stored.
     store: bool,
+    /// How its client reads it.
+    forms: ClientForms,
     /// How the provider says that it serves the request.
     service_tier: ServiceTier,
     sequence: u64,
@@ -110,6 +114,7 @@ impl ResponseWriter {
             created_at,
             echo,
             store,
+            forms: ClientForms::EXACT,
             service_tier: ServiceTier::default(),
             sequence: 0,
             ids,
@@ -120,6 +125,17 @@ impl ResponseWriter {
             notes: Vec::new(),
             outcome: None,
         }
+    }
+
+    /// For a client that reads these forms.
+    #[must_use]
+    pub const fn in_forms(mut self, forms: ClientForms) -> Self {
+        self.forms = forms;
+        self
+    }
+
+    pub(crate) const fn forms(&self) -> ClientForms {
+        self.forms
     }
 
     pub const fn id(&self) -> &Id {
@@ -190,7 +206,9 @@ impl ResponseWriter {
     /// A sign of life while the upstream is silent: comments do not reset every client's idle timer.
     pub fn heartbeat(&mut self, out: &mut Events) {
         if !out.is_silent() {
-            out.comment("heartbeat");
+            if self.forms.heartbeat == Heartbeat::CommentAndEvent {
+                out.comment("heartbeat");
+            }
             self.lifecycle(EventKind::InProgress, Status::InProgress, out);
         }
     }
@@ -277,7 +295,7 @@ impl ResponseWriter {
     /// The object at its end. `stored` tells what became of it.
     pub fn object(&self, now: u64, stored: bool, out: &mut Vec<u8>) {
         let status = self.status().unwrap_or(Status::Failed);
-        let error = self.failure().map(Failure::response_error);
+        let error = self.failure().map(|failure| self.forms.error(failure));
         let incomplete_reason = match &self.outcome {
             Some(Outcome::Incomplete(reason)) => Some(reason.name()),
             _ => None,
@@ -297,7 +315,7 @@ impl ResponseWriter {
     /// The terminal event around the object as it was written (and stored), and what ends the stream. Before the
     /// terminal event of a failure goes `error`, flat and nested: clients read one or the other.
     pub fn terminal(&mut self, object: &[u8], out: &mut Events) {
-        if let Some(error) = self.failure().map(Failure::response_error) {
+        if let Some(error) = self.failure().map(|failure| self.forms.error(failure)) {
             out.error(&error, &mut self.sequence);
         }
         out.terminal(self.status().unwrap_or(Status::Failed), &mut self.sequence, object);
@@ -330,6 +348,15 @@ impl ResponseWriter {
 
 /// What readers of answers write with.
 impl ResponseWriter {
+    /// The kind of part that a message's part becomes for this client.
+    pub(crate) fn shown_as(&mut self, kind: PartKind) -> PartKind {
+        if kind != PartKind::Refusal || self.forms.refusal == RefusalForm::Refusal {
+            return kind;
+        }
+        self.remark(Action::Degraded, "output", "a refusal is sent as text: this client leaves refusals out");
+        PartKind::Text
+    }
+
     pub(crate) fn event(&mut self, kind: EventKind, out: &mut Events, members: impl FnOnce(&mut ObjectWriter<'_>)) {
         out.event(kind, &mut self.sequence, members);
     }

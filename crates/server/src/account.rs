@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use wire::id::Id;
 use wire::responses::{Status, Usage};
 
-use crate::caller::{Caller, ClientKind};
+use crate::caller::Caller;
+use crate::client::Client;
 use crate::compat;
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
@@ -47,7 +48,7 @@ struct Open {
 pub(crate) struct Entries {
     /// The pattern of the route that was found.
     route: Option<&'static str>,
-    caller: Option<(Box<str>, ClientKind)>,
+    caller: Option<(Box<str>, Client)>,
     response_id: Option<Id>,
     /// As the client asked for it.
     model: Option<Box<str>>,

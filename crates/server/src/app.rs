@@ -13,7 +13,7 @@ use store::{MemoryLimits, SqliteOptions, Store};
 
 use crate::account::Account;
 use crate::body::{self, Budget};
-use crate::caller::{Caller, ClientKind};
+use crate::caller::Caller;
 use crate::config::{
     AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, ServerConfig,
     Timeouts,
@@ -191,12 +191,11 @@ impl Snapshot {
         self.providers.get(provider)?.context_window(model)
     }
 
-    /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which
-    /// sends them and cannot do otherwise.
+    /// How forgiving we are to this client: as the operator says, else as its profile does.
     pub(crate) fn policy(&self, caller: &Caller) -> Policy {
         let compat = self.config.compat;
-        let is_codex = caller.client() == ClientKind::Codex;
-        Policy { strict: compat.strict, repair_history: compat.repair_history.unwrap_or(is_codex) }
+        let repair_history = compat.repair_history.unwrap_or(caller.profile().repair_history);
+        Policy { strict: compat.strict, repair_history }
     }
 
     /// How large a request's body may be, and all of them together.

@@ -3,30 +3,23 @@
 use http::HeaderMap;
 use store::Tenant;
 
+use crate::client::{Client, Profile};
+
 /// Who asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     tenant: Tenant,
-    client: ClientKind,
-}
-
-/// The program that asks, as far as it matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClientKind {
-    Codex,
-    Other,
+    client: Client,
 }
 
 impl Caller {
     /// Everybody is one tenant until there are keys; nothing that a client sends says which.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let originator = headers.get("originator").and_then(|value| value.to_str().ok());
-        let is_codex = originator.is_some_and(|name| name.starts_with("codex"));
-        Self { tenant: Tenant::default(), client: if is_codex { ClientKind::Codex } else { ClientKind::Other } }
+        Self { tenant: Tenant::default(), client: Client::of(headers) }
     }
 
     /// Somebody who asked earlier.
-    pub(crate) const fn new(tenant: Tenant, client: ClientKind) -> Self {
+    pub(crate) const fn new(tenant: Tenant, client: Client) -> Self {
         Self { tenant, client }
     }
 
@@ -35,22 +28,12 @@ impl Caller {
         &self.tenant
     }
 
-    pub(crate) const fn client(&self) -> ClientKind {
+    pub(crate) const fn client(&self) -> Client {
         self.client
     }
-}
 
-impl ClientKind {
-    /// By the name that the log has.
-    pub(crate) fn named(name: &str) -> Self {
-        if name == Self::Codex.name() { Self::Codex } else { Self::Other }
-    }
-
-    /// As the log has it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Codex => "codex",
-            Self::Other => "other",
-        }
+    /// What is done otherwise for its client.
+    pub(crate) const fn profile(&self) -> &'static Profile {
+        self.client.profile()
     }
 }

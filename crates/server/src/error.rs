@@ -1,6 +1,7 @@
 //! The only place that knows OpenAI's error object and which status goes with what.
 
 mod code;
+mod surface;
 
 use std::borrow::Cow;
 
@@ -10,6 +11,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use wire::json::{Invalid, InvalidCode, ObjectWriter};
 
 pub use code::Code;
+pub(crate) use surface::{ErrorSurface, Which};
 
 /// An answer that is an error: `{"error": {message, type, param, code}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,7 +227,7 @@ impl ApiError {
             Class::ModelNotFound => Some("model".into()),
             _ => None,
         };
-        // Codex gives up at once on a 429 that does not say when to come back.
+        // Some clients give up at once on a 429 that does not say when to come back.
         let retry_after = match failure.class {
             Class::RateLimit => Some(failure.retry_after.unwrap_or(1)),
             _ => failure.retry_after,

@@ -8,6 +8,7 @@ mod ask;
 mod background;
 mod body;
 mod caller;
+mod client;
 mod clock;
 mod compat;
 pub mod config;

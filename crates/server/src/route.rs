@@ -81,22 +81,24 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     let own_id = ids.make(IdKind::Request);
     let path = request.uri().path().to_owned();
     let account = Account::open(request.method(), &path, request.headers(), &own_id);
-    let (head, snapshot) = (*request.method() == Method::HEAD, app.snapshot());
+    let (method, snapshot, caller) = (request.method().clone(), app.snapshot(), Caller::of(request.headers()));
+    let client = caller.client();
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
             None => {
-                let caller = Caller::of(request.headers());
                 let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
                 (Some(admitted), dispatch_until_stopped(context, request, &path).await)
             }
         },
         Err(error) => (None, Err(error)),
     };
+    // What a client makes of errors is known of requests that make something; others look at the path itself.
+    let answer = answer.map_err(|error| if method == Method::POST { client.shown(error) } else { error });
     let domain = answer.as_ref().err().map(|error| error.code.domain());
     let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
-    if head {
+    if method == Method::HEAD {
         without_body(&mut response);
     }
     if let Some(admitted) = admitted {

@@ -36,6 +36,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::app::App;
 use crate::body::{Body, Share};
 use crate::caller::Caller;
+use crate::client::Client;
 use crate::clock;
 use crate::config::WebsocketConfig;
 use crate::delivery::{self, Slot};
@@ -55,6 +56,8 @@ pub(crate) fn open(context: &RequestContext, mut request: Request<Incoming>) -> 
         return Err(ApiError::shutting_down());
     }
     let mut response = handshake::accept(&request)?;
+    // Of a connection's answers only this one has headers.
+    context.caller.profile().mark(response.headers_mut());
     let headers = own_headers(request.headers());
     let upgrade = hyper::upgrade::on(&mut request);
     response.extensions_mut().insert(Opening { app: Arc::clone(&context.app), headers, upgrade });
@@ -255,7 +258,12 @@ impl Connection {
         let account = running::account(&Caller::of(&self.headers), bytes, &mut clock::ids());
         account.answered(error.status.as_u16(), Some(error.code.domain()));
         account.delivered(0, true);
-        say_error(channel, error, account.request_id(), stream_id);
+        self.say_error(channel, error, account.request_id(), stream_id);
+    }
+
+    fn say_error(&self, channel: &mut Channel, error: &ApiError, request_id: &HeaderValue, lane: Option<&StreamId>) {
+        let error = Client::of(&self.headers).shown(error.clone());
+        channel.say(error.message(Some(request_id), lane.map(|id| &**id)).into());
     }
 
     fn create(&mut self, channel: &mut Channel, create: Create) {
@@ -302,7 +310,7 @@ impl Connection {
                 ended.failed
             }
             Step::Refused(error, request_id) => {
-                say_error(channel, &error, &request_id, stream_id.as_ref());
+                self.say_error(channel, &error, &request_id, stream_id.as_ref());
                 error.status != StatusCode::TOO_MANY_REQUESTS
             }
             Step::Over => return,
@@ -348,8 +356,4 @@ impl Ending {
             }
         }
     }
-}
-
-fn say_error(channel: &mut Channel, error: &ApiError, request_id: &HeaderValue, stream_id: Option<&StreamId>) {
-    channel.say(error.message(Some(request_id), stream_id.map(|id| &**id)).into());
 }

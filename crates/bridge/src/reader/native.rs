@@ -23,7 +23,7 @@ use crate::dialect::{AnswerDialect, FinishMeaning, ItemIds};
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::Action;
-use crate::response::ResponseWriter;
+use crate::response::{PartKind, ResponseWriter};
 use event::EventMeaning;
 use queue::Queue;
 
@@ -79,6 +79,15 @@ impl Ctx<'_> {
         let theirs = self.wanted.native.item_ids == ItemIds::Theirs;
         let adopted = if theirs { self.response.adopt_item_id(upstream) } else { None };
         adopted.unwrap_or_else(|| self.response.make_id(kind))
+    }
+
+    /// The kind of part that the client is shown instead of this one.
+    fn shown(&mut self, kind: PartKind, text: Text<'_>) -> PartKind {
+        if text.is_empty() {
+            return kind;
+        }
+        self.tally.refused |= kind == PartKind::Refusal;
+        self.response.shown_as(kind)
     }
 
     fn event(&mut self, kind: EventKind, members: impl FnOnce(&mut ObjectWriter<'_>)) {

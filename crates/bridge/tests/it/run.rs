@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bridge::{
-    AnswerContext, AnswerDialect, Dialect, End, Events, Flow, Note, OfferedTool, PlanTarget, Policy, Reader,
-    ResponseWriter, Seal, Setup, ToolKind, Unsealed,
+    AnswerContext, AnswerDialect, ClientForms, Dialect, End, Events, FailureClass, Flow, Heartbeat, Note, OfferedTool,
+    PlanTarget, Policy, Reader, ReasoningChannel, RefusalForm, ResponseWriter, Seal, Setup, ToolKind, Unsealed,
 };
 use serde_json::{Value, json};
 use wire::id::Ids;
@@ -65,6 +65,7 @@ pub(crate) struct Run {
     pub(crate) context: AnswerContext,
     pub(crate) echo: Tail,
     pub(crate) setup: Setup,
+    pub(crate) forms: ClientForms,
 }
 
 impl Default for Run {
@@ -73,6 +74,15 @@ impl Default for Run {
         Self { context: AnswerContext { tools: tools(), ..context() }, setup, ..Self::plain() }
     }
 }
+
+/// A client that reads everything otherwise.
+pub(crate) const OTHER_FORMS: ClientForms = ClientForms {
+    heartbeat: Heartbeat::Event,
+    refusal: RefusalForm::Text,
+    reasoning: ReasoningChannel::Summary,
+    failure_codes: &[(FailureClass::Truncated, "invalid_prompt")],
+    wait_in_words: Some(60),
+};
 
 /// A response of one answer.
 #[derive(Debug)]
@@ -116,11 +126,16 @@ impl Run {
 
     /// No tools, no seal.
     pub(crate) fn plain() -> Self {
-        Self { context: context(), echo: bridge::echo(&request()).unwrap(), setup: Setup::default() }
+        Self {
+            context: context(),
+            echo: bridge::echo(&request()).unwrap(),
+            setup: Setup::default(),
+            forms: ClientForms::EXACT,
+        }
     }
 
     pub(crate) fn response(&self) -> ResponseWriter {
-        ResponseWriter::new(Ids::new([7; 24]), 1_700_000_000, self.echo.clone(), true)
+        ResponseWriter::new(Ids::new([7; 24]), 1_700_000_000, self.echo.clone(), true).in_forms(self.forms)
     }
 
     pub(crate) fn reader(&self) -> Reader {

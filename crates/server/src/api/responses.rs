@@ -24,6 +24,13 @@ pub(crate) use cancel::cancel;
 pub(crate) use stored::{delete, input_items, retrieve};
 
 pub(crate) async fn create(context: RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+    let profile = context.caller.profile();
+    let mut response = respond(context, request).await?;
+    profile.mark(response.headers_mut());
+    Ok(response)
+}
+
+async fn respond(context: RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let (parts, incoming) = request.into_parts();
     let key = Key::of(&parts.headers)?;
     let bytes = context.read_json(&parts.headers, incoming).await?;

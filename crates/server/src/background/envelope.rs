@@ -3,23 +3,30 @@
 use bytes::Bytes;
 use wire::json::{ObjectWriter, Raw, Text};
 
-use crate::caller::ClientKind;
+use crate::client::Client;
 use crate::request::RequestContext;
 
 /// What comes out again.
 #[derive(Debug)]
 pub(super) struct Envelope {
-    pub(super) client: ClientKind,
+    pub(super) client: Client,
     /// Of the request that asked for it, for the log.
     pub(super) request_id: String,
     pub(super) body: Bytes,
 }
 
 pub(super) fn seal(context: &RequestContext, body: &Bytes) -> Bytes {
+    write(context.caller.client(), context.account.request_id().to_str().unwrap_or_default(), body)
+}
+
+fn write(client: Client, request_id: &str, body: &Bytes) -> Bytes {
     let mut out = Vec::with_capacity(body.len() + 128);
     let mut line = ObjectWriter::new(&mut out);
-    line.text("client", context.caller.client().name());
-    line.text("request_id", context.account.request_id().to_str().unwrap_or_default());
+    line.text("client", client.name());
+    if let Some(version) = client.version() {
+        line.text("client_version", &version.to_string());
+    }
+    line.text("request_id", request_id);
     line.end();
     out.push(b'\n');
     out.extend_from_slice(body);
@@ -31,6 +38,27 @@ pub(super) fn open(sealed: &Bytes) -> Option<Envelope> {
     let end = sealed.iter().position(|byte| *byte == b'\n')?;
     let line = Raw::parse(str::from_utf8(sealed.get(..end)?).ok()?).ok()?;
     let text = |name| line.get(name).and_then(Raw::text).map(Text::decode);
-    let client = ClientKind::named(&text("client")?);
+    let client = Client::named(&text("client")?, text("client_version").as_deref());
     Some(Envelope { client, request_id: text("request_id")?.into_owned(), body: sealed.slice(end + 1..) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_comes_out_again_also_from_earlier_versions() {
+        let body = Bytes::from_static(b"{\n\"model\":\"m\"}");
+        for (name, version) in [("codex", Some("0.166.0")), ("codex", None), ("other", None)] {
+            let sealed = write(Client::named(name, version), "req_1", &body);
+            let opened = open(&sealed).unwrap();
+            let found = (opened.client.name(), opened.client.version().map(|version| version.to_string()));
+            assert_eq!(found, (name, version.map(str::to_owned)));
+            assert_eq!((opened.request_id.as_str(), opened.body), ("req_1", body.clone()));
+        }
+        let earlier = Bytes::from_static(b"{\"client\":\"codex\",\"request_id\":\"req_1\"}\n{}");
+        let opened = open(&earlier).unwrap();
+        assert_eq!((opened.client.name(), opened.client.version(), &*opened.body), ("codex", None, &b"{}"[..]));
+        assert!(open(&Bytes::from_static(b"{}")).is_none());
+    }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use bridge::{Events, Failure, FailureClass, Note, RoundEnd};
+use bridge::{Action, Events, Failure, FailureClass, IncompleteReason, Note, RoundEnd};
 use bytes::Bytes;
 use store::NewEvents;
 use tokio::time::Instant;
@@ -74,8 +74,29 @@ const fn stored_status(status: Status) -> store::Status {
 impl Turn {
     /// The response is over. What is to be kept goes to the store first.
     pub(super) fn finish(&mut self, end: RoundEnd) {
+        let fails = self.context.caller.profile().failed_when_incomplete;
+        let end = match end {
+            RoundEnd::Incomplete(reason) if fails.contains(&reason) => self.failed_as_incomplete(reason),
+            end => end,
+        };
         self.response.finish(end);
         self.conclude();
+    }
+
+    /// The end of a response for a client that would ask for it again and again if it were told that it is incomplete.
+    fn failed_as_incomplete(&mut self, reason: IncompleteReason) -> RoundEnd {
+        let (class, why) = match reason {
+            IncompleteReason::ContentFilter => {
+                (FailureClass::ContentPolicy, "the provider's filter held the answer back")
+            }
+            IncompleteReason::MaxOutputTokens => {
+                (FailureClass::InvalidRequest, "the answer is as long as the provider lets it be")
+            }
+        };
+        self.cause.get_or_insert(Outcome::Incomplete);
+        self.response.note(Note::new(Action::Degraded, "incomplete_details", "told as a failure: this client retries"));
+        let message = format!("Incomplete response returned, reason: {}: {why}.", reason.name());
+        RoundEnd::Failed(Failure::new(class, message))
     }
 
     /// What became of the response is known.

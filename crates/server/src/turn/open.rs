@@ -54,7 +54,8 @@ impl Turn {
             (None, Some(Record::New(record))) => record.created_at_seconds(),
             _ => created_at,
         };
-        let mut response = ResponseWriter::with_id(id, ids, created_at, echo, request.store.unwrap_or(true));
+        let mut response = ResponseWriter::with_id(id, ids, created_at, echo, request.store.unwrap_or(true))
+            .in_forms(context.caller.profile().forms);
         context.account.opened(response.id(), &model);
         let background = request.background == Some(true);
         if let Some(job) = &job {
@@ -194,8 +195,8 @@ impl Opened {
                 (failure, deadline)
             }
         };
-        // Codex compacts when it reads this in a stream; an HTTP error would be the end of its turn.
-        if self.was_queued || self.stream && failure.class == FailureClass::ContextOverflow {
+        let in_stream = self.context.caller.profile().errors.in_stream.contains(&failure.class);
+        if self.was_queued || self.stream && in_stream {
             let watch = Watch::new(failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
             let phase = Phase::Opening { failure: Some(failure), was_queued: self.was_queued };
             return Ok(self.begin(phase, watch, None, None));

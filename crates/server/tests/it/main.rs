@@ -14,6 +14,10 @@ mod bodies;
 #[cfg(test)]
 mod chat;
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
+mod codex;
+#[cfg(test)]
 mod cuts;
 #[cfg(test)]
 mod demo;

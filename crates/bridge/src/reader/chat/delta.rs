@@ -9,6 +9,7 @@ use super::ChatReader;
 use super::calls::EntryForm;
 use super::replay_data::detail_texts;
 use super::think_tags::TaggedText;
+use crate::client::ReasoningChannel;
 use crate::dialect::RefusalForm;
 use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::Events;
@@ -108,11 +109,14 @@ impl ChatReader {
     }
 
     fn refusal(&mut self, refusal: Text<'_>, response: &mut ResponseWriter, out: &mut Events) {
+        if refusal.is_empty() {
+            return;
+        }
+        self.heard.refusal = true;
         let kind = match self.setup.dialect.refusal {
-            RefusalForm::Refusal => PartKind::Refusal,
+            RefusalForm::Refusal => response.shown_as(PartKind::Refusal),
             RefusalForm::Text => PartKind::Text,
         };
-        self.heard.refusal |= !refusal.is_empty();
         self.say(kind, Escaped::of(refusal), response, out);
     }
 
@@ -175,7 +179,8 @@ impl ChatReader {
 
     /// Writes text into the open item, or into a new one.
     pub(super) fn write(&mut self, kind: PartKind, text: Escaped<'_>, response: &mut ResponseWriter, out: &mut Events) {
-        let kind = if kind == PartKind::Reasoning && self.wanted.reasoning_summary { PartKind::Summary } else { kind };
+        let summary = self.wanted.reasoning_summary || response.forms().reasoning == ReasoningChannel::Summary;
+        let kind = if kind == PartKind::Reasoning && summary { PartKind::Summary } else { kind };
         if self.open.as_ref().is_some_and(|slot| slot.kind() != kind.slot()) {
             self.close_slot(Status::Completed, response, out);
         }

@@ -14,6 +14,9 @@ use crate::note::Action;
 use crate::response::{Part, PartIndex, PartKind, SlotKind};
 use crate::seal::{Encrypted, SealedReasoning};
 
+/// `phase` of a message.
+const PHASES: [&str; 2] = ["\"commentary\"", "\"final_answer\""];
+
 #[derive(Debug, Clone)]
 pub(super) struct TextItem {
     kind: SlotKind,
@@ -61,6 +64,11 @@ impl<'a> Whole<'a> {
         let text = part.get(if kind == PartKind::Refusal { "refusal" } else { "text" })?.text()?;
         Some(Self { kind, index, text, annotations: part.get("annotations"), logprobs: part.get("logprobs") })
     }
+
+    /// As the client is shown it.
+    fn shown(self, ctx: &mut Ctx<'_>) -> Self {
+        Self { kind: ctx.shown(self.kind, self.text), ..self }
+    }
 }
 
 impl TextItem {
@@ -88,22 +96,23 @@ impl TextItem {
         match op {
             Op::Added => {
                 if let Some(item) = event.item {
-                    self.learn(item);
+                    self.learn(item, ctx);
                 }
             }
             Op::Delta(kind) => {
                 if let Some(delta) = string(event.delta) {
+                    let kind = ctx.shown(kind, delta);
                     self.say(kind, index, Escaped::of(delta), event.logprobs, ctx);
                 }
             }
             Op::TextDone(kind) => {
                 if let Some(text) = event.text.or(event.refusal).and_then(Raw::text) {
                     let whole = Whole { kind, index, text, annotations: None, logprobs: event.logprobs };
-                    self.complete(whole, ctx);
+                    self.complete(whole.shown(ctx), ctx);
                 }
             }
             Op::PartDone => {
-                if let Some(whole) = event.part.and_then(|part| Whole::of(part, index)) {
+                if let Some(whole) = event.part.and_then(|part| Whole::of(part, index)).map(|whole| whole.shown(ctx)) {
                     self.complete(whole, ctx);
                     if self.holds(whole.kind, index) {
                         self.close_part(ctx);
@@ -115,9 +124,15 @@ impl TextItem {
         }
     }
 
-    fn learn(&mut self, item: Raw<'_>) {
+    fn learn(&mut self, item: Raw<'_>, ctx: &mut Ctx<'_>) {
         let known = ["id", "type", "status", "role", "content", "summary", "encrypted_content"];
         self.more = more(item, &known);
+        // Clients leave out a message of a phase that the API does not have.
+        let odd = |(name, json): &(String, String)| name == "phase" && !PHASES.contains(&json.as_str());
+        if self.more.iter().any(odd) {
+            self.more.retain(|member| !odd(member));
+            ctx.response.remark(Action::Ignored, "output", "a phase that the API does not have was left out");
+        }
     }
 
     const fn list(&mut self, kind: PartKind) -> &mut List {
@@ -238,11 +253,11 @@ impl TextItem {
     pub(super) fn close(mut self, last: Option<Raw<'_>>, status: Status, ctx: &mut Ctx<'_>) {
         let mut encrypted = None;
         if let Some(item) = last {
-            self.learn(item);
+            self.learn(item, ctx);
             for name in ["summary", "content"] {
                 for (index, part) in (0..).zip(item.get(name).into_iter().flat_map(Raw::elements)) {
                     if let Some(whole) = Whole::of(part, Some(index)) {
-                        self.complete(whole, ctx);
+                        self.complete(whole.shown(ctx), ctx);
                     }
                 }
             }
@@ -297,7 +312,6 @@ impl TextItem {
 /// Counts what is said.
 fn tally(kind: PartKind, text: Escaped<'_>, ctx: &mut Ctx<'_>) {
     ctx.tally.volume.add(kind, text.len());
-    ctx.tally.refused |= kind == PartKind::Refusal && !text.is_empty();
     if kind == PartKind::Text {
         ctx.promise.push(text);
     }

@@ -4,7 +4,7 @@ use bridge::{AnswerDialect, AnswerWire, End, EofTolerance, Events, ItemIds, Nati
 use serde_json::{Value, json};
 
 use super::{call, check, completed, event, message, native, read};
-use crate::run::Run;
+use crate::run::{OTHER_FORMS, Run};
 
 fn delta(text: &str) -> Value {
     event("output_text.delta", json!({"item_id": "m1", "delta": text}))
@@ -347,4 +347,46 @@ fn json_that_is_too_deep_for_us_is_left_out() {
     let object: Value = serde_json::from_slice(&object).unwrap();
     assert_eq!(object["output"].as_array().unwrap().len(), 1);
     assert!(notes.iter().any(|note| note.message.contains("cannot be read")), "{notes:?}");
+}
+
+/// Whatever tells of it: deltas, the end of the part, the whole item.
+#[test]
+fn a_refusal_is_text_for_a_client_that_leaves_refusals_out() {
+    let part = json!({"type": "refusal", "refusal": "no"});
+    let item = json!({"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [part]});
+    let said = event("refusal.delta", json!({"item_id": "m1", "content_index": 0, "delta": "no"}));
+    let text_done = event("refusal.done", json!({"item_id": "m1", "content_index": 0, "refusal": "no"}));
+    let part_done = event("content_part.done", json!({"item_id": "m1", "content_index": 0, "part": part}));
+    let done = event("output_item.done", json!({"item": item}));
+    for events in [
+        vec![said.clone(), text_done.clone(), part_done.clone(), done.clone(), completed(&json!([item]))],
+        vec![text_done, completed(&json!([]))],
+        vec![part_done, completed(&json!([]))],
+        vec![said, done, completed(&json!([]))],
+        vec![completed(&json!([item]))],
+    ] {
+        let events: Vec<String> = events.iter().map(Value::to_string).collect();
+        for (forms, kind, noted) in [(bridge::ClientForms::EXACT, "refusal", false), (OTHER_FORMS, "output_text", true)]
+        {
+            let ran = check(&Run { forms, ..native() }, &events, End::Eof);
+            let content = &ran.stream.response["output"][0]["content"];
+            assert_eq!((content.as_array().unwrap().len(), &content[0]["type"]), (1, &json!(kind)), "{events:?}");
+            assert_eq!(ran.notes.iter().any(|note| note.path == "output"), noted, "{:?}", ran.notes);
+        }
+    }
+}
+
+#[test]
+fn a_phase_that_the_api_does_not_have_is_left_out() {
+    for (phase, expected) in [
+        (json!("commentary"), json!("commentary")),
+        (json!("final_answer"), json!("final_answer")),
+        (json!("thinking"), Value::Null),
+        (json!(7), Value::Null),
+    ] {
+        let mut item = message("Hello");
+        item["phase"] = phase;
+        let ran = read(&[event("output_item.done", json!({"item": item})), completed(&json!([]))]);
+        assert_eq!(ran.stream.response["output"][0]["phase"], expected);
+    }
 }

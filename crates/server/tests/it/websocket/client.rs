@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use http::{HeaderMap, HeaderName};
 use serde_json::Value;
 use testkit::grammar::{self, Stream};
 use tokio::net::TcpStream;
@@ -52,6 +53,17 @@ impl Client {
         request.headers_mut().insert("origin", origin.parse().unwrap());
         let (socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
         Self { socket }
+    }
+
+    /// As a client that sends these headers; with those of the answer.
+    pub(crate) async fn connect_as(rig: &Rig, headers: &[(&str, &str)]) -> (Self, HeaderMap) {
+        let stream = TcpStream::connect(rig.address).await.unwrap();
+        let mut request = format!("ws://{}/v1/responses", rig.address).into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        let (socket, response) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        (Self { socket }, response.headers().clone())
     }
 
     pub(crate) async fn say(&mut self, message: &Value) {
