@@ -1,0 +1,136 @@
+// Tools of an MCP server, offered at once and found by search; pictures that the user attaches and that the model
+// opens; an answer in a format.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { deflateSync } from "node:zlib";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { assertPrefixes, scenario, VERSIONS } from "./scenario.mjs";
+import { call, say } from "./upstream.mjs";
+
+const mcp = `
+[mcp_servers.demo]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(fileURLToPath(new URL("mcp-server.mjs", import.meta.url)))}]
+env = { DEMO_SECRET = "behind seven seals" }
+`;
+
+// The model says the sum that it was sent, and nothing that it was not.
+const sum = (request) => say(request.results.at(-1).match(/the sum is 42, [a-z ]+/)?.[0] ?? `no sum: ${request.results.at(-1)}`);
+
+describe("tools", { concurrency: 2 }, () => {
+  for (const version of VERSIONS) {
+    const name = `codex ${version.name}`;
+
+    test(`${name}: a tool of an MCP server`, () => {
+      const script = (request) => (request.results.length === 0 ? call(request.tool(/add$/), { a: 20, b: 22 }) : sum(request));
+      return scenario({ version, tables: mcp, script }, async ({ task, upstream }) => {
+        const { code, messages, items } = await task("Add 20 and 22.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), "the sum is 42, behind seven seals");
+        const [ran] = items.filter((item) => item.type === "mcp_tool_call");
+        assert.deepEqual([ran.server, ran.tool, ran.arguments, ran.status], ["demo", "add", { a: 20, b: 22 }, "completed"]);
+        assertPrefixes(upstream.requests);
+      });
+    });
+
+    // The tools of the server are not offered: the model searches for them, and may call what was found.
+    test(`${name}: a tool that is found by search`, () => {
+      const script = (request) => {
+        if (request.results.length === 0) {
+          assert.throws(() => request.tool(/add$/), /0 tools/);
+          return call(request.tool(/^tool_search$/), { query: "add two integers", limit: 3 });
+        }
+        return request.results.length === 1 ? call(request.tool(/add$/), { a: 20, b: 22 }) : sum(request);
+      };
+      return scenario({ version, model: "gpt-5.5", tables: mcp, script }, async ({ task, upstream }) => {
+        const { code, messages, items } = await task("Add 20 and 22.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), "the sum is 42, behind seven seals");
+        assert.equal(items.filter((item) => item.type === "mcp_tool_call").length, 1);
+        assert.equal(upstream.requests.length, 3);
+      });
+    });
+
+    test(`${name}: a picture that the user attaches`, () => {
+      const script = (request) => say(`I see ${seen(request).join()}`);
+      return scenario({ version, script }, async ({ task, folder }) => {
+        await writeFile(join(folder, "red.png"), png());
+        const { code, messages } = await task("What is in it?", "-i", "red.png");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), `I see ${PNG_SIGNATURE}`);
+      });
+    });
+
+    test(`${name}: a picture that the model opens`, () => {
+      const script = (request) =>
+        request.results.length === 0 ? call(request.tool(/^view_image$/), { path: "red.png" }) : say(`I see ${seen(request).join()}`);
+      return scenario({ version, script }, async ({ task, folder, upstream }) => {
+        await writeFile(join(folder, "red.png"), png());
+        const { code, messages } = await task("Open red.png.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), `I see ${PNG_SIGNATURE}`);
+        assertPrefixes(upstream.requests);
+      });
+    });
+
+    test(`${name}: an answer in the format of a schema`, () => {
+      const schema = {
+        type: "object",
+        properties: { title: { type: "string" }, words: { type: "integer" } },
+        required: ["title", "words"],
+        additionalProperties: false,
+      };
+      const answer = { title: "Notes", words: 3 };
+      const script = (request) => {
+        assert.deepEqual(request.body.response_format?.json_schema.schema, schema);
+        return say(JSON.stringify(answer));
+      };
+      return scenario({ version, script }, async ({ task, folder }) => {
+        await writeFile(join(folder, "schema.json"), JSON.stringify(schema));
+        const { code, messages } = await task("--output-schema", "schema.json", "Give me the title.");
+        assert.equal(code, 0);
+        assert.deepEqual(JSON.parse(messages.at(-1)), answer);
+      });
+    });
+  }
+});
+
+const PNG_SIGNATURE = "89504e470d0a1a0a";
+
+// The first bytes of each picture in the history.
+const seen = (request) =>
+  request.body.messages
+    .flatMap((message) => (Array.isArray(message.content) ? message.content : []))
+    .filter((part) => part.type === "image_url")
+    .map((part) => Buffer.from(part.image_url.url.replace(/^data:image\/png;base64,/, ""), "base64").toString("hex", 0, 8));
+
+// A red square of 8 by 8.
+function png() {
+  const chunk = (type, data) => {
+    const body = Buffer.concat([Buffer.from(type), data]);
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(data.length);
+    const sum = Buffer.alloc(4);
+    sum.writeUInt32BE(crc(body));
+    return Buffer.concat([length, body, sum]);
+  };
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(8, 0);
+  head.writeUInt32BE(8, 4);
+  head.set([8, 2, 0, 0, 0], 8);
+  const row = Buffer.from([0, ...Array(8).fill([255, 0, 0]).flat()]);
+  const pixels = deflateSync(Buffer.concat(Array(8).fill(row)));
+  return Buffer.concat([Buffer.from(PNG_SIGNATURE, "hex"), chunk("IHDR", head), chunk("IDAT", pixels), chunk("IEND", Buffer.alloc(0))]);
+}
+
+function crc(bytes) {
+  let value = 0xffffffff;
+  for (const byte of bytes) {
+    value ^= byte;
+    for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0xedb88320 : value >>> 1;
+  }
+  return (value ^ 0xffffffff) >>> 0;
+}
