@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { startUpstream } from "./upstream.mjs";
 
 const require = createRequire(import.meta.url);
-const GODEX = process.env.GODEX_BINARY ?? fileURLToPath(new URL("../../../debug/godex", import.meta.url));
+export const GODEX = process.env.GODEX_BINARY ?? fileURLToPath(new URL("../../../debug/godex", import.meta.url));
 const LIMIT_MS = 100_000;
 
 // The versions that are tested, newest first, each as it was published for this machine.
@@ -33,8 +33,9 @@ function installed(name) {
 }
 
 // `script`: what the model does (see upstream.mjs). `godex`: more of its configuration, as YAML. `provider`: of
-// Codex's provider, and `config`: of Codex's configuration, as TOML.
-export async function scenario({ script, version = NEWEST, model = "some-model", godex = "", provider = "", config = "", tables = "" }, body) {
+// Codex's provider, `key`: where its key is, `config`: of Codex's configuration, and `tables`: its further tables, as
+// TOML. HOME in it is Codex's home.
+export async function scenario({ script, version = NEWEST, model = "some-model", godex = "", key = 'env_key = "GODEX_API_KEY"', provider = "", config = "", tables = "" }, body) {
   const root = await mkdtemp(join(tmpdir(), "godex-codex-"));
   const closing = [() => rm(root, { recursive: true, force: true })];
   const trace = { said: "" };
@@ -47,8 +48,8 @@ export async function scenario({ script, version = NEWEST, model = "some-model",
     const server = await startGodex(root, upstream.url, godex);
     closing.push(server.stop);
     trace.log = server.log;
-    const toml = configuration({ url: server.url, model, provider, config, tables });
-    await writeFile(join(home, "config.toml"), toml);
+    const toml = configuration({ url: server.url, model, key, provider, config, tables });
+    await writeFile(join(home, "config.toml"), toml.replaceAll("HOME/", `${home}/`));
     // Nothing of the user who runs the tests.
     const env = { ...process.env, HOME: root, CODEX_HOME: home, GODEX_API_KEY: "unused" };
     const start = (args) => spawn(process.execPath, [version.program, ...args], { cwd: folder, env, detached: true });
@@ -65,7 +66,7 @@ export async function scenario({ script, version = NEWEST, model = "some-model",
   }
 }
 
-const configuration = ({ url, model, provider, config, tables }) => `
+const configuration = ({ url, model, key, provider, config, tables }) => `
 model = "${model}"
 model_provider = "godex"
 web_search = "disabled"
@@ -75,7 +76,7 @@ ${config}
 [model_providers.godex]
 name = "godex"
 base_url = "${url}/v1"
-env_key = "GODEX_API_KEY"
+${key}
 wire_api = "responses"
 ${provider}
 

@@ -1,80 +1,47 @@
-// A file is made by shell, patched and read back, with each of the forms in which Codex offers that to a model: the
+// A file is made by shell, patched and read back, in each of the forms in which Codex offers that to a model: the
 // model's name decides.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { DONE, offeredForm, PATCHED, TASK, works } from "./forms.mjs";
 import { assertPrefixes, NEWEST, requests, scenario, VERSIONS } from "./scenario.mjs";
-import { call, say, think } from "./upstream.mjs";
 
-const PATCH = `*** Begin Patch
-*** Update File: notes.txt
-@@
- first
--second
-+second, "patched" with a \\ backslash
- third
-*** End Patch
-`;
-const PATCHED = 'first\nsecond, "patched" with a \\ backslash\nthird\n';
-const MAKE = "printf 'first\\nsecond\\nthird\\n' > notes.txt && ls";
+// What the model must be offered beside it.
+const MODELS = [
+  { model: "some-model", form: "shell", offered: ["write_stdin", "view_image", "multi_agent_v1__spawn_agent"] },
+  { model: "gpt-5.5", form: "freeform", offered: ["write_stdin", "view_image", "tool_search"] },
+  // The older version does not know this name, but models of that kind.
+  { model: "gpt-6.1-sol", older: "gpt-5.6-sol", form: "code", offered: ["wait", "collaboration__spawn_agent"] },
+];
 
-// Each form as the tools that the model is offered, and its four steps.
-const FORMS = {
-  "some-model": {
-    offered: ["exec_command", "write_stdin", "view_image", "multi_agent_v1__spawn_agent"],
-    make: (request) => call(request.tool(/^exec_command$/), { cmd: MAKE }),
-    patch: (request) => call(request.tool(/^exec_command$/), { cmd: `apply_patch <<'EOF'\n${PATCH}EOF\n` }),
-    read: (request) => call(request.tool(/^exec_command$/), { cmd: "cat notes.txt" }),
-  },
-  "gpt-5.5": {
-    offered: ["exec_command", "apply_patch", "tool_search"],
-    make: (request) => call(request.tool(/^exec_command$/), { cmd: MAKE }),
-    patch: (request) => call(request.tool(/^apply_patch$/), { input: PATCH }),
-    read: (request) => call(request.tool(/^exec_command$/), { cmd: "cat notes.txt" }),
-  },
-  "gpt-6.1-sol": {
-    // The older version does not know this name, but models of that kind.
-    olderName: "gpt-5.6-sol",
-    offered: ["exec", "wait", "collaboration__spawn_agent"],
-    make: (request) => call(request.tool(/(^|__)exec$/), { input: `text(await tools.exec_command({cmd: ${JSON.stringify(MAKE)}}));` }),
-    patch: (request) => call(request.tool(/(^|__)exec$/), { input: `text(await tools.apply_patch(${JSON.stringify(PATCH)}));` }),
-    read: (request) => call(request.tool(/(^|__)exec$/), { input: 'text(await tools.exec_command({cmd: "cat notes.txt"}));' }),
-  },
-};
-
-const steps = (form) => (request) => {
-  const next = [form.make, form.patch, form.read][request.results.length];
-  if (next !== undefined) return [think("I know what is next."), say("Now this."), next(request)];
-  // The model can know it only from what it was sent.
-  const { length, [length - 1]: last } = request.results;
-  return say(/second, .*patched/.test(last) ? "The file says second, patched." : `I do not see it: ${last}`);
-};
-
-async function worksOn(version, model, form, websocket) {
+async function worksOn({ version, model, form, offered, websocket }) {
   const provider = `supports_websockets = ${websocket}`;
-  await scenario({ version, model, provider, script: steps(form) }, async ({ task, file, upstream, log }) => {
-    const { code, messages, stderr } = await task("Make the notes, patch them, and read them back.");
-    assert.equal(code, 0, stderr);
-    assert.equal(messages.at(-1), "The file says second, patched.");
+  await scenario({ version, model, provider, script: works }, async ({ task, file, upstream, log }) => {
+    const { code, messages } = await task(TASK);
+    assert.equal(code, 0);
+    assert.equal(messages.at(-1), DONE);
     assert.equal(await file("notes.txt"), PATCHED);
     assert.equal(upstream.requests.length, 4);
     assertPrefixes(upstream.requests);
     assert.equal(requests(log()).some((request) => request.status === 101), websocket);
-    const offered = upstream.requests[0].body.tools.map((tool) => tool.function.name);
-    for (const name of form.offered) assert.ok(offered.some((given) => given === name || given.endsWith(`__${name}`)), `${name} is not among ${offered}`);
+    assert.equal(offeredForm(upstream.requests[0]), form);
+    const names = upstream.requests[0].body.tools.map((tool) => tool.function.name);
+    assert.deepEqual(offered.filter((name) => !names.includes(name)), [], `missing among ${names}`);
   });
 }
 
 describe("a file is made, patched and read", { concurrency: 2 }, () => {
   for (const version of VERSIONS) {
-    for (const [name, form] of Object.entries(FORMS)) {
-      const model = version === NEWEST ? name : (form.olderName ?? name);
-      test(`codex ${version.name}, ${model}`, () => worksOn(version, model, form, false));
-      test(`codex ${version.name}, ${model}, WebSocket`, () => worksOn(version, model, form, true));
+    for (const row of MODELS) {
+      const model = version === NEWEST ? row.model : (row.older ?? row.model);
+      for (const websocket of [false, true]) {
+        test(`codex ${version.name}, ${model}${websocket ? ", WebSocket" : ""}`, () => worksOn({ ...row, version, model, websocket }));
+      }
     }
   }
 });
 
-test("both versions of the CLI are here", { skip: `${process.platform} ${process.arch}` !== "linux x64" && "the lock has the older one only for Linux on x64" }, () => {
+const here = `${process.platform} ${process.arch}`;
+test("both versions of the CLI are here", { skip: here !== "linux x64" && `the lock has the older one only for Linux on x64, not for ${here}` }, () => {
   assert.equal(VERSIONS.length, 2);
 });
