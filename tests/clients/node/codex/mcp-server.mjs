@@ -1,14 +1,24 @@
-// An MCP server over stdio with one tool, whose answer no model can guess.
+// An MCP server over stdio. What its tools answer no model can guess.
 
 import { createInterface } from "node:readline";
 
-const tool = {
-  name: "add",
-  description: "Add two integers, and put the secret behind the sum.",
-  inputSchema: {
-    type: "object",
-    properties: { a: { type: "integer" }, b: { type: "integer" } },
-    required: ["a", "b"],
+const text = (text) => ({ content: [{ type: "text", text }] });
+
+const TOOLS = {
+  add: {
+    description: "Add two integers, and put the secret behind the sum.",
+    inputSchema: {
+      type: "object",
+      properties: { a: { type: "integer" }, b: { type: "integer" } },
+      required: ["a", "b"],
+    },
+    run: ({ a, b }) => text(`the sum is ${a + b}, ${process.env.DEMO_SECRET}`),
+  },
+  // With the name of its server it is longer than any provider takes; and it has no parameters.
+  show_the_picture_that_was_taken_most_recently_by_anybody: {
+    description: "Shows the latest picture.",
+    inputSchema: { type: "object" },
+    run: () => ({ content: [{ type: "text", text: "taken at noon" }, { type: "image", data: process.env.DEMO_PICTURE, mimeType: "image/png" }] }),
   },
 };
 
@@ -20,8 +30,8 @@ const METHODS = {
     instructions: "Demo arithmetic tools.",
   }),
   ping: () => ({}),
-  "tools/list": () => ({ tools: [tool] }),
-  "tools/call": ({ arguments: { a, b } }) => ({ content: [{ type: "text", text: `the sum is ${a + b}, ${process.env.DEMO_SECRET}` }] }),
+  "tools/list": () => ({ tools: Object.entries(TOOLS).map(([name, { description, inputSchema }]) => ({ name, description, inputSchema })) }),
+  "tools/call": ({ name, arguments: args }) => TOOLS[name].run(args ?? {}),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

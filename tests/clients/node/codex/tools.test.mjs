@@ -1,5 +1,5 @@
-// Tools of an MCP server, offered at once and found by search; pictures that the user attaches and that the model
-// opens; an answer in a format.
+// Tools of an MCP server, offered at once and found by search; several calls at once, and calls that are none; pictures
+// that the user attaches and that tools show; an answer in a format.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -10,11 +10,11 @@ import { fileURLToPath } from "node:url";
 import { assertPrefixes, scenario, VERSIONS } from "./scenario.mjs";
 import { call, say } from "./upstream.mjs";
 
-const mcp = `
-[mcp_servers.demo]
+const mcp = (name) => `
+[mcp_servers.${name}]
 command = ${JSON.stringify(process.execPath)}
 args = [${JSON.stringify(fileURLToPath(new URL("mcp-server.mjs", import.meta.url)))}]
-env = { DEMO_SECRET = "behind seven seals" }
+env = { DEMO_SECRET = "behind seven seals", DEMO_PICTURE = "${png().toString("base64")}" }
 `;
 
 // The model says the sum that it was sent, and nothing that it was not.
@@ -26,7 +26,7 @@ describe("tools", { concurrency: 2 }, () => {
 
     test(`${name}: a tool of an MCP server`, () => {
       const script = (request) => (request.results.length === 0 ? call(request.tool(/add$/), { a: 20, b: 22 }) : sum(request));
-      return scenario({ version, tables: mcp, script }, async ({ task, upstream }) => {
+      return scenario({ version, tables: mcp("demo"), script }, async ({ task, upstream }) => {
         const { code, messages, items } = await task("Add 20 and 22.");
         assert.equal(code, 0);
         assert.equal(messages.at(-1), "the sum is 42, behind seven seals");
@@ -45,12 +45,52 @@ describe("tools", { concurrency: 2 }, () => {
         }
         return request.results.length === 1 ? call(request.tool(/add$/), { a: 20, b: 22 }) : sum(request);
       };
-      return scenario({ version, model: "gpt-5.5", tables: mcp, script }, async ({ task, upstream }) => {
+      return scenario({ version, model: "gpt-5.5", tables: mcp("demo"), script }, async ({ task, upstream }) => {
         const { code, messages, items } = await task("Add 20 and 22.");
         assert.equal(code, 0);
         assert.equal(messages.at(-1), "the sum is 42, behind seven seals");
         assert.equal(items.filter((item) => item.type === "mcp_tool_call").length, 1);
         assert.equal(upstream.requests.length, 3);
+      });
+    });
+
+    test(`${name}: a tool with a name that is too long, which shows a picture`, () => {
+      const script = (request) =>
+        request.results.length === 0 ? call(request.tool(/show_the_picture/), {}) : say(`${request.results[0].match(/taken at noon/)}: ${seen(request).join()}`);
+      return scenario({ version, tables: mcp("the_server_with_pictures"), script }, async ({ task, upstream }) => {
+        const { code, messages, items } = await task("Show me the latest picture.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), `taken at noon: ${PNG_SIGNATURE}`);
+        const [ran] = items.filter((item) => item.type === "mcp_tool_call");
+        assert.deepEqual([ran.server, ran.tool], ["the_server_with_pictures", "show_the_picture_that_was_taken_most_recently_by_anybody"]);
+        assertPrefixes(upstream.requests);
+      });
+    });
+
+    test(`${name}: several calls at once`, () => {
+      const run = (request, number) => call(request.tool(/^exec_command$/), { cmd: `echo number-$((${number} * 11))` });
+      const script = (request) =>
+        request.results.length === 0 ? [1, 2, 3].map((number) => run(request, number)) : say(request.results.map((result) => result.match(/number-\d+/)).join());
+      return scenario({ version, script }, async ({ task, upstream }) => {
+        const { code, messages } = await task("Count.");
+        assert.equal(code, 0);
+        // Each result with its call.
+        assert.equal(messages.at(-1), "number-11,number-22,number-33");
+        assert.equal(upstream.requests.length, 2);
+      });
+    });
+
+    // Codex tells the model so, and sends the call with the history: where it must be JSON.
+    test(`${name}: arguments that are no JSON`, () => {
+      const script = (request) => {
+        if (request.results.length === 0) return { call: { name: request.tool(/^exec_command$/), arguments: '{"cmd": "echo unfinished' } };
+        return request.results.length === 1 ? call(request.tool(/^exec_command$/), { cmd: "echo $((6 * 7))" }) : say(request.results.at(-1).match(/42/)?.[0] ?? "nothing");
+      };
+      return scenario({ version, script }, async ({ task, upstream }) => {
+        const { code, messages } = await task("Multiply.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), "42");
+        assert.match(upstream.requests[1].results[0], /parse|JSON/i);
       });
     });
 
