@@ -10,13 +10,12 @@ import { DONE, PATCHED, TASK, works } from "./forms.mjs";
 import { GODEX, scenario, VERSIONS } from "./scenario.mjs";
 
 const MODEL = "scripted/thinker";
-const godex = 'providers:\n  scripted: {spec: openai-compatible, endpoint: {base_url: "UPSTREAM"}, models: [thinker]}\n';
 
 const print = (home) => promisify(execFile)(GODEX, ["codex", "catalog"], { cwd: join(home, "../godex"), env: { PATH: process.env.PATH, HOME: join(home, "../godex") } });
 const todo = !(await promisify(execFile)(GODEX, ["codex", "catalog", "--help"]).then(() => true, () => false)) && "when godex has `codex catalog`";
 
 async function knows({ version, key, config, before = async () => {} }) {
-  await scenario({ version, model: MODEL, godex, key, config, script: works }, async (running) => {
+  await scenario({ version, model: MODEL, settings: "models: [thinker]", key, config, script: works }, async (running) => {
     await before(running);
     const { code, messages, items } = await running.task(TASK);
     assert.equal(code, 0);

@@ -12,17 +12,17 @@ const OVERFLOW = error("This model's maximum context length is 8192 tokens. Howe
 const QUOTA = error("You exceeded your current quota.", "insufficient_quota", "insufficient_quota");
 const NO_MODEL = error("The model `some-model` does not exist.", "model_not_found", "invalid_request_error");
 const NO_KEY = error("Incorrect API key provided: sk-secret-0123456789abcdef.", "invalid_api_key", "invalid_request_error");
+const NO_EFFORT = error("Unsupported value: 'reasoning_effort' does not support 'xhigh' with this model.", "unsupported_value", "invalid_request_error");
 const BAD = error("temperature has no business here", null, "invalid_request_error");
 
 // Codex tries a stream again twice, and a refused request once.
 const CODEX = "stream_max_retries = 2\nrequest_max_retries = 1";
 // godex tries nothing again.
 const ONCE = "resilience: {retries: 0}\n";
-const SCRIPTED = 'providers:\n  scripted: {spec: openai-compatible, endpoint: {base_url: "UPSTREAM"}';
 // godex waits no longer than this for a provider.
-const IMPATIENT = (which) => `${SCRIPTED}, timeouts: {${which}: 300ms}}\n`;
+const IMPATIENT = (which) => `timeouts: {${which}: 300ms}`;
 // godex has a key, which nobody else may see.
-const KEYED = `${SCRIPTED}, credentials: {api_key: sk-secret-0123456789abcdef}}\n`;
+const KEYED = "credentials: {api_key: sk-secret-0123456789abcdef}";
 
 // What the provider does with one request after the other; afterwards it answers, unless the last one is for ever.
 // Then: how many requests reach it in all, and either how often Codex itself tried again until it had its answer, or
@@ -33,11 +33,12 @@ const CASES = [
   { name: "429 without Retry-After, once", faults: [refuse(429, LIMITED)], requests: 2, retries: 0 },
   { name: "500, once", faults: [refuse(500, error("The server stumbled."))], requests: 2, retries: 0 },
   { name: "503, twice", faults: Array(2).fill(refuse(503, error("Overloaded.", "overloaded_error"))), requests: 3, retries: 0 },
-  { name: "silence before the answer, once", faults: [silence()], godex: IMPATIENT("first_byte_ms"), requests: 2, retries: 0 },
+  { name: "silence before the answer, once", faults: [silence()], settings: IMPATIENT("first_byte_ms"), requests: 2, retries: 0 },
   { name: "a cut before the answer, once", faults: [(answer) => answer.destroy()], requests: 2, retries: 0 },
+  { name: "an effort that the model lacks", faults: [refuse(400, NO_EFFORT)], config: 'model_reasoning_effort = "xhigh"', lost: ["reasoning.effort"], requests: 2, retries: 0 },
   // What it must leave to Codex, since something was sent already.
   { name: "a cut in the answer, once", faults: [cut("I begin")], requests: 2, retries: 1 },
-  { name: "silence in the answer, once", faults: [cut("I begin", silence())], godex: IMPATIENT("idle_ms"), requests: 2, retries: 1 },
+  { name: "silence in the answer, once", faults: [cut("I begin", silence())], settings: IMPATIENT("idle_ms"), requests: 2, retries: 1 },
   { name: "a cut in the answer, for ever", faults: [cut("I begin")], forever: true, requests: 3, overWebSocket: 6, reason: /disconnected before completion: The provider/ },
   // What it may not get over.
   { name: "429 with a Retry-After, passed on", faults: [refuse(429, LIMITED, { "retry-after": "1" })], godex: ONCE, requests: 2, retries: 1, only: NEWEST },
@@ -47,7 +48,7 @@ const CASES = [
   { name: "the context overflows", faults: [refuse(400, OVERFLOW)], forever: true, requests: 1, reason: /ran out of room in the model's context window/ },
   { name: "the quota is used up", faults: [refuse(429, QUOTA)], forever: true, requests: 1, reason: /^Quota exceeded\. Check your plan and billing details\.$/ },
   { name: "no such model", faults: [refuse(404, NO_MODEL)], forever: true, requests: 1, reason: /some-model/ },
-  { name: "the provider's key is refused", faults: [refuse(401, NO_KEY)], forever: true, godex: KEYED, requests: 1, reason: /^(?!.*secret).*key/i },
+  { name: "the provider's key is refused", faults: [refuse(401, NO_KEY)], forever: true, settings: KEYED, requests: 1, reason: /^(?!.*secret).*key/i },
   { name: "403 of the provider", faults: [refuse(403, error("Your country is not served.", "forbidden"))], forever: true, requests: 1, reason: /Your country is not served/ },
   { name: "422 of the provider", faults: [refuse(422, BAD)], forever: true, requests: 1, reason: /temperature has no business here/ },
   { name: "400 of the provider", faults: [refuse(400, BAD)], forever: true, requests: 1, reason: /temperature has no business here/ },
@@ -57,10 +58,10 @@ const CASES = [
 
 const DONE = "Here is the answer.";
 
-async function run({ faults, forever, godex, requests, overWebSocket, retries, reason }, version, websocket) {
+async function run({ faults, forever, settings, godex, config, lost, requests, overWebSocket, retries, reason }, version, websocket) {
   const provider = `${CODEX}\nsupports_websockets = ${websocket}`;
   const script = ({ number }) => faults[forever ? Math.min(number, faults.length - 1) : number] ?? say(DONE);
-  await scenario({ version, godex, provider, script }, async ({ task, upstream }) => {
+  await scenario({ version, settings, godex, config, lost, provider, script }, async ({ task, upstream }) => {
     const done = await task("Do it.");
     if (reason === undefined) {
       assert.equal(done.code, 0);

@@ -16,7 +16,7 @@ const MEMBERS = {
   temperature: (value) => typeof value === "number",
   top_p: (value) => typeof value === "number",
   stop: (value) => typeof value === "string" || Array.isArray(value),
-  reasoning_effort: (value) => ["minimal", "low", "medium", "high"].includes(value),
+  reasoning_effort: (value) => ["none", "minimal", "low", "medium", "high", "xhigh"].includes(value),
   response_format: isFormat,
 };
 
@@ -28,16 +28,18 @@ const ROLES = {
   tool: ["role", "content", "tool_call_id"],
 };
 
-// Everything that is wrong with a request; empty when nothing is.
-export function check(body) {
+// Everything that is wrong with a request; empty when nothing is. `known`: members of requests and of assistants'
+// messages that this provider has of its own.
+export function check(body, known = { request: [], assistant: [] }) {
   const problems = [];
   const demand = (good, problem) => good || problems.push(problem);
   for (const [name, value] of Object.entries(body)) {
+    if (known.request.includes(name)) continue;
     demand(Object.hasOwn(MEMBERS, name) && MEMBERS[name](value, body), `${name}: ${brief(value)}`);
   }
   demand(body.model !== undefined && body.messages !== undefined, "model or messages are missing");
   tools(body.tools ?? [], demand);
-  messages(body.messages ?? [], demand);
+  messages(body.messages ?? [], known, demand);
   return problems;
 }
 
@@ -56,12 +58,12 @@ function tools(list, demand) {
   }
 }
 
-function messages(list, demand) {
+function messages(list, known, demand) {
   const ids = new Set();
   let awaited = [];
   for (const [at, message] of list.entries()) {
     const wrong = (problem) => demand(false, `messages[${at}]: ${problem}: ${brief(message)}`);
-    const members = ROLES[message.role];
+    const members = message.role === "assistant" ? [...ROLES.assistant, ...known.assistant] : ROLES[message.role];
     if (members === undefined) wrong("no such role");
     else if (!onlyHas(message, members)) wrong("unknown members");
     if (message.role === "tool") {

@@ -7,7 +7,7 @@ import { deflateSync } from "node:zlib";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { assertPrefixes, scenario, VERSIONS } from "./scenario.mjs";
+import { assertPrefixes, NEWEST, scenario, VERSIONS } from "./scenario.mjs";
 import { call, say } from "./upstream.mjs";
 
 const mcp = (name) => `
@@ -77,6 +77,23 @@ describe("tools", { concurrency: 2 }, () => {
         // Each result with its call.
         assert.equal(messages.at(-1), "number-11,number-22,number-33");
         assert.equal(upstream.requests.length, 2);
+      });
+    });
+
+    // The script goes on while the model is told of it, and each thing that it is told is an output of the same call.
+    test(`${name}: code that says something on its way`, () => {
+      const model = version === NEWEST ? "gpt-6.1-sol" : "gpt-5.6-sol";
+      const source = 'notify("first"); text("second"); yield_control(); await tools.exec_command({cmd: "sleep 0.3"}); text("third");';
+      const script = (request) => {
+        const [first, second] = request.results;
+        if (first === undefined) return call(request.tool(/^exec$/), { input: source });
+        if (second === undefined) return call(request.tool(/^wait$/), { cell_id: first.match(/cell ID (\S+)/)[1] });
+        return say([/first/, /second/, /third/].map((word) => request.results.findIndex((result) => word.test(result))).join());
+      };
+      return scenario({ version, model, script }, async ({ task }) => {
+        const { code, messages } = await task("Run the code.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), "0,0,1");
       });
     });
 

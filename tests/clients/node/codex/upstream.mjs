@@ -4,20 +4,22 @@
 import { createServer } from "node:http";
 import { check } from "./strict.mjs";
 
+// Beyond what is strict it takes what it `knows`: members of requests and of assistants' messages.
+//
 // A script gets a request (see `read`) and gives back what the model does: texts and calls to stream, with the usage
 // to report, or a fault, which is a function of the answer that writes it.
 export const say = (text) => ({ content: text });
 export const think = (text) => ({ reasoning_content: text });
 export const call = (name, args) => ({ call: { name, arguments: JSON.stringify(args) } });
 
-export async function startUpstream(script) {
+export async function startUpstream(script, knows) {
   const upstream = { requests: [], problems: [] };
   const server = createServer(async (incoming, answer) => {
     const raw = await text(incoming);
     try {
       const request = read(raw, incoming, upstream.requests);
       upstream.requests.push(request);
-      const problems = check(request.body);
+      const problems = check(request.body, knows);
       if (problems.length > 0) throw new Error(problems.join("\n"));
       const steps = await script(request);
       if (typeof steps === "function") await steps(answer);

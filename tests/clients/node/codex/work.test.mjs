@@ -41,6 +41,25 @@ describe("a file is made, patched and read", { concurrency: 2 }, () => {
   }
 });
 
+// A provider that refuses a history without what the model thought before its calls.
+test("thoughts come back", async () => {
+  const script = (request) => {
+    const calling = request.body.messages.filter((message) => message.tool_calls !== undefined);
+    for (const message of calling) assert.equal(message.reasoning_content, "I know what is next.");
+    return works(request);
+  };
+  const knows = { request: ["thinking"], assistant: ["reasoning_content"] };
+  const config = 'model_reasoning_effort = "high"';
+  const settings = "credentials: {api_key: unused}";
+  await scenario({ spec: "deepseek", model: "deepseek-v4-pro", settings, knows, config, script }, async ({ task, file, upstream }) => {
+    const { code, messages } = await task(TASK);
+    assert.equal(code, 0);
+    assert.equal(messages.at(-1), DONE);
+    assert.equal(await file("notes.txt"), PATCHED);
+    assertPrefixes(upstream.requests);
+  });
+});
+
 const here = `${process.platform} ${process.arch}`;
 test("both versions of the CLI are here", { skip: here !== "linux x64" && `the lock has the older one only for Linux on x64, not for ${here}` }, () => {
   assert.equal(VERSIONS.length, 2);
