@@ -6,13 +6,16 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { delegates, TOLD } from "./delegation.mjs";
 import { DONE, PATCHED, TASK, works } from "./forms.mjs";
+import { PENDING } from "./pending.mjs";
 import { GODEX, scenario, VERSIONS } from "./scenario.mjs";
 
 const MODEL = "scripted/thinker";
 
+const KEY_COMMAND = 'auth = { command = "echo", args = ["a-token"] }';
+
 const print = (home) => promisify(execFile)(GODEX, ["codex", "catalog"], { cwd: join(home, "../godex"), env: { PATH: process.env.PATH, HOME: join(home, "../godex") } });
-const todo = !(await promisify(execFile)(GODEX, ["codex", "catalog", "--help"]).then(() => true, () => false)) && "when godex has `codex catalog`";
 
 async function knows({ version, key, config, before = async () => {} }) {
   await scenario({ version, model: MODEL, settings: "models: [thinker]", key, config, script: works }, async (running) => {
@@ -29,15 +32,22 @@ async function knows({ version, key, config, before = async () => {} }) {
 
 describe("the catalogue", { concurrency: 2 }, () => {
   for (const version of VERSIONS) {
-    test(`codex ${version.name}: from a file`, { todo }, () =>
+    test(`codex ${version.name}: from a file`, { todo: PENDING.catalogCommand }, () =>
       knows({
         version,
         config: 'model_catalog_json = "HOME/catalog.json"',
         before: async ({ home }) => writeFile(join(home, "catalog.json"), (await print(home)).stdout),
       }));
 
+    test(`codex ${version.name}: sub-agents of a model from the server`, { todo: PENDING.catalogEndpoint }, () =>
+      scenario({ version, model: MODEL, settings: "models: [thinker]", key: KEY_COMMAND, script: delegates }, async ({ task }) => {
+        const { code, messages } = await task("Let somebody find the password.");
+        assert.equal(code, 0);
+        assert.equal(messages.at(-1), TOLD);
+      }));
+
     // Codex asks for it where a command gives it its key.
-    test(`codex ${version.name}: from the server`, { todo }, () =>
-      knows({ version, key: 'auth = { command = "echo", args = ["a-token"] }' }));
+    test(`codex ${version.name}: from the server`, { todo: PENDING.catalogEndpoint }, () =>
+      knows({ version, key: KEY_COMMAND }));
   }
 });

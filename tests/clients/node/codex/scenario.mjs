@@ -13,7 +13,7 @@ import { startUpstream } from "./upstream.mjs";
 
 const require = createRequire(import.meta.url);
 export const GODEX = process.env.GODEX_BINARY ?? fileURLToPath(new URL("../../../debug/godex", import.meta.url));
-const LIMIT_MS = 100_000;
+const LIMIT_MS = 60_000;
 
 // The versions that are tested, newest first, each as it was published for this machine.
 export const VERSIONS = ["@openai/codex", "codex-older"].map(installed).filter((version) => version !== undefined);

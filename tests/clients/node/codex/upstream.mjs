@@ -16,6 +16,10 @@ export async function startUpstream(script, knows) {
   const upstream = { requests: [], problems: [] };
   const server = createServer(async (incoming, answer) => {
     const raw = await text(incoming);
+    if (incoming.method === "GET" && incoming.url === "/v1/models") {
+      answer.writeHead(200, { "content-type": "application/json" });
+      return answer.end(JSON.stringify({ object: "list", data: [{ id: "listed-model", object: "model", created: 1, owned_by: "test" }] }));
+    }
     try {
       const request = read(raw, incoming, upstream.requests);
       upstream.requests.push(request);
