@@ -10,7 +10,8 @@ mod response;
 mod tool;
 
 pub use content::{
-    Content, InputAudio, InputFile, InputImage, InputText, OutputText, Part, ReasoningText, Refusal, Screenshot,
+    Content, EncryptedContent, InputAudio, InputFile, InputImage, InputText, OutputText, Part, ReasoningText, Refusal,
+    Screenshot,
 };
 pub use conversation::{CreateConversation, CreateConversationItems, UpdateConversation};
 pub use event::EventKind;

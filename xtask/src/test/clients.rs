@@ -5,6 +5,7 @@ mod upstream;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
@@ -24,13 +25,18 @@ pub(super) fn run() -> Result<()> {
     fs::write(home.join("godex.yaml"), upstream::configuration()? + &webhooks.configuration())?;
     let log = folder("godex.log");
     let address = process::free_address()?;
-    let mut command = Command::new(crate::root().join("target/debug/godex"));
+    let mut command = Command::new(binary());
     command.args(["serve", "--port", &address.port().to_string()]).current_dir(&home);
     // No provider key of this machine may reach it.
     command.env_clear().env("HOME", &home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let mut godex = Running::start_logged(&mut command, &log)?;
     let tested = godex.until_healthy(address).and_then(|()| all(&format!("http://{address}"), &webhooks));
     tested.with_context(|| format!("godex wrote to {}:\n{}", log.display(), tail(&log)))
+}
+
+/// What is tested. Scenarios start it themselves, each with a configuration of its own.
+fn binary() -> PathBuf {
+    crate::root().join("target/debug/godex")
 }
 
 /// Where the clients of each language receive webhooks.
@@ -82,19 +88,26 @@ fn client<'a>(command: &'a mut Command, url: &str) -> &'a mut Command {
             command.env_remove(name);
         }
     }
-    command.env("GODEX_URL", url).env("NO_PROXY", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1")
+    command
+        .env("GODEX_URL", url)
+        .env("GODEX_BINARY", binary())
+        .env("NO_PROXY", "127.0.0.1")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
 }
 
 /// Copies the tests beside their packages: Node looks for packages above the file that imports them.
 fn node_tests() -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(crate::root().join("tests/clients/node"))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.extension().is_some_and(|extension| extension == "mjs") {
-            fs::copy(&path, folder("node").join(&name))?;
-            if name.ends_with(".test.mjs") {
-                names.push(name);
+    for below in ["", "codex/"] {
+        fs::create_dir_all(folder("node").join(below))?;
+        for entry in fs::read_dir(crate::root().join("tests/clients/node").join(below))? {
+            let path = entry?.path();
+            let name = format!("{below}{}", path.file_name().unwrap_or_default().to_string_lossy());
+            if path.extension().is_some_and(|extension| extension == "mjs") {
+                fs::copy(&path, folder("node").join(&name))?;
+                if name.ends_with(".test.mjs") {
+                    names.push(name);
+                }
             }
         }
     }

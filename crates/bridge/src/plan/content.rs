@@ -126,6 +126,7 @@ impl Renderer<'_> {
                     None => self.lacking("audio", "cannot hear", at),
                 });
             }
+            Part::EncryptedContent(part) => self.told(part.encrypted_content, at),
             Part::Other { raw, .. } => {
                 self.notes.ignored(code::CONTENT_IGNORED, at, "this kind of content is not known");
                 // Some clients tag plain text with a name of their own.
@@ -133,6 +134,16 @@ impl Renderer<'_> {
             }
         };
         text.filter(|text| !text.is_empty()).map(|text| ContentPiece::Text(text.into()))
+    }
+
+    /// What one agent told another. The arguments of the call that did so were encrypted only where OpenAI's own
+    /// server read them first; a model behind the chat API wrote them as they are.
+    fn told<'a>(&mut self, content: Option<Text<'a>>, at: MemberPath) -> Option<Text<'a>> {
+        let foreign = content.is_some_and(|content| is_ciphertext(content.escaped()));
+        if foreign {
+            self.notes.ignored(code::CONTENT_IGNORED, at, "it was encrypted by another server");
+        }
+        content.filter(|_| !foreign)
     }
 
     fn image<'a>(&mut self, url: Option<Text<'a>>, detail: Option<Text<'a>>, at: MemberPath) -> ContentPiece<'a> {
@@ -171,6 +182,13 @@ impl<'a> ContentPiece<'a> {
             Self::Media(part) => part,
         }
     }
+}
+
+/// Whether this is a token of the Fernet format: a version, the time, and no less than two blocks and a signature,
+/// all as base64. Nobody writes such a thing by hand.
+fn is_ciphertext(content: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=');
+    content.len() >= 100 && content.starts_with("gAAAAA") && content.bytes().all(safe)
 }
 
 /// Chat knows three; `original` is as good as it gets.

@@ -216,6 +216,19 @@ fn items() {
                 json!([{"type": "agent_message", "author": "/lead", "recipient": "/lead/a", "content": [{"type": "input_text", "text": "Go"}]}]),
             ),
         ),
+        // Where nobody encrypts the arguments of calls, the client hands on what the model wrote.
+        (
+            "agent_message with what the other model wrote",
+            input(
+                json!([{"type": "agent_message", "author": "/lead", "recipient": "/lead/a", "content": [{"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "Find \"it\"."}]}]),
+            ),
+        ),
+        (
+            "agent_message that another server encrypted",
+            input(
+                json!([{"type": "agent_message", "author": "/lead", "recipient": "/lead/a", "content": [{"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": format!("gAAAAABq{}==", "Zm9v_-".repeat(20))}]}]),
+            ),
+        ),
         (
             "unknown kinds",
             input(

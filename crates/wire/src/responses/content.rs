@@ -35,6 +35,7 @@ tagged! {
         Refusal(Refusal) = "refusal",
         ReasoningText(ReasoningText) = "reasoning_text" | "summary_text",
         Screenshot(Screenshot) = "computer_screenshot",
+        EncryptedContent(EncryptedContent) = "encrypted_content",
     }
     untagged: |_| ""
 }
@@ -72,4 +73,9 @@ open_struct! {
 
 open_struct! {
     pub struct Screenshot { image_url: Text<'a>, file_id: Text<'a>, detail: Text<'a> }
+}
+
+open_struct! {
+    /// What one agent tells another: an argument that was declared as `encrypted`, as the model's call had it.
+    pub struct EncryptedContent { encrypted_content: Text<'a> }
 }

@@ -7,6 +7,7 @@ use wire::chat::{Declared, Function, Str};
 use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
 
+use super::schema::Changes;
 use super::{declare, names, template};
 use crate::context::ToolKind;
 use crate::dialect::{Hosted, Lacking, ToolRules};
@@ -203,13 +204,16 @@ impl<'a> Collector<'a, '_> {
             Tool::Function(function) => {
                 let name = named(function.name, at)?;
                 let rules = self.rules;
-                let mut changed = false;
+                let mut changes = Changes::default();
                 self.client(ToolKind::Function, &name, space, at, |provider_name| {
-                    let (declared, cleaned) = declare::function(function, provider_name, rules);
-                    changed = cleaned;
+                    let (declared, changed) = declare::function(function, provider_name, rules);
+                    changes = changed;
                     Declared::Function(declared)
                 });
-                if changed {
+                if changes.encryption {
+                    self.notes.lowered(code::TOOL_DEGRADED, at, "its arguments are not encrypted");
+                }
+                if changes.meaning {
                     self.notes.degraded(code::TOOL_SCHEMA, at, "its schema has what this provider refuses");
                 }
             }

@@ -7,7 +7,7 @@ use wire::chat::{Custom, Declared, Function, Grammar, Json, Str};
 use wire::json::{ObjectWriter, Raw, Text, escape_into, sanitize_into};
 use wire::responses::{CustomTool, FunctionTool, ToolSearchTool};
 
-use super::schema;
+use super::schema::{self, Changes};
 use crate::dialect::{CustomForm, SchemaRule, ToolRules};
 
 /// What a shell command is called with.
@@ -20,11 +20,11 @@ const APPLY_PATCH: &[u8] = br#"{"type":"object","properties":{"operation":{"oneO
 const TOOL_SEARCH: &[u8] =
     br#"{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"number"}},"required":["query"],"additionalProperties":false}"#;
 
-/// A function, and whether its schema had to change.
-pub(super) fn function<'a>(tool: &FunctionTool<'a>, name: String, rules: &ToolRules) -> (Function<'a>, bool) {
-    let (parameters, changed) = schema::parameters(tool.parameters.map(|object| object.0), &rules.schema);
+/// A function, and what had to change in its schema.
+pub(super) fn function<'a>(tool: &FunctionTool<'a>, name: String, rules: &ToolRules) -> (Function<'a>, Changes) {
+    let (parameters, changes) = schema::parameters(tool.parameters.map(|object| object.0), &rules.schema);
     let strict = tool.strict.filter(|_| !rules.schema.contains(&SchemaRule::NoStrict));
-    (Function { name, description: paragraph(tool.description), parameters, strict }, changed)
+    (Function { name, description: paragraph(tool.description), parameters, strict }, changes)
 }
 
 /// A free-form tool: as it is where the provider has such tools, with this form of input; else as a function.

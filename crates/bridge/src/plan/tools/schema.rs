@@ -1,5 +1,6 @@
 //! A function's parameters for the provider: an object schema always, without what its dialect refuses.
 
+use memchr::memmem;
 use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
@@ -9,18 +10,32 @@ use crate::plan::json;
 
 const NOTHING: &[u8] = br#"{"type":"object","properties":{}}"#;
 
-/// The parameters to send, and whether the dialect made us change their meaning.
-pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) -> (Json<'a>, bool) {
+/// What the schema that is sent does not say any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// The dialect made us change its meaning.
+    pub(super) meaning: bool,
+    /// It asked for arguments to be encrypted: only OpenAI's own server does that, and a model that is told so might
+    /// try.
+    pub(super) encryption: bool,
+}
+
+const ENCRYPTED: &str = "encrypted";
+
+/// The parameters to send, and what was changed in them.
+pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) -> (Json<'a>, Changes) {
     let Some(schema) = declared.filter(|schema| schema.kind() == Kind::Object) else {
         // Some servers demand parameters of a function that has none.
-        return (Json::Ours(NOTHING.to_vec()), false);
+        return (Json::Ours(NOTHING.to_vec()), Changes::default());
     };
     let is_object = schema.get("type").is_some_and(|kind| kind.as_str() == "\"object\"");
     let has_properties = schema.get("properties").is_some_and(|properties| properties.kind() == Kind::Object);
-    if is_object && has_properties && rules.iter().all(|rule| *rule == SchemaRule::NoStrict) {
-        return (Json::Wire(schema), false);
+    let may_ask_encryption = memmem::find(schema.as_str().as_bytes(), ENCRYPTED.as_bytes()).is_some();
+    let unruled = !may_ask_encryption && rules.iter().all(|rule| *rule == SchemaRule::NoStrict);
+    if is_object && has_properties && unruled {
+        return (Json::Wire(schema), Changes::default());
     }
-    let mut writer = Writer { rules, changed: false };
+    let mut writer = Writer { rules, changes: Changes::default() };
     let text = json::text(|out| {
         out.reserve(schema.as_str().len() + 64);
         let mut object = ObjectWriter::new(out);
@@ -38,12 +53,12 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
         }
         object.end();
     });
-    (Json::Ours(clean(&text).into_owned().into_bytes()), writer.changed)
+    (Json::Ours(clean(&text).into_owned().into_bytes()), writer.changes)
 }
 
 struct Writer<'r> {
     rules: &'r [SchemaRule],
-    changed: bool,
+    changes: Changes,
 }
 
 impl Writer<'_> {
@@ -53,7 +68,7 @@ impl Writer<'_> {
 
     fn left_out_of_root(&mut self, key: &str) -> bool {
         let left_out = self.has(SchemaRule::PlainRoot) && matches!(key, "anyOf" | "oneOf" | "allOf");
-        self.changed |= left_out;
+        self.changes.meaning |= left_out;
         left_out
     }
 
@@ -64,7 +79,7 @@ impl Writer<'_> {
         }
         let mut object = ObjectWriter::new(out);
         if let Some(reference) = schema.get("$ref").filter(|_| self.has(SchemaRule::RefAlone)) {
-            self.changed |= schema.fields().count() > 1;
+            self.changes.meaning |= schema.fields().count() > 1;
             object.raw("$ref", reference);
             return object.end();
         }
@@ -76,6 +91,7 @@ impl Writer<'_> {
 
     fn member(&mut self, key: &str, value: Raw<'_>, object: &mut ObjectWriter<'_>) {
         match (key, value.kind()) {
+            (ENCRYPTED, Kind::Bool) => self.changes.encryption = true,
             ("properties" | "patternProperties" | "$defs" | "definitions", Kind::Object) => {
                 let mut named = ObjectWriter::new(object.key(key));
                 for (name, schema) in value.fields() {
@@ -84,7 +100,7 @@ impl Writer<'_> {
                 named.end();
             }
             ("items", Kind::Array) if self.has(SchemaRule::NoTuples) => {
-                self.changed = true;
+                self.changes.meaning = true;
                 match value.elements().next() {
                     Some(first) => self.schema(first, object.key(key)),
                     None => object.key(key).extend_from_slice(b"{}"),
@@ -97,7 +113,7 @@ impl Writer<'_> {
                 self.schema(value, object.key(key));
             }
             ("type", Kind::Array) if self.has(SchemaRule::NoTypeArrays) => {
-                self.changed = true;
+                self.changes.meaning = true;
                 let first = value.elements().find(|kind| kind.as_str() != "\"null\"");
                 object.raw(key, first.or_else(|| value.elements().next()).unwrap_or(Raw::NULL));
             }
@@ -125,7 +141,7 @@ impl Writer<'_> {
         if value.kind() == Kind::String {
             return out.extend_from_slice(value.as_str().as_bytes());
         }
-        self.changed = true;
+        self.changes.meaning = true;
         write_text(out, value.as_str());
     }
 }
@@ -160,6 +176,12 @@ mod tests {
                 r#"{"type":"object","properties":{"a":{"type":"integer","enum":["1","2"]}}}"#,
             ),
             (r#"{"type":"object","anyOf":[{}],"properties":{}}"#, &[PlainRoot], r#"{"type":"object","properties":{}}"#),
+            // The keyword goes, a property of that name stays.
+            (
+                r#"{"type":"object","properties":{"encrypted":{"type":"string","encrypted":true}}}"#,
+                &[],
+                r#"{"type":"object","properties":{"encrypted":{"type":"string"}}}"#,
+            ),
         ] {
             let (json, _) = parameters(Some(Raw::parse(schema).unwrap()), rules);
             let mut out = Vec::new();
