@@ -16,8 +16,17 @@ pub struct ClientForms {
     pub reasoning: ReasoningChannel,
     /// `error.code` of responses that failed so, instead of the usual one.
     pub failure_codes: &'static [(FailureClass, &'static str)],
-    /// How long to wait is also said in the words of a rate limit, and first in them: no more seconds than this.
-    pub wait_in_words: Option<u32>,
+    /// How long to wait is also said in the words of a rate limit.
+    pub wait_in_words: Option<WaitInWords>,
+}
+
+/// A number of seconds for a client that reads it out of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitInWords {
+    pub before: &'static str,
+    pub after: &'static str,
+    /// The most that is said.
+    pub most: u32,
 }
 
 /// The sign of life while the upstream is silent.
@@ -54,10 +63,12 @@ impl ClientForms {
         if let Some((_, code)) = self.failure_codes.iter().find(|(class, _)| *class == failure.class) {
             (*code).clone_into(&mut error.code);
         }
-        if let (FailureClass::RateLimit, Some(most)) = (failure.class, self.wait_in_words) {
-            // Before the provider's own words: the first time that is named counts, and theirs may be an hour.
+        if let (FailureClass::RateLimit, Some(WaitInWords { before, after, most })) =
+            (failure.class, self.wait_in_words)
+        {
+            // In front of the provider's own words: the first time that is named counts, and theirs may be an hour.
             let seconds = failure.retry_after.unwrap_or(1).min(most);
-            error.message = format!("Please try again in {seconds}s. {}", error.message);
+            error.message = format!("{before}{seconds}{after} {}", error.message);
         }
         error
     }
@@ -76,14 +87,15 @@ mod tests {
     #[test]
     fn a_failure_is_said_as_the_client_reads_it() {
         const CODES: &[(FailureClass, &str)] = &[(FailureClass::Overloaded, "server_error")];
-        let told = ClientForms { failure_codes: CODES, wait_in_words: Some(60), ..ClientForms::EXACT };
+        const WAIT: WaitInWords = WaitInWords { before: "Come back in ", after: "s.", most: 60 };
+        let told = ClientForms { failure_codes: CODES, wait_in_words: Some(WAIT), ..ClientForms::EXACT };
         for (forms, class, wait, code, message) in [
             (ClientForms::EXACT, FailureClass::Overloaded, None, "server_is_overloaded", "words"),
             (told, FailureClass::Overloaded, None, "server_error", "words"),
             (ClientForms::EXACT, FailureClass::RateLimit, Some(7), "rate_limit_exceeded", "words"),
-            (told, FailureClass::RateLimit, Some(7), "rate_limit_exceeded", "Please try again in 7s. words"),
-            (told, FailureClass::RateLimit, None, "rate_limit_exceeded", "Please try again in 1s. words"),
-            (told, FailureClass::RateLimit, Some(3600), "rate_limit_exceeded", "Please try again in 60s. words"),
+            (told, FailureClass::RateLimit, Some(7), "rate_limit_exceeded", "Come back in 7s. words"),
+            (told, FailureClass::RateLimit, None, "rate_limit_exceeded", "Come back in 1s. words"),
+            (told, FailureClass::RateLimit, Some(3600), "rate_limit_exceeded", "Come back in 60s. words"),
             (told, FailureClass::Quota, Some(7), "insufficient_quota", "words"),
         ] {
             let error = forms.error(&Failure { retry_after: wait, ..Failure::new(class, "words") });

@@ -18,7 +18,7 @@ mod response;
 mod seal;
 mod shown;
 
-pub use client::{ClientForms, Heartbeat, ReasoningChannel};
+pub use client::{ClientForms, Heartbeat, ReasoningChannel, WaitInWords};
 pub use context::{AnswerContext, AnswerWire, NativeContext, OfferedTool, OutputContract, ToolKind};
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use bridge::{ClientForms, FailureClass, Heartbeat, IncompleteReason, ReasoningChannel, RefusalForm};
+use bridge::{ClientForms, FailureClass, Heartbeat, IncompleteReason, ReasoningChannel, RefusalForm, WaitInWords};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::error::{ApiError, Code, ErrorSurface, Which};
@@ -90,7 +90,8 @@ const CODEX: Profile = Profile {
             // The usual one is retried, and the operator's key will not get better by that.
             (FailureClass::Auth, "invalid_prompt"),
         ],
-        wait_in_words: Some(CODEX_WAIT),
+        // As it looks for it in a message.
+        wait_in_words: Some(WaitInWords { before: "Please try again in ", after: "s.", most: CODEX_WAIT }),
     },
     errors: ErrorSurface {
         in_stream: &[FailureClass::ContextOverflow],
@@ -125,11 +126,11 @@ const CODEX_STATUSES: &[(Which, StatusCode)] = &[
 ];
 
 /// Versions before that, and those that do not say which they are: only what all of them understand. They give up on any
-/// 429, retry a 404 whatever its code, and retry what reached the limit.
+/// 429 without its reason, retry a 404 whatever its code, and retry what reached the limit.
 const CODEX_BEFORE: Profile = Profile {
     since: Version(0, 0, 0),
     errors: ErrorSurface {
-        in_stream: &[FailureClass::ContextOverflow, FailureClass::RateLimit],
+        in_stream: &[FailureClass::ContextOverflow, FailureClass::RateLimit, FailureClass::Quota],
         kept: &[],
         ..CODEX.errors
     },

@@ -81,7 +81,7 @@ pub(crate) const OTHER_FORMS: ClientForms = ClientForms {
     refusal: RefusalForm::Text,
     reasoning: ReasoningChannel::Summary,
     failure_codes: &[(FailureClass::Truncated, "invalid_prompt")],
-    wait_in_words: Some(60),
+    wait_in_words: None,
 };
 
 /// A response of one answer.

@@ -77,7 +77,7 @@ async fn failures_before_the_stream() {
         ("400", no(400), same("400 upstream_invalid_request")),
         ("401", no(401), mended("502 provider_auth", "400 provider_auth")),
         ("403", no(403), mended("502 provider_auth", "400 provider_auth")),
-        ("402", no(402), same("429 insufficient_quota")),
+        ("402", no(402), ["429 insufficient_quota", "429 insufficient_quota", "failed insufficient_quota"]),
         ("404, a page", Script::body(404, "text/html", "<html>"), same("502 upstream_protocol")),
         (
             "404, the model",
@@ -88,7 +88,7 @@ async fn failures_before_the_stream() {
         ("422", no(422), same("400 upstream_invalid_request")),
         ("filtered", coded(400, "content_filter"), same("400 upstream_content_policy")),
         ("quota", coded(429, "insufficient_quota").header("retry-after", "7"), {
-            mended("429 insufficient_quota, after 7", "429 insufficient_quota")
+            ["429 insufficient_quota, after 7", "429 insufficient_quota", "failed insufficient_quota"]
         }),
         ("429", no(429), {
             let limited = "429 rate_limit_exceeded, after 1";
