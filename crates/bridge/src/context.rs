@@ -15,6 +15,8 @@ pub struct AnswerContext {
     pub logprobs: bool,
     /// What the text of the answer must be.
     pub output: OutputContract,
+    /// Grammars of custom tools that the provider does not see to itself.
+    pub grammars: Vec<InputGrammar>,
 }
 
 /// The API that an upstream speaks.
@@ -42,6 +44,22 @@ pub struct OfferedTool {
     /// As the client declared it.
     pub name: String,
     pub namespace: Option<String>,
+}
+
+/// The grammar that the input of a custom tool has to fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputGrammar {
+    /// The tool: [`OfferedTool::provider_name`].
+    pub provider_name: String,
+    pub syntax: InputSyntax,
+    pub definition: String,
+}
+
+/// How a grammar is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InputSyntax {
+    Lark,
+    Regex,
 }
 
 /// The kind of tool that the client declared: a call of it becomes that kind's item. Calls of a hosted tool become no

@@ -19,7 +19,9 @@ mod seal;
 mod shown;
 
 pub use client::{ClientForms, Heartbeat, ReasoningChannel, WaitInWords};
-pub use context::{AnswerContext, AnswerWire, NativeContext, OfferedTool, OutputContract, ToolKind};
+pub use context::{
+    AnswerContext, AnswerWire, InputGrammar, InputSyntax, NativeContext, OfferedTool, OutputContract, ToolKind,
+};
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,
     DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
@@ -33,8 +35,8 @@ pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, ada
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
 pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
 pub use reader::{
-    ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
-    OutputProblem, Reader, Repair, RoundEnd, Setup,
+    ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar, InputVerdict,
+    Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair, RoundEnd, Setup,
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
 pub use response::ResponseWriter;

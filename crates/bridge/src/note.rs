@@ -85,6 +85,8 @@ note_codes! {
     TOOL_DEGRADED = "bridge.tool.degraded" => "Nothing: calls are translated back.";
     /// The schema of a tool is simplified, because the provider refuses part of it.
     TOOL_SCHEMA = "bridge.tool.schema" => "Nothing, or simplify the schema yourself; arguments may be less exact.";
+    /// The input of a custom tool does not fit the grammar that was declared for it, or could not be checked.
+    TOOL_INPUT = "bridge.tool.input" => "Nothing: the client's tool says what is wrong, and the model tries again. `tools.grammar: reask` has godex ask first.";
     /// An item of the input is left out.
     ITEM_IGNORED = "bridge.item.ignored" => "Remove the item, if the model does not need what it says.";
     /// An item of the input is sent in another form, such as a message.

@@ -106,6 +106,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
         reasoning_summary: wants_summary(request),
         logprobs: body.logprobs,
         output: contract,
+        grammars: tools.grammars(),
     };
     body.tool_choice = tools.choice.take();
     body.parallel_tool_calls = tools.parallel;

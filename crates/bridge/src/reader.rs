@@ -7,6 +7,7 @@ mod chat;
 mod cite;
 mod contract;
 mod finish;
+mod input;
 mod native;
 mod opening;
 mod report;
@@ -19,6 +20,7 @@ use wire::json::Raw;
 
 pub use chat::ChatReader;
 pub use contract::{Checks, OutputCheck, OutputProblem, Repair};
+pub use input::{InputCheck, InputReading, InputSoFar, InputVerdict};
 pub use native::NativeReader;
 pub use opening::{Look, Opening};
 pub use setup::Setup;
@@ -59,6 +61,9 @@ pub enum RoundEnd {
     Failed(Failure),
     /// The model waits for tools that godex runs, and for nothing else: it is asked again with what they gave.
     Hosted(Vec<HostedCall>),
+    /// The only call of the answer does not fit its grammar, and the client has not seen it: the model is asked again
+    /// with what is wrong; else the call is shown as it is ([`ResponseWriter::call`]).
+    Rejected(RejectedCall),
 }
 
 /// `incomplete_details.reason`.
@@ -85,6 +90,18 @@ pub struct HostedCall {
     pub name: String,
     /// As the model wrote them; `{}` where it wrote none.
     pub arguments: String,
+}
+
+/// A call of a custom tool whose input does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedCall {
+    pub call_id: String,
+    /// As the client declared the tool.
+    pub name: String,
+    pub namespace: Option<String>,
+    pub input: String,
+    /// Where and why.
+    pub problem: String,
 }
 
 /// The reader of one answer.

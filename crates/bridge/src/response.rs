@@ -30,11 +30,11 @@ pub(crate) use slot::{Slot, SlotKind};
 
 use crate::client::{ClientForms, Heartbeat};
 use crate::dialect::RefusalForm;
-use crate::escaped::Escaped;
+use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::{DeltaHead, Events};
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
-use crate::reader::{IncompleteReason, RoundEnd};
+use crate::reader::{IncompleteReason, RejectedCall, RoundEnd};
 
 /// A response that is odd in more ways than this is not described any further.
 const MAX_NOTES: usize = 32;
@@ -224,6 +224,16 @@ impl ResponseWriter {
         self.keep_all();
     }
 
+    /// A call that the client has not seen yet, as the model made it. Only between answers.
+    pub fn call(&mut self, call: &RejectedCall, out: &mut Events) {
+        let RejectedCall { call_id, name, namespace, input, problem: _ } = call;
+        let [call_id, name, input] = [call_id, name, input].map(|text| EscapedBuf::of_plain(text));
+        let named = Named { call_id, name, namespace: namespace.clone(), more: Vec::new() };
+        let id = self.make_id(CUSTOM.id_kind);
+        CallItem::open(id, &CUSTOM, &named, self, out).close(input.get(), &named, Status::Completed, self, out);
+        self.keep_all();
+    }
+
     /// Forgets the items of the answer that ended last, as if it had never been. Nothing of it may have been sent: the
     /// numbers of its events are given out again. What it cost and what was noted about it stays.
     pub fn discard(&mut self) {
@@ -240,8 +250,8 @@ impl ResponseWriter {
             RoundEnd::Completed => Outcome::Completed,
             RoundEnd::Incomplete(reason) => Outcome::Incomplete(reason),
             RoundEnd::Failed(failure) => Outcome::Failed(failure),
-            RoundEnd::Hosted(_) => {
-                let message = "The response ended although tools were still to be run for the model.";
+            RoundEnd::Hosted(_) | RoundEnd::Rejected(_) => {
+                let message = "The response ended although the model was to be asked again.";
                 Outcome::Failed(Failure::new(FailureClass::Server, message))
             }
         });

@@ -18,6 +18,7 @@ use crate::config::{
     AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, ServerConfig,
     Timeouts,
 };
+use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
 use crate::live::Live;
@@ -56,6 +57,7 @@ pub(crate) struct Runtime {
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) grammars: Arc<Grammars>,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
     /// By the provider's name.
@@ -122,6 +124,7 @@ impl Runtime {
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
             budget,
+            grammars: Arc::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
             connections: Mutex::default(),
             requests: AtomicU64::new(0),

@@ -22,6 +22,7 @@ mod secret;
 mod session;
 mod source;
 mod table;
+mod tools;
 mod transport;
 mod units;
 mod web;
@@ -47,6 +48,7 @@ pub use resilience::ResilienceConfig;
 pub use secret::Secret;
 pub use source::{VARIABLES, Variable};
 pub use table::KEYS;
+pub use tools::{GrammarPolicy, ToolsConfig};
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use units::{Bare, parse_duration, print_duration};
 pub use web::{AllowedHosts, CorsConfig};
@@ -105,6 +107,7 @@ pub struct Config {
     pub session: SessionConfig,
     pub compat: CompatConfig,
     pub output: OutputConfig,
+    pub tools: ToolsConfig,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
     /// Who is told when background responses end.

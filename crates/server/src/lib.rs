@@ -15,6 +15,7 @@ pub mod config;
 mod delivery;
 mod error;
 mod follow;
+mod grammar;
 mod guard;
 mod idempotency;
 mod items;

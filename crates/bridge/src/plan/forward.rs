@@ -79,6 +79,7 @@ pub fn forward(
         reasoning_summary: wants_summary(request),
         logprobs: wants_logprobs(request),
         output: contract,
+        grammars: Vec::new(),
     };
     Ok(Plan { body, context, notes: notes.finish()? })
 }

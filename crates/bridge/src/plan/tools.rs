@@ -13,7 +13,7 @@ use wire::responses::CreateResponse;
 
 use super::item_path::Items;
 use super::notes::{Notes, code};
-use crate::context::OfferedTool;
+use crate::context::{InputGrammar, OfferedTool};
 use crate::dialect::{Dialect, Parallel, Parameter};
 use catalog::What;
 
@@ -77,6 +77,17 @@ impl<'a> Tools<'a> {
                 namespace: entry.namespace.clone(),
             }),
             What::Native(_) => None,
+        })
+        .collect()
+    }
+
+    /// What the inputs of custom tools have to fit.
+    pub(super) fn grammars(&self) -> Vec<InputGrammar> {
+        let sent = self.catalog.entries.iter().enumerate().filter(|(index, _)| self.is_sent(*index));
+        sent.filter_map(|(_, entry)| {
+            let (syntax, definition) = entry.grammar?;
+            let (provider_name, definition) = (entry.provider_name.clone(), definition.decode().into_owned());
+            Some(InputGrammar { provider_name, syntax, definition })
         })
         .collect()
     }

@@ -29,6 +29,7 @@ use wire::responses::Status;
 
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
+use super::input::Inputs;
 use super::report::{Report, Volume};
 use super::{End, Flow, HostedCall, Repair, RoundEnd, Setup};
 use crate::context::AnswerContext;
@@ -38,6 +39,7 @@ use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::Action;
 use crate::response::{PartKind, ResponseWriter, Slot};
+use call::Offered;
 use calls::Calls;
 use held_text::HeldText;
 use replay_data::ReplayData;
@@ -91,7 +93,8 @@ struct Attached {
 
 impl ChatReader {
     pub(super) fn new(context: AnswerContext, setup: Setup) -> Self {
-        let AnswerContext { tools, reasoning_summary, logprobs, output, wire: _ } = context;
+        let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _ } = context;
+        let inputs = Inputs { check: setup.inputs.clone(), grammars, asks_again: setup.asks_input_again };
         let promise = Promise::new(output, &setup);
         let unfences = promise.is_made() && (setup.repair != Repair::Off || setup.dialect.fenced_json);
         Self {
@@ -100,7 +103,7 @@ impl ChatReader {
             promise,
             heard: Heard::default(),
             open: None,
-            calls: Calls::new(tools),
+            calls: Calls::new(Offered { tools, inputs }),
             pending: Vec::new(),
             pending_bytes: 0,
             held: HeldText::new(setup.dialect.think_tags, unfences),
@@ -172,6 +175,12 @@ impl ChatReader {
             round = self.keep_promise(response, out).map_or_else(RoundEnd::Failed, |()| RoundEnd::Completed);
         }
         self.close_slot(last, response, out);
+        if round == RoundEnd::Completed
+            && self.pending.is_empty()
+            && let Some(rejected) = self.calls.reject(response, out)
+        {
+            round = RoundEnd::Rejected(rejected);
+        }
         self.close_calls(last, response, out);
         self.close_slot(last, response, out);
         // An item that was cut is the last one.

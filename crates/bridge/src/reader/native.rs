@@ -108,7 +108,7 @@ fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
 
 impl NativeReader {
     pub(super) fn new(native: NativeContext, context: AnswerContext, setup: Setup) -> Self {
-        let AnswerContext { tools, logprobs, output, reasoning_summary: _, wire: _ } = context;
+        let AnswerContext { tools, logprobs, output, reasoning_summary: _, wire: _, grammars: _ } = context;
         Self {
             wanted: Wanted { native, logprobs, tools },
             promise: Promise::new(output, &setup),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::contract::{Checks, OutputCheck, Repair};
+use super::input::InputCheck;
 use crate::dialect::AnswerDialect;
 use crate::seal::{Seal, Unsealed};
 
@@ -15,6 +16,11 @@ pub struct Setup {
     pub check: Option<Arc<dyn OutputCheck>>,
     pub checks: Checks,
     pub repair: Repair,
+    /// Asked about the inputs of custom tools with a grammar.
+    pub inputs: Option<Arc<dyn InputCheck>>,
+    /// Whether a call whose input does not fit may be asked for once more: then the answer ends as
+    /// [`RoundEnd::Rejected`](super::RoundEnd::Rejected), if the call is its only one and the client has seen nothing of it.
+    pub asks_input_again: bool,
     /// The size of the chat request, for the estimate where the provider sends no usage.
     pub prompt_bytes: usize,
 }
@@ -27,6 +33,8 @@ impl Default for Setup {
             check: None,
             checks: Checks::default(),
             repair: Repair::default(),
+            inputs: None,
+            asks_input_again: false,
             prompt_bytes: 0,
         }
     }

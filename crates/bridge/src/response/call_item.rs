@@ -99,6 +99,11 @@ impl CallItem {
         Self { kind, id, output_index, delta_head, sent: 0 }
     }
 
+    /// How much of the text was sent.
+    pub(crate) const fn sent(&self) -> usize {
+        self.sent
+    }
+
     /// Sends what was not sent yet of the text so far.
     pub(crate) fn send(&mut self, text: Escaped<'_>, response: &mut ResponseWriter, out: &mut Events) {
         if text.len() > self.sent {

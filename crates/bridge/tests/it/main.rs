@@ -17,6 +17,8 @@ mod endings;
 #[cfg(test)]
 mod hosted;
 #[cfg(test)]
+mod inputs;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod native;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
+use bridge::{InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
@@ -11,6 +11,7 @@ use wire::json::Raw;
 use wire::responses::{CreateResponse, InputItem};
 
 use super::hosted::HostedTools;
+use crate::config::GrammarPolicy;
 use crate::error::ApiError;
 use crate::output;
 use crate::request::RequestContext;
@@ -24,6 +25,8 @@ pub(crate) struct Asked<'r, 'a> {
     pub(crate) past: &'r [InputItem<'a>],
     pub(crate) policy: Policy,
     pub(crate) hosted: Option<&'r Arc<dyn HostedTools>>,
+    /// Whether a call whose input does not fit may be asked for once more.
+    pub(crate) asks_input_again: bool,
 }
 
 /// An upstream has accepted.
@@ -44,6 +47,8 @@ pub(crate) struct MayGoOn {
     pub(crate) promised: bool,
     /// Tools were offered that godex runs.
     pub(crate) hosted: bool,
+    /// A call of a custom tool has to fit a grammar, and may be asked for once more.
+    pub(crate) input: bool,
 }
 
 /// Why there is no answer.
@@ -107,7 +112,7 @@ struct Planned {
 }
 
 fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
-    let Asked { request, document, past, policy, hosted } = asked;
+    let Asked { request, document, past, policy, hosted, asks_input_again } = asked;
     let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
     let seal = runtime.seal(&context.caller);
     let (model, dialect) = (failover.model(), failover.dialect());
@@ -119,7 +124,10 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     for tool in plan.context.tools.iter_mut().filter(|tool| hosted.is_some_and(|hosted| hosted.runs(tool))) {
         tool.kind = ToolKind::Hosted;
     }
+    let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;
+    let asks_input_again = checks_inputs && *asks_input_again && config.tools.grammar == GrammarPolicy::Reask;
     let may_go_on = MayGoOn {
+        input: asks_input_again,
         promised: plan.context.output != OutputContract::Text,
         hosted: plan.context.tools.iter().any(|tool| tool.kind == ToolKind::Hosted),
     };
@@ -129,6 +137,8 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         check: output::check(&plan.context.output),
         checks: config.output.check,
         repair: config.output.repair,
+        inputs: checks_inputs.then(|| Arc::clone(&runtime.grammars) as Arc<dyn InputCheck>),
+        asks_input_again,
         prompt_bytes: plan.body.len(),
     };
     let body = runtime.budget.hold(plan.body)?;

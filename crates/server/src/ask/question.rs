@@ -88,7 +88,7 @@ pub(crate) async fn ask(
         RoundEnd::Incomplete(IncompleteReason::ContentFilter) => {
             return Err(Failure::new(FailureClass::ContentPolicy, "The provider held its answer back.").into());
         }
-        RoundEnd::Hosted(_) => return Err(empty().into()),
+        RoundEnd::Hosted(_) | RoundEnd::Rejected(_) => return Err(empty().into()),
         RoundEnd::Failed(mut failure) => {
             answer.redactor.failure(&mut failure);
             return Err(NoAnswer { failure, deadline });
@@ -111,7 +111,7 @@ fn empty() -> Failure {
 async fn send(context: &RequestContext, failover: &mut Failover, request: &Bytes) -> Result<Attempt, Unanswered> {
     let Kept { raw: document, value: request } =
         body::parse::<Kept<'_, CreateResponse<'_>>>(request).map_err(Unanswered::Invalid)?;
-    let asked = Asked { request: &request, document, past: &[], policy: POLICY, hosted: None };
+    let asked = Asked { request: &request, document, past: &[], policy: POLICY, hosted: None, asks_input_again: false };
     attempt::send(context, failover, &asked).await
 }
 

@@ -9,7 +9,7 @@ use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
 use super::session::BackendKind;
 use super::units::Bare;
-use super::{Backend, Config, Discover, LogFormat, LogLevel, PostgresConfig, print, webhooks};
+use super::{Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, PostgresConfig, print, webhooks};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -186,6 +186,13 @@ keys! { KEYS of Config {
     /// closed; `reask`: that, and the provider is asked once more, where nothing has been sent yet.
     OUTPUT_REPAIR = "output.repair", Word<Repair>:
         Word { all: Repair::ALL, name: Repair::name, default: Repair::Syntax } => |config| Some(config.output.repair);
+
+    /// What is done about the input of a custom tool that does not fit its grammar. `check`: it is mended where little
+    /// is wrong, and else delivered with a note; `reask`: that, and the provider is asked once more with what is wrong,
+    /// where nothing of the call has been sent yet.
+    TOOLS_GRAMMAR = "tools.grammar", Word<GrammarPolicy>:
+        Word { all: GrammarPolicy::ALL, name: GrammarPolicy::name, default: GrammarPolicy::Check }
+        => |config| Some(config.tools.grammar);
 
     /// How often a request that failed is sent once more, before the client has had anything.
     RESILIENCE_RETRIES = "resilience.retries", Number: Number { range: 0..=10, default: 2 }

@@ -13,7 +13,8 @@ use wire::responses::CreateResponse;
 use super::rounds::Material;
 use super::{Phase, Start, Started, Submission, Turn};
 use crate::account::Outcome;
-use crate::ask::{Answer, Asked, Attempt, Unanswered, Watch, attempt};
+use crate::ask::attempt::{self, MayGoOn};
+use crate::ask::{Answer, Asked, Attempt, Unanswered, Watch};
 use crate::body;
 use crate::clock;
 use crate::config::ModelError;
@@ -87,7 +88,8 @@ impl Turn {
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
             let policy = opened.context.snapshot.policy(&opened.context.caller);
-            let asked = Asked { request: &request, document, past: &items, policy, hosted: hosted.as_ref() };
+            let hosted = hosted.as_ref();
+            let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
             attempt::send(&opened.context, &mut failover, &asked).await
         };
         let attempt = match sent {
@@ -97,8 +99,10 @@ impl Turn {
         let asks_again =
             attempt.may_go_on.promised && !stream && opened.context.snapshot.config.output.repair == Repair::Reask;
         // Nothing of the request's text is kept through a stream that needs it no more.
-        let material = (asks_again || attempt.may_go_on.hosted)
-            .then(|| Box::new(Material::new(bytes, past, failover, hosted, asks_again)));
+        let MayGoOn { hosted: may_run, input: asks_input_again, .. } = attempt.may_go_on;
+        let material = (asks_again || asks_input_again || may_run).then(|| {
+            Box::new(Material::new(bytes, past, failover, hosted, asks_again).asking_for_input(asks_input_again))
+        });
         opened.notes.splice(0..0, attempt.notes.iter().cloned());
         Ok(Started::Turn(opened.turn(attempt, material)))
     }
@@ -233,7 +237,7 @@ fn check_plan<'a>(
     let items = past.past()?;
     failover.require(|| Needs::of(&request, &items));
     let policy = context.snapshot.policy(&context.caller);
-    let asked = Asked { request: &request, document, past: &items, policy, hosted: None };
+    let asked = Asked { request: &request, document, past: &items, policy, hosted: None, asks_input_again: false };
     attempt::check(context, &mut failover, &asked)
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use bridge::{Action, End, Failure, FailureClass, HostedCall, Note, RoundEnd};
+use bridge::{Action, End, Failure, FailureClass, HostedCall, Note, RejectedCall, RoundEnd, note_code};
 use bytes::Bytes;
 use wire::json::{Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
@@ -35,6 +35,8 @@ pub(super) struct Material {
     hosted: Option<Arc<dyn HostedTools>>,
     /// Whether an answer may be asked for once more.
     asks_again: bool,
+    /// Whether a call whose input does not fit may be asked for once more.
+    asks_input_again: bool,
     /// Items that follow the request's input, as JSON.
     added: Vec<String>,
     /// How many of the response's items are among them.
@@ -56,7 +58,23 @@ impl Material {
         hosted: Option<Arc<dyn HostedTools>>,
         asks_again: bool,
     ) -> Self {
-        Self { bytes, past, failover, hosted, asks_again, added: Vec::new(), shown: 0, rounds: 0 }
+        Self {
+            bytes,
+            past,
+            failover,
+            hosted,
+            asks_again,
+            asks_input_again: false,
+            added: Vec::new(),
+            shown: 0,
+            rounds: 0,
+        }
+    }
+
+    /// The same, and a call whose input does not fit is asked for once more, or is not.
+    pub(super) const fn asking_for_input(mut self, asks_input_again: bool) -> Self {
+        self.asks_input_again = asks_input_again;
+        self
     }
 
     async fn ask(mut self: Box<Self>, context: RequestContext) -> Answered {
@@ -66,14 +84,16 @@ impl Material {
     }
 
     async fn send(&mut self, context: &RequestContext) -> Result<Attempt, Unanswered> {
-        let Self { bytes, past, failover, added, hosted, .. } = self;
+        let Self { bytes, past, failover, added, hosted, asks_input_again, .. } = self;
+        let asks_input_again = *asks_input_again;
         let bytes = context.app.runtime.budget.hold(extended(bytes, added)).map_err(Unanswered::Invalid)?;
         let Kept { raw: document, value: mut request } =
             body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes).map_err(Unanswered::Invalid)?;
         past.refer(&mut request).map_err(Unanswered::Invalid)?;
         let items = past.past().map_err(Unanswered::Invalid)?;
         let policy = context.snapshot.policy(&context.caller);
-        let asked = Asked { request: &request, document, past: &items, policy, hosted: hosted.as_ref() };
+        let hosted = hosted.as_ref();
+        let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again };
         attempt::send(context, failover, &asked).await
     }
 }
@@ -94,6 +114,8 @@ impl Turn {
             RoundEnd::Failed(failure) if failure.class == FailureClass::InvalidOutput && self.may_ask_again() => {
                 self.ask_again(failure);
             }
+            RoundEnd::Rejected(call) if !stopped => self.ask_for_input(call),
+            RoundEnd::Rejected(call) => self.show(&call),
             end => self.finish(end),
         }
     }
@@ -115,6 +137,29 @@ impl Turn {
         self.response.discard();
         self.response.note(Note::new(Action::Repaired, "text.format", "the answer was asked for twice"));
         self.ask(RoundEnd::Failed(failure));
+    }
+
+    /// `tools.grammar: reask`: one more try for a call whose input does not fit. To the model it was made and failed.
+    fn ask_for_input(&mut self, call: RejectedCall) {
+        let mut object = Vec::new();
+        self.response.object(clock::unix_seconds(), false, &mut object);
+        let Some(material) = &mut self.material else { return self.show(&call) };
+        material.asks_input_again = false;
+        let items = items::of_object(&object);
+        material.added.extend(items.iter().skip(material.shown).cloned());
+        material.added.extend(failed_call(&call));
+        material.shown = items.len();
+        let message = format!("{} was asked for twice: its input did not fit: {}", call.name, call.problem);
+        self.response.note(Note::new(Action::Repaired, "tool_calls", message).coded(note_code::TOOL_INPUT));
+        self.ask(RoundEnd::Rejected(call));
+    }
+
+    /// There is no better call: the client gets this one.
+    fn show(&mut self, call: &RejectedCall) {
+        let message = format!("the input of {} does not fit its grammar: {}", call.name, call.problem);
+        self.response.note(Note::new(Action::Degraded, "tool_calls", message).coded(note_code::TOOL_INPUT));
+        self.response.call(call, &mut self.events);
+        self.finish(RoundEnd::Completed);
     }
 
     fn run_tools(&mut self, calls: Vec<HostedCall>, then: Option<RoundEnd>) {
@@ -219,6 +264,7 @@ impl Turn {
                 self.phase = Phase::Reading;
             }
             // How it fails does not matter: then the first answer counts.
+            Err(_) if let RoundEnd::Rejected(call) = &otherwise => self.show(call),
             Err(_) if asked_twice => self.finish(otherwise),
             Err(Unanswered::Refused(refused, _)) => {
                 self.cause = refused.deadline.map(Outcome::Late);
@@ -271,6 +317,27 @@ fn exchange(call: &HostedCall, output: &HostedOutput) -> [String; 2] {
         }),
         item(|item| {
             item.text("type", "function_call_output").text("call_id", call_id).text("output", &output.output);
+        }),
+    ]
+}
+
+/// A call whose input does not fit, and what is wrong with it, as the model is shown them.
+fn failed_call(call: &RejectedCall) -> [String; 2] {
+    let RejectedCall { call_id, name, namespace, input, problem } = call;
+    [
+        item(|item| {
+            item.text("type", "custom_tool_call").text("call_id", call_id).text("name", name);
+            if let Some(namespace) = namespace {
+                item.text("namespace", namespace);
+            }
+            item.text("input", input);
+        }),
+        item(|item| {
+            let output = format!(
+                "The call was not made: its input does not fit the grammar of the tool.\n{problem}\n\
+                 Call the tool again with the whole input, and without this mistake."
+            );
+            item.text("type", "custom_tool_call_output").text("call_id", call_id).text("output", &output);
         }),
     ]
 }

@@ -36,6 +36,8 @@ mod flap;
 #[cfg(test)]
 mod format;
 #[cfg(test)]
+mod grammar;
+#[cfg(test)]
 mod happy;
 #[cfg(test)]
 mod lessons;

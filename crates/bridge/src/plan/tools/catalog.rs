@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::chat::{Declared, Function, Str};
 use wire::json::{Invalid, InvalidCode, Text};
-use wire::responses::{CreateResponse, Item, NamespaceTool, Tool};
+use wire::responses::{CreateResponse, CustomTool, Item, NamespaceTool, Tool};
 
 use super::schema::Changes;
 use super::{declare, names, template};
-use crate::context::ToolKind;
+use crate::context::{InputSyntax, ToolKind};
 use crate::dialect::{Hosted, Lacking, ToolRules};
 use crate::plan::item_path::Items;
 use crate::plan::notes::{Notes, code};
@@ -37,6 +37,8 @@ pub(super) struct Entry<'a> {
     pub(super) namespace: Option<String>,
     pub(super) provider_name: String,
     pub(super) declared: Declared<'a>,
+    /// What the input of a custom tool has to fit, where the provider does not see to it.
+    pub(super) grammar: Option<(InputSyntax, Text<'a>)>,
 }
 
 /// Who answers a call of the tool.
@@ -223,6 +225,7 @@ impl<'a> Collector<'a, '_> {
                 self.client(ToolKind::Custom, &name, space, at, |provider_name| {
                     declare::custom(custom, provider_name, rules)
                 });
+                self.remember_grammar(custom, &name, space);
             }
             Tool::Namespace(namespace) => self.namespace(namespace, at)?,
             Tool::Shell(_) => self.fixed(ToolKind::Shell, "shell", space, at, declare::shell),
@@ -278,6 +281,15 @@ impl<'a> Collector<'a, '_> {
         self.client(kind, name, space, at, |provider_name| Declared::Function(declare(provider_name)));
     }
 
+    fn remember_grammar(&mut self, tool: &CustomTool<'a>, name: &str, space: Option<Space<'_, 'a>>) {
+        let namespace = space.map(|space| space.name);
+        let index = self.catalog.position(name, namespace, |what| what == What::Client(ToolKind::Custom));
+        if let Some(entry) = index.and_then(|index| self.catalog.entries.get_mut(index)) {
+            let is_lowered = matches!(entry.declared, Declared::Function(_));
+            entry.grammar = declare::grammar(tool).filter(|_| is_lowered);
+        }
+    }
+
     fn client(
         &mut self,
         kind: ToolKind,
@@ -305,7 +317,7 @@ impl<'a> Collector<'a, '_> {
             self.notes.lowered(code::TOOL_DEGRADED, at, format!("offered as the function {provider_name}"));
         }
         let namespace = namespace.map(str::to_owned);
-        self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared });
+        self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared, grammar: None });
     }
 
     fn hosted(&mut self, kind: Hosted, tool: &Tool<'_>, at: At<'_>) {
@@ -329,7 +341,7 @@ impl<'a> Collector<'a, '_> {
             let name = kind.name().to_owned();
             // The provider may call it by this name: no function must have it.
             let provider_name = name.clone();
-            self.add(Entry { what, name, namespace: None, provider_name, declared });
+            self.add(Entry { what, name, namespace: None, provider_name, declared, grammar: None });
         }
     }
 

@@ -8,6 +8,7 @@ use wire::json::{ObjectWriter, Raw, Text, escape_into, sanitize_into};
 use wire::responses::{CustomTool, FunctionTool, ToolSearchTool};
 
 use super::schema::{self, Changes};
+use crate::context::InputSyntax;
 use crate::dialect::{CustomForm, SchemaRule, ToolRules};
 
 /// What a shell command is called with.
@@ -40,6 +41,16 @@ pub(super) fn custom<'a>(tool: &CustomTool<'a>, name: String, rules: &ToolRules)
     }
     let grammar = definition.map(|definition| Grammar { syntax: form.name(), definition });
     Declared::Custom(Custom { name, description: paragraph(tool.description), grammar })
+}
+
+/// The grammar of its input, where it has one that is known.
+pub(super) fn grammar<'a>(tool: &CustomTool<'a>) -> Option<(InputSyntax, Text<'a>)> {
+    let syntax = match format_member(tool, "syntax") {
+        Some(syntax) if syntax.is("lark") => InputSyntax::Lark,
+        Some(syntax) if syntax.is("regex") => InputSyntax::Regex,
+        _ => return None,
+    };
+    Some((syntax, format_member(tool, "definition")?))
 }
 
 /// Its whole input becomes one string, its grammar goes with it.

@@ -11,7 +11,8 @@
 use wire::json::{Kind, ObjectWriter, Raw};
 use wire::responses::{EventKind, Status};
 
-use super::super::HostedCall;
+use super::super::input::{CheckedInput, InputVerdict, Inputs};
+use super::super::{HostedCall, RejectedCall};
 use super::arguments::Arguments;
 use super::custom::CustomInput;
 use super::restore::{Restored, restore};
@@ -50,7 +51,23 @@ struct CustomState {
     input: CustomInput,
     /// How much of the arguments the input was taken out of.
     read: usize,
+    /// Whether the input fits, where it has to.
+    check: Option<Box<CheckedInput>>,
     item: Option<CallItem>,
+}
+
+/// The tools that were offered, and what their inputs have to fit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Offered {
+    pub(super) tools: Vec<OfferedTool>,
+    pub(super) inputs: Inputs,
+}
+
+impl Offered {
+    /// Whether a call that does not fit can be asked for once more, as long as nothing of it was sent.
+    const fn may_ask_again(&self) -> bool {
+        self.inputs.asks_again
+    }
 }
 
 impl Call {
@@ -92,29 +109,36 @@ impl Call {
 
     pub(super) fn kind(&self, tools: &[OfferedTool]) -> ToolKind {
         let own = if self.is_plain { ToolKind::Custom } else { ToolKind::Function };
-        offered(self.name.get(), tools).map_or(own, |tool| tool.kind)
+        find(self.name.get(), tools).map_or(own, |tool| tool.kind)
     }
 
     /// Sends what can be sent of it.
-    pub(super) fn advance(&mut self, tools: &[OfferedTool], response: &mut ResponseWriter, out: &mut Events) {
+    pub(super) fn advance(&mut self, offered: &Offered, response: &mut ResponseWriter, out: &mut Events) {
         if matches!(self.state, CallState::Waiting) {
-            self.begin(tools, response, out);
+            self.begin(offered, response, out);
         }
         match &mut self.state {
             // An empty object may be no more than a place for the real one.
             CallState::Function(item) if !self.arguments.is_blank() => {
                 item.send(self.arguments.text(), response, out);
             }
-            CallState::Custom(CustomState { input, read, item }) => {
+            CallState::Custom(CustomState { input, read, check, item }) => {
                 let arguments = self.arguments.text();
                 input.push(arguments.after(*read));
                 *read = arguments.len();
-                if item.is_none() && input.has_begun() {
-                    let named = named(self.name.get(), &self.call_id, tools);
+                let asks = check.is_some() && offered.may_ask_again();
+                let sendable = match check {
+                    Some(check) => check.sendable(input.text(), asks),
+                    None => input.text().len(),
+                };
+                // What may be asked for once more is not shown before it fits; where nobody watches, not before the end.
+                let shows = !asks || sendable > 0 && !out.is_silent();
+                if item.is_none() && input.has_begun() && shows {
+                    let named = named(self.name.get(), &self.call_id, &offered.tools);
                     *item = Some(open(&CUSTOM, &named, response, out));
                 }
                 if let Some(item) = item {
-                    item.send(input.text(), response, out);
+                    item.send(input.text().up_to(sendable), response, out);
                 }
             }
             CallState::Function(_) | CallState::Waiting | CallState::Held => {}
@@ -122,22 +146,26 @@ impl Call {
     }
 
     /// The name is whole once the arguments begin; and their first character tells whether they are an object.
-    fn begin(&mut self, tools: &[OfferedTool], response: &mut ResponseWriter, out: &mut Events) {
+    fn begin(&mut self, offered: &Offered, response: &mut ResponseWriter, out: &mut Events) {
+        let tools = &*offered.tools;
         let plain = || self.arguments.text().as_written().bytes().next().filter(|_| self.is_plain);
         let Some(first) = self.arguments.first().or_else(plain) else { return };
         if self.name.is_empty() {
             return;
         }
+        let check =
+            || find(self.name.get(), tools).and_then(|tool| offered.inputs.begin(&tool.provider_name)).map(Box::new);
         self.state = match self.kind(tools) {
             ToolKind::Function if first == b'{' => {
                 let named = named(self.name.get(), &self.call_id, tools);
                 CallState::Function(open(&FUNCTION, &named, response, out))
             }
             ToolKind::Custom if self.is_plain => {
-                CallState::Custom(CustomState { input: CustomInput::plain(), ..CustomState::default() })
+                let input = CustomInput::plain();
+                CallState::Custom(CustomState { input, check: check(), ..CustomState::default() })
             }
             ToolKind::Custom if self.arguments.is_blank() => return,
-            ToolKind::Custom => CallState::Custom(CustomState::default()),
+            ToolKind::Custom => CallState::Custom(CustomState { check: check(), ..CustomState::default() }),
             _ => CallState::Held,
         };
     }
@@ -146,16 +174,17 @@ impl Call {
     pub(super) fn close(
         mut self,
         status: Status,
-        tools: &[OfferedTool],
+        offered: &Offered,
         response: &mut ResponseWriter,
         out: &mut Events,
     ) -> Option<HostedCall> {
         self.arguments.release();
-        let tool = offered(self.name.get(), tools);
+        let tools = &*offered.tools;
+        let tool = find(self.name.get(), tools);
         if let Some(tool) = tool.filter(|tool| tool.kind == ToolKind::Hosted) {
             return (status == Status::Completed).then(|| self.hosted(tool));
         }
-        self.advance(tools, response, out);
+        self.advance(offered, response, out);
         if tool.is_none() {
             let name: String = self.name.get().decode().chars().take(64).collect();
             response.remark(Action::Degraded, "tool_calls", format!("the tool '{name}' was not offered"));
@@ -163,15 +192,42 @@ impl Call {
         let named = named(self.name.get(), &self.call_id, tools);
         match std::mem::replace(&mut self.state, CallState::Held) {
             CallState::Function(item) => item.close(self.arguments.text(), &named, status, response, out),
-            CallState::Custom(CustomState { mut input, item: Some(item), .. }) => {
+            CallState::Custom(CustomState { mut input, item, check, .. }) if item.is_some() || input.has_begun() => {
                 input.finish();
-                item.close(input.text(), &named, status, response, out);
+                let item = item.unwrap_or_else(|| open(&CUSTOM, &named, response, out));
+                // Of what was cut nobody knows what it was going to be.
+                let check = check.filter(|_| status == Status::Completed);
+                let name = named.name.get().decode();
+                let mended = check.and_then(|check| check.conclude(input.text(), item.sent(), &name, response));
+                let text = mended.as_ref().map_or(input.text(), EscapedBuf::get);
+                item.close(text, &named, status, response, out);
             }
             CallState::Custom(_) | CallState::Waiting | CallState::Held => {
                 self.close_held(&named, tools, status, response, out);
             }
         }
         None
+    }
+
+    /// The call, if its input is whole and does not fit, and nothing of it was sent.
+    pub(super) fn reject(
+        &mut self,
+        offered: &Offered,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) -> Option<RejectedCall> {
+        self.arguments.release();
+        self.advance(offered, response, out);
+        let CallState::Custom(CustomState { input, check: Some(check), item: None, .. }) = &mut self.state else {
+            return None;
+        };
+        input.finish();
+        let InputVerdict::Misfit(problem) = check.verdict(input.text(), 0) else { return None };
+        let problem = problem.clone();
+        let Named { call_id, name, namespace, .. } = named(self.name.get(), &self.call_id, &offered.tools);
+        let [call_id, name, input] =
+            [call_id.get(), name.get(), input.text()].map(|text: Escaped<'_>| text.decode().into_owned());
+        Some(RejectedCall { call_id, name, namespace, input, problem })
     }
 
     fn hosted(&self, tool: &OfferedTool) -> HostedCall {
@@ -260,7 +316,7 @@ impl Call {
 /// The call as the client knows it: under the name by which it declared the tool.
 fn named(name: Escaped<'_>, call_id: &EscapedBuf, tools: &[OfferedTool]) -> Named {
     let call_id = call_id.clone();
-    match offered(name, tools) {
+    match find(name, tools) {
         Some(tool) => {
             let (name, namespace) = (EscapedBuf::of_plain(&tool.name), tool.namespace.clone());
             Named { call_id, name, namespace, more: Vec::new() }
@@ -274,7 +330,7 @@ fn open(kind: &'static CallKind, named: &Named, response: &mut ResponseWriter, o
 }
 
 /// The tool as the client declared it. Some models put a prefix of their training before the name.
-fn offered<'t>(name: Escaped<'_>, tools: &'t [OfferedTool]) -> Option<&'t OfferedTool> {
+fn find<'t>(name: Escaped<'_>, tools: &'t [OfferedTool]) -> Option<&'t OfferedTool> {
     let name = name.decode();
     let of = |name: &str| tools.iter().find(|tool| tool.provider_name == name);
     of(&name).or_else(|| of(name.strip_prefix("functions.")?))

@@ -11,9 +11,9 @@ use wire::id::IdKind;
 use wire::json::{Kind, Raw, Text};
 use wire::responses::Status;
 
-use super::super::{HostedCall, RoundEnd};
+use super::super::{HostedCall, RejectedCall, RoundEnd};
 use super::arguments::{Took, has_grown, same};
-use super::call::Call;
+use super::call::{Call, Offered};
 use super::replay_data::ReplayData;
 use crate::context::{OfferedTool, ToolKind};
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
@@ -29,8 +29,7 @@ const MAX_ID: usize = 64;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
-    /// The tools that were offered.
-    tools: Vec<OfferedTool>,
+    offered: Offered,
     /// Open and waiting calls, in order; the first is live.
     waiting: Vec<Call>,
     /// What identified each closed call: what comes late for it has no place any more.
@@ -89,8 +88,8 @@ enum Owner {
 }
 
 impl Calls {
-    pub(super) fn new(tools: Vec<OfferedTool>) -> Self {
-        Self { tools, ..Self::default() }
+    pub(super) fn new(offered: Offered) -> Self {
+        Self { offered, ..Self::default() }
     }
 
     /// Nothing that a client could be shown.
@@ -125,7 +124,7 @@ impl Calls {
 
     /// Whether the arguments of every call can be all there is.
     pub(super) fn are_sound(&self) -> bool {
-        self.waiting.iter().all(|call| call.is_sound(&self.tools))
+        self.waiting.iter().all(|call| call.is_sound(&self.offered.tools))
     }
 
     /// Takes one entry of `tool_calls`; sends nothing. An entry of a whole message is a call of its own, whatever its
@@ -208,7 +207,7 @@ impl Calls {
         });
         if let Some(at) = by_id {
             // Two tools under one id are two calls.
-            let other = piece.name.is_some_and(|name| self.waiting[at].is_other(name, &self.tools));
+            let other = piece.name.is_some_and(|name| self.waiting[at].is_other(name, &self.offered.tools));
             return if other { Owner::New } else { Owner::Open(at) };
         }
         let by_index = match piece.index {
@@ -222,10 +221,10 @@ impl Calls {
             (Some(_), None) => !call.arguments.is_finished(),
             (Some(_), Some(name)) => {
                 call.name.is_empty()
-                    || call.has_arguments() && !call.arguments.is_whole() && !call.is_other(name, &self.tools)
+                    || call.has_arguments() && !call.arguments.is_whole() && !call.is_other(name, &self.offered.tools)
             }
             (None, None) => true,
-            (None, Some(name)) => call.goes_on_with(name, piece.index.is_some(), &self.tools),
+            (None, Some(name)) => call.goes_on_with(name, piece.index.is_some(), &self.offered.tools),
         };
         if goes_on { Owner::Open(at) } else { self.stranger(piece) }
     }
@@ -342,7 +341,7 @@ impl Calls {
         let call = &mut self.waiting[at];
         // Of a custom tool they may be any text, and then nothing tells where it ends.
         let is_text =
-            call.kind(&self.tools) == ToolKind::Custom && Raw::parse(&call.arguments.text().decode()).is_err();
+            call.kind(&self.offered.tools) == ToolKind::Custom && Raw::parse(&call.arguments.text().decode()).is_err();
         let arguments = &mut call.arguments;
         if arguments.second.is_none() {
             let text = more.decode();
@@ -422,7 +421,7 @@ impl Calls {
     /// Sends what the live call has and has not sent.
     pub(super) fn stream(&mut self, response: &mut ResponseWriter, out: &mut Events) {
         if let Some(call) = self.waiting.first_mut() {
-            call.advance(&self.tools, response, out);
+            call.advance(&self.offered, response, out);
         }
     }
 
@@ -434,9 +433,21 @@ impl Calls {
         let (index, name, upstream_id) = (call.index, call.name.clone(), call.upstream_id.clone());
         let arguments = call.arguments.text().decode().trim().to_owned();
         self.closed.push(Closed { index, name, upstream_id, arguments, again: 0 });
-        let is_hosted = call.kind(&self.tools) == ToolKind::Hosted;
+        let is_hosted = call.kind(&self.offered.tools) == ToolKind::Hosted;
         self.client += usize::from(!is_hosted);
-        self.hosted.extend(call.close(status, &self.tools, response, out));
+        self.hosted.extend(call.close(status, &self.offered, response, out));
+    }
+
+    /// Takes the call that the whole answer is, if its input does not fit and it may be asked for once more. A client that
+    /// has to act on other calls first cannot wait for this one.
+    pub(super) fn reject(&mut self, response: &mut ResponseWriter, out: &mut Events) -> Option<RejectedCall> {
+        let [call] = &mut *self.waiting else { return None };
+        if !self.offered.inputs.asks_again || !self.closed.is_empty() {
+            return None;
+        }
+        let rejected = call.reject(&self.offered, response, out)?;
+        self.waiting.clear();
+        Some(rejected)
     }
 
     /// What the end of an answer means where it calls hosted tools: they are run if the answer is whole, and the model
