@@ -1,10 +1,10 @@
-// The app server, which editors use: JSON-RPC over stdio, a thread with two turns, a tool and what is shown meanwhile.
+// The app server, which editors use: JSON-RPC over stdio, threads of several turns, and what is shown meanwhile.
 
 import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { assertPrefixes, scenario, VERSIONS } from "./scenario.mjs";
-import { call, say, think } from "./upstream.mjs";
+import { call, refuse, say, think } from "./upstream.mjs";
 
 // Sends requests to a codex, and gives what it answers and notifies of.
 function client(child) {
@@ -42,29 +42,59 @@ function client(child) {
   return { request, send, until, notified };
 }
 
+// A thread of a running app server, and how to take a turn in it: gives how that ended, and what was shown of it.
+async function opened({ start, folder }) {
+  const { request, send, until, notified } = client(start("app-server"));
+  await request("initialize", { clientInfo: { name: "test", title: "Test", version: "1.0.0" } });
+  send({ method: "initialized" });
+  const { thread } = await request("thread/start", { cwd: folder, approvalPolicy: "never", sandbox: "danger-full-access" });
+  return async (text) => {
+    const from = notified.length;
+    await request("turn/start", { threadId: thread.id, input: [{ type: "text", text }] });
+    const { params } = await until((message) => message.method === "turn/completed", from);
+    const deltas = notified.slice(from).filter((message) => message.method === "item/agentMessage/delta");
+    return { ...params.turn, shown: deltas.map((message) => message.params.delta) };
+  };
+}
+
 describe("the app server", { concurrency: 2 }, () => {
   for (const version of VERSIONS) {
-    test(`codex ${version.name}`, { timeout: 60_000 }, () => {
+    test(`codex ${version.name}: two turns with a tool`, { timeout: 60_000 }, () => {
       const script = (request) => {
         const asked = request.texts.filter((text) => text.startsWith("Please")).length;
         if (request.results.length < asked) return [think("A tool."), call(request.tool(/^exec_command$/), { cmd: `echo turn-$((${asked} + 40))` })];
         return [say("It printed "), say(request.results.at(-1).match(/turn-\d+/)?.[0] ?? "nothing")];
       };
-      return scenario({ version, script }, async ({ start, folder, upstream }) => {
-        const { request, send, until, notified } = client(start("app-server"));
-        await request("initialize", { clientInfo: { name: "test", title: "Test", version: "1.0.0" } });
-        send({ method: "initialized" });
-        const { thread } = await request("thread/start", { cwd: folder, approvalPolicy: "never", sandbox: "danger-full-access" });
+      return scenario({ version, script }, async (running) => {
+        const turn = await opened(running);
         for (const number of [41, 42]) {
-          const from = notified.length;
-          await request("turn/start", { threadId: thread.id, input: [{ type: "text", text: `Please run it, ${number}.` }] });
-          const { params } = await until((message) => message.method === "turn/completed", from);
-          assert.equal(params.turn.status, "completed", JSON.stringify(params));
-          const shown = notified.slice(from).filter((message) => message.method === "item/agentMessage/delta").map((message) => message.params.delta);
-          assert.deepEqual(shown, ["It printed ", `turn-${number}`]);
+          const { status, shown } = await turn(`Please run it, ${number}.`);
+          assert.deepEqual([status, shown], ["completed", ["It printed ", `turn-${number}`]]);
         }
-        assert.equal(upstream.requests.length, 4);
-        assertPrefixes(upstream.requests);
+        assert.equal(running.upstream.requests.length, 4);
+        assertPrefixes(running.upstream.requests);
+      });
+    });
+
+    // Codex knows then that the context is full, and compacts before the next turn.
+    test(`codex ${version.name}: a turn that overflows the context, and the next`, { timeout: 60_000 }, () => {
+      const overflow = { message: "This model's maximum context length is 8192 tokens.", type: "invalid_request_error", code: "context_length_exceeded" };
+      const summary = "So far: somebody greeted.";
+      const script = ({ number, texts }) => {
+        if (number === 0) return say("Hello.");
+        if (number === 1) return refuse(400, overflow);
+        if (/CONTEXT CHECKPOINT COMPACTION/.test(texts.at(-1))) return say(summary);
+        return say(texts.some((text) => text.includes(summary)) ? "I have the summary." : "I have no summary.");
+      };
+      return scenario({ version, script }, async (running) => {
+        const turn = await opened(running);
+        assert.equal((await turn("Hello.")).status, "completed");
+        const failed = await turn("Do something large.");
+        assert.equal(failed.status, "failed");
+        assert.match(failed.error.message, /ran out of room in the model's context window/);
+        const next = await turn("Do something small.");
+        assert.deepEqual([next.status, next.shown], ["completed", ["I have the summary."]]);
+        assert.equal(running.upstream.requests.length, 4);
       });
     });
   }

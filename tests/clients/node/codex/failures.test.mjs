@@ -18,10 +18,10 @@ const BAD = error("temperature has no business here", null, "invalid_request_err
 
 // Codex tries a stream again twice, and a refused request once.
 const CODEX = "stream_max_retries = 2\nrequest_max_retries = 1";
-// godex tries nothing again.
-const ONCE = "resilience: {retries: 0}\n";
+// godex tries nothing again, and gives no provider a rest.
+const ONCE = "resilience: {retries: 0, breaker_failures: 0}\n";
 // godex waits no longer than this for a provider.
-const IMPATIENT = (which) => `timeouts: {${which}: 300ms}`;
+const IMPATIENT = (which) => `timeouts: {${which}: 1s}`;
 // godex has a key, which nobody else may see.
 const KEYED = "credentials: {api_key: sk-secret-0123456789abcdef}";
 
@@ -53,8 +53,8 @@ const CASES = [
   { name: "403 of the provider", faults: [refuse(403, error("Your country is not served.", "forbidden"))], forever: true, requests: 1, reason: /Your country is not served/, pending: PENDING.refusals },
   { name: "422 of the provider", faults: [refuse(422, BAD)], forever: true, requests: 1, reason: /temperature has no business here/ },
   { name: "400 of the provider", faults: [refuse(400, BAD)], forever: true, requests: 1, reason: /temperature has no business here/ },
-  // Codex sends a 5xx once more, and that as a stream twice more. After eight failures godex lets the provider rest.
-  { name: "500, for ever", faults: [refuse(500, error("The server stumbled."))], forever: true, godex: ONCE, requests: 6, overWebSocket: 8, reason: /The server stumbled/ },
+  // Codex sends a 5xx once more, and that as a stream twice more; over a WebSocket three times, and then as all that.
+  { name: "500, for ever", faults: [refuse(500, error("The server stumbled."))], forever: true, godex: ONCE, requests: 6, overWebSocket: 9, reason: /The server stumbled/ },
 ];
 
 const DONE = "Here is the answer.";
