@@ -3,7 +3,4 @@
 export const PENDING = {
   compaction: "answers to compaction_trigger",
   catalogCommand: "`godex codex catalog`",
-  catalogEndpoint: "GET /v1/models in Codex's shape",
-  refusals: "refusals in the form that Codex does not repeat",
-  olderQuota: "a quota that is used up, in the form that also the older Codex understands",
 };
