@@ -7,6 +7,7 @@ mod ad_hoc;
 mod address;
 mod alias;
 mod defaults;
+mod images;
 mod key;
 mod kind;
 mod limits;
@@ -38,6 +39,7 @@ pub use providers::yaml::{Problem, Problems};
 pub use ad_hoc::ad_hoc;
 pub(crate) use address::{is_public, unbracket};
 pub use alias::Alias;
+pub use images::ImagesConfig;
 pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
@@ -105,6 +107,7 @@ pub struct Config {
     pub session: SessionConfig,
     pub compat: CompatConfig,
     pub output: OutputConfig,
+    pub images: ImagesConfig,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
     /// Who is told when background responses end.

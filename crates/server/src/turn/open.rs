@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
 use crate::idempotency::{Claimed, Held, Key, Known};
+use crate::images;
 use crate::jobs::Job;
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Record, Unstored};
@@ -85,6 +86,7 @@ impl Turn {
             past.refer(&mut request)?;
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
+            Box::pin(images::describe(&opened.context, &failover, &request, &items)).await;
             let policy = opened.context.snapshot.policy(&opened.context.caller);
             let asked = Asked { request: &request, document, past: &items, policy, hosted: hosted.as_ref() };
             attempt::send(&opened.context, &mut failover, &asked).await

@@ -34,6 +34,8 @@ mod format;
 #[cfg(test)]
 mod happy;
 #[cfg(test)]
+mod images;
+#[cfg(test)]
 mod lessons;
 mod loris;
 #[cfg(test)]
