@@ -37,7 +37,7 @@ fn parse(text: &str) {
 fn plan_time(text: &str) -> Duration {
     let request = CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap();
     let dialect = Dialect::default();
-    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed, images: None };
     best(|| {
         black_box(bridge::plan(black_box(&request), &[], target).unwrap());
     })

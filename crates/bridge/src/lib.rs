@@ -33,7 +33,7 @@ pub use dialect::{
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
-pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
+pub use plan::{ImageTexts, Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
 pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar, InputVerdict,
     Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair, RoundEnd, Setup,

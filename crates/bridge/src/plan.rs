@@ -16,6 +16,8 @@ mod remaining_params;
 mod tools;
 mod transcript;
 
+use std::sync::Arc;
+
 use wire::chat::{self, Absent, Style};
 use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
@@ -44,6 +46,14 @@ pub struct PlanTarget<'a> {
     pub policy: Policy,
     /// Opens what we sealed in earlier turns.
     pub seal: &'a dyn Seal,
+    /// What is in images that the model cannot see, where somebody looks at them for it.
+    pub images: Option<&'a dyn ImageTexts>,
+}
+
+/// What is in images, in words.
+pub trait ImageTexts: std::fmt::Debug {
+    /// Of the image at this URL, which may hold it; None: nobody could say.
+    fn of(&self, url: &str) -> Option<Arc<str>>;
 }
 
 /// The operator's choices.

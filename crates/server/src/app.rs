@@ -18,6 +18,7 @@ use crate::config::{
     AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, ServerConfig,
     Timeouts,
 };
+use crate::descriptions::Descriptions;
 use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
@@ -60,6 +61,8 @@ pub(crate) struct Runtime {
     pub(crate) grammars: Arc<Grammars>,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
+    /// What images show, for models that cannot see them.
+    pub(crate) descriptions: Descriptions,
     /// By the provider's name.
     connections: Mutex<HashMap<String, Made>>,
     /// How many requests came so far: decides among targets by weight.
@@ -126,6 +129,7 @@ impl Runtime {
             budget,
             grammars: Arc::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
+            descriptions: Descriptions::default(),
             connections: Mutex::default(),
             requests: AtomicU64::new(0),
             started_at: crate::clock::unix_seconds(),

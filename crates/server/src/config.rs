@@ -7,6 +7,7 @@ mod ad_hoc;
 mod address;
 mod alias;
 mod defaults;
+mod images;
 mod key;
 mod kind;
 mod limits;
@@ -39,6 +40,7 @@ pub use providers::yaml::{Problem, Problems};
 pub use ad_hoc::ad_hoc;
 pub(crate) use address::{is_public, unbracket};
 pub use alias::Alias;
+pub use images::ImagesConfig;
 pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
@@ -108,6 +110,7 @@ pub struct Config {
     pub compat: CompatConfig,
     pub output: OutputConfig,
     pub tools: ToolsConfig,
+    pub images: ImagesConfig,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
     /// Who is told when background responses end.

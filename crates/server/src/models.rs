@@ -64,6 +64,8 @@ pub(crate) struct Model<'c> {
     targets: Vec<(&'c ProviderConfig, String)>,
     /// Only its provider's own list has it.
     discovered: bool,
+    /// Somebody describes images to those who cannot see them.
+    describes: bool,
 }
 
 impl<'c> Model<'c> {
@@ -71,14 +73,16 @@ impl<'c> Model<'c> {
     pub(crate) fn named(config: &'c Config, id: &str) -> Option<Self> {
         let targets = config.targets(id, 0).ok()?;
         let owned_by = targets.first()?.0.name.clone();
-        Some(Self { id: id.to_owned(), owned_by, targets, discovered: false })
+        let describes = config.images.describe.is_some();
+        Some(Self { id: id.to_owned(), owned_by, targets, discovered: false, describes })
     }
 
     fn facts(&self, known: Known<'_>) -> Facts {
         let of = |(provider, model): &(&ProviderConfig, String)| {
             let listing = known.discovered.0.get(&provider.name);
             let window = (known.window)(&provider.name, model);
-            Facts::of(provider, model, listing.and_then(|listing| listing.find(model)), window)
+            let listed = listing.and_then(|listing| listing.find(model));
+            Facts::of(provider, model, listed, window, self.describes)
         };
         self.targets.iter().map(of).reduce(|all, one| all.and(&one)).unwrap_or_default()
     }
@@ -95,7 +99,8 @@ pub(crate) fn list<'c>(config: &'c Config, discovered: &Discovered) -> Vec<Model
             let id = config.shortest(provider, &listed.name);
             if known.insert(id.clone()) {
                 let targets = vec![(provider, listed.name.clone())];
-                models.push(Model { id, owned_by: provider.name.clone(), targets, discovered: true });
+                let (owned_by, describes) = (provider.name.clone(), config.images.describe.is_some());
+                models.push(Model { id, owned_by, targets, discovered: true, describes });
             }
         }
     }

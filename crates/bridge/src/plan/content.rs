@@ -9,9 +9,13 @@ use wire::chat::{self, Str};
 use wire::json::{Invalid, InvalidCode, Raw, Text};
 use wire::responses::{Content, InputImage, Output, Part};
 
+use super::ImageTexts;
 use super::item_path::{ItemPath, MemberPath};
 use super::notes::{Notes, code};
 use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
+
+/// In the place of an image that the model cannot see.
+const UNSEEN: &str = "[image omitted: this model cannot see it]";
 
 /// A tool's result: its text, and what has to go into a message of its own.
 #[derive(Debug, Default)]
@@ -36,6 +40,8 @@ enum ContentPiece<'a> {
 #[derive(Debug)]
 pub(super) struct Renderer<'t> {
     pub(super) rules: &'t ContentRules,
+    /// Who knows what is in images that cannot be sent.
+    pub(super) images: Option<&'t dyn ImageTexts>,
     pub(super) notes: &'t mut Notes,
 }
 
@@ -156,9 +162,30 @@ impl Renderer<'_> {
             Some(url) => {
                 ContentPiece::Media(chat::Part::ImageUrl { url: url.into(), detail: detail.and_then(detail_name) })
             }
-            None if url.is_none() => self.lacking("image", "has no access to stored files", at),
-            None => self.lacking("image", "cannot see", at),
+            None => match (url, self.images) {
+                (None, _) => self.lacking("image", "has no access to stored files", at),
+                (Some(_), None) => self.lacking("image", "cannot see", at),
+                (Some(url), Some(images)) => self.described(images.of(&url.decode()).as_deref(), at),
+            },
         }
+    }
+
+    /// Words in the place of an image, where somebody was to find some.
+    fn described<'a>(&mut self, text: Option<&str>, at: MemberPath) -> ContentPiece<'a> {
+        let Some(text) = text else {
+            self.notes.degraded(
+                code::CONTENT_DEGRADED,
+                at,
+                "image left out: this model cannot see it, and it could not be described",
+            );
+            return ContentPiece::Text(Str::Ours(UNSEEN.into()));
+        };
+        self.notes.degraded(
+            code::CONTENT_DEGRADED,
+            at,
+            "image described in words by another model: this one cannot see it",
+        );
+        ContentPiece::Text(Str::Ours(format!("[image: {text}]").into()))
     }
 
     /// A text in the place of what cannot be sent.

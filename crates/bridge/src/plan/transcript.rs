@@ -22,7 +22,7 @@ use super::content::{Renderer, ToolResult};
 use super::item_path::{ItemPath, Items};
 use super::notes::Notes;
 use super::tools::Catalog;
-use super::{PlanTarget, Policy};
+use super::{ImageTexts, PlanTarget, Policy};
 use crate::dialect::{DeveloperRole, Dialect, ToolImages};
 use crate::seal::Seal;
 use pairs::Pairs;
@@ -51,6 +51,7 @@ impl<'a> Transcript<'a> {
             dialect: target.dialect,
             policy: target.policy,
             seal: target.seal,
+            images: target.images,
             catalog,
             notes,
             items,
@@ -84,6 +85,7 @@ struct Builder<'r, 'a, 't> {
     dialect: &'t Dialect,
     policy: Policy,
     seal: &'t dyn Seal,
+    images: Option<&'t dyn ImageTexts>,
     catalog: &'t Catalog<'a>,
     notes: &'t mut Notes,
     items: &'t Items<'r, 'a>,
@@ -187,7 +189,7 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 
     fn renderer(&mut self) -> Renderer<'_> {
-        Renderer { rules: &self.dialect.request.content, notes: self.notes }
+        Renderer { rules: &self.dialect.request.content, images: self.images, notes: self.notes }
     }
 
     /// Whether what is wrong there is put right: always in the past, which nobody can change by sending it again.

@@ -19,7 +19,7 @@ fn request() -> CreateResponse<'static> {
 
 fn context() -> AnswerContext {
     let dialect = Dialect::default();
-    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed };
+    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed, images: None };
     bridge::plan(&request(), &[], target).unwrap().context
 }
 

@@ -22,8 +22,12 @@ fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Re
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap()).unwrap()).collect();
     let policy = Policy { strict, repair_history: false };
-    let plan =
-        bridge::forward(&value, raw, &past, PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal })?;
+    let plan = bridge::forward(
+        &value,
+        raw,
+        &past,
+        PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal, images: None },
+    )?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let notes = plan.notes.iter().map(ToString::to_string).collect();

@@ -51,7 +51,7 @@ pub(crate) fn plan_text(
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap())).collect::<Result<_, _>>()?;
     let Plan { body: bytes, context, notes } =
-        bridge::plan(&request, &past, PlanTarget { model: "up", dialect, policy, seal })?;
+        bridge::plan(&request, &past, PlanTarget { model: "up", dialect, policy, seal, images: None })?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         panic!("not JSON: {error}: {}", String::from_utf8_lossy(&bytes));
     });

@@ -52,7 +52,12 @@ fn plan(spec: &ModelSpec, request: &str) -> Plan {
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap()).unwrap();
     let model = request.model.unwrap().decode().into_owned();
     let policy = Policy { repair_history: true, ..Policy::default() };
-    bridge::plan(&request, &[], PlanTarget { model: &model, dialect: &spec.dialect, policy, seal: &Unsealed }).unwrap()
+    bridge::plan(
+        &request,
+        &[],
+        PlanTarget { model: &model, dialect: &spec.dialect, policy, seal: &Unsealed, images: None },
+    )
+    .unwrap()
 }
 
 /// The response that these chunks make.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
+use bridge::{ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
@@ -116,7 +116,9 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
     let seal = runtime.seal(&context.caller);
     let (model, dialect) = (failover.model(), failover.dialect());
-    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal };
+    let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
+    let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
+    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal, images };
     let mut plan = match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,

@@ -8,9 +8,9 @@ use super::key::Keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
-    CompatConfig, Config, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, ToolsConfig,
-    WebsocketConfig, address, alias, defaults, limits, logging, provider, resilience, session, size, table, web,
-    webhooks,
+    CompatConfig, Config, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, ToolsConfig,
+    WebsocketConfig, address, alias, defaults, images, limits, logging, provider, resilience, session, size, table,
+    web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -44,12 +44,16 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         },
         tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR) },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
+        images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
         resilience: resilience::read(&mut keys),
         limits,
         webhooks: keys.field(&table::WEBHOOKS).map(|field| webhooks::read(&field)).unwrap_or_default(),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),
     };
+    if let Some(field) = keys.field(&table::IMAGES_DESCRIBE) {
+        images::check(&config, &field);
+    }
     keys.finish();
     let problems = reader.finish();
     if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }

@@ -194,6 +194,12 @@ keys! { KEYS of Config {
         Word { all: GrammarPolicy::ALL, name: GrammarPolicy::name, default: GrammarPolicy::Check }
         => |config| Some(config.tools.grammar);
 
+    /// The model (`provider/model`, or an alias) that says what images show, for models that cannot see them: its words take
+    /// the image's place. Each image is described once and remembered in memory.
+    IMAGES_DESCRIBE = "images.describe", Unset<Text>: Unset(Text("")),
+        otherwise "none: an image that a model cannot see is left out with a note"
+        => |config| config.images.describe.clone();
+
     /// How often a request that failed is sent once more, before the client has had anything.
     RESILIENCE_RETRIES = "resilience.retries", Number: Number { range: 0..=10, default: 2 }
         => |config| Some(config.resilience.retries.into());

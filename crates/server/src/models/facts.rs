@@ -16,6 +16,7 @@ pub(super) struct Facts {
     pub(super) display_name: Option<String>,
     /// How many tokens a request may have.
     pub(super) window: Window,
+    /// Images are welcome: it sees them, or they are described to it.
     pub(super) images: bool,
     /// From the least thinking to the most.
     pub(super) levels: Vec<Effort>,
@@ -82,6 +83,7 @@ impl Facts {
         model: &str,
         listed: Option<&ListedModel>,
         found_out: Option<u64>,
+        describes: bool,
     ) -> Self {
         let spec = provider.provider.for_model(model);
         let known = spec.request_window().or_else(|| listed?.context_window).or(found_out);
@@ -92,7 +94,7 @@ impl Facts {
         Self {
             display_name: spec.catalog.display_name,
             window: known.map_or(Window::Assumed(assumed), Window::Known),
-            images: sees && listed.and_then(|listed| listed.images).unwrap_or(true),
+            images: if sees { listed.and_then(|listed| listed.images).unwrap_or(true) } else { describes },
             default_level: default_level.or_else(|| default_of(&spec.dialect, &levels)),
             levels,
             verbosity: !spec.dialect.drops(Parameter::Verbosity),

@@ -20,6 +20,7 @@ use crate::clock;
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
 use crate::idempotency::{Claimed, Held, Key, Known};
+use crate::images;
 use crate::jobs::Job;
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Record, Unstored};
@@ -87,6 +88,7 @@ impl Turn {
             past.refer(&mut request)?;
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
+            Box::pin(images::describe(&opened.context, &failover, &request, &items)).await;
             let policy = opened.context.snapshot.policy(&opened.context.caller);
             let hosted = hosted.as_ref();
             let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };

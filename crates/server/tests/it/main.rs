@@ -40,6 +40,8 @@ mod grammar;
 #[cfg(test)]
 mod happy;
 #[cfg(test)]
+mod images;
+#[cfg(test)]
 mod lessons;
 mod loris;
 #[cfg(test)]
