@@ -1,5 +1,6 @@
 //! The command line's grammar, and the one place that reads the process environment.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +39,14 @@ pub(crate) enum Command {
         /// As JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Run Codex on the configured models; `setup`, `doctor` and `catalog` are for running it by itself.
+    Codex(CodexArgs),
+    /// Print the lines that point OpenAI's clients here, for the shell: eval "$(godex env)".
+    Env {
+        /// The shell that reads them [default: that of $SHELL].
+        #[arg(long)]
+        shell: Option<ShellKind>,
     },
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
@@ -88,6 +97,86 @@ pub(crate) struct ProbeArgs {
     pub(crate) api_key_env: Option<String>,
 }
 
+/// Codex, and which one of those that are installed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CodexArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<CodexCommand>,
+    /// The model, as `godex models` has them [default: the default provider's].
+    #[arg(long, short)]
+    pub(crate) model: Option<String>,
+    /// The codex program [default: the first in PATH].
+    #[arg(long, global = true, value_name = "PATH", env = "GODEX_CODEX")]
+    pub(crate) codex: Option<PathBuf>,
+    /// What Codex is given: godex codex -- exec 'say hello'.
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CodexCommand {
+    /// Write a provider, a profile and a catalogue of models into Codex's own configuration, after showing the changes.
+    Setup(SetupArgs),
+    /// Check the installed Codex, its configuration and a round trip with a tool call; say what to do.
+    Doctor(DoctorArgs),
+    /// Print the catalogue of models for Codex's `model_catalog_json`.
+    Catalog {
+        /// Write it to a file.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SetupArgs {
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+    /// The model of the profile, as `godex models` has them [default: the default provider's].
+    #[arg(long, short)]
+    pub(crate) model: Option<String>,
+    /// The profile: `codex --profile NAME` uses it.
+    #[arg(long, value_name = "NAME", default_value = "godex", value_parser = profile_name)]
+    pub(crate) profile: String,
+    /// Make it what Codex uses without a profile, too.
+    #[arg(long)]
+    pub(crate) default: bool,
+    /// Take everything out again that an earlier set-up wrote.
+    #[arg(long, conflicts_with_all = ["model", "default"])]
+    pub(crate) remove: bool,
+}
+
+/// Whether what is shown is written.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct Consent {
+    /// Do not ask before writing.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Show the changes and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// The model that is asked [default: the default provider's].
+    #[arg(long, short)]
+    pub(crate) model: Option<String>,
+    /// Also let the installed Codex do a small task in a temporary folder.
+    #[arg(long)]
+    pub(crate) run: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whose quoting a line must follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ShellKind {
+    Sh,
+    Fish,
+    Powershell,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProvidersCommand {
     /// Print the whole spec of a provider as YAML, each value with the file and line that it is from.
@@ -130,8 +219,7 @@ impl Flags {
 
     fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
-        let home =
-            variable("HOME").or_else(|| variable("USERPROFILE")).filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = home();
         let overrides = Overrides {
             host: self.host.clone(),
             port: self.port,
@@ -154,6 +242,17 @@ fn levels() -> PossibleValuesParser {
 #[expect(clippy::disallowed_methods, reason = "this is where the configuration gets its environment from")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The user's own folder.
+pub(crate) fn home() -> Option<PathBuf> {
+    variable("HOME").or_else(|| variable("USERPROFILE")).filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+/// What Codex takes as the name of a profile: it becomes part of a file's name.
+fn profile_name(text: &str) -> Result<String, String> {
+    let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if good { Ok(text.to_owned()) } else { Err("expected letters, digits, `-` and `_`".to_owned()) }
 }
 
 /// A duration as the configuration has them.

@@ -1,8 +1,10 @@
 //! One file per command. Each prints to stdout what it was asked for and returns an error for stderr.
 
+pub(crate) mod codex;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod env;
 pub(crate) mod models;
 pub(crate) mod probe;
 pub(crate) mod providers;

@@ -1,10 +1,12 @@
-//! Logging: one subscriber, to stderr, so that stdout stays for what a command was asked for.
+//! Logging: one subscriber, to stderr, so that stdout stays for what a command was asked for; or to a file, where the
+//! terminal is somebody else's.
 //!
 //! A log that cannot be written is no reason to answer nobody: a thread of its own writes it, so that a pipe that nobody
 //! reads holds up nothing; a lost line is counted, and `/health` shows the count.
 //! What others wrote (a model's name, a finish reason) cannot act on the terminal of whoever reads the log.
 
 use std::fmt::{self, Debug, Write as _};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -38,23 +40,31 @@ const OWN: &[&str] = &["godex", "server", "store"];
 /// Lines that were taken and neither written nor lost yet.
 static UNWRITTEN: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) fn start(config: LoggingConfig) {
-    if !config.console {
+/// Where the log goes.
+pub(crate) enum Destination {
+    Stderr,
+    File(File),
+}
+
+pub(crate) fn start(config: LoggingConfig, destination: Destination) {
+    if !config.console && matches!(destination, Destination::Stderr) {
         return;
     }
     // Our own crates at the level asked for; the libraries below only when something is wrong.
     let level: LevelFilter = config.level.name().parse().unwrap_or(LevelFilter::INFO);
     let filter = Targets::new().with_default(LevelFilter::WARN).with_targets(OWN.iter().map(|target| (*target, level)));
-    let terminal = io::stderr().is_terminal();
+    let terminal = matches!(destination, Destination::Stderr) && io::stderr().is_terminal();
+    // A file is for people who look for what went wrong.
+    let human_file = matches!(destination, Destination::File(_));
     let (lines, written) = sync_channel(WAITING);
-    if thread::Builder::new().name("log".to_owned()).spawn(move || write(&written)).is_err() {
+    if thread::Builder::new().name("log".to_owned()).spawn(move || write(&written, destination)).is_err() {
         return;
     }
     let line = move || Line(lines.clone());
     // The subscriber would tell stderr that stderr cannot be written to, and panic.
     let builder = tracing_subscriber::fmt().log_internal_errors(false).with_max_level(Level::TRACE).with_writer(line);
     let human = match config.format {
-        LogFormat::Auto => terminal,
+        LogFormat::Auto => terminal || human_file,
         LogFormat::Human => true,
         LogFormat::Json => false,
     };
@@ -78,7 +88,7 @@ pub(crate) fn finish() {
 
 /// Writes what is there in one go, and then rests: under load, a thread that is woken for every line, and writes every
 /// line by itself, costs more than all else that a line costs.
-fn write(lines: &Receiver<Box<[u8]>>) {
+fn write(lines: &Receiver<Box<[u8]>>, mut destination: Destination) {
     let mut text = Vec::new();
     while let Ok(line) = lines.recv() {
         text.clear();
@@ -90,7 +100,11 @@ fn write(lines: &Receiver<Box<[u8]>>) {
             text.extend_from_slice(&line);
             count += 1;
         }
-        if io::stderr().lock().write_all(&text).is_err() {
+        let written = match &mut destination {
+            Destination::Stderr => io::stderr().lock().write_all(&text),
+            Destination::File(file) => file.write_all(&text),
+        };
+        if written.is_err() {
             LOST_LOG_LINES.fetch_add(count, Ordering::Relaxed);
         }
         UNWRITTEN.fetch_sub(count, Ordering::Release);

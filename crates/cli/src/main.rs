@@ -19,7 +19,7 @@ use args::{Args, Command};
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output::tell(&format!("error: {}\n", visible_lines(&causes(&error))));
             ExitCode::FAILURE
@@ -39,14 +39,17 @@ fn causes(error: &anyhow::Error) -> String {
     out
 }
 
-fn run(args: &Args) -> anyhow::Result<()> {
+fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
+        Some(Command::Codex(codex)) => return commands::codex::run(&args.flags, codex),
         None | Some(Command::Serve) => commands::serve::run(&args.flags),
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
         Some(Command::Providers { command, json }) => commands::providers::run(&args.flags, command.as_ref(), *json),
+        Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

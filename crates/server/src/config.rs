@@ -249,12 +249,32 @@ pub struct SessionConfig {
     pub chain: ChainConfig,
     /// What reasoning is sealed with; None: a key is made and kept beside the database.
     pub seal_key: Option<Secret>,
+    /// The database of another process whose seals are ours, too: see [`SessionConfig::beside`].
+    pub beside: Option<PathBuf>,
     /// How long the events of a stream that has ended can be asked for again, one by one.
     pub event_ttl: Duration,
     /// Whether streams of stored responses can be resumed though they are not made in the background.
     pub resume_foreground: bool,
     pub background: BackgroundConfig,
 }
+
+impl SessionConfig {
+    /// For a server that one client starts and ends, beside the one that this is the configuration of. A database file
+    /// is one process's alone: it stays free for that one. What is stored is gone with the server, but what its client
+    /// carries was sealed with the same key, and opens in every later one.
+    #[must_use]
+    pub fn beside(self) -> Self {
+        match self.backend {
+            Backend::Sqlite { path } => {
+                Self { backend: Backend::Memory { max_bytes: BESIDE_BYTES }, beside: Some(path), ..self }
+            }
+            Backend::Memory { .. } | Backend::Postgres(_) => self,
+        }
+    }
+}
+
+/// What a server beside another may hold in memory.
+const BESIDE_BYTES: u64 = 64 << 20;
 
 /// Responses that are made in the background, of each tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod listen;
 mod live;
 mod models;
 mod output;
+pub mod peer;
 pub mod probe;
 mod request;
 mod route;

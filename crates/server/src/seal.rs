@@ -37,13 +37,17 @@ impl SealKey {
     /// The configured key; else the one beside the database, made on the first start; else the store's, which all
     /// instances share or which is gone with the process.
     pub(crate) fn of(config: &SessionConfig, store: &store::Store) -> Result<Self, StartError> {
-        let key = match (&config.seal_key, &config.backend) {
+        let database = match &config.backend {
+            Backend::Sqlite { path } => Some(path),
+            Backend::Memory { .. } | Backend::Postgres(_) => config.beside.as_ref(),
+        };
+        let key = match (&config.seal_key, database) {
             (Some(secret), _) => derived(secret.expose()),
-            (None, Backend::Sqlite { path }) => {
+            (None, Some(path)) => {
                 let path = path.with_file_name(KEY_FILE);
                 stored(&path).map_err(|source| StartError::SealKey { path, source })?
             }
-            (None, Backend::Memory { .. } | Backend::Postgres(_)) => store.derive_key("seal"),
+            (None, None) => store.derive_key("seal"),
         };
         Self::new(&key)
     }
@@ -123,6 +127,9 @@ fn fresh() -> io::Result<Key> {
 
 /// The key in this file, which is made if it is not there. Nobody but us may read it.
 fn stored(path: &Path) -> io::Result<Key> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -3,6 +3,9 @@
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+#[cfg(unix)]
+mod codex;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod older_files;

@@ -17,6 +17,8 @@ pub(crate) fn health(context: &RequestContext) -> Response<Body> {
     let mut body = Vec::new();
     let mut health = ObjectWriter::new(&mut body);
     health.text("status", "ok").int("timestamp", clock::unix_millis());
+    // By these a command knows that it is a godex that answers, and whether it is one like itself.
+    health.text("name", "godex").text("version", env!("CARGO_PKG_VERSION"));
     let providers = health.key("providers");
     providers.push(b'[');
     for (i, provider) in context.snapshot.config.providers.iter().enumerate() {

@@ -42,6 +42,7 @@ pub(super) fn read(sources: &Sources<'_>, keys: &mut Keys<'_>) -> SessionConfig 
         strict: keys.get(&table::SESSION_STRICT),
         ttl: keys.get(&table::SESSION_TTL),
         seal_key: keys.field(&table::SESSION_SEAL_KEY).as_ref().and_then(seal_key),
+        beside: None,
         chain: ChainConfig {
             max_depth: size(keys.get(&table::SESSION_CHAIN_MAX_DEPTH)),
             include_incomplete: keys.get(&table::SESSION_CHAIN_INCOMPLETE),

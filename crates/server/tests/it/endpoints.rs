@@ -12,7 +12,8 @@ async fn health_and_readiness() {
     let health = rig.client.get(&rig.url("/health")).await.unwrap();
     let mut body = health.json();
     assert!(body["timestamp"].take().as_u64().is_some_and(|millis| millis > 1_700_000_000_000));
-    let expected = json!({"status": "ok", "timestamp": null, "providers": ["up", "demo"], "unsupported_providers": []});
+    let expected = json!({"status": "ok", "timestamp": null, "name": "godex", "version": env!("CARGO_PKG_VERSION"),
+        "providers": ["up", "demo"], "unsupported_providers": []});
     assert_eq!((health.status, body), (200, expected));
     let ready = rig.client.get(&rig.url("/ready")).await.unwrap();
     assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready"})));

@@ -1,0 +1,241 @@
+//! `godex codex setup`: a provider, a profile and a catalogue of models in Codex's own configuration, so that
+//! `codex --profile godex` works by itself. What will change is shown and asked about first; nothing is written that
+//! `--remove` does not take out again.
+
+mod diff;
+pub(super) mod edit;
+pub(super) mod profile;
+
+use std::fmt::Write;
+use std::fs;
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use toml_edit::Value;
+use wire::visible::{visible, visible_lines};
+
+use super::choice::{self, Choice};
+use super::installed::{self, Version};
+use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, files, gateway};
+use crate::args::{Flags, SetupArgs, variable};
+use crate::output;
+use edit::Settings;
+
+/// Our catalogue in Codex's folder.
+pub(super) const CATALOG: &str = "godex-models.json";
+/// What `--default` sets at the root.
+const ROOT: [&str; 4] = ["model", "model_provider", "model_catalog_json", "web_search"];
+
+pub(super) fn run(flags: &Flags, codex: Option<&Path>, args: &SetupArgs) -> anyhow::Result<ExitCode> {
+    let home = codex_home()?;
+    let changes = if args.remove { removal(&home)? } else { set_up(flags, codex, args, &home)? };
+    let changes: Vec<Change> = changes.into_iter().filter(Change::is_one).collect();
+    if changes.is_empty() {
+        output::print(&format!("nothing to change in {}\n", visible(&home.display().to_string())))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::print(&visible_lines(&changes.iter().map(Change::shown).collect::<String>()))?;
+    if args.consent.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.consent.yes && !agreed()? {
+        bail!("nothing was written");
+    }
+    for change in &changes {
+        files::writable(&change.path)?;
+    }
+    let mut said = String::new();
+    for change in &changes {
+        said.push_str(&change.make()?);
+    }
+    if !args.remove {
+        let _ =
+            writeln!(said, "use it:  codex --profile {}   (while `godex` runs, at {})", args.profile, address(flags)?);
+        if args.default {
+            said.push_str("         codex   (it is the default now)\n");
+        }
+        said.push_str("undo it: godex codex setup --remove\n");
+    }
+    output::print(&visible_lines(&said))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks, where there is somebody to ask.
+fn agreed() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        bail!("there is no terminal to ask on: add --yes to write this");
+    }
+    output::tell("Write this? [y/N] ");
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn address(flags: &Flags) -> anyhow::Result<String> {
+    Ok(gateway::url(&flags.look()?))
+}
+
+/// A file as it is, and as it will be.
+struct Change {
+    path: PathBuf,
+    before: Option<String>,
+    after: Option<String>,
+    /// Too long to show, or nobody reads it.
+    summary: Option<String>,
+    /// Whether the user may have written in it: then a copy is kept.
+    users: bool,
+}
+
+impl Change {
+    fn is_one(&self) -> bool {
+        self.before != self.after
+    }
+
+    fn shown(&self) -> String {
+        match &self.summary {
+            Some(summary) => format!("{}: {summary}\n", self.path.display()),
+            None => diff::unified(&self.path.display().to_string(), self.before.as_deref(), self.after.as_deref()),
+        }
+    }
+
+    /// Makes it, and says what was done.
+    fn make(&self) -> anyhow::Result<String> {
+        let path = self.path.display();
+        // Somebody may have written in it while we asked.
+        if files::read(&self.path)? != self.before {
+            bail!("{path} has changed meanwhile; nothing more was written, run it again");
+        }
+        let restored = self.after.as_deref().map(|after| files::backups_of(&self.path, after.as_bytes()));
+        let restored = restored.filter(|copies| !copies.is_empty());
+        let mut said = String::new();
+        if let (Some(before), true, None) = (&self.before, self.users, &restored) {
+            let copy = files::back_up(&self.path, before.as_bytes())?;
+            let _ = writeln!(said, "kept     {} (as it was)", copy.display());
+        }
+        match &self.after {
+            Some(after) => {
+                files::write(&self.path, after.as_bytes())?;
+                let _ = writeln!(said, "wrote    {path}");
+            }
+            None => {
+                fs::remove_file(&self.path).with_context(|| format!("cannot delete {path}"))?;
+                let _ = writeln!(said, "deleted  {path}");
+            }
+        }
+        // It is again as it was: the copy has done its work.
+        for copy in restored.into_iter().flatten() {
+            fs::remove_file(&copy).with_context(|| format!("cannot delete {}", copy.display()))?;
+        }
+        Ok(said)
+    }
+}
+
+fn set_up(flags: &Flags, codex: Option<&Path>, args: &SetupArgs, home: &Path) -> anyhow::Result<Vec<Change>> {
+    let config = flags.look()?;
+    let choice = choice::choose(&config, args.model.as_deref())?;
+    let version = version(codex);
+    let catalog = home.join(CATALOG);
+    let path = home.join("config.toml");
+    let before = files::read(&path)?;
+    let at = || format!("{}; nothing was changed", path.display());
+    let mut text = before.clone().unwrap_or_default();
+    let settings = settings(&choice, &catalog);
+    if args.default {
+        for (key, value) in &settings {
+            text = edit::set_root(&text, key, value).with_context(at)?;
+        }
+    }
+    text = edit::set_table(&text, "model_providers", PROVIDER, &provider(&gateway::url(&config))).with_context(at)?;
+    let in_file = version.is_none_or(|version| version >= Version::PROFILE_FILES);
+    // Of an earlier set-up, for a Codex that wanted it so.
+    for name in edit::own_tables(&text, "profiles")?.iter().filter(|name| in_file || **name != args.profile) {
+        text = edit::unset_table(&text, "profiles", name).with_context(at)?;
+    }
+    let mut changes = Vec::new();
+    if in_file {
+        profile::no_table(&text, &args.profile).with_context(at)?;
+        let patient = version.is_none_or(|version| version >= Version::WAITS_FOR_EVER);
+        let path = profile::path(home, &args.profile);
+        let before = files::read(&path)?;
+        let after = profile::text(before.as_deref(), &settings, patient)
+            .with_context(|| format!("{}; nothing was changed", path.display()))?;
+        changes.push(Change { path, before, after: Some(after), summary: None, users: true });
+    } else {
+        text = edit::set_table(&text, "profiles", &args.profile, &settings).with_context(at)?;
+    }
+    changes.push(Change { path, before, after: Some(text), summary: None, users: true });
+    changes.insert(0, catalogue(catalog, catalog::here(&config)?)?);
+    Ok(changes)
+}
+
+/// The installed Codex's; what is not known is taken for a new one.
+fn version(codex: Option<&Path>) -> Option<Version> {
+    match installed::find(codex).and_then(|codex| installed::version(&codex)) {
+        Ok(version) => Some(version),
+        Err(error) => {
+            output::tell(&visible_lines(&format!("note: {error:#}\n")));
+            None
+        }
+    }
+}
+
+/// What a profile says.
+fn settings(choice: &Choice, catalog: &Path) -> Settings {
+    let catalog = catalog.to_string_lossy();
+    let values = [choice.model.as_str(), PROVIDER, catalog.as_ref(), "disabled"].map(Value::from);
+    ROOT.into_iter().zip(values).collect()
+}
+
+fn provider(url: &str) -> Settings {
+    let mut settings: Settings = vec![
+        ("name", Value::from(PROVIDER)),
+        ("base_url", Value::from(format!("{url}/v1"))),
+        ("wire_api", Value::from("responses")),
+        ("supports_websockets", Value::from(true)),
+    ];
+    // A variable that is not set stops Codex, and godex asks for no key yet.
+    if variable(KEY_VARIABLE).is_some_and(|key| !key.is_empty()) {
+        settings.push(("env_key", Value::from(KEY_VARIABLE)));
+    }
+    settings
+}
+
+fn catalogue(path: PathBuf, bytes: Vec<u8>) -> anyhow::Result<Change> {
+    let after = String::from_utf8(bytes).context("the catalogue is not UTF-8")?;
+    let before = files::read(&path)?;
+    let models = catalog::counted(catalog::models(after.as_bytes()).len());
+    let summary = Some(format!("the catalogue of {models} ({} KB)", after.len().div_ceil(1000)));
+    Ok(Change { path, before, after: Some(after), summary, users: false })
+}
+
+/// Everything that was ever set up, whatever the profiles were called.
+fn removal(home: &Path) -> anyhow::Result<Vec<Change>> {
+    let path = home.join("config.toml");
+    let before = files::read(&path)?;
+    let mut changes = Vec::new();
+    if let Some(old) = &before {
+        let at = || format!("{}; nothing was changed", path.display());
+        let mut text = old.clone();
+        for name in edit::own_tables(&text, "profiles").with_context(at)?.iter().rev() {
+            text = edit::unset_table(&text, "profiles", name).with_context(at)?;
+        }
+        text = edit::unset_table(&text, "model_providers", PROVIDER).with_context(at)?;
+        for key in ROOT.iter().rev() {
+            text = edit::unset_root(&text, key).with_context(at)?;
+        }
+        // There was no file, if there is no copy of an empty one.
+        let was_there = !text.is_empty() || old.is_empty() || !files::backups_of(&path, b"").is_empty();
+        changes.push(Change { path, before, after: was_there.then_some(text), summary: None, users: was_there });
+    }
+    for path in profile::all(home)? {
+        let before = files::read(&path)?;
+        let users = profile::has_more(before.as_deref().unwrap_or_default());
+        changes.push(Change { path, before, after: None, summary: None, users });
+    }
+    let path = home.join(CATALOG);
+    let before = files::read(&path)?;
+    changes.push(Change { path, before, after: None, summary: Some("deleted".to_owned()), users: false });
+    Ok(changes)
+}

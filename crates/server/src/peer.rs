@@ -1,0 +1,68 @@
+//! Asks a server as its clients do: for commands that want to know whether a godex is there, and what it answers.
+//! Raw answers, refusals included, bounded in time and size. It retries nothing and translates nothing.
+
+use std::time::Duration;
+
+use http::Method;
+use providers::yaml::Env;
+use tokio::time::timeout;
+
+use crate::config::{self, Secret};
+use crate::upstream::HttpClient;
+
+/// The most of an answer that is read.
+const LARGEST: usize = 8 << 20;
+
+/// Whoever answers at an address.
+#[derive(Debug)]
+pub struct Peer(HttpClient);
+
+/// What was answered.
+#[derive(Debug)]
+pub struct PeerAnswer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Peer {
+    /// `url` is what comes before the paths. The headers go with every request.
+    ///
+    /// # Errors
+    /// Why this address or key cannot be used, in a sentence.
+    pub fn new(url: &str, key: Option<Secret>, headers: &[(&str, &str)], env: Env<'_>) -> Result<Self, String> {
+        let mut config = config::ad_hoc("openai-compatible", Some(url), key, env)?;
+        config.headers =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new((*value).to_owned()))).collect();
+        HttpClient::new(&config).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// # Errors
+    /// Why there is no answer, in a sentence.
+    pub async fn get(&self, path: &str, most: Duration) -> Result<PeerAnswer, String> {
+        self.ask(Method::GET, path, Vec::new(), most).await
+    }
+
+    /// A JSON body; a stream is read to its end.
+    ///
+    /// # Errors
+    /// As [`Peer::get`].
+    pub async fn post(&self, path: &str, body: Vec<u8>, most: Duration) -> Result<PeerAnswer, String> {
+        self.ask(Method::POST, path, body, most).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Vec<u8>, most: Duration) -> Result<PeerAnswer, String> {
+        let asked = async {
+            let (response, _) = self.0.raw(method, path, body).await.map_err(|failure| failure.message)?;
+            let status = response.status().as_u16();
+            let (mut chunks, mut body) = (response.into_body(), Vec::new());
+            while let Some(chunk) = chunks.chunk().await.map_err(|failure| failure.message)? {
+                body.extend_from_slice(&chunk);
+                if body.len() > LARGEST {
+                    return Err("the answer is too long".to_owned());
+                }
+            }
+            Ok(PeerAnswer { status, body })
+        };
+        timeout(most, asked).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+    }
+}
