@@ -29,12 +29,12 @@ pub use dialect::{
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
-pub use plan::{Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
+pub use plan::{CompactionWish, Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
 pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
     OutputProblem, Reader, Repair, RoundEnd, Setup,
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
 pub use response::ResponseWriter;
-pub use seal::{Encrypted, Seal, SealedReasoning, Unsealed};
+pub use seal::{Encrypted, Seal, SealedReasoning, SealedSummary, Unsealed};
 pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

@@ -2,6 +2,7 @@
 //! the knowledge of how to read its answer. Every decision about compatibility is taken here, with a note.
 
 mod check;
+mod compaction;
 mod content;
 mod echo;
 mod forward;
@@ -21,6 +22,7 @@ use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 pub use check::metadata as check_metadata;
+pub use compaction::CompactionWish;
 pub use echo::tail as echo;
 pub use forward::forward;
 
@@ -69,7 +71,9 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     check::ranges(request)?;
     let dialect = target.dialect;
     let mut notes = Notes::new(target.policy.strict);
-    let items = Items::of(request, past);
+    let opened = compaction::open(request, past, target.seal);
+    let unfolded = compaction::unfold(&opened);
+    let items = Items::of(request, past, &unfolded);
     let mut tools = Tools::plan(request, &items, dialect, &mut notes)?;
     let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
     let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;

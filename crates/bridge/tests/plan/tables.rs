@@ -207,7 +207,7 @@ fn items() {
         (
             "compaction",
             input(
-                json!([{"type": "compaction", "id": "cmp", "encrypted_content": "glass:{\"v\":1,\"family\":\"compaction\",\"text\":\"They met.\"}"}, {"role": "user", "content": "Go on"}, {"type": "compaction_trigger"}]),
+                json!([{"type": "compaction", "id": "cmp", "encrypted_content": "glass:{\"v\":1,\"kind\":\"compaction\",\"summary\":\"They met.\",\"all\":false}"}, {"role": "user", "content": "Go on"}, {"type": "compaction_trigger"}]),
             ),
         ),
         (
