@@ -54,6 +54,8 @@ pub(crate) struct Entries {
     attempts: Vec<Attempted>,
     notes: Vec<Note>,
     usage: Option<Usage>,
+    /// Whom the last body went to, and how many tokens it was taken to have, until that is known.
+    estimated: Option<(String, String, u64)>,
     received: u64,
     sent: u64,
     times: Times,
@@ -249,6 +251,15 @@ impl Account {
 
     pub(crate) fn used(&self, usage: Option<Usage>) {
         self.enter().usage = usage;
+    }
+
+    /// A body of about so many tokens went to that model.
+    pub(crate) fn estimated(&self, provider: &str, model: &str, tokens: u64) {
+        self.enter().estimated = Some((provider.to_owned(), model.to_owned(), tokens));
+    }
+
+    pub(crate) fn take_estimated(&self) -> Option<(String, String, u64)> {
+        self.enter().estimated.take()
     }
 
     /// The turn came to this end.

@@ -28,6 +28,7 @@ mod socket;
 mod start;
 mod stop;
 mod tasks;
+mod tokens;
 mod turn;
 mod upstream;
 mod webhooks;

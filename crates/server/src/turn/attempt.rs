@@ -76,6 +76,7 @@ pub(super) async fn send(
         match failover.send(&body, stream).await {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
+                context.sent(failover, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });

@@ -88,8 +88,9 @@ impl Turn {
         };
         let stopped = self.cause.is_some();
         let end = answer.end(end, &mut self.response, &mut self.events);
-        let hosted = answer.take_hosted();
+        let (hosted, reported) = (answer.take_hosted(), answer.reported());
         self.context.account.used(self.response.usage());
+        self.context.reported(reported);
         match end {
             RoundEnd::Hosted(calls) if !stopped => self.run_tools(calls, None),
             RoundEnd::Completed if !hosted.is_empty() => self.run_tools(hosted, Some(RoundEnd::Completed)),
