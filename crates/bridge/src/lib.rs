@@ -23,13 +23,16 @@ pub use dialect::{
     DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
     Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
     LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay,
-    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules,
-    Turns, UserField,
+    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages,
+    ToolRules, Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
-pub use plan::{CompactionWish, Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
+pub use plan::{
+    CallRole, CompactionWish, Needs, Plan, PlanTarget, Policy, call_role, check_metadata, each_sent_item, echo,
+    first_sent, forward, plan,
+};
 pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, Look, NativeReader, Opening, OutputCheck,
     OutputProblem, Reader, Repair, RoundEnd, Setup,

@@ -22,7 +22,7 @@ use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 pub use check::metadata as check_metadata;
-pub use compaction::CompactionWish;
+pub use compaction::{CompactionWish, each_sent_item, first_sent};
 pub use echo::tail as echo;
 pub use forward::forward;
 
@@ -36,6 +36,7 @@ use notes::Notes;
 use output::Output;
 use tools::Tools;
 use transcript::Transcript;
+pub use transcript::{CallRole, call_role};
 
 /// Whom one turn is planned for, and how forgiving we are about it.
 #[derive(Debug, Clone, Copy)]

@@ -26,6 +26,7 @@ use crate::session::{Session, Sessions};
 use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
+use crate::tokens::TokenCounts;
 use crate::upstream::{Connections, Failover, Provider};
 use crate::webhooks::Webhooks;
 
@@ -55,6 +56,8 @@ pub(crate) struct Runtime {
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
+    /// What is known of the tokens of models.
+    pub(crate) tokens: Arc<TokenCounts>,
     pub(crate) budget: Arc<Budget>,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
@@ -121,6 +124,7 @@ impl Runtime {
             seal_key,
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
+            tokens: Arc::default(),
             budget,
             remembered: Budget::new(config.limits.remembered_bytes),
             connections: Mutex::default(),
@@ -178,7 +182,7 @@ impl Snapshot {
         if targets.is_empty() {
             return Err(ModelError::Incomplete { model: model.to_owned() });
         }
-        Ok(Failover::new(targets, self.config.resilience, account.clone()))
+        Ok(Failover::new(targets, self.config.resilience, account.clone(), Arc::clone(&runtime.tokens)))
     }
 
     /// How forgiving we are to this client: as the operator says; broken histories are mended for Codex, which

@@ -72,7 +72,7 @@ impl OutputCheck for Checked {
 
 /// Works without holding up what else the runtime's thread has to do. A runtime of one thread has nobody to hand over
 /// to; it is the tests'.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),

@@ -6,6 +6,7 @@
 use wire::json::{FromRaw, Invalid, InvalidCode, Kept, Kind, Raw};
 use wire::responses::{CreateResponse, Input, InputItem, Item, Message};
 
+use super::item_path::each;
 use crate::seal::{Seal, SealedSummary};
 
 /// The least `compact_threshold`.
@@ -134,6 +135,29 @@ impl Opened {
 fn listed(array: &str) -> Vec<InputItem<'_>> {
     let array = Raw::parse(array).ok().into_iter().flat_map(Raw::elements);
     array.filter_map(|item| Kept::from_raw(item).ok()).collect()
+}
+
+/// Every item of a turn that is sent, in order: what a compaction item of ours stands for is not, and what it holds is
+/// there in its place.
+pub fn each_sent_item(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    seal: &dyn Seal,
+    mut item: impl FnMut(&InputItem<'_>),
+) {
+    let opened = open(request, past, seal);
+    each(request, past, &unfold(&opened), |sent, _, how| {
+        if how != Sent::Nothing {
+            item(sent);
+        }
+    });
+}
+
+/// The place of the last compaction item that stands for everything before it, the past and the input counted together; 0
+/// if there is none.
+pub fn first_sent(request: &CreateResponse<'_>, past: &[InputItem<'_>], seal: &dyn Seal) -> usize {
+    let opened = open(request, past, seal);
+    opened.iter().rfind(|opened| opened.stands_for_all).map_or(0, |opened| opened.place)
 }
 
 /// Whether a message is the application's own.

@@ -8,8 +8,9 @@ use super::key::Keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
-    CompatConfig, Config, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, WebsocketConfig, address,
-    alias, defaults, limits, logging, provider, resilience, session, size, table, web, webhooks,
+    CompatConfig, Config, ContextConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources,
+    WebsocketConfig, address, alias, defaults, limits, logging, provider, resilience, session, size, table, web,
+    webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -40,6 +41,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
             strict: keys.get(&table::COMPAT_STRICT),
             repair_history: keys.find(&table::COMPAT_REPAIR_HISTORY),
         },
+        context: ContextConfig { rescue: keys.get(&table::CONTEXT_RESCUE) },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         resilience: resilience::read(&mut keys),
         limits,

@@ -34,6 +34,8 @@ pub(crate) struct Connections {
 #[derive(Debug)]
 pub(crate) struct ModelProfile {
     pub(crate) wire: Wire,
+    /// How many tokens it takes, where the spec says so.
+    pub(crate) context_window: Option<u64>,
     pub(crate) dialect: Dialect,
     /// The answer's half of it, in the reader's own form.
     pub(crate) answer: Arc<AnswerDialect>,
@@ -87,8 +89,8 @@ impl Provider {
 
 impl ModelProfile {
     fn new(spec: ModelSpec) -> Self {
-        let ModelSpec { wire, dialect, .. } = spec;
+        let ModelSpec { wire, context_window, dialect } = spec;
         let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
-        Self { wire, dialect, answer: Arc::new(answer) }
+        Self { wire, context_window, dialect, answer: Arc::new(answer) }
     }
 }
