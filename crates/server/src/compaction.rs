@@ -34,8 +34,10 @@ const LONGEST_SEAL: usize = 20 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Everything before it; what has to stay as it is, is kept in the item itself. With the number of tokens that the
-    /// context should stay well below, where one is known.
-    Everything(Option<u64>),
+    /// context should stay well below.
+    Everything(u64),
+    /// Everything before it, and nothing is kept: the client wants a summary, and cannot leave anything out itself.
+    EverythingStored,
     /// The client keeps what it wants to keep in front of the item.
     WhatIsLeftOut,
 }
@@ -92,9 +94,10 @@ pub(crate) async fn compact(
         .map_err(|error| NotCompacted::from(Failure::new(FailureClass::Overloaded, error.message)))?;
     let (kept, stands_for_all) = match scope {
         Scope::Everything(limit) => {
-            let limit = limit.into_iter().chain(window).min();
-            (history.keep_tail(limit.map_or(MOST_KEPT, |limit| (limit / 4).min(MOST_KEPT))), true)
+            let limit = window.map_or(limit, |window| window.min(limit));
+            (history.keep_tail((limit / 4).min(MOST_KEPT)), true)
         }
+        Scope::EverythingStored => (Vec::new(), true),
         Scope::WhatIsLeftOut => (Vec::new(), false),
     };
     if !history.says_anything() {

@@ -158,7 +158,7 @@ impl<'r, 'a> Fold<'r, 'a> {
         let whole = summary.is_none() && count == self.entries.len();
         let mut out = Vec::new();
         let mut object = ObjectWriter::new(&mut out);
-        object.text("model", "").bool("stream", true).bool("store", false);
+        object.text("model", self.failover.model()).bool("stream", true).bool("store", false);
         let request = self.request;
         let carried = [
             ("prompt_cache_key", request.prompt_cache_key),

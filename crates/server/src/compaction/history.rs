@@ -120,7 +120,13 @@ impl History {
             room -= weight;
             start -= 1;
         }
-        start = self.whole_calls(start);
+        // What is left out by this may have been the call of another output.
+        loop {
+            match self.whole_calls(start) {
+                same if same == start => break,
+                later => start = later,
+            }
+        }
         let all = start == floor;
         let mut tail: Vec<Entry> = self.entries.split_off(start);
         let mut items: Vec<String> = Vec::new();

@@ -88,12 +88,12 @@ pub(super) fn wanted(
     match wish {
         CompactionWish::No => None,
         // What the store has, no client can leave out.
-        CompactionWish::Only if past.is_stored() => Some((Scope::Everything(None), Why::Asked)),
+        CompactionWish::Only if past.is_stored() => Some((Scope::EverythingStored, Why::Asked)),
         CompactionWish::Only => Some((Scope::WhatIsLeftOut, Why::Asked)),
         CompactionWish::Above(threshold) => {
             let body = attempt::body(context, failover, asked).ok()?;
             let tokens = body_tokens(context, failover, &body, threshold);
-            (tokens > threshold).then_some((Scope::Everything(Some(threshold)), Why::Grown))
+            (tokens > threshold).then_some((Scope::Everything(threshold), Why::Grown))
         }
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn rescue(context: &RequestContext, asked: &Asked<'_, '_>, unanswered
     }
     // It takes less than this, however much that is.
     let weight = Truncation::of(asked.request, asked.past, &context.app.runtime.seal(&context.caller)).weight();
-    Some((Scope::Everything(Some(weight / 2)), Why::Refused(refused.failure.clone())))
+    Some((Scope::Everything(weight / 2), Why::Refused(refused.failure.clone())))
 }
 
 /// A note that the context was not compacted, and why.

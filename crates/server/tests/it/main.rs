@@ -14,6 +14,8 @@ mod bodies;
 #[cfg(test)]
 mod chat;
 #[cfg(test)]
+mod compaction;
+#[cfg(test)]
 mod cuts;
 #[cfg(test)]
 mod demo;
