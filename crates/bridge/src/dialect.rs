@@ -37,6 +37,7 @@ mod rules;
 
 pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
 pub use errors::{ErrorMeaning, ErrorRule, ErrorRules};
+pub use request::Tokenizer;
 pub use request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort, EffortField,
     EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
@@ -62,6 +63,8 @@ pub struct Dialect {
     pub no_json_object: bool,
     /// How many tokens an answer may have; more is not asked for.
     pub max_output: Option<u64>,
+    /// What its text is cut into tokens with.
+    pub tokenizer: Tokenizer,
     /// Parameters that the provider refuses; each is left out with a note.
     pub drop: Vec<Parameter>,
     /// Whose reasoning can be given back to whom; empty: `chat`.
@@ -82,6 +85,7 @@ impl Default for Dialect {
             json_schema: JsonSchema::Native,
             no_json_object: false,
             max_output: None,
+            tokenizer: Tokenizer::Estimate,
             drop: Vec::new(),
             family: String::new(),
             request: RequestRules::default(),

@@ -27,18 +27,21 @@ pub use dialect::{
     DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
     Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
     LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay,
-    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, ToolRules,
-    Turns, UserField,
+    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages,
+    ToolRules, Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
-pub use plan::{ImageTexts, Needs, Plan, PlanTarget, Policy, check_metadata, echo, forward, plan};
+pub use plan::{
+    CallRole, CompactionWish, ImageTexts, Needs, Plan, PlanTarget, Policy, call_role, check_metadata, each_sent_item,
+    echo, first_sent, forward, plan,
+};
 pub use reader::{
     ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar, InputVerdict,
     Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair, RoundEnd, Setup,
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
 pub use response::ResponseWriter;
-pub use seal::{Encrypted, Seal, SealedReasoning, Unsealed};
+pub use seal::{Encrypted, Seal, SealedReasoning, SealedSummary, Unsealed};
 pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

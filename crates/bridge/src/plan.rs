@@ -2,6 +2,7 @@
 //! the knowledge of how to read its answer. Every decision about compatibility is taken here, with a note.
 
 mod check;
+mod compaction;
 mod content;
 mod echo;
 mod forward;
@@ -23,6 +24,7 @@ use wire::json::{Invalid, Raw};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 pub use check::metadata as check_metadata;
+pub use compaction::{CompactionWish, each_sent_item, first_sent};
 pub use echo::tail as echo;
 pub use forward::forward;
 
@@ -36,6 +38,7 @@ use notes::Notes;
 use output::Output;
 use tools::Tools;
 use transcript::Transcript;
+pub use transcript::{CallRole, call_role};
 
 /// Whom one turn is planned for, and how forgiving we are about it.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +82,9 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     check::ranges(request)?;
     let dialect = target.dialect;
     let mut notes = Notes::new(target.policy.strict);
-    let items = Items::of(request, past);
+    let opened = compaction::open(request, past, target.seal);
+    let unfolded = compaction::unfold(&opened);
+    let items = Items::of(request, past, &unfolded);
     let mut tools = Tools::plan(request, &items, dialect, &mut notes)?;
     let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
     let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;

@@ -17,6 +17,7 @@ mod usage;
 use std::borrow::Cow;
 
 use wire::json::Raw;
+use wire::responses::Usage;
 
 pub use chat::ChatReader;
 pub use contract::{Checks, OutputCheck, OutputProblem, Repair};
@@ -188,6 +189,11 @@ impl Reader {
             Self::Chat(reader) => reader.take_hosted(),
             Self::Responses(reader) => reader.take_hosted(),
         }
+    }
+
+    /// What the upstream says that the answer took; none where it says nothing.
+    pub const fn reported(&self) -> Option<Usage> {
+        self.report().usage
     }
 
     /// Whether anything of an answer has come. That it was cut, or held back, before it began is an answer, too.

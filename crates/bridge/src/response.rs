@@ -213,6 +213,13 @@ impl ResponseWriter {
         }
     }
 
+    /// What the response cost beside its answers.
+    pub fn used(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+    }
+
     /// An item that no model wrote, as JSON: as it is announced, and as it is when it is done. Only between answers, or
     /// before the first one.
     pub fn item(&mut self, added: &[u8], done: &[u8], out: &mut Events) {
@@ -419,9 +426,7 @@ impl ResponseWriter {
 
     /// An answer is over, and all of its items are closed.
     pub(crate) fn end_round(&mut self, usage: Option<Usage>) {
-        if let Some(usage) = usage {
-            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
-        }
+        self.used(usage);
         self.rounds = Rounds { last: self.rounds.next, next: self.mark() };
     }
 

@@ -1,4 +1,5 @@
-//! Reasoning that leaves as `encrypted_content` and comes back: what is inside, and who seals it.
+//! What leaves as `encrypted_content` and comes back, reasoning and summaries: what is inside, and who seals it. One is
+//! never taken for the other.
 //!
 //! The kernel knows what is sealed, not how: keys, tenants and nonces are the server's.
 
@@ -70,6 +71,60 @@ impl SealedReasoning {
     }
 }
 
+/// What a compaction item stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedSummary {
+    pub text: String,
+    /// It takes the place of every item before it, but for messages of the application and declarations of tools. Else
+    /// what is before it is there because it is to stay.
+    pub stands_for_all: bool,
+    /// The application's messages before it, a JSON array of items: a client that drops all that is before a compaction
+    /// item drops these, too.
+    pub instructions: String,
+    /// What is not summarised and follows the summary word for word, a JSON array of items.
+    pub kept: String,
+}
+
+impl SealedSummary {
+    const KIND: &str = "compaction";
+
+    /// The plain text of a seal. Versioned: an older reader leaves a newer one alone.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.text.len() + self.instructions.len() + self.kept.len() + 128);
+        let mut object = ObjectWriter::new(&mut out);
+        object.int("v", 1).text("kind", Self::KIND).text("summary", &self.text);
+        object.bool("all", self.stands_for_all);
+        object.json("instructions", self.instructions.as_bytes()).json("kept", self.kept.as_bytes());
+        object.end();
+        out
+    }
+
+    pub fn decode(plain: &[u8]) -> Option<Self> {
+        let raw = Raw::parse(str::from_utf8(plain).ok()?).ok()?;
+        if raw.get("v")?.as_str() != "1" || !raw.get("kind")?.text()?.is(Self::KIND) {
+            return None;
+        }
+        let list = |name: &str| raw.get(name).map_or("[]", Raw::as_str).to_owned();
+        Some(Self {
+            text: raw.get("summary")?.text()?.decode().into_owned(),
+            stands_for_all: raw.get("all")?.as_str() == "true",
+            instructions: list("instructions"),
+            kept: list("kept"),
+        })
+    }
+
+    /// The summary as the model reads it, a message item.
+    pub fn message(text: &str) -> String {
+        const LABEL: &str =
+            "[Summary of the conversation so far. The conversation goes on from it: what it says was done is done.]";
+        let mut out = Vec::with_capacity(text.len() + 192);
+        let mut message = ObjectWriter::new(&mut out);
+        message.text("type", "message").text("role", "user").text("content", &format!("{LABEL}\n{text}"));
+        message.end();
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
 /// No seal at all: for tests, and where there is no key. Nothing opens.
 #[derive(Debug, Clone, Copy)]
 pub struct Unsealed;
@@ -91,6 +146,20 @@ impl Seal for Unsealed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_summary_survives_and_is_no_reasoning() {
+        let summary = SealedSummary {
+            text: "They \"met\".\n".into(),
+            stands_for_all: true,
+            instructions: "[]".into(),
+            kept: r#"[{"role":"user","content":"Hi"}]"#.into(),
+        };
+        let reasoning = SealedReasoning { family: "f".into(), text: "t".into(), replay_data: None, native: None };
+        assert_eq!(SealedReasoning::decode(&summary.encode()), None);
+        assert_eq!(SealedSummary::decode(&reasoning.encode()), None);
+        assert_eq!(SealedSummary::decode(&summary.encode()), Some(summary));
+    }
 
     #[test]
     fn reasoning_survives_and_strangers_do_not() {

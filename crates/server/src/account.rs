@@ -57,6 +57,8 @@ pub(crate) struct Entries {
     usage: Option<Usage>,
     /// What godex's own questions have cost: summaries, descriptions of images. The response's usage does not have it.
     usage_beside: Option<Usage>,
+    /// Whom the last body went to, and how many tokens it was taken to have, until that is known.
+    estimated: Option<(String, String, u64)>,
     received: u64,
     sent: u64,
     times: Times,
@@ -260,6 +262,15 @@ impl Account {
         if let Some(usage) = usage {
             entries.usage_beside = Some(entries.usage_beside.unwrap_or_default().plus(usage));
         }
+    }
+
+    /// A body of about so many tokens went to that model.
+    pub(crate) fn estimated(&self, provider: &str, model: &str, tokens: u64) {
+        self.enter().estimated = Some((provider.to_owned(), model.to_owned(), tokens));
+    }
+
+    pub(crate) fn take_estimated(&self) -> Option<(String, String, u64)> {
+        self.enter().estimated.take()
     }
 
     /// The turn came to this end.

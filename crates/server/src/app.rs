@@ -28,6 +28,7 @@ use crate::session::{Session, Sessions};
 use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
+use crate::tokens::TokenCounts;
 use crate::upstream::{Connections, Failover, Provider};
 use crate::webhooks::Webhooks;
 
@@ -57,6 +58,8 @@ pub(crate) struct Runtime {
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
+    /// What is known of the tokens of models.
+    pub(crate) tokens: Arc<TokenCounts>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) grammars: Arc<Grammars>,
     /// Of what WebSockets remember.
@@ -126,6 +129,7 @@ impl Runtime {
             seal_key,
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
+            tokens: Arc::default(),
             budget,
             grammars: Arc::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
@@ -185,7 +189,7 @@ impl Snapshot {
         if targets.is_empty() {
             return Err(ModelError::Incomplete { model: model.to_owned() });
         }
-        Ok(Failover::new(targets, self.config.resilience, account.clone()))
+        Ok(Failover::new(targets, self.config.resilience, account.clone(), Arc::clone(&runtime.tokens)))
     }
 
     /// The connections of a provider.

@@ -109,6 +109,7 @@ pub struct Config {
     pub session: SessionConfig,
     pub compat: CompatConfig,
     pub output: OutputConfig,
+    pub context: ContextConfig,
     pub tools: ToolsConfig,
     pub images: ImagesConfig,
     pub resilience: ResilienceConfig,
@@ -141,6 +142,33 @@ impl std::fmt::Display for Origin {
 pub struct OutputConfig {
     pub check: Checks,
     pub repair: Repair,
+}
+
+/// What is done about conversations that are too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextConfig {
+    pub rescue: Rescue,
+}
+
+/// What is done when a provider refuses a request as too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rescue {
+    /// The client is told.
+    #[default]
+    Off,
+    /// It is summarised, and sent once more.
+    Compact,
+}
+
+impl Rescue {
+    const ALL: &'static [Self] = &[Self::Off, Self::Compact];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Compact => "compact",
+        }
+    }
 }
 
 /// How we listen.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::Incoming;
 use wire::id::Ids;
+use wire::responses::Usage;
 
 use crate::account::Account;
 use crate::app::{App, Snapshot};
@@ -14,6 +15,7 @@ use crate::caller::Caller;
 use crate::clock;
 use crate::error::ApiError;
 use crate::session::Session;
+use crate::upstream::Failover;
 
 /// One request's surroundings.
 #[derive(Debug, Clone)]
@@ -38,6 +40,21 @@ impl RequestContext {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
         Self { account, ..self.clone() }
+    }
+
+    /// An upstream took this body: what is to be learned from it is looked at now, before it is gone.
+    pub(crate) fn sent(&self, failover: &Failover, body: &[u8]) {
+        let (provider, model) = (&failover.provider().name, failover.model());
+        if let Some(estimated) = self.app.runtime.tokens.sample(provider, model, body) {
+            self.account.estimated(provider, model, estimated);
+        }
+    }
+
+    /// An upstream answer has ended, and this is what it took, if the provider says so.
+    pub(crate) fn reported(&self, usage: Option<Usage>) {
+        if let (Some(usage), Some((provider, model, estimated))) = (usage, self.account.take_estimated()) {
+            self.app.runtime.tokens.learn(&provider, &model, estimated, usage.input_tokens);
+        }
     }
 
     /// The caller's sessions.

@@ -33,6 +33,7 @@ enum Endpoint {
     RetrieveResponse,
     DeleteResponse,
     CancelResponse,
+    CompactResponse,
     InputItems,
     CreateConversation,
     RetrieveConversation,
@@ -56,6 +57,7 @@ const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> 
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/responses", Endpoint::CreateResponse),
     route("GET", "/v1/responses", Endpoint::ResponsesSocket),
+    route("POST", "/v1/responses/compact", Endpoint::CompactResponse),
     route("GET", "/v1/responses/{id}", Endpoint::RetrieveResponse),
     route("DELETE", "/v1/responses/{id}", Endpoint::DeleteResponse),
     route("POST", "/v1/responses/{id}/cancel", Endpoint::CancelResponse),
@@ -152,6 +154,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::ResponsesSocket => socket::open(&context, request),
         Endpoint::RetrieveResponse => responses::retrieve(&context, id, &uri).await,
         Endpoint::DeleteResponse => responses::delete(&context, id).await,
+        Endpoint::CompactResponse => responses::compact(context, request).await,
         Endpoint::CancelResponse => responses::cancel(&context, id).await,
         Endpoint::InputItems => responses::input_items(&context, id, &uri).await,
         Endpoint::CreateConversation => conversations::create(&context, request).await,

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //!   open ──▶ attempt ──▶ answer ──▶ finish          rounds: a hosted tool's result, or a complaint about the
-//!             ▲  plan × failover       │            answer, goes back to the model; the response goes on
-//!             └────── rounds ◀─────────┘
+//!    │        ▲  plan × failover       │            answer, goes back to the model; the response goes on
+//!    │        └────── rounds ◀─────────┘            compacting: what is too long is summarised first
+//!    └─ compacting ─────┘
 //! ```
 //!
 //! A turn is pulled: [`Turn::into_stream`] for server-sent events, [`Turn::next`] for events one by one, [`Turn::run`]
 //! for the object. There is no task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client
 //! that is gone drops the turn and with it the upstream connection. Dropped before its end, nothing of it is stored.
 
+mod compacting;
 mod finish;
 mod open;
 mod rounds;
+mod standalone;
 #[cfg(test)]
 mod tests;
+mod truncating;
 
 use std::fmt;
 use std::future::Future;
@@ -34,9 +38,11 @@ use crate::request::RequestContext;
 use crate::session::{NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
+use compacting::{Compacting, Why};
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
 use rounds::Material;
+pub(crate) use standalone::{Compaction, compact};
 
 /// What came in one go is sent on in frames of about this size.
 const FRAME: usize = 16 << 10;
@@ -124,15 +130,25 @@ type Ran = (HostedCall, HostedOutput);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// What follows the opening.
+enum Next {
+    Read,
+    /// There is nobody to answer.
+    Fail(Failure),
+    Compact(Compacting, Why),
+}
+
 enum Phase {
-    /// Nothing was said yet, unless that it is queued. With a failure, there is nobody to answer.
+    /// Nothing was said yet, unless that it is queued.
     Opening {
-        failure: Option<Failure>,
+        next: Next,
         was_queued: bool,
     },
     /// Nothing was said yet, and nobody will be asked.
     WarmUp,
     Reading,
+    /// The context is being summarised.
+    Compacting(Compacting, Why),
     /// Hosted tools run. Then comes this end, or another round.
     Running(Pending<Vec<Ran>>, Option<RoundEnd>),
     /// Another upstream answer is asked for. Without one, this is the end.
@@ -150,6 +166,7 @@ impl fmt::Debug for Phase {
             Self::Opening { .. } => "Opening",
             Self::WarmUp => "WarmUp",
             Self::Reading => "Reading",
+            Self::Compacting(..) => "Compacting",
             Self::Running(..) => "Running",
             Self::Asking(..) => "Asking",
             Self::Storing(_) => "Storing",
@@ -187,7 +204,7 @@ impl Turn {
         self.stream
             && self.context.snapshot.config.session.resume_foreground
             && matches!(self.record, Some(Record::New(_)))
-            && matches!(self.phase, Phase::Opening { failure: None, .. })
+            && matches!(self.phase, Phase::Opening { next: Next::Read | Next::Compact(..), .. })
     }
 
     /// What was not done as asked, as far as it is known by now.
@@ -261,16 +278,17 @@ impl Turn {
     async fn advance(&mut self) -> bool {
         loop {
             match &mut self.phase {
-                Phase::Opening { failure, was_queued } => {
-                    let failure = failure.take();
+                Phase::Opening { next, was_queued } => {
+                    let next = std::mem::replace(next, Next::Read);
                     if *was_queued {
                         self.response.start(&mut self.events);
                     } else {
                         self.response.open(&mut self.events);
                     }
-                    match failure {
-                        Some(failure) => self.finish(RoundEnd::Failed(failure)),
-                        None => self.phase = Phase::Reading,
+                    match next {
+                        Next::Fail(failure) => self.finish(RoundEnd::Failed(failure)),
+                        Next::Compact(compacting, why) => self.phase = Phase::Compacting(compacting, why),
+                        Next::Read => self.phase = Phase::Reading,
                     }
                 }
                 Phase::WarmUp => {
@@ -285,7 +303,7 @@ impl Turn {
                     Pulled::Silence => self.response.heartbeat(&mut self.events),
                     Pulled::End(end) => self.end_round(end),
                 },
-                Phase::Running(..) | Phase::Asking(..) => self.go_on().await,
+                Phase::Compacting(..) | Phase::Running(..) | Phase::Asking(..) => self.go_on().await,
                 Phase::Storing(_) => self.stored().await,
                 Phase::Draining => {
                     self.drain().await;

@@ -27,6 +27,7 @@ pub enum IdKind {
     Call,
     FunctionCallOutput,
     CustomToolCallOutput,
+    Compaction,
     /// An item of any other kind.
     Item,
     Conversation,
@@ -50,6 +51,7 @@ impl IdKind {
             Self::Call => "call_",
             Self::FunctionCallOutput => "fco_",
             Self::CustomToolCallOutput => "ctco_",
+            Self::Compaction => "cmp_",
             Self::Item => "item_",
             Self::Conversation => "conv_",
             Self::Request => "req_",

@@ -326,3 +326,15 @@ vocabulary! {
         Theirs = "theirs",
     }
 }
+
+vocabulary! {
+    /// What a model's text is cut into tokens with.
+    pub enum Tokenizer {
+        /// Not known here: tokens are estimated, and learned from what the provider reports.
+        Estimate = "estimate",
+        O200k = "o200k",
+        /// The tokens of `o200k`, in the open chat form called harmony.
+        O200kHarmony = "o200k_harmony",
+        Cl100k = "cl100k",
+    }
+}

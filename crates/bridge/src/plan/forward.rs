@@ -27,6 +27,7 @@ const OURS: &[&str] = &[
     "background",
     "previous_response_id",
     "conversation",
+    "context_management",
     "metadata",
     "client_metadata",
 ];

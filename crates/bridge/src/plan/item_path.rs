@@ -6,6 +6,8 @@ use std::fmt;
 use wire::json::Invalid;
 use wire::responses::{CreateResponse, Input, InputItem, Item};
 
+use super::compaction::{Sent, Standing, Unfolded};
+
 const PAST: &str = "history";
 
 /// The path of an item: `history[3]`, `input[0]`.
@@ -59,23 +61,44 @@ impl fmt::Display for MemberPath {
     }
 }
 
-/// Every item of the turn: the past, then the input.
+/// Every item of the turn that is sent: the past, then the input. And those of which only the tools that they declare
+/// are left.
 #[derive(Debug)]
-pub(super) struct Items<'r, 'a>(pub(super) Vec<(&'r Item<'a>, ItemPath)>);
+pub(super) struct Items<'r, 'a>(pub(super) Vec<(&'r Item<'a>, ItemPath)>, pub(super) Vec<(&'r Item<'a>, ItemPath)>);
 
 impl<'r, 'a> Items<'r, 'a> {
-    pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>]) -> Self {
-        let input = match &request.input {
-            Some(Input::Items(items)) => items.as_slice(),
-            Some(Input::Text(_)) | None => &[],
-        };
-        let placed = |list| {
-            move |(index, kept): (usize, &'r InputItem<'a>)| {
-                let item: &'r Item<'a> = &kept.value;
-                (item, ItemPath { list, index })
-            }
-        };
-        let past = past.iter().enumerate().map(placed(PAST));
-        Self(past.chain(input.iter().enumerate().map(placed("input"))).collect())
+    pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>], unfolded: &'r [Unfolded<'a>]) -> Self {
+        let mut items = Self(Vec::new(), Vec::new());
+        each(request, past, unfolded, |item, path, sent| match sent {
+            Sent::Whole => items.0.push((&item.value, path)),
+            Sent::Tools => items.1.push((&item.value, path)),
+            Sent::Nothing => {}
+        });
+        items
+    }
+}
+
+/// Every item of the turn with its place and what is sent of it; in the place of a compaction item of ours, what it holds.
+pub(super) fn each<'r, 'a>(
+    request: &'r CreateResponse<'a>,
+    past: &'r [InputItem<'a>],
+    unfolded: &'r [Unfolded<'a>],
+    mut item: impl FnMut(&'r InputItem<'a>, ItemPath, Sent),
+) {
+    let input: &'r [InputItem<'a>] = match &request.input {
+        Some(Input::Items(items)) => items.as_slice(),
+        Some(Input::Text(_)) | None => &[],
+    };
+    let standing = Standing::of(unfolded);
+    for kept in standing.dropped_instructions(past.iter().chain(input)) {
+        item(kept, ItemPath { list: PAST, index: 0 }, Sent::Whole);
+    }
+    let placed = |list| move |(index, kept): (usize, &'r InputItem<'a>)| (kept, ItemPath { list, index });
+    let past = past.iter().enumerate().map(placed(PAST));
+    for (place, (kept, path)) in past.chain(input.iter().enumerate().map(placed("input"))).enumerate() {
+        match (standing.sent(place, &kept.value), standing.replacement(place)) {
+            (Sent::Whole, Some(unfolded)) => unfolded.items.iter().for_each(|kept| item(kept, path, Sent::Whole)),
+            (sent, _) => item(kept, path, sent),
+        }
     }
 }

@@ -12,13 +12,15 @@ const INCLUDED: &[&str] = &[LOGPROBS, "reasoning.encrypted_content"];
 
 pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<(), Invalid> {
     let CreateResponse {
-        // The server's: who answers, what came before, how it is delivered and kept.
+        // The server's: who answers, what came before and how much of it is sent, how it is delivered and kept.
         model: _,
         previous_response_id: _,
         conversation: _,
         store: _,
         background: _,
         stream: _,
+        truncation: _,
+        context_management: _,
         // Ours alone: repeated in the response, or private to the client. None of it reaches a provider.
         metadata: _,
         client_metadata: _,
@@ -48,11 +50,9 @@ pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<()
         stream_options,
         include,
         max_tool_calls,
-        truncation,
         prompt_cache_retention,
         prompt_cache_options,
         prompt,
-        context_management,
         moderation,
         access_programs,
         image,
@@ -63,12 +63,7 @@ pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<()
         let message = "Unsupported parameter: 'prompt'. Stored prompts are not available here.";
         return Err(Invalid::sentence(InvalidCode::UnsupportedParameter, message).at("prompt"));
     }
-    let missed: [(&'static str, bool); 4] = [
-        ("context_management", context_management.is_some()),
-        ("moderation", moderation.is_some()),
-        ("image", image.is_some()),
-        ("truncation", truncation.is_some_and(|value| value.is("auto"))),
-    ];
+    let missed: [(&'static str, bool); 2] = [("moderation", moderation.is_some()), ("image", image.is_some())];
     for (name, _) in missed.into_iter().filter(|(_, given)| *given) {
         notes.ignored(code::PARAM_IGNORED, name, "this parameter has no equivalent upstream");
     }

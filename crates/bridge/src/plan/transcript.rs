@@ -26,6 +26,7 @@ use super::{ImageTexts, PlanTarget, Policy};
 use crate::dialect::{DeveloperRole, Dialect, ToolImages};
 use crate::seal::Seal;
 use pairs::Pairs;
+pub use pairs::{CallRole, call_role};
 
 pub(super) use shape::{fill_lost_reasoning, shape};
 

@@ -57,7 +57,7 @@ fn broken_items_are_refused_with_a_path() {
 fn strict_refuses_what_would_be_ignored() {
     for (extra, code, path) in [
         (json!({"foo": 1}), "unknown_parameter", "foo"),
-        (json!({"truncation": "auto"}), "unsupported_parameter", "truncation"),
+        (json!({"moderation": {}}), "unsupported_parameter", "moderation"),
         (json!({"tools": [{"type": "web_search"}]}), "unsupported_value", "tools[0]"),
         (json!({"input": [{"type": "hologram"}]}), "unsupported_value", "input[0]"),
         (json!({"prompt_cache_key": "k"}), "unsupported_parameter", "prompt_cache_key"),

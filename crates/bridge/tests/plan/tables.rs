@@ -207,7 +207,7 @@ fn items() {
         (
             "compaction",
             input(
-                json!([{"type": "compaction", "id": "cmp", "encrypted_content": "glass:{\"v\":1,\"family\":\"compaction\",\"text\":\"They met.\"}"}, {"role": "user", "content": "Go on"}, {"type": "compaction_trigger"}]),
+                json!([{"type": "compaction", "id": "cmp", "encrypted_content": "glass:{\"v\":1,\"kind\":\"compaction\",\"summary\":\"They met.\",\"all\":false}"}, {"role": "user", "content": "Go on"}, {"type": "compaction_trigger"}]),
             ),
         ),
         (
@@ -496,10 +496,7 @@ fn options() {
         ("effort xhigh", json!({"reasoning": {"effort": "xhigh"}})),
         ("effort of its own", json!({"reasoning": {"effort": "heroic"}})),
         ("ours alone", json!({"metadata": {"a": "b"}, "store": false, "client_metadata": {"secret": "x"}})),
-        (
-            "without equivalent",
-            json!({"truncation": "auto", "max_tool_calls": 3, "context_management": [], "moderation": {}, "foo": 1}),
-        ),
+        ("without equivalent", json!({"max_tool_calls": 3, "moderation": {}, "foo": 1})),
         ("a stored prompt", json!({"prompt": {"id": "pmpt_1"}})),
     ];
     table("options.txt", &cases, &["*"]);

@@ -5,7 +5,7 @@ use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
     EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking,
     Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
-    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns, UserField,
+    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages, Turns, UserField,
 };
 
 use super::answer::Answer;
@@ -90,6 +90,7 @@ words!(
     SubAgents,
     ThinkTags,
     Thinking,
+    Tokenizer,
     ToolImages,
     Turns,
     UserField,

@@ -1,6 +1,6 @@
 //! What can be said of a provider as a whole and of single models of it.
 
-use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage};
+use bridge::{DeveloperRole, Dialect, JsonSchema, LimitField, Parameter, StreamUsage, Tokenizer};
 
 use super::answer::Answer;
 use super::catalog::{Catalog, tokens};
@@ -23,6 +23,8 @@ layer!(Basics over Dialect {
     json_schema: JsonSchema = word!(JsonSchema),
     /// How many tokens an answer may have; a larger `max_output_tokens` is cut, with a note.
     max_output: Option<u64> = |field| tokens(field).map(Some),
+    /// What tokens are counted with.
+    tokenizer: Tokenizer = word!(Tokenizer),
     /// Parameters that the provider refuses: each is left out with a note.
     drop: Vec<Parameter> = word!([Parameter]),
 });

@@ -4,8 +4,8 @@ use bridge::{
     AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
     EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
     ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
-    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ToolImages, Turns,
-    UserField,
+    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer,
+    ToolImages, Turns, UserField,
 };
 
 use super::layer::{Setting, Source, Sources};
@@ -81,6 +81,7 @@ words!(
     SubAgents,
     ThinkTags,
     Thinking,
+    Tokenizer,
     ToolImages,
     Turns,
     UserField,

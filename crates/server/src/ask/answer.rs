@@ -2,6 +2,7 @@
 
 use bridge::{End, Events, Failure, FailureClass, Flow, Reader, ResponseWriter, RoundEnd};
 use bytes::Bytes;
+use wire::responses::Usage;
 use wire::sse::Decoder;
 
 use crate::upstream::{Accepted, AnswerBody, Format, Redactor};
@@ -117,6 +118,11 @@ impl Answer {
             End::Failed(_) => end,
         };
         self.reader.end(end, response, out)
+    }
+
+    /// What the upstream says that this answer took.
+    pub(crate) fn reported(&self) -> Option<Usage> {
+        self.reader.reported()
     }
 
     /// The calls of tools that godex runs, in an answer that also calls the client's: they are run, too.

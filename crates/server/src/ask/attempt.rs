@@ -18,6 +18,7 @@ use crate::request::RequestContext;
 use crate::upstream::{Accepted, Deadlines, Failover, Refused, Step};
 
 /// A request with everything that it continues.
+#[derive(Clone, Copy)]
 pub(crate) struct Asked<'r, 'a> {
     pub(crate) request: &'r CreateResponse<'a>,
     /// What it was read from.
@@ -81,6 +82,7 @@ pub(crate) async fn send(
         match failover.send(&body, stream).await {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
+                context.sent(failover, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
@@ -101,6 +103,11 @@ pub(crate) fn check(context: &RequestContext, failover: &mut Failover, asked: &A
         }
     }
     Ok(())
+}
+
+/// What would be sent to the target whose turn it is.
+pub(crate) fn body(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Bytes, ApiError> {
+    plan(context, failover, asked).map(|planned| planned.body)
 }
 
 /// A request planned for one target.

@@ -53,6 +53,12 @@ impl From<Failure> for NoAnswer {
     }
 }
 
+impl From<NoAnswer> for Unanswered {
+    fn from(NoAnswer { failure, deadline }: NoAnswer) -> Self {
+        Self::Refused(Refused::from(failure).missed(deadline), Vec::new())
+    }
+}
+
 impl From<Unanswered> for NoAnswer {
     fn from(unanswered: Unanswered) -> Self {
         match unanswered {
@@ -82,6 +88,7 @@ pub(crate) async fn ask(
     let (end, deadline) = read(context, &mut answer, watch, &mut response).await;
     let end = answer.end(end, &mut response, &mut Events::silent());
     context.account.used_beside(response.usage());
+    context.reported(answer.reported());
     let whole = match end {
         RoundEnd::Completed => true,
         RoundEnd::Incomplete(IncompleteReason::MaxOutputTokens) => false,

@@ -8,9 +8,9 @@ use super::key::Keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
-    CompatConfig, Config, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig, Sources, ToolsConfig,
-    WebsocketConfig, address, alias, defaults, images, limits, logging, provider, resilience, session, size, table,
-    web, webhooks,
+    CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
+    Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, provider, resilience,
+    session, size, table, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -42,6 +42,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
             strict: keys.get(&table::COMPAT_STRICT),
             repair_history: keys.find(&table::COMPAT_REPAIR_HISTORY),
         },
+        context: ContextConfig { rescue: keys.get(&table::CONTEXT_RESCUE) },
         tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR) },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },

@@ -9,7 +9,7 @@ use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
 use super::session::BackendKind;
 use super::units::Bare;
-use super::{Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, PostgresConfig, print, webhooks};
+use super::{Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, PostgresConfig, Rescue, print, webhooks};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -199,6 +199,11 @@ keys! { KEYS of Config {
     IMAGES_DESCRIBE = "images.describe", Unset<Text>: Unset(Text("")),
         otherwise "none: an image that a model cannot see is left out with a note"
         => |config| config.images.describe.clone();
+
+    /// What is done when the provider says that a request is too long for the model, and nothing has been sent yet:
+    /// nothing; or `compact`: the model is asked for a summary, and goes on from that.
+    CONTEXT_RESCUE = "context.rescue", Word<Rescue>:
+        Word { all: Rescue::ALL, name: Rescue::name, default: Rescue::Off } => |config| Some(config.context.rescue);
 
     /// How often a request that failed is sent once more, before the client has had anything.
     RESILIENCE_RETRIES = "resilience.retries", Number: Number { range: 0..=10, default: 2 }

@@ -264,6 +264,11 @@ impl Context {
         }
     }
 
+    /// Whether there is a past that the store has, and the client does not send.
+    pub(crate) fn is_stored(&self) -> bool {
+        !self.remembered && !self.past.is_empty()
+    }
+
     /// What was not done as asked.
     pub(crate) fn notes(&self) -> Vec<Note> {
         let again = self.referred.iter().filter(|(_, item)| item.is_none());

@@ -107,7 +107,7 @@ static KINDS: [ItemKind; 28] = [
     kind("mcp_call", &[]),
     kind("mcp_approval_request", &[]),
     kind("mcp_approval_response", &[]).twin(Twin::RequestId),
-    kind("compaction", &[]),
+    kind("compaction", &[]).id(IdKind::Compaction),
     kind("program", &[]),
     kind("program_output", &[COMPLETED]),
 ];

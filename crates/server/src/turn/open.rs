@@ -4,19 +4,22 @@
 
 use std::sync::Arc;
 
-use bridge::{Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter};
+use bridge::{CompactionWish, Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter};
 use bytes::Bytes;
 use wire::id::{Id, IdKind, Ids};
 use wire::json::{InvalidCode, Kept, Raw};
 use wire::responses::CreateResponse;
 
+use super::compacting::{self, Came, Why};
 use super::rounds::Material;
-use super::{Phase, Start, Started, Submission, Turn};
+use super::truncating;
+use super::{Next, Phase, Start, Started, Submission, Turn};
 use crate::account::Outcome;
-use crate::ask::attempt::{self, MayGoOn};
-use crate::ask::{Answer, Asked, Attempt, Unanswered, Watch};
+use crate::ask::attempt::MayGoOn;
+use crate::ask::{Answer, Asked, Attempt, HostedTools, Unanswered, Watch, attempt};
 use crate::body;
 use crate::clock;
+use crate::compaction::{NotCompacted, Scope};
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
 use crate::idempotency::{Claimed, Held, Key, Known};
@@ -33,7 +36,8 @@ impl Turn {
         let Start { hosted, past, remember, warm_up, job, key } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
-        let (mut failover, model) = targets(&context, &request)?;
+        let wish = CompactionWish::of(&request)?;
+        let (failover, model) = targets(&context, &request)?;
         let echo = bridge::echo(&request)?;
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,
@@ -74,7 +78,7 @@ impl Turn {
         }
         let notes = past.notes();
         let was_queued = job.is_some();
-        let mut opened = Opened { context, response, stream, record, unstored, notes, key, was_queued };
+        let opened = Opened { context, response, stream, record, unstored, notes, key, was_queued };
         if warm_up {
             let watch = Watch::new(failover.deadlines(true), opened.context.snapshot.config.server.heartbeat);
             return Ok(Started::Turn(opened.begin(Phase::WarmUp, watch, None, None)));
@@ -83,31 +87,16 @@ impl Turn {
             // Known to everybody before it is done: what was asked once is not asked again by somebody else.
             dispatch(&opened.context, job).await?;
         }
-        let sent = {
-            let mut request = request;
-            past.refer(&mut request)?;
-            let items = past.past()?;
-            failover.require(|| Needs::of(&request, &items));
-            Box::pin(images::describe(&opened.context, &failover, &request, &items)).await;
-            let policy = opened.context.snapshot.policy(&opened.context.caller);
-            let hosted = hosted.as_ref();
-            let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
-            attempt::send(&opened.context, &mut failover, &asked).await
-        };
-        let attempt = match sent {
-            Ok(attempt) => attempt,
-            Err(unanswered) => return opened.unanswered(unanswered, &failover).await.map(Started::Turn),
-        };
-        let asks_again =
-            attempt.may_go_on.promised && !stream && opened.context.snapshot.config.output.repair == Repair::Reask;
-        // Nothing of the request's text is kept through a stream that needs it no more.
-        let MayGoOn { hosted: may_run, input: asks_input_again, .. } = attempt.may_go_on;
-        let material = (asks_again || asks_input_again || may_run).then(|| {
-            Box::new(Material::new(bytes, past, failover, hosted, asks_again).asking_for_input(asks_input_again))
-        });
-        opened.notes.splice(0..0, attempt.notes.iter().cloned());
-        Ok(Started::Turn(opened.turn(attempt, material)))
+        let first = First { bytes: bytes.clone(), hosted, wish };
+        opened.ask(first, request, document, past, failover).await.map(Started::Turn)
     }
+}
+
+/// What the first upstream answer is asked for with.
+struct First {
+    bytes: Bytes,
+    hosted: Option<Arc<dyn HostedTools>>,
+    wish: CompactionWish,
 }
 
 /// Takes the key for the response of this id, if nobody has it.
@@ -154,10 +143,108 @@ struct Opened {
 }
 
 impl Opened {
+    /// Asks, until an upstream accepts; before that, or when it is refused as too long, the context may be compacted.
+    async fn ask(
+        mut self,
+        first: First,
+        request: CreateResponse<'_>,
+        document: Raw<'_>,
+        past: Context,
+        mut failover: Failover,
+    ) -> Result<Box<Turn>, ApiError> {
+        let First { bytes, hosted, wish } = first;
+        let policy = self.context.snapshot.policy(&self.context.caller);
+        let (sent, compact) = {
+            let mut request = request;
+            past.refer(&mut request)?;
+            let items = past.past()?;
+            failover.require(|| Needs::of(&request, &items));
+            Box::pin(images::describe(&self.context, &failover, &request, &items)).await;
+            let hosted = hosted.as_ref();
+            let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
+            match compacting::wanted(&self.context, &failover, &asked, &past, wish) {
+                Some(wanted) => (None, Some(wanted)),
+                None => {
+                    let sent = truncating::send(&self.context, &mut failover, &asked).await;
+                    let rescue = sent.as_ref().err().and_then(|not| compacting::rescue(&self.context, &asked, not));
+                    (Some(sent), rescue)
+                }
+            }
+        };
+        let reasks = !self.stream && self.context.snapshot.config.output.repair == Repair::Reask;
+        let material = |past, failover, asks_again, asks_input_again| {
+            Box::new(Material::new(bytes, past, failover, hosted, asks_again).asking_for_input(asks_input_again))
+        };
+        if let Some((scope, why)) = compact {
+            return self.compact(material(past, failover, reasks, true), scope, why, sent.and_then(Result::err)).await;
+        }
+        match sent {
+            Some(Ok(attempt)) => {
+                let asks_again = attempt.may_go_on.promised && reasks;
+                // Nothing of the request's text is kept through a stream that needs it no more.
+                let MayGoOn { hosted, input, .. } = attempt.may_go_on;
+                let goes_on = asks_again || hosted || input;
+                let material = goes_on.then(|| material(past, failover, asks_again, input));
+                self.notes.splice(0..0, attempt.notes.iter().cloned());
+                Ok(self.turn(attempt, material))
+            }
+            Some(Err(unanswered)) => self.unanswered(unanswered, &failover).await,
+            None => Err(ApiError::shutting_down()),
+        }
+    }
+
+    /// Has the context summarised, and goes on from that as soon as somebody writes the summary. Where nobody does, it is
+    /// as if there had been no such wish; a request that was refused stays refused.
+    async fn compact(
+        mut self,
+        material: Box<Material>,
+        scope: Scope,
+        why: Why,
+        refused: Option<Unanswered>,
+    ) -> Result<Box<Turn>, ApiError> {
+        let mut watch = Watch::new(material.failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
+        match (compacting::begin(material, &self.context, scope).await, why) {
+            (Ok(compacting), why) => {
+                watch.waits();
+                let phase = Phase::Opening { next: Next::Compact(compacting, why), was_queued: self.was_queued };
+                Ok(self.begin(phase, watch, None, None))
+            }
+            (Err(Came { material, compacted }), why) => {
+                let not = match (compacted, refused) {
+                    (_, Some(refused)) => return self.unanswered(refused, &material.failover).await,
+                    (Ok(_), None) => return Err(ApiError::shutting_down()),
+                    (Err(not), None) => not,
+                };
+                match (not, why) {
+                    (NotCompacted::NoAnswer(no_answer), Why::Asked) => {
+                        self.unanswered(no_answer.into(), &material.failover).await
+                    }
+                    (NotCompacted::NothingToDo, Why::Asked) => {
+                        let unanswered = Unanswered::Refused(compacting::nothing_to_do().into(), Vec::new());
+                        self.unanswered(unanswered, &material.failover).await
+                    }
+                    (not, _) => {
+                        self.notes.push(compacting::not_compacted(&not));
+                        self.ask_as_it_is(material).await
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks without a compacted context, although one was wanted.
+    async fn ask_as_it_is(self, material: Box<Material>) -> Result<Box<Turn>, ApiError> {
+        let Material { bytes, past, mut failover, hosted, .. } = *material;
+        failover.next_round();
+        let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
+        let first = First { bytes: bytes.clone(), hosted, wish: CompactionWish::No };
+        Box::pin(self.ask(first, request, document, past, failover)).await
+    }
+
     fn turn(self, attempt: Attempt, material: Option<Box<Material>>) -> Box<Turn> {
         let Attempt { reader, accepted, deadlines, .. } = attempt;
         let watch = Watch::new(deadlines, self.context.snapshot.config.server.heartbeat);
-        let phase = Phase::Opening { failure: None, was_queued: self.was_queued };
+        let phase = Phase::Opening { next: Next::Read, was_queued: self.was_queued };
         self.begin(phase, watch, Some(Answer::new(reader, accepted)), material)
     }
 
@@ -204,7 +291,7 @@ impl Opened {
         let in_stream = self.context.caller.profile().errors.in_stream.contains(&failure.class);
         if self.was_queued || self.stream && in_stream {
             let watch = Watch::new(failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
-            let phase = Phase::Opening { failure: Some(failure), was_queued: self.was_queued };
+            let phase = Phase::Opening { next: Next::Fail(failure), was_queued: self.was_queued };
             return Ok(self.begin(phase, watch, None, None));
         }
         self.context.account.ended(deadline.map_or(Outcome::Failed(failure.class), Outcome::Late));
@@ -250,7 +337,7 @@ fn holds_secrets(document: Raw<'_>) -> bool {
 }
 
 /// What no model and no session is needed to refuse.
-fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
+pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     if request.previous_response_id.is_some() && request.conversation.is_some() {
         let message = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.";
         return Err(ApiError::bad_request(Code::MutuallyExclusiveParameters, message));
@@ -263,7 +350,7 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 }
 
 /// Who may serve the request, and the model's name as the client wrote it.
-fn targets(context: &RequestContext, request: &CreateResponse<'_>) -> Result<(Failover, String), ApiError> {
+pub(super) fn targets(context: &RequestContext, request: &CreateResponse<'_>) -> Result<(Failover, String), ApiError> {
     let model = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());

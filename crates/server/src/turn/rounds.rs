@@ -12,9 +12,10 @@ use bytes::Bytes;
 use wire::json::{Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
-use super::{Phase, Ran, Turn, drain_now};
+use super::compacting::{Came, Why};
+use super::{Phase, Ran, Turn, drain_now, truncating};
 use crate::account::Outcome;
-use crate::ask::{Alarm, Answer, Asked, Attempt, HostedOutput, HostedTools, Unanswered, attempt};
+use crate::ask::{Alarm, Answer, Asked, Attempt, HostedOutput, HostedTools, Unanswered};
 use crate::body;
 use crate::clock;
 use crate::error::ApiError;
@@ -29,10 +30,10 @@ const MOST: u32 = 32;
 /// What another round is made of.
 #[derive(Debug)]
 pub(super) struct Material {
-    bytes: Bytes,
-    past: Context,
-    failover: Failover,
-    hosted: Option<Arc<dyn HostedTools>>,
+    pub(super) bytes: Bytes,
+    pub(super) past: Context,
+    pub(super) failover: Failover,
+    pub(super) hosted: Option<Arc<dyn HostedTools>>,
     /// Whether an answer may be asked for once more.
     asks_again: bool,
     /// Whether a call whose input does not fit may be asked for once more.
@@ -77,6 +78,12 @@ impl Material {
         self
     }
 
+    /// The response shows this item, and the model reads it.
+    pub(super) fn show(&mut self, item: String) {
+        self.added.push(item);
+        self.shown += 1;
+    }
+
     async fn ask(mut self: Box<Self>, context: RequestContext) -> Answered {
         self.failover.next_round();
         let sent = self.send(&context).await;
@@ -94,7 +101,7 @@ impl Material {
         let policy = context.snapshot.policy(&context.caller);
         let hosted = hosted.as_ref();
         let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again };
-        attempt::send(context, failover, &asked).await
+        truncating::send(context, failover, &asked).await
     }
 }
 
@@ -106,8 +113,9 @@ impl Turn {
         };
         let stopped = self.cause.is_some();
         let end = answer.end(end, &mut self.response, &mut self.events);
-        let hosted = answer.take_hosted();
+        let (hosted, reported) = (answer.take_hosted(), answer.reported());
         self.context.account.used(self.response.usage());
+        self.context.reported(reported);
         match end {
             RoundEnd::Hosted(calls) if !stopped => self.run_tools(calls, None),
             RoundEnd::Completed if !hosted.is_empty() => self.run_tools(hosted, Some(RoundEnd::Completed)),
@@ -206,7 +214,7 @@ impl Turn {
     }
 
     /// Asks for another upstream answer. Without one, the response ends so.
-    fn ask(&mut self, otherwise: RoundEnd) {
+    pub(super) fn ask(&mut self, otherwise: RoundEnd) {
         let Some(material) = self.material.take() else { return self.finish(otherwise) };
         if let Some(Answer { body, .. }) = self.answer.take() {
             drain_now(body);
@@ -225,6 +233,7 @@ impl Turn {
                     let answered = asking.await;
                     Done::Answered(answered, std::mem::replace(otherwise, failed()))
                 }
+                Phase::Compacting(compacting, why) => Done::Compacted(compacting.await, why.clone()),
                 _ => std::future::pending().await,
             }
         };
@@ -242,6 +251,7 @@ impl Turn {
         };
         match done {
             Done::Ran(ran, then) => self.ran_tools(&ran, then),
+            Done::Compacted(came, why) => self.compacted(came, why),
             Done::Answered(Answered { material, sent }, otherwise) => {
                 self.material = Some(material);
                 self.answered(sent, otherwise);
@@ -257,8 +267,11 @@ impl Turn {
         let asked_twice =
             matches!(&otherwise, RoundEnd::Failed(failure) if failure.class == FailureClass::InvalidOutput);
         match sent {
-            Ok(Attempt { reader, accepted, deadlines, notes, .. }) => {
+            Ok(Attempt { reader, accepted, deadlines, notes, may_go_on }) => {
                 self.context.account.noted(&notes);
+                self.notes.extend(notes);
+                // Nothing of the request's text is kept through an answer after which there is none.
+                self.material.take_if(|material| !may_go_on.hosted && !material.asks_again);
                 self.watch.answers(deadlines);
                 self.answer = Some(Answer::new(reader, accepted));
                 self.phase = Phase::Reading;
@@ -280,6 +293,7 @@ impl Turn {
 enum Done {
     Ran(Vec<Ran>, Option<RoundEnd>),
     Answered(Answered, RoundEnd),
+    Compacted(Came, Why),
     Stopped,
 }
 

@@ -21,6 +21,7 @@ use super::{Accepted, Deadlines, breaker};
 use crate::account::Account;
 use crate::clock;
 use crate::config::ResilienceConfig;
+use crate::tokens::TokenCounts;
 
 /// How many members one target may refuse, one after the other, before its refusal counts.
 const REPAIRS: usize = 4;
@@ -40,6 +41,8 @@ pub(crate) struct Failover {
     used: Vec<Unsupported>,
     /// Knows when the request came, which its one deadline counts from, and learns of every try.
     account: Account,
+    /// Learns how much a target takes, from one that says so.
+    tokens: Arc<TokenCounts>,
     /// What is reported if nothing helps, and whether waiting might help the client.
     failure: Option<(Refused, Remedy)>,
     live: Option<Counted>,
@@ -70,7 +73,12 @@ pub(crate) enum Step {
 
 impl Failover {
     /// In the order in which they should be tried; at least one.
-    pub(crate) fn new(targets: Vec<(Arc<Provider>, String)>, policy: ResilienceConfig, account: Account) -> Self {
+    pub(crate) fn new(
+        targets: Vec<(Arc<Provider>, String)>,
+        policy: ResilienceConfig,
+        account: Account,
+        tokens: Arc<TokenCounts>,
+    ) -> Self {
         let candidate = |(provider, model): (Arc<Provider>, String)| {
             let (health, profile) = (provider.connections.models.of(&model), provider.profile(&model));
             Candidate { provider, model, profile, health, out: false, not_before: None }
@@ -84,6 +92,7 @@ impl Failover {
             repaired: Vec::new(),
             used: Vec::new(),
             account,
+            tokens,
             failure: None,
             live: None,
             retrying: None,
@@ -152,6 +161,11 @@ impl Failover {
 
     pub(crate) fn wire(&self) -> Wire {
         self.candidates[self.at].profile.wire
+    }
+
+    /// How many tokens it takes, input and output together, where its spec says so.
+    pub(crate) fn context_window(&self) -> Option<u64> {
+        self.candidates[self.at].profile.context_window
     }
 
     /// How its answers read.
@@ -285,6 +299,9 @@ impl Failover {
             detail = ours.then(|| failure.shown()).as_deref(),
             "refused"
         );
+        if failure.class == FailureClass::ContextOverflow && !failure.basis.is_hearsay() {
+            self.tokens.overflowed(&self.provider().name, self.model(), &failure.message);
+        }
         let wait = failure.retry_after.map(|seconds| Duration::from_secs(u64::from(seconds)));
         if remedy == Remedy::Again && wait.is_some_and(|wait| wait > self.policy.max_wait) {
             remedy = Remedy::Elsewhere;

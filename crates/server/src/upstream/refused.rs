@@ -31,6 +31,13 @@ impl Refused {
         Self { failure: super::late(deadline), remedy: Remedy::Elsewhere, deadline: Some(deadline) }
     }
 
+    /// The same, with the deadline that was missed.
+    #[must_use]
+    pub(crate) const fn missed(mut self, deadline: Option<Deadline>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
     /// Whether the target itself is in trouble; None when this says nothing about it.
     pub(super) fn is_trouble(&self) -> Option<bool> {
         if self.failure.basis.is_hearsay() {

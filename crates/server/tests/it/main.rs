@@ -18,6 +18,8 @@ mod clients;
 #[cfg(test)]
 mod codex;
 #[cfg(test)]
+mod compaction;
+#[cfg(test)]
 mod cuts;
 #[cfg(test)]
 mod demo;

@@ -55,7 +55,7 @@ impl Usage {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         let mut usage = ObjectWriter::new(out);
         usage.int("input_tokens", self.input_tokens);
         let mut input = ObjectWriter::new(usage.key("input_tokens_details"));

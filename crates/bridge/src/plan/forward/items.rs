@@ -4,6 +4,8 @@
 use wire::json::{ObjectWriter, Raw};
 use wire::responses::{CreateResponse, Input, InputItem, Item, Message, Reasoning};
 
+use super::super::compaction::{self, Sent};
+use super::super::item_path::{ItemPath, each};
 use super::super::notes::{Notes, code};
 use super::PlanTarget;
 use crate::dialect::{DeveloperRole, ItemIds, Replay};
@@ -16,23 +18,19 @@ pub(super) fn write(
     out: &mut Vec<u8>,
     notes: &mut Notes,
 ) {
+    let opened = compaction::open(request, past, target.seal);
+    let unfolded = compaction::unfold(&opened);
     let mut list = List { target, out, notes, empty: true };
     list.out.push(b'[');
-    for (index, item) in past.iter().enumerate() {
-        list.item(item, "history", index);
-    }
-    match &request.input {
-        None => {}
-        Some(Input::Text(text)) => {
-            let mut message = ObjectWriter::new(list.next());
-            message.text("type", "message").text("role", "user").raw("content", text.raw());
-            message.end();
-        }
-        Some(Input::Items(items)) => {
-            for (index, item) in items.iter().enumerate() {
-                list.item(item, "input", index);
-            }
-        }
+    each(request, past, &unfolded, |item, path, sent| match sent {
+        Sent::Whole => list.item(item, path),
+        Sent::Tools => list.declare(item, path),
+        Sent::Nothing => {}
+    });
+    if let Some(Input::Text(text)) = &request.input {
+        let mut message = ObjectWriter::new(list.next());
+        message.text("type", "message").text("role", "user").raw("content", text.raw());
+        message.end();
     }
     list.out.push(b']');
 }
@@ -54,15 +52,30 @@ impl List<'_, '_> {
         self.out
     }
 
-    fn item(&mut self, item: &InputItem<'_>, list: &'static str, index: usize) {
+    fn item(&mut self, item: &InputItem<'_>, path: ItemPath) {
         match &item.value {
-            Item::Reasoning(reasoning) => self.reasoning(reasoning, item.raw, list, index),
+            Item::Reasoning(reasoning) => self.reasoning(reasoning, item.raw, path),
+            // It may be the provider's own.
+            Item::Compaction(_) => {
+                self.notes.lowered(code::ITEM_DEGRADED, path, "this summary was not made here: passed on as it is");
+                self.copy(item.raw, &[]);
+            }
             Item::Message(message) => {
                 let role = self.role(message);
                 self.copy(item.raw, &[("role", role)]);
             }
             _ => self.copy(item.raw, &[]),
         }
+    }
+
+    /// The tools of an item whose place a summary has taken.
+    fn declare(&mut self, item: &InputItem<'_>, path: ItemPath) {
+        let Item::ToolSearchOutput(_) = &item.value else { return self.copy(item.raw, &[]) };
+        let Some(tools) = item.raw.get("tools") else { return };
+        self.notes.lowered(code::ITEM_DEGRADED, path, "what was searched for is summarised: its tools are declared");
+        let mut object = ObjectWriter::new(self.next());
+        object.text("type", "additional_tools").text("role", "developer").raw("tools", tools);
+        object.end();
     }
 
     /// The role that the provider knows instead of this message's.
@@ -89,18 +102,17 @@ impl List<'_, '_> {
         object.end();
     }
 
-    fn reasoning(&mut self, reasoning: &Reasoning<'_>, raw: Raw<'_>, list: &'static str, index: usize) {
-        let path = || format!("{list}[{index}]");
+    fn reasoning(&mut self, reasoning: &Reasoning<'_>, raw: Raw<'_>, path: ItemPath) {
         let dialect = self.target.dialect;
         let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
         let thought = match sealed.map(|sealed| self.target.seal.open(&sealed.decode())) {
             None => None,
             Some(opened) => match opened.and_then(|plain| SealedReasoning::decode(&plain)) {
                 Some(thought) if thought.family == dialect.family() => Some(thought),
-                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, path(), "another model's reasoning"),
+                Some(_) => return self.notes.ignored(code::REASONING_IGNORED, path, "another model's reasoning"),
                 None => {
                     let message = "not sealed here, or broken";
-                    self.notes.ignored(code::REASONING_IGNORED, format!("{}.encrypted_content", path()), message);
+                    self.notes.ignored(code::REASONING_IGNORED, path.member("encrypted_content"), message);
                     None
                 }
             },
@@ -112,7 +124,7 @@ impl List<'_, '_> {
         if says && dialect.request.reasoning.replay != Replay::Never {
             return self.plain(raw);
         }
-        self.notes.skipped(code::REASONING_IGNORED, path(), "this provider does not take it back");
+        self.notes.skipped(code::REASONING_IGNORED, path, "this provider does not take it back");
     }
 
     /// As the provider sealed it, under the id for which it did.

@@ -1,14 +1,13 @@
 //! One item after the other: each kind says what it is in a transcript.
 
 use wire::chat::{Content, Part, Str};
-use wire::json::{FromRaw, Invalid, InvalidCode, Raw, Text};
+use wire::json::{FromRaw, Invalid, InvalidCode, Raw};
 use wire::responses::{self, Item};
 
 use super::pairs::Link;
 use super::{Builder, ToolResult};
 use crate::plan::item_path::ItemPath;
 use crate::plan::notes::code;
-use crate::seal::SealedReasoning;
 
 const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
 
@@ -39,7 +38,11 @@ impl<'a> Builder<'_, 'a, '_> {
             | Item::ImageGenerationCall(_) => self.hosted_call(index, item, path),
             Item::McpApprovalRequest(request) => self.approval_request(request),
             Item::McpApprovalResponse(response) => self.approval(response),
-            Item::Compaction(compaction) => self.compaction(compaction, path),
+            // Ours has been replaced with what it holds.
+            Item::Compaction(_) => {
+                let why = "this summary was not made here: what it stands for is lost";
+                self.notes.ignored(code::ITEM_IGNORED, path, why);
+            }
             Item::AgentMessage(message) => self.agent_message(message, path),
             // Their tools are in the catalogue.
             Item::AdditionalTools(_) => {}
@@ -155,20 +158,6 @@ impl<'a> Builder<'_, 'a, '_> {
         let mut texts = vec![verdict.into()];
         texts.extend(response.reason.filter(|reason| !reason.is_empty()).map(Str::Wire));
         self.plain("user", Content::Text(texts));
-    }
-
-    /// What takes the place of the conversation before it, if it is ours.
-    fn compaction(&mut self, compaction: &responses::Compaction<'a>, path: ItemPath) {
-        let sealed = compaction.encrypted_content.map(Text::decode);
-        let opened =
-            sealed.and_then(|sealed| self.seal.open(&sealed)).and_then(|plain| SealedReasoning::decode(&plain));
-        match opened {
-            Some(summary) => {
-                let texts = vec!["[Summary of the conversation so far]".into(), Str::Ours(summary.text.into())];
-                self.plain("user", Content::Text(texts));
-            }
-            None => self.notes.ignored(code::ITEM_IGNORED, path, "this summary was not made here"),
-        }
     }
 
     fn agent_message(&mut self, message: &responses::AgentMessage<'a>, path: ItemPath) {

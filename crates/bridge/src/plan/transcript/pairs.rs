@@ -45,10 +45,10 @@ impl<'a> Pairs<'a> {
         let mut links = vec![Link::Neither; items.0.len()];
         let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
         for (index, (item, _)) in items.0.iter().enumerate() {
-            match role(item) {
-                Role::Call(id) => calls.push((key(id), index)),
-                Role::Output(id) => outputs.push((key(id), index)),
-                Role::Neither => {}
+            match call_role(item) {
+                CallRole::Call(id) => calls.push((key(id), index)),
+                CallRole::Output(id) => outputs.push((key(id), index)),
+                CallRole::Neither => {}
             }
         }
         // Stable: within an id the order of the items stays.
@@ -103,32 +103,34 @@ fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, links
     }
 }
 
-enum Role<'a> {
+/// Whether an item is a call of a tool or the output of one, and the id that both have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CallRole<'a> {
     Call(Option<Text<'a>>),
     Output(Option<Text<'a>>),
     Neither,
 }
 
-/// What a call or an output is known by. Where the API leaves `call_id` out, the item's own id serves.
-fn role<'a>(item: &Item<'a>) -> Role<'a> {
+/// What an item is in this respect.
+pub fn call_role<'a>(item: &Item<'a>) -> CallRole<'a> {
     match item {
-        Item::FunctionCall(call) => Role::Call(call.call_id),
-        Item::CustomToolCall(call) => Role::Call(call.call_id),
-        Item::ShellCall(call) => Role::Call(call.call_id),
-        Item::LocalShellCall(call) => Role::Call(call.call_id.or(call.id)),
-        Item::ApplyPatchCall(call) => Role::Call(call.call_id),
+        Item::FunctionCall(call) => CallRole::Call(call.call_id),
+        Item::CustomToolCall(call) => CallRole::Call(call.call_id),
+        Item::ShellCall(call) => CallRole::Call(call.call_id),
+        Item::LocalShellCall(call) => CallRole::Call(call.call_id.or(call.id)),
+        Item::ApplyPatchCall(call) => CallRole::Call(call.call_id),
         // Without ids the search ran elsewhere; only what it loaded counts.
-        Item::ToolSearchCall(call) if call.call_id.is_some() => Role::Call(call.call_id),
-        Item::ComputerCall(call) => Role::Call(call.call_id),
-        Item::Program(call) => Role::Call(call.call_id),
-        Item::FunctionCallOutput(output) => Role::Output(output.call_id),
-        Item::CustomToolCallOutput(output) => Role::Output(output.call_id),
-        Item::ShellCallOutput(output) => Role::Output(output.call_id),
-        Item::LocalShellCallOutput(output) => Role::Output(output.call_id.or(output.id)),
-        Item::ApplyPatchCallOutput(output) => Role::Output(output.call_id),
-        Item::ToolSearchOutput(output) if output.call_id.is_some() => Role::Output(output.call_id),
-        Item::ComputerCallOutput(output) => Role::Output(output.call_id),
-        Item::ProgramOutput(output) => Role::Output(output.call_id),
+        Item::ToolSearchCall(call) if call.call_id.is_some() => CallRole::Call(call.call_id),
+        Item::ComputerCall(call) => CallRole::Call(call.call_id),
+        Item::Program(call) => CallRole::Call(call.call_id),
+        Item::FunctionCallOutput(output) => CallRole::Output(output.call_id),
+        Item::CustomToolCallOutput(output) => CallRole::Output(output.call_id),
+        Item::ShellCallOutput(output) => CallRole::Output(output.call_id),
+        Item::LocalShellCallOutput(output) => CallRole::Output(output.call_id.or(output.id)),
+        Item::ApplyPatchCallOutput(output) => CallRole::Output(output.call_id),
+        Item::ToolSearchOutput(output) if output.call_id.is_some() => CallRole::Output(output.call_id),
+        Item::ComputerCallOutput(output) => CallRole::Output(output.call_id),
+        Item::ProgramOutput(output) => CallRole::Output(output.call_id),
         // What is neither, or holds its own result.
         Item::ToolSearchCall(_)
         | Item::ToolSearchOutput(_)
@@ -148,7 +150,7 @@ fn role<'a>(item: &Item<'a>) -> Role<'a> {
         | Item::AgentMessage(_)
         | Item::ConfigurationUpdate(_)
         | Item::ItemReference(_)
-        | Item::Other { .. } => Role::Neither,
+        | Item::Other { .. } => CallRole::Neither,
     }
 }
 
