@@ -39,7 +39,7 @@ fn provider(config: &ProviderConfig) -> String {
 }
 
 /// "All addresses" is where one listens, not where one calls.
-pub(crate) fn reachable(address: SocketAddr) -> String {
+fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() { format!("localhost:{}", address.port()) } else { address.to_string() }
 }
 

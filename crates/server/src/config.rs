@@ -288,16 +288,17 @@ pub struct SessionConfig {
 
 impl SessionConfig {
     /// For a server that one client starts and ends, beside the one that this is the configuration of. A database file
-    /// is one process's alone: it stays free for that one. What is stored is gone with the server, but what its client
-    /// carries was sealed with the same key, and opens in every later one.
+    /// is one process's alone, and whoever is on a shared one takes jobs of others up: both are left to that one. What
+    /// is stored is gone with the server, but what its client carries was sealed with the same key and opens in every
+    /// later one; with Postgres only if `session.seal_key` is set.
     #[must_use]
     pub fn beside(self) -> Self {
-        match self.backend {
-            Backend::Sqlite { path } => {
-                Self { backend: Backend::Memory { max_bytes: BESIDE_BYTES }, beside: Some(path), ..self }
-            }
-            Backend::Memory { .. } | Backend::Postgres(_) => self,
-        }
+        let (backend, beside) = match self.backend {
+            Backend::Sqlite { path } => (Backend::Memory { max_bytes: BESIDE_BYTES }, Some(path)),
+            Backend::Postgres(_) => (Backend::Memory { max_bytes: BESIDE_BYTES }, None),
+            memory @ Backend::Memory { .. } => (memory, None),
+        };
+        Self { backend, beside, ..self }
     }
 }
 

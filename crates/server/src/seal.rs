@@ -160,6 +160,31 @@ mod tests {
         SealKey::new(&[byte; 32]).unwrap()
     }
 
+    /// A server beside another has nothing of its database, and opens what the other sealed.
+    #[test]
+    fn beside_a_database_its_seals_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data/sessions.db");
+        let yaml = format!("session: {{sqlite: {{path: '{}'}}}}", path.display());
+        fs::write(folder.path().join("godex.yaml"), yaml).unwrap();
+        let none = |_: &str| None;
+        let sources = crate::config::Sources {
+            config_path: None,
+            cwd: folder.path(),
+            home: None,
+            env: &none,
+            overrides: crate::config::Overrides::default(),
+        };
+        let session = crate::config::load(&sources).unwrap().session;
+        let beside = session.clone().beside();
+        assert!(matches!(beside.backend, Backend::Memory { .. }));
+        let store = store::Store::memory(store::MemoryLimits::default()).unwrap();
+        let seal = |session| SealKey::of(session, &store).unwrap().tenant(&Tenant::default());
+        let sealed = seal(&beside).seal(b"thought");
+        assert_eq!(seal(&session).open(&sealed).as_deref(), Some(&b"thought"[..]));
+        assert!(!path.exists() && path.with_file_name(KEY_FILE).exists());
+    }
+
     #[test]
     fn opens_for_its_tenant_only_and_unchanged_only() {
         let seal = key(1).tenant(&Tenant::new("a"));
