@@ -101,7 +101,7 @@ layer!(Discovery over DiscoveryRules {
     images: Vec<(String, Vec<String>)> = values,
     /// Members that tell whether it is a model to chat with, in the same way; others are left out.
     chat: Vec<(String, Vec<String>)> = values,
-    /// Where the server says what holds for every model of it.
+    /// Where the server says what holds for every model of it, or lists those that it has loaded.
     server_path: Option<String> = |field| path(field).map(Some),
     /// The member of that with the number of tokens; it wins over what an entry says.
     server_context_window: Vec<String> = Field::texts,

@@ -13,10 +13,10 @@ use crate::config::Config;
 /// The most entries: each carries its instructions, and Codex reads all of them when it starts.
 const MOST: usize = 200;
 
-const INSTRUCTIONS: &str = include_str!("instructions.md");
-const PATCH_TOOL: &str = include_str!("patch_tool.md");
-const PATCH_SHELL: &str = include_str!("patch_shell.md");
-const PATCH_RULES: &str = include_str!("patch_rules.md");
+const INSTRUCTIONS: &str = include_str!("instructions.txt");
+const PATCH_TOOL: &str = include_str!("patch_tool.txt");
+const PATCH_SHELL: &str = include_str!("patch_shell.txt");
+const PATCH_RULES: &str = include_str!("patch_rules.txt");
 
 /// The file for Codex's `model_catalog_json`: the models of the configuration, then those that were discovered.
 pub fn codex_catalog(config: &Config, discovered: &Discovered) -> Vec<u8> {

@@ -19,7 +19,7 @@ use crate::upstream::{Connections, Listing};
 const AT_ONCE: usize = 8;
 /// How often a list is asked for; one that failed, sooner: a server on this machine may only just have started.
 const REFRESH: Duration = Duration::from_mins(5);
-const RETRY: Duration = Duration::from_secs(30);
+const RETRY: Duration = Duration::from_secs(10);
 /// How soon another configuration is noticed.
 const LOOK: Duration = Duration::from_secs(2);
 /// How long a client's request may wait for lists that nobody has asked for yet.
