@@ -21,6 +21,7 @@ use crate::config::{
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
 use crate::live::Live;
+use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::start::StartError;
@@ -58,6 +59,8 @@ pub(crate) struct Runtime {
     pub(crate) tasks: Tasks,
     /// What is known of the tokens of models.
     pub(crate) tokens: Arc<TokenCounts>,
+    /// What providers were sent last in each session.
+    pub(crate) prefixes: Prefixes,
     pub(crate) budget: Arc<Budget>,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
@@ -125,6 +128,7 @@ impl Runtime {
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
             tokens: Arc::default(),
+            prefixes: Prefixes::default(),
             budget,
             remembered: Budget::new(config.limits.remembered_bytes),
             connections: Mutex::default(),

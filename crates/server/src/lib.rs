@@ -19,6 +19,7 @@ mod jobs;
 mod listen;
 mod live;
 mod output;
+mod prefix;
 pub mod probe;
 mod request;
 mod route;

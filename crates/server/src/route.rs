@@ -34,6 +34,7 @@ enum Endpoint {
     DeleteResponse,
     CancelResponse,
     InputItems,
+    InputTokens,
     CreateConversation,
     RetrieveConversation,
     UpdateConversation,
@@ -56,6 +57,7 @@ const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> 
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/responses", Endpoint::CreateResponse),
     route("GET", "/v1/responses", Endpoint::ResponsesSocket),
+    route("POST", "/v1/responses/input_tokens", Endpoint::InputTokens),
     route("GET", "/v1/responses/{id}", Endpoint::RetrieveResponse),
     route("DELETE", "/v1/responses/{id}", Endpoint::DeleteResponse),
     route("POST", "/v1/responses/{id}/cancel", Endpoint::CancelResponse),
@@ -151,6 +153,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::RetrieveResponse => responses::retrieve(&context, id, &uri).await,
         Endpoint::DeleteResponse => responses::delete(&context, id).await,
         Endpoint::CancelResponse => responses::cancel(&context, id).await,
+        Endpoint::InputTokens => responses::input_tokens(&context, request).await,
         Endpoint::InputItems => responses::input_items(&context, id, &uri).await,
         Endpoint::CreateConversation => conversations::create(&context, request).await,
         Endpoint::RetrieveConversation => conversations::retrieve(&context, id).await,
@@ -226,6 +229,7 @@ mod tests {
         for (method, path, expected) in [
             (Method::POST, "/v1/responses", Some((Endpoint::CreateResponse, ["", ""]))),
             (Method::GET, "/v1/responses/resp_1", Some((Endpoint::RetrieveResponse, ["resp_1", ""]))),
+            (Method::POST, "/v1/responses/input_tokens", Some((Endpoint::InputTokens, ["", ""]))),
             (Method::GET, "/v1/responses/a/input_items", Some((Endpoint::InputItems, ["a", ""]))),
             (Method::GET, "/v1/conversations/c/items/i", Some((Endpoint::RetrieveItem, ["c", "i"]))),
             (Method::GET, "/v1/models/a/b/c", Some((Endpoint::RetrieveModel, ["a/b/c", ""]))),

@@ -12,6 +12,7 @@
 
 mod answer;
 mod attempt;
+mod count;
 mod finish;
 mod hosted;
 mod open;
@@ -38,6 +39,7 @@ use crate::session::{NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use answer::Answer;
+pub(crate) use count::{Counted, count_input};
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
 use hosted::{HostedOutput, HostedTools};

@@ -2,6 +2,7 @@
 //! `stored`, `cancel` and `resume`.
 
 mod cancel;
+mod input_tokens;
 mod resume;
 mod stored;
 
@@ -21,6 +22,7 @@ use crate::idempotency::{Key, Known};
 use crate::request::RequestContext;
 use crate::turn::{Ended, Finished, Start, Started, Turn};
 pub(crate) use cancel::cancel;
+pub(crate) use input_tokens::input_tokens;
 pub(crate) use stored::{delete, input_items, retrieve};
 
 pub(crate) async fn create(context: RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {

@@ -76,7 +76,7 @@ pub(super) async fn send(
         match failover.send(&body, stream).await {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
-                context.sent(failover, &body);
+                context.sent(failover, asked.request, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
@@ -89,21 +89,29 @@ pub(super) async fn send(
 
 /// Whether the request can be planned for any target: what is wrong with it is known before anybody is asked.
 pub(super) fn check(context: &RequestContext, failover: &mut Failover, asked: &Asked<'_, '_>) -> Result<(), ApiError> {
-    while let Err(error) = plan(context, failover, asked) {
-        match failover.unfit() {
-            Ok(()) => {}
-            Err(Some(_)) => break,
-            Err(None) => return Err(error),
+    preview(context, failover, asked).map(drop)
+}
+
+/// The plan for the first target that there is one for.
+pub(super) fn preview(
+    context: &RequestContext,
+    failover: &mut Failover,
+    asked: &Asked<'_, '_>,
+) -> Result<Planned, ApiError> {
+    loop {
+        match plan(context, failover, asked) {
+            Err(error) if failover.unfit().is_err() => return Err(error),
+            Err(_) => {}
+            planned => return planned,
         }
     }
-    Ok(())
 }
 
 /// A request planned for one target.
-struct Planned {
-    body: Bytes,
+pub(super) struct Planned {
+    pub(super) body: Bytes,
     reader: Reader,
-    notes: Vec<Note>,
+    pub(super) notes: Vec<Note>,
     may_go_on: MayGoOn,
 }
 

@@ -245,7 +245,7 @@ fn holds_secrets(document: Raw<'_>) -> bool {
 }
 
 /// What no model and no session is needed to refuse.
-fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
+pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     if request.previous_response_id.is_some() && request.conversation.is_some() {
         let message = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.";
         return Err(ApiError::bad_request(Code::MutuallyExclusiveParameters, message));
@@ -260,12 +260,15 @@ fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 /// Who may serve the request, and the model's name as the client wrote it.
 fn targets(context: &RequestContext, request: &CreateResponse<'_>) -> Result<(Failover, String), ApiError> {
     let model = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
+    Ok((targets_of(context, &model)?, model))
+}
+
+pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
-    let failover = context.snapshot.failover(&model, &context.app.runtime, &context.account);
-    let failover = failover.map_err(|error| ApiError::model_not_found(&model, &hint(&error)))?;
-    Ok((failover, model))
+    let failover = context.snapshot.failover(model, &context.app.runtime, &context.account);
+    failover.map_err(|error| ApiError::model_not_found(model, &hint(&error)))
 }
 
 fn hint(error: &ModelError) -> String {
