@@ -1,5 +1,6 @@
 //! The request side against the clock: a long agent's history, planned. Prints KEY=VALUE lines:
-//! how long parsing takes (validation and reading into types), how long planning does, and how both grow.
+//! how long parsing takes (validation and reading into types), how long planning does, and how both grow; and how much of
+//! what a provider may have cached the requests of a long session do not repeat.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a bench: it measures real time")]
 #![expect(clippy::print_stdout, reason = "what it prints is its interface")]
@@ -9,7 +10,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bridge::{Dialect, PlanTarget, Policy, Unsealed};
+use providers::{Library, resolve_named};
 use serde_json::{Value, json};
+use testkit::{Offer, codex_session};
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
 
@@ -26,6 +29,7 @@ fn main() {
     println!("large_bytes={}", large.len());
     println!("large_parse_us={}", large_parse.as_micros());
     println!("large_plan_us={}", large_plan.as_micros());
+    println!("prefix_lost={:.2}", Offer::ALL.map(prefix_lost).into_iter().fold(0.0, f64::max));
     println!("growth={:.2}", large_plan.as_secs_f64() / plan.as_secs_f64());
 }
 
@@ -41,6 +45,32 @@ fn plan_time(text: &str) -> Duration {
     best(|| {
         black_box(bridge::plan(black_box(&request), &[], target).unwrap());
     })
+}
+
+/// How much of a request's bytes the next one of a session does not begin with, in percent, on the worst of all built-in
+/// dialects: what its provider cannot have cached.
+fn prefix_lost(offer: Offer) -> f64 {
+    let requests: Vec<String> = codex_session(60, offer, &str::to_owned).iter().map(Value::to_string).collect();
+    let lost = |name: &str| {
+        let dialect = resolve_named(Library::BUILTIN, name, &|_| None).unwrap().dialect;
+        let policy = Policy { repair_history: true, ..Policy::default() };
+        let target = PlanTarget { model: "m", dialect: &dialect, policy, images: None, seal: &Unsealed };
+        let body = |text: &String| {
+            let request = CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap();
+            bridge::plan(&request, &[], target).unwrap().body
+        };
+        let bodies: Vec<Vec<u8>> = requests.iter().map(body).collect();
+        let common = |pair: &[Vec<u8>]| pair[0].iter().zip(&pair[1]).take_while(|(one, other)| one == other).count();
+        let (shared, all) =
+            bodies.windows(2).fold((0, 0), |(shared, all), pair| (shared + common(pair), all + pair[0].len()));
+        100.0 - percent(shared, all)
+    };
+    Library::BUILTIN.names().map(lost).fold(0.0, f64::max)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn percent(part: usize, whole: usize) -> f64 {
+    part as f64 * 100.0 / whole as f64
 }
 
 /// The shortest of many runs: what the work costs when nothing else happens.

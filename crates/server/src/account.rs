@@ -17,6 +17,7 @@ use wire::responses::{Status, Usage};
 use crate::caller::Caller;
 use crate::client::Client;
 use crate::compat;
+use crate::prefix::Shared;
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
 pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
@@ -59,6 +60,8 @@ pub(crate) struct Entries {
     usage_beside: Option<Usage>,
     /// Whom the last body went to, and how many tokens it was taken to have, until that is known.
     estimated: Option<(String, String, u64)>,
+    /// How much of the last body its provider had seen before.
+    prefix: Option<Shared>,
     received: u64,
     sent: u64,
     times: Times,
@@ -273,6 +276,15 @@ impl Account {
         self.enter().estimated.take()
     }
 
+    /// So much of the body that went out was in the one before.
+    pub(crate) fn shared(&self, prefix: Shared) {
+        self.enter().prefix = Some(prefix);
+    }
+
+    pub(crate) fn response_id(&self) -> Option<Id> {
+        self.enter().response_id.clone()
+    }
+
     /// The turn came to this end.
     pub(crate) fn ended(&self, outcome: Outcome) {
         self.enter().outcome = Some(outcome);
@@ -332,7 +344,7 @@ impl Open {
         if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
             return;
         }
-        let Entries { caller, times, usage, .. } = entries;
+        let Entries { caller, times, usage, prefix, .. } = entries;
         let last =
             entries.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
         let request_id = self.request_id.to_str().unwrap_or_default();
@@ -364,6 +376,9 @@ impl Open {
             cache_ratio = usage.and_then(cache_ratio),
             own_input_tokens = entries.usage_beside.map(|usage| usage.input_tokens),
             own_output_tokens = entries.usage_beside.map(|usage| usage.output_tokens),
+            prefix_shared = prefix.map(|prefix| prefix.shared),
+            prefix_bytes = prefix.map(|prefix| prefix.earlier),
+            prefix_ratio = prefix.map(|prefix| ratio(prefix.shared as u64, prefix.earlier as u64)),
             queue_ms = ms(times.opened),
             plan_ms = ms(counts.then_some(times.planning)),
             connect_ms = ms(times.connecting),
@@ -398,10 +413,14 @@ fn tried(attempts: &[Attempted]) -> Option<String> {
 }
 
 /// The part of the input that the provider had cached.
-#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
 fn cache_ratio(usage: Usage) -> Option<f64> {
-    let ratio = usage.cached_tokens as f64 / usage.input_tokens as f64;
-    (usage.input_tokens > 0 && usage.cached_tokens > 0).then(|| (ratio * 100.0).round() / 100.0)
+    (usage.input_tokens > 0 && usage.cached_tokens > 0).then(|| ratio(usage.cached_tokens, usage.input_tokens))
+}
+
+/// With two digits after the point.
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole as f64 * 100.0).round() / 100.0
 }
 
 /// A time for the log: milliseconds with one digit after the point.

@@ -23,6 +23,7 @@ use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
 use crate::live::Live;
+use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::start::StartError;
@@ -60,6 +61,8 @@ pub(crate) struct Runtime {
     pub(crate) tasks: Tasks,
     /// What is known of the tokens of models.
     pub(crate) tokens: Arc<TokenCounts>,
+    /// What providers were sent last in each session.
+    pub(crate) prefixes: Prefixes,
     pub(crate) budget: Arc<Budget>,
     pub(crate) grammars: Arc<Grammars>,
     /// Of what WebSockets remember.
@@ -130,6 +133,7 @@ impl Runtime {
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
             tokens: Arc::default(),
+            prefixes: Prefixes::default(),
             budget,
             grammars: Arc::default(),
             remembered: Budget::new(config.limits.remembered_bytes),

@@ -28,6 +28,7 @@ mod live;
 mod models;
 mod output;
 pub mod peer;
+mod prefix;
 pub mod probe;
 mod request;
 mod route;

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::Incoming;
 use wire::id::Ids;
-use wire::responses::Usage;
+use wire::json::Text;
+use wire::responses::{CreateResponse, Usage};
 
 use crate::account::Account;
 use crate::app::{App, Snapshot};
@@ -14,6 +15,7 @@ use crate::body;
 use crate::caller::Caller;
 use crate::clock;
 use crate::error::ApiError;
+use crate::prefix::SessionKey;
 use crate::session::Session;
 use crate::upstream::Failover;
 
@@ -43,10 +45,28 @@ impl RequestContext {
     }
 
     /// An upstream took this body: what is to be learned from it is looked at now, before it is gone.
-    pub(crate) fn sent(&self, failover: &Failover, body: &[u8]) {
+    pub(crate) fn sent(&self, failover: &Failover, request: &CreateResponse<'_>, body: &[u8]) {
         let (provider, model) = (&failover.provider().name, failover.model());
+        self.compare(&format!("{provider}/{model}"), request, body);
         if let Some(estimated) = self.app.runtime.tokens.sample(provider, model, body) {
             self.account.estimated(provider, model, estimated);
+        }
+    }
+
+    /// How much of the body the target saw in the request before, of the session that the client names: by a key, as a
+    /// conversation, or as the response that this one follows.
+    fn compare(&self, target: &str, request: &CreateResponse<'_>, body: &[u8]) {
+        let Some(response_id) = self.account.response_id() else { return };
+        let tenant = self.caller.tenant().name();
+        let key = |session| SessionKey { tenant, session, target };
+        let named = request.prompt_cache_key.or(request.conversation.map(|conversation| conversation.id));
+        let (named, previous) = (named.map(Text::decode), request.previous_response_id.map(Text::decode));
+        let (before, after) = match (&named, &previous) {
+            (Some(session), _) => (Some(&**session), &**session),
+            (None, previous) => (previous.as_deref(), response_id.as_str()),
+        };
+        if let Some(shared) = self.app.runtime.prefixes.measure(before.map(key), key(after), body) {
+            self.account.shared(shared);
         }
     }
 

@@ -22,8 +22,8 @@ const LONGEST_NAME: usize = 512;
 const LEARNED_AT_FIRST: u64 = 16;
 const THEN_ONE_OF: u64 = 16;
 
-/// Bodies up to this size are counted where the request is; larger ones where nobody waits.
-const SMALL: usize = 16 << 10;
+/// Bodies up to this size are estimated where the request is; larger ones where nobody waits.
+const SMALL: usize = 256 << 10;
 
 /// How many tokens a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,9 @@ impl TokenCounts {
     /// A model refused a request because it is too long, with these words of its own.
     pub(crate) fn overflowed(&self, provider: &str, model: &str, message: &str) {
         if let Some(window) = tokens::window_in(message) {
+            if self.learned_window(provider, model) != Some(window) {
+                tracing::info!(provider, model, window, "as many tokens as it takes, it says");
+            }
             self.enter().entry(provider, model, |known| known.window = Some(window).filter(|it| known.largest <= *it));
         }
     }
@@ -139,7 +142,7 @@ fn name(provider: &str, model: &str) -> String {
 }
 
 fn raw(body: &[u8]) -> u64 {
-    if body.len() > SMALL << 4 { aside(|| tokens::estimate(body)) } else { tokens::estimate(body) }
+    if body.len() > SMALL { aside(|| tokens::estimate(body)) } else { tokens::estimate(body) }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! that is gone drops the turn and with it the upstream connection. Dropped before its end, nothing of it is stored.
 
 mod compacting;
+mod count;
 mod finish;
 mod open;
 mod rounds;
@@ -39,6 +40,7 @@ use crate::session::{NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
+pub(crate) use count::{Counted, count_input};
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
 use rounds::Material;

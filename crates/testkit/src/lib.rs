@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test tool: it spawns its own servers and measures real time")]
 
 mod client;
+mod codex_session;
 mod fixtures;
 mod forgetful;
 pub mod golden;
@@ -21,6 +22,7 @@ pub mod transcript;
 mod upstream;
 
 pub use client::{Answer, Client, Streaming};
+pub use codex_session::{Offer, codex_session};
 pub use fixtures::{Fixture, fixtures, native_fixtures};
 pub use forgetful::forgetful;
 pub use place::{root, shared_files};

@@ -12,6 +12,7 @@ const BESIDE: f64 = f64::INFINITY;
 const PROMISES: &[(&str, &str, &str, f64)] = &[
     ("plan", "plan_per_parse", "planning a 2 MB history, × parsing it", 1.5),
     ("plan", "growth", "planning 4 MB, × planning 2 MB", 2.2),
+    ("plan", "prefix_lost", "60 turns of Codex: not repeated, % of bytes", 5.0),
     ("answer", "parse_ns", "parsing a chunk and nothing else, ns", BESIDE),
     ("answer", "text_ns", "a text delta, parsing included, ns", 1000.0),
     ("answer", "sse_ns", "  the same as server-sent events, ns", BESIDE),

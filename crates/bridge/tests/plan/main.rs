@@ -19,6 +19,8 @@ mod laws;
 #[cfg(test)]
 mod make;
 #[cfg(test)]
+mod prefix;
+#[cfg(test)]
 mod reasoning;
 #[cfg(test)]
 mod run;

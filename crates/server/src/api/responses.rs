@@ -3,6 +3,7 @@
 
 mod cancel;
 mod compact;
+mod input_tokens;
 mod resume;
 mod stored;
 
@@ -23,6 +24,7 @@ use crate::request::RequestContext;
 use crate::turn::{Ended, Finished, Start, Started, Turn};
 pub(crate) use cancel::cancel;
 pub(crate) use compact::compact;
+pub(crate) use input_tokens::input_tokens;
 pub(crate) use stored::{delete, input_items, retrieve};
 
 pub(crate) async fn create(context: RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {

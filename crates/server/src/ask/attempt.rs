@@ -82,7 +82,7 @@ pub(crate) async fn send(
         match failover.send(&body, stream).await {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
-                context.sent(failover, &body);
+                context.sent(failover, asked.request, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
@@ -95,14 +95,22 @@ pub(crate) async fn send(
 
 /// Whether the request can be planned for any target: what is wrong with it is known before anybody is asked.
 pub(crate) fn check(context: &RequestContext, failover: &mut Failover, asked: &Asked<'_, '_>) -> Result<(), ApiError> {
-    while let Err(error) = plan(context, failover, asked) {
-        match failover.unfit() {
-            Ok(()) => {}
-            Err(Some(_)) => break,
-            Err(None) => return Err(error),
+    preview(context, failover, asked).map(drop)
+}
+
+/// The plan for the first target that there is one for.
+pub(crate) fn preview(
+    context: &RequestContext,
+    failover: &mut Failover,
+    asked: &Asked<'_, '_>,
+) -> Result<Planned, ApiError> {
+    loop {
+        match plan(context, failover, asked) {
+            Err(error) if failover.unfit().is_err() => return Err(error),
+            Err(_) => {}
+            planned => return planned,
         }
     }
-    Ok(())
 }
 
 /// What would be sent to the target whose turn it is.
@@ -111,10 +119,10 @@ pub(crate) fn body(context: &RequestContext, failover: &Failover, asked: &Asked<
 }
 
 /// A request planned for one target.
-struct Planned {
-    body: Bytes,
+pub(crate) struct Planned {
+    pub(crate) body: Bytes,
     reader: Reader,
-    notes: Vec<Note>,
+    pub(crate) notes: Vec<Note>,
     may_go_on: MayGoOn,
 }
 

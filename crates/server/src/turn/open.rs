@@ -352,12 +352,15 @@ pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 /// Who may serve the request, and the model's name as the client wrote it.
 pub(super) fn targets(context: &RequestContext, request: &CreateResponse<'_>) -> Result<(Failover, String), ApiError> {
     let model = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
+    Ok((targets_of(context, &model)?, model))
+}
+
+pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
-    let failover = context.snapshot.failover(&model, &context.app.runtime, &context.account);
-    let failover = failover.map_err(|error| ApiError::model_not_found(&model, &hint(&error)))?;
-    Ok((failover, model))
+    let failover = context.snapshot.failover(model, &context.app.runtime, &context.account);
+    failover.map_err(|error| ApiError::model_not_found(model, &hint(&error)))
 }
 
 fn hint(error: &ModelError) -> String {

@@ -76,7 +76,7 @@ impl<'a> Catalog<'a> {
             name_length: rules.name_length,
             has_custom: !rules.custom.is_empty(),
         };
-        let mut collector = Collector { catalog, rules, notes };
+        let mut collector = Collector { catalog, told: BTreeMap::new(), rules, notes };
         for (index, tool) in request.tools.iter().flatten().enumerate() {
             collector.tool(&tool.value, None, At { list: "tools", index })?;
         }
@@ -190,12 +190,14 @@ fn flat(namespace: Option<&str>, name: &str) -> String {
 #[derive(Clone, Copy)]
 struct Space<'s, 'a> {
     name: &'s str,
-    /// Its description, for the first tool of it.
+    /// Its description, for one tool of it.
     description: Option<Text<'a>>,
 }
 
 struct Collector<'a, 't> {
     catalog: Catalog<'a>,
+    /// The entries that tell what their namespaces are for, and how they say it.
+    told: BTreeMap<String, (usize, Text<'a>)>,
     rules: &'t ToolRules,
     notes: &'t mut Notes,
 }
@@ -263,7 +265,7 @@ impl<'a> Collector<'a, '_> {
         let name = named(namespace.name, at)?;
         let list = format!("{at}.tools");
         for (index, tool) in namespace.tools.iter().flatten().enumerate() {
-            let description = namespace.description.filter(|text| index == 0 && !text.is_empty());
+            let description = namespace.description.filter(|text| !text.is_empty());
             self.tool(tool, Some(Space { name: &name, description }), At { list: &list, index })?;
         }
         Ok(())
@@ -301,9 +303,10 @@ impl<'a> Collector<'a, '_> {
         let namespace = space.map(|space| space.name);
         let what = What::Client(kind);
         let again = self.catalog.position(name, namespace, |other| other == what);
+        let about = self.tell(space, again.unwrap_or(self.catalog.entries.len()));
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
         if let Some(entry) = again {
-            let declared = described(declare(entry.provider_name.clone()), space);
+            let declared = described(declare(entry.provider_name.clone()), about);
             if declared != entry.declared {
                 let message = format!("declared before under the name {name}: this declaration counts");
                 self.notes.degraded(code::TOOL_DEGRADED, at, message);
@@ -312,12 +315,26 @@ impl<'a> Collector<'a, '_> {
             return;
         }
         let provider_name = self.catalog.unique_name(kind.name(), namespace, name);
-        let declared = described(declare(provider_name.clone()), space);
+        let declared = described(declare(provider_name.clone()), about);
         if kind != ToolKind::Function && matches!(declared, Declared::Function(_)) {
             self.notes.lowered(code::TOOL_DEGRADED, at, format!("offered as the function {provider_name}"));
         }
         let namespace = namespace.map(str::to_owned);
         self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared, grammar: None });
+    }
+
+    /// What the tool at this place says of its namespace: the first of it tells what it is for. A tool that is found once
+    /// more is declared as it was: what the provider has cached begins with the tools.
+    fn tell(&mut self, space: Option<Space<'_, 'a>>, index: usize) -> Option<Text<'a>> {
+        let Space { name, description } = space?;
+        let description = description?;
+        match self.told.get(name) {
+            Some((at, said)) if *at != index && *said == description => None,
+            _ => {
+                self.told.insert(name.to_owned(), (index, description));
+                Some(description)
+            }
+        }
     }
 
     fn hosted(&mut self, kind: Hosted, tool: &Tool<'_>, at: At<'_>) {
@@ -358,9 +375,9 @@ impl<'a> Collector<'a, '_> {
     }
 }
 
-/// The first tool of a namespace tells what the namespace is for.
-fn described<'a>(mut declared: Declared<'a>, space: Option<Space<'_, 'a>>) -> Declared<'a> {
-    let about = space.and_then(|space| space.description).map(Str::Wire);
+/// The tool, with what its namespace is for.
+fn described<'a>(mut declared: Declared<'a>, about: Option<Text<'a>>) -> Declared<'a> {
+    let about = about.map(Str::Wire);
     match &mut declared {
         Declared::Function(function) => function.description.extend(about),
         Declared::Custom(custom) => custom.description.extend(about),

@@ -43,6 +43,7 @@ type Keyed<'a> = (Cow<'a, str>, usize);
 impl<'a> Pairs<'a> {
     pub(super) fn of(items: &Items<'_, 'a>) -> Self {
         let mut links = vec![Link::Neither; items.0.len()];
+        let batches = batches(items);
         let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
         for (index, (item, _)) in items.0.iter().enumerate() {
             match call_role(item) {
@@ -63,7 +64,7 @@ impl<'a> Pairs<'a> {
             let count = outputs[from..].partition_point(|(other, _)| other.as_ref() == id);
             // No id is no id in common.
             let answers = if id.is_empty() { &[] } else { &outputs[from..from + count] };
-            pair(same, answers, items, &mut links);
+            pair(same, answers, items, &batches, &mut links);
         }
         Self { links, calls }
     }
@@ -78,8 +79,17 @@ impl<'a> Pairs<'a> {
     }
 }
 
+/// Which items are in one batch of outputs: those have the same number.
+fn batches(items: &Items<'_, '_>) -> Vec<usize> {
+    let number = |batch: &mut usize, (item, _): &(&Item<'_>, _)| {
+        *batch += usize::from(!matches!(call_role(item), CallRole::Output(_)));
+        Some(*batch)
+    };
+    items.0.iter().scan(0, number).collect()
+}
+
 /// Pairs the calls and the outputs of one id.
-fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, links: &mut [Link]) {
+fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, batches: &[usize], links: &mut [Link]) {
     for (nth, (id, call)) in calls.iter().enumerate() {
         links[*call] = match outputs.get(nth) {
             Some((_, output)) => {
@@ -91,15 +101,19 @@ fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, links
         };
     }
     let Some((extras, last)) = outputs.get(calls.len()..).zip(calls.last()) else { return };
-    // A free-form tool may report several times while it runs; all of it is one result.
+    // A free-form tool may report several times while it runs; all that comes at once is one result. What comes later
+    // stays there: the provider has seen the result as it was, and what it has cached begins with it.
     let merges = matches!(items.0.get(last.1), Some((Item::CustomToolCall(_), _)));
     let mut previous = outputs.get(calls.len() - 1).map(|(_, index)| *index);
     for (_, extra) in extras {
-        links[*extra] = if merges { Link::Result { more: None } } else { Link::Extra };
-        if let (true, Some(before)) = (merges, previous) {
-            links[before] = Link::Result { more: Some(*extra) };
+        match previous.filter(|before| merges && batches.get(*before) == batches.get(*extra)) {
+            Some(before) => {
+                links[*extra] = Link::Result { more: None };
+                links[before] = Link::Result { more: Some(*extra) };
+                previous = Some(*extra);
+            }
+            None => links[*extra] = Link::Extra,
         }
-        previous = Some(*extra);
     }
 }
 
