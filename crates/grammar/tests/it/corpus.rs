@@ -116,6 +116,17 @@ fn the_grammar_of_codex_gives_the_same_verdicts() {
     }
 }
 
+/// As long as anything that a model writes in one go.
+#[test]
+fn a_long_patch_is_checked() {
+    for lines in [1_000, 10_000] {
+        let long =
+            patch(&format!("*** Update File: a\n@@\n{}+end", "-some old line\n+some new line\n".repeat(lines / 2)));
+        assert_eq!(verdict(&grammar(), &long), "fits", "{lines} lines");
+        assert_eq!(verdict(&grammar(), &long.replace("*** End Patch\n", "")), "repaired: ends the", "{lines} lines");
+    }
+}
+
 /// What is mended is what was meant: nothing between the marks is another.
 #[test]
 fn repairs_keep_what_is_between_the_marks() {

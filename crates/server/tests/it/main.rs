@@ -31,7 +31,7 @@ mod faults;
 mod flap;
 #[cfg(test)]
 mod format;
-#[cfg(test)]
+#[cfg(all(test, feature = "grammar"))]
 mod grammar;
 #[cfg(test)]
 mod happy;

@@ -29,6 +29,7 @@ fn keys_are_documented() {
         "webhooks",
         "compat",
         "output",
+        "tools",
         "resilience",
         "logging",
     ];
@@ -54,7 +55,7 @@ fn keys_are_documented() {
         ("provider", keys(PROVIDER_KEYS, |key| key.status() == KeyStatus::Current)),
         ("session", section(&["session"])),
         ("webhooks", section(&["webhooks"])),
-        ("compat", section(&["compat", "output"])),
+        ("compat", section(&["compat", "output", "tools"])),
         ("resilience", section(&["resilience"])),
         ("logging", section(&["logging"])),
         ("older", table(["key", "what for"], older)),

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::root;
 
 /// The crates that the binary is made of.
-const SHIPPED: &[&str] = &["bridge", "cli", "probe", "providers", "schema", "server", "store", "wire"];
+const SHIPPED: &[&str] =
+    &["bridge", "cli", "grammar", "probe", "providers", "schema", "server", "store", "tokens", "wire"];
 
 /// The names below `[dependencies]` and `[target.….dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> Vec<String> {
