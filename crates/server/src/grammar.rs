@@ -166,7 +166,8 @@ fn clip(text: &str) -> String {
     text.chars().take(MAX_PROBLEM).collect()
 }
 
-#[cfg(all(test, feature = "grammar"))]
+#[cfg(feature = "grammar")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

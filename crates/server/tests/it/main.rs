@@ -31,7 +31,8 @@ mod faults;
 mod flap;
 #[cfg(test)]
 mod format;
-#[cfg(all(test, feature = "grammar"))]
+#[cfg(feature = "grammar")]
+#[cfg(test)]
 mod grammar;
 #[cfg(test)]
 mod happy;
