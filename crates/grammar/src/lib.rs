@@ -32,7 +32,7 @@ pub mod limits {
     pub const COMPILE_FUEL: u64 = 500_000;
     /// Symbols in all rules together.
     pub const SYMBOLS: usize = 50_000;
-    /// The longest input, in bytes.
+    /// The longest input, in bytes. All of what follows together comes to less than 64 MiB for one input.
     pub const INPUT: usize = 1 << 20;
     /// What one input may make the lexer spend on states that it has not seen yet; one unit is about 100 ns.
     pub const FUEL: u64 = 500_000;
@@ -41,7 +41,7 @@ pub mod limits {
     /// Ways to go on at one place of the input.
     pub const WAYS: usize = 1_000;
     /// The same, of all places of one input together.
-    pub const ALL_WAYS: usize = 2_000_000;
+    pub const ALL_WAYS: usize = 600_000;
     /// The same for a grammar with right recursion, where all that was open may end at one place.
     pub const ALL_WAYS_RIGHT: usize = 20_000;
 }

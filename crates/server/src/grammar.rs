@@ -69,6 +69,12 @@ impl Grammars {
         })
     }
 
+    /// How many were compiled, or tried to be, and are still kept.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.known().grammars.len()
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,6 +166,7 @@ fn clip(text: &str) -> String {
     text.chars().take(MAX_PROBLEM).collect()
 }
 
+#[cfg(feature = "grammar")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,7 +71,10 @@ fn run(definition: &str, asks_input_again: bool) -> Run {
 /// A call whose input comes in these pieces.
 fn call(pieces: &[&str]) -> Vec<String> {
     let first = json!({"index": 0, "id": "c", "function": {"name": "ns__write", "arguments": "{\"input\":\""}});
-    let escaped = |piece: &str| json!(piece).to_string().trim_matches('"').to_owned();
+    let escaped = |piece: &str| {
+        let quoted = json!(piece).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    };
     let piece = |piece: &&str| json!({"index": 0, "function": {"arguments": escaped(piece)}});
     let last = json!({"index": 0, "function": {"arguments": "\"}"}});
     let deltas = std::iter::once(first).chain(pieces.iter().map(piece)).chain([last]);

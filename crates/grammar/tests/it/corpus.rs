@@ -33,7 +33,7 @@ fn sound() -> Vec<(&'static str, String)> {
         ("text that is no ASCII", patch("*** Update File: é.txt\n@@ größe\n-ä\n+日本語 🙂")),
         ("a name with blanks", patch("*** Add File: my file (1).txt\n+x")),
         ("a mark in the text", patch("*** Add File: a\n+*** Begin Patch\n+*** End Patch")),
-        ("a fence in the text", patch("*** Add File: a.md\n+```rust\n+fn a() {}\n+```")),
+        ("a fence in the text", patch("*** Add File: a.txt\n+```rust\n+fn a() {}\n+```")),
         ("a diff in the text", patch("*** Update File: a.patch\n@@\n +++ b/a\n --- a/a\n+@@ -1 +1 @@")),
         ("text with carriage returns", patch("*** Update File: a.bat\n@@\n-old\r\n+new\r")),
         ("context only", patch("*** Update File: a\n@@\n same\n same")),
@@ -113,6 +113,17 @@ fn the_grammar_of_codex_gives_the_same_verdicts() {
     let theirs = Grammar::compile(Syntax::Lark, &definition.unwrap()).unwrap();
     for (name, input, expected) in all() {
         assert_eq!(verdict(&theirs, &input), expected, "{name}");
+    }
+}
+
+/// As long as anything that a model writes in one go.
+#[test]
+fn a_long_patch_is_checked() {
+    for lines in [1_000, 10_000] {
+        let long =
+            patch(&format!("*** Update File: a\n@@\n{}+end", "-some old line\n+some new line\n".repeat(lines / 2)));
+        assert_eq!(verdict(&grammar(), &long), "fits", "{lines} lines");
+        assert_eq!(verdict(&grammar(), &long.replace("*** End Patch\n", "")), "repaired: ends the", "{lines} lines");
     }
 }
 

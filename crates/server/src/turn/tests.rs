@@ -1,6 +1,7 @@
 //! Responses of several upstream answers, with a hosted tool that exists only here.
 
 mod dropped;
+mod grammars;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -37,6 +37,7 @@ mod faults;
 mod flap;
 #[cfg(test)]
 mod format;
+#[cfg(feature = "grammar")]
 #[cfg(test)]
 mod grammar;
 #[cfg(test)]

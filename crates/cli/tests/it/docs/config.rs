@@ -29,7 +29,9 @@ fn keys_are_documented() {
         "webhooks",
         "compat",
         "output",
+        "tools",
         "images",
+        "context",
         "resilience",
         "logging",
     ];
@@ -55,7 +57,7 @@ fn keys_are_documented() {
         ("provider", keys(PROVIDER_KEYS, |key| key.status() == KeyStatus::Current)),
         ("session", section(&["session"])),
         ("webhooks", section(&["webhooks"])),
-        ("compat", section(&["compat", "output", "images"])),
+        ("compat", section(&["compat", "output", "tools", "images", "context"])),
         ("resilience", section(&["resilience"])),
         ("logging", section(&["logging"])),
         ("older", table(["key", "what for"], older)),
