@@ -64,15 +64,20 @@ impl fmt::Display for MemberPath {
 /// Every item of the turn that is sent: the past, then the input. And those of which only the tools that they declare
 /// are left.
 #[derive(Debug)]
-pub(super) struct Items<'r, 'a>(pub(super) Vec<(&'r Item<'a>, ItemPath)>, pub(super) Vec<(&'r Item<'a>, ItemPath)>);
+pub(super) struct Items<'r, 'a> {
+    pub(super) sent: Vec<(&'r Item<'a>, ItemPath)>,
+    pub(super) declaring: Vec<(&'r Item<'a>, ItemPath)>,
+    /// A summary has taken the place of some.
+    pub(super) summarised: bool,
+}
 
 impl<'r, 'a> Items<'r, 'a> {
     pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>], unfolded: &'r [Unfolded<'a>]) -> Self {
-        let mut items = Self(Vec::new(), Vec::new());
+        let mut items = Self { sent: Vec::new(), declaring: Vec::new(), summarised: false };
         each(request, past, unfolded, |item, path, sent| match sent {
-            Sent::Whole => items.0.push((&item.value, path)),
-            Sent::Tools => items.1.push((&item.value, path)),
-            Sent::Nothing => {}
+            Sent::Whole => items.sent.push((&item.value, path)),
+            Sent::Tools => items.declaring.push((&item.value, path)),
+            Sent::Nothing => items.summarised = true,
         });
         items
     }

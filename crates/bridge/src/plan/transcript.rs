@@ -58,7 +58,7 @@ impl<'a> Transcript<'a> {
             items,
             pairs: Pairs::of(items),
             made_ids: BTreeSet::new(),
-            messages: Vec::with_capacity(items.0.len() + 2),
+            messages: Vec::with_capacity(items.sent.len() + 2),
             open: Open::default(),
             at_results: false,
             carries_reasoning: false,
@@ -69,7 +69,7 @@ impl<'a> Transcript<'a> {
         if let Some(instruction) = instruction {
             builder.instruct(Content::Text(vec![Str::Ours(instruction.into())]));
         }
-        for (index, (item, path)) in items.0.iter().enumerate() {
+        for (index, (item, path)) in items.sent.iter().enumerate() {
             builder.item(index, item, *path)?;
         }
         if let Some(Input::Text(text)) = &request.input {
@@ -212,7 +212,7 @@ impl<'a> Builder<'_, 'a, '_> {
         if !self.messages.is_empty() {
             return Ok(());
         }
-        if !self.items.0.is_empty() {
+        if !self.items.sent.is_empty() {
             self.notes.repaired("input", "nothing in it could be sent: an empty message takes its place");
             self.messages.push(Message::Plain { role: "user", content: Content::Text(vec!["(empty)".into()]) });
             return Ok(());

@@ -9,14 +9,14 @@ use wire::responses::{CreateResponse, InputItem};
 
 use crate::run::TransparentSeal;
 
-struct Forwarded {
+pub(crate) struct Forwarded {
     text: String,
-    body: Value,
-    notes: Vec<String>,
+    pub(crate) body: Value,
+    pub(crate) notes: Vec<String>,
     context: bridge::AnswerContext,
 }
 
-fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Result<Forwarded, Invalid> {
+pub(crate) fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Result<Forwarded, Invalid> {
     let Kept { raw, value } = Kept::<CreateResponse<'_>>::from_raw(Raw::parse(request).unwrap())?;
     let past: Vec<String> = past.iter().map(Value::to_string).collect();
     let past: Vec<InputItem<'_>> =

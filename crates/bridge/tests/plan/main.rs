@@ -7,6 +7,8 @@ mod building;
 #[cfg(test)]
 mod codex;
 #[cfg(test)]
+mod compaction;
+#[cfg(test)]
 mod dialects;
 #[cfg(test)]
 mod errors;

@@ -80,7 +80,7 @@ impl<'a> Catalog<'a> {
         for (index, tool) in request.tools.iter().flatten().enumerate() {
             collector.tool(&tool.value, None, At { list: "tools", index })?;
         }
-        for (item, path) in items.1.iter().chain(&items.0) {
+        for (item, path) in items.declaring.iter().chain(&items.sent) {
             let tools = match item {
                 Item::AdditionalTools(item) => item.tools.as_deref(),
                 Item::ToolSearchOutput(item) => item.tools.as_deref(),

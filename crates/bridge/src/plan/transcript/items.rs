@@ -119,7 +119,7 @@ impl<'a> Builder<'_, 'a, '_> {
             self.labelled(format!("[Event from {}]", name.decode()), index);
             return Ok(());
         }
-        if !self.mends(path) {
+        if !self.mends(path) && !self.items.summarised {
             if id.is_empty() {
                 return Err(path.locate(Invalid::missing().at("call_id")));
             }

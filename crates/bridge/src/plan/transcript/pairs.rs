@@ -42,10 +42,10 @@ type Keyed<'a> = (Cow<'a, str>, usize);
 
 impl<'a> Pairs<'a> {
     pub(super) fn of(items: &Items<'_, 'a>) -> Self {
-        let mut links = vec![Link::Neither; items.0.len()];
+        let mut links = vec![Link::Neither; items.sent.len()];
         let batches = batches(items);
         let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
-        for (index, (item, _)) in items.0.iter().enumerate() {
+        for (index, (item, _)) in items.sent.iter().enumerate() {
             match call_role(item) {
                 CallRole::Call(id) => calls.push((key(id), index)),
                 CallRole::Output(id) => outputs.push((key(id), index)),
@@ -85,7 +85,7 @@ fn batches(items: &Items<'_, '_>) -> Vec<usize> {
         *batch += usize::from(!matches!(call_role(item), CallRole::Output(_)));
         Some(*batch)
     };
-    items.0.iter().scan(0, number).collect()
+    items.sent.iter().scan(0, number).collect()
 }
 
 /// Pairs the calls and the outputs of one id.
@@ -103,7 +103,7 @@ fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, batch
     let Some((extras, last)) = outputs.get(calls.len()..).zip(calls.last()) else { return };
     // A free-form tool may report several times while it runs; all that comes at once is one result. What comes later
     // stays there: the provider has seen the result as it was, and what it has cached begins with it.
-    let merges = matches!(items.0.get(last.1), Some((Item::CustomToolCall(_), _)));
+    let merges = matches!(items.sent.get(last.1), Some((Item::CustomToolCall(_), _)));
     let mut previous = outputs.get(calls.len() - 1).map(|(_, index)| *index);
     for (_, extra) in extras {
         match previous.filter(|before| merges && batches.get(*before) == batches.get(*extra)) {

@@ -18,7 +18,7 @@ impl<'a> Builder<'_, 'a, '_> {
     pub(super) fn result(&mut self, index: usize) -> ToolResult<'a> {
         let mut result = ToolResult::default();
         let mut next = Some(index);
-        while let Some((item, path)) = next.and_then(|index| self.items.0.get(index).copied()) {
+        while let Some((item, path)) = next.and_then(|index| self.items.sent.get(index).copied()) {
             let ToolResult { texts, media } = self.one_result(item, path);
             result.texts.extend(texts);
             result.media.extend(media);
