@@ -332,3 +332,24 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
     assert_eq!((text(&answer), &answer["usage"]["total_tokens"]), ("{\"a\":1}", &json!(14)));
     assert_eq!(rig.upstream.requests().pop().unwrap().json()["text"], format);
 }
+
+/// A provider that speaks the Responses API is asked for the summary in that, and reads it as a message.
+#[tokio::test]
+async fn compaction_works_the_same_there() {
+    let choose = |received: &Received| {
+        let asked = received.json()["input"].to_string();
+        let text = if asked.contains("Write a summary of the conversation above") { "They met." } else { "Hello" };
+        answered(received, &message(text))
+    };
+    let rig = Rig::before(Upstream::start_with(choose).await.unwrap(), settings(NATIVE)).await;
+    let request = json!({"model": "m", "input": [{"role": "user", "content": "Hi"}]});
+    let compacted = rig.send(http::Method::POST, "/v1/responses/compact", &request).await.json();
+    let mut input = compacted["output"].as_array().unwrap().clone();
+    assert_eq!((input.len(), &input[1]["type"]), (2, &json!("compaction")), "{compacted}");
+    assert_eq!(compacted["usage"]["total_tokens"], 7);
+    input.push(json!({"role": "user", "content": "Go on"}));
+    object(&rig.post(&json!({"model": "m", "input": input})).await);
+    let sent = rig.upstream.requests()[1].json()["input"].clone();
+    assert!(sent[1]["content"].as_str().unwrap().ends_with("They met."), "{sent}");
+    assert!(!sent.to_string().contains("encrypted_content"), "{sent}");
+}
