@@ -176,7 +176,8 @@ impl Opened {
             Box::new(Material::new(bytes, past, failover, hosted, asks_again).asking_for_input(asks_input_again))
         };
         if let Some((scope, why)) = compact {
-            return self.compact(material(past, failover, reasks, true), scope, why, sent.and_then(Result::err)).await;
+            let material = material(past, failover, reasks, true);
+            return Box::pin(self.compact(material, scope, why, sent.and_then(Result::err))).await;
         }
         match sent {
             Some(Ok(attempt)) => {

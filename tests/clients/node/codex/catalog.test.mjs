@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { delegates, TOLD } from "./delegation.mjs";
 import { DONE, PATCHED, TASK, works } from "./forms.mjs";
-import { PENDING } from "./pending.mjs";
 import { GODEX, scenario, VERSIONS } from "./scenario.mjs";
 
 const MODEL = "scripted/thinker";
@@ -32,14 +31,14 @@ async function knows({ version, key, config, before = async () => {} }) {
 
 describe("the catalogue", { concurrency: 2 }, () => {
   for (const version of VERSIONS) {
-    test(`codex ${version.name}: from a file`, { todo: PENDING.catalogCommand }, () =>
+    test(`codex ${version.name}: from a file`, () =>
       knows({
         version,
         config: 'model_catalog_json = "HOME/catalog.json"',
         before: async ({ home }) => writeFile(join(home, "catalog.json"), (await print(home)).stdout),
       }));
 
-    test(`codex ${version.name}: sub-agents of a model from the server`, { todo: PENDING.catalogEndpoint }, () =>
+    test(`codex ${version.name}: sub-agents of a model from the server`, () =>
       scenario({ version, model: MODEL, settings: "models: [thinker]", key: KEY_COMMAND, script: delegates }, async ({ task }) => {
         const { code, messages } = await task("Let somebody find the password.");
         assert.equal(code, 0);
@@ -47,7 +46,7 @@ describe("the catalogue", { concurrency: 2 }, () => {
       }));
 
     // Codex asks for it where a command gives it its key.
-    test(`codex ${version.name}: from the server`, { todo: PENDING.catalogEndpoint }, () =>
+    test(`codex ${version.name}: from the server`, () =>
       knows({ version, key: KEY_COMMAND }));
   }
 });

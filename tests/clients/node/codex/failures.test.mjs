@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { PENDING } from "./pending.mjs";
 import { NEWEST, scenario, VERSIONS } from "./scenario.mjs";
 import { cut, refuse, say, silence } from "./upstream.mjs";
 
@@ -47,10 +46,10 @@ const CASES = [
   { name: "429, for ever", faults: [refuse(429, LIMITED, { "retry-after": "1" })], forever: true, godex: ONCE, requests: 3, overWebSocket: 6, reason: /429 Too Many Requests/, only: NEWEST },
   // It will not heal: one request, and the provider's own words.
   { name: "the context overflows", faults: [refuse(400, OVERFLOW)], forever: true, requests: 1, reason: /ran out of room in the model's context window/ },
-  { name: "the quota is used up", faults: [refuse(429, QUOTA)], forever: true, requests: 1, reason: /^Quota exceeded\. Check your plan and billing details\.$/, pendingOlder: PENDING.olderQuota },
-  { name: "no such model", faults: [refuse(404, NO_MODEL)], forever: true, requests: 1, reason: /some-model/, pendingOlder: PENDING.refusals },
-  { name: "the provider's key is refused", faults: [refuse(401, NO_KEY)], forever: true, settings: KEYED, requests: 1, reason: /^(?!.*secret).*key/i, pending: PENDING.refusals },
-  { name: "403 of the provider", faults: [refuse(403, error("Your country is not served.", "forbidden"))], forever: true, requests: 1, reason: /Your country is not served/, pending: PENDING.refusals },
+  { name: "the quota is used up", faults: [refuse(429, QUOTA)], forever: true, requests: 1, reason: /^Quota exceeded\. Check your plan and billing details\.$/ },
+  { name: "no such model", faults: [refuse(404, NO_MODEL)], forever: true, requests: 1, reason: /some-model/ },
+  { name: "the provider's key is refused", faults: [refuse(401, NO_KEY)], forever: true, settings: KEYED, requests: 1, reason: /^(?!.*secret).*key/i },
+  { name: "403 of the provider", faults: [refuse(403, error("Your country is not served.", "forbidden"))], forever: true, requests: 1, reason: /Your country is not served/ },
   { name: "422 of the provider", faults: [refuse(422, BAD)], forever: true, requests: 1, reason: /temperature has no business here/ },
   { name: "400 of the provider", faults: [refuse(400, BAD)], forever: true, requests: 1, reason: /temperature has no business here/ },
   // Codex sends a 5xx once more, and that as a stream twice more; over a WebSocket three times, and then as all that.
@@ -80,9 +79,8 @@ async function run({ faults, forever, settings, godex, config, lost, requests, o
 describe("failures", { concurrency: 3 }, () => {
   for (const version of VERSIONS) {
     for (const row of CASES.filter(({ only }) => only === undefined || only === version)) {
-      const todo = row.pending ?? (version === NEWEST ? undefined : row.pendingOlder);
-      test(`codex ${version.name}: ${row.name}`, { todo }, () => run(row, version, false));
-      if (version === NEWEST) test(`codex ${version.name}, WebSocket: ${row.name}`, { todo }, () => run(row, version, true));
+      test(`codex ${version.name}: ${row.name}`, () => run(row, version, false));
+      if (version === NEWEST) test(`codex ${version.name}, WebSocket: ${row.name}`, () => run(row, version, true));
     }
   }
 });

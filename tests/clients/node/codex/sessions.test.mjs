@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { PENDING } from "./pending.mjs";
 import { assertPrefixes, NEWEST, scenario, VERSIONS } from "./scenario.mjs";
 import { call, say, think } from "./upstream.mjs";
 
@@ -62,8 +61,8 @@ describe("sessions", { concurrency: 2 }, () => {
       assertPrefixes(upstream.requests.slice(2));
     });
   };
-  test(`codex ${NEWEST.name}: godex compacts`, { todo: PENDING.compaction }, () => compacts(false));
-  test(`codex ${NEWEST.name}, WebSocket: godex compacts`, { todo: PENDING.compaction }, () => compacts(true));
+  test(`codex ${NEWEST.name}: godex compacts`, () => compacts(false));
+  test(`codex ${NEWEST.name}, WebSocket: godex compacts`, () => compacts(true));
 });
 
 // A tool is called; then the context counts as full, and a summary is asked for.
