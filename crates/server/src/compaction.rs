@@ -21,7 +21,7 @@ use crate::request::RequestContext;
 use crate::upstream::Failover;
 use fold::Fold;
 use history::History;
-pub(crate) use size::{body_tokens, window};
+pub(crate) use size::body_tokens;
 pub(crate) use truncate::Truncation;
 
 /// What is kept beside a summary, word for word: so many tokens at most.
@@ -84,7 +84,7 @@ pub(crate) async fn compact(
     accepted: &(dyn Fn() + Send + Sync),
 ) -> Result<Compacted, NotCompacted> {
     let seal = context.app.runtime.seal(&context.caller);
-    let window = window(context, failover);
+    let window = failover.context_window();
     let mut history = History::read(request, past, &seal);
     let _room = context
         .app

@@ -110,8 +110,14 @@ impl TokenCounts {
     }
 
     /// How many tokens the model takes, if it has said so.
-    pub(crate) fn learned_window(&self, provider: &str, model: &str) -> Option<u64> {
+    fn learned_window(&self, provider: &str, model: &str) -> Option<u64> {
         self.enter().with(provider, model, |known| known.window).flatten()
+    }
+
+    /// How many tokens the model takes: as declared, unless it has said that it takes fewer.
+    pub(crate) fn window(&self, provider: &str, model: &str, declared: Option<u64>) -> Option<u64> {
+        let learned = self.learned_window(provider, model);
+        declared.into_iter().chain(learned).min()
     }
 
     fn enter(&self) -> MutexGuard<'_, Models> {

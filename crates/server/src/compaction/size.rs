@@ -12,13 +12,6 @@ const BYTES: usize = 4;
 /// What an image or a file weighs, whatever its bytes are.
 const MEDIA: usize = 1000 * BYTES;
 
-/// How many tokens the target whose turn it is takes, input and output together, where that is known: its spec says so,
-/// or it has refused a request and said why.
-pub(crate) fn window(context: &RequestContext, failover: &Failover) -> Option<u64> {
-    let learned = || context.app.runtime.tokens.learned_window(&failover.provider().name, failover.model());
-    failover.context_window().or_else(learned)
-}
-
 /// How many tokens a body has for the target whose turn it is. Below `limit` an estimate will do.
 pub(crate) fn body_tokens(context: &RequestContext, failover: &Failover, body: &[u8], limit: u64) -> u64 {
     let (tokens, provider, model) = (&context.app.runtime.tokens, &failover.provider().name, failover.model());

@@ -77,7 +77,7 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// What the configuration and its specs say wins over what the provider lists, and that over what was found out.
+    /// What was found out wins over what the configuration and its specs say, and that over what the provider lists.
     pub(super) fn of(
         provider: &ProviderConfig,
         model: &str,
@@ -86,7 +86,7 @@ impl Facts {
         describes: bool,
     ) -> Self {
         let spec = provider.provider.for_model(model);
-        let known = spec.request_window().or_else(|| listed?.context_window).or(found_out);
+        let known = found_out.or(spec.request_window()).or_else(|| listed?.context_window);
         let assumed = if provider.is_private() { ASSUMED_LOCAL } else { ASSUMED };
         let sees = spec.dialect.request.content.images != ImageInput::None;
         let levels = levels(&spec.dialect);

@@ -59,7 +59,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     let (scope, nobody) = (Scope::WhatIsLeftOut, || {});
     let compacted = compaction::compact(context, &mut failover, &request, &items, scope, &nobody).await;
     let compacted = compacted.map_err(|not| failed(context, not))?;
-    let window = compaction::window(context, &failover);
+    let window = failover.context_window();
     let retained = compaction::retained(context, &request, &items, window, &mut ids);
     let mut body = Vec::new();
     let mut object = ObjectWriter::new(&mut body);

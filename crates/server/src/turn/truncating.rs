@@ -6,7 +6,7 @@ use bridge::{Action, FailureClass, Note};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 use crate::ask::{Asked, Attempt, Unanswered, attempt};
-use crate::compaction::{Truncation, body_tokens, window};
+use crate::compaction::{Truncation, body_tokens};
 use crate::request::RequestContext;
 use crate::upstream::Failover;
 
@@ -54,7 +54,7 @@ pub(super) async fn send(
 
 /// How much of it may be sent, by the weight of items; none if all of it may.
 fn room(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>, truncation: &Truncation) -> Option<u64> {
-    let window = window(context, failover)?;
+    let window = failover.context_window()?;
     // The answer needs room, too.
     let answer = asked.request.max_output_tokens.and_then(|most| u64::try_from(most).ok()).unwrap_or(window / 8);
     let room = window - answer.min(window / 2);

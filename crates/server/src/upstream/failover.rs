@@ -163,9 +163,10 @@ impl Failover {
         self.candidates[self.at].profile.wire
     }
 
-    /// How many tokens it takes, input and output together, where its spec says so.
+    /// How many tokens it takes, input and output together, where that is known.
     pub(crate) fn context_window(&self) -> Option<u64> {
-        self.candidates[self.at].profile.context_window
+        let Candidate { provider, model, .. } = &self.candidates[self.at];
+        self.tokens.window(&provider.name, model, provider.context_window(model))
     }
 
     /// How its answers read.
