@@ -202,7 +202,7 @@ fn opening(offer: Offer) -> Vec<Value> {
     items.push(message("developer", &format!("<skills_instructions>\n{}\n</skills_instructions>", prose(3, 100))));
     items.push(message(
         "user",
-        &format!("# AGENTS.md instructions for /workspace\n\n<INSTRUCTIONS>\n{}</INSTRUCTIONS>", prose(4, 80)),
+        &format!("# AGENTS instructions for /workspace\n\n<INSTRUCTIONS>\n{}</INSTRUCTIONS>", prose(4, 80)),
     ));
     items.push(message("user", &environment(0)));
     items
@@ -246,12 +246,12 @@ fn environment(turn: usize) -> String {
     format!("<environment_context>\n  <cwd>/workspace/{turn}</cwd>\n  <shell>bash</shell>\n</environment_context>")
 }
 
-fn image(seed: usize) -> String {
-    format!("data:image/png;base64,iVBORw0KGgo{}", format!("{seed:04x}").repeat(50))
+fn image(number: usize) -> String {
+    format!("data:image/png;base64,iVBORw0KGgo{}", format!("{number:04x}").repeat(50))
 }
 
-/// Words that differ with the seed, and are the same every time.
-fn prose(seed: usize, words: usize) -> String {
+/// Words that differ with the number, and are the same every time.
+fn prose(number: usize, words: usize) -> String {
     const WORDS: [&str; 16] = [
         "read",
         "the",
@@ -270,7 +270,7 @@ fn prose(seed: usize, words: usize) -> String {
         "what",
         "failed.",
     ];
-    let mut state = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x7F4A_7C15);
+    let mut state = number.wrapping_mul(0x9E37_79B9).wrapping_add(0x7F4A_7C15);
     let word = |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         WORDS[(state >> 33) % WORDS.len()]

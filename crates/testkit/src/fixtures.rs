@@ -12,6 +12,8 @@ use crate::{place, skipped};
 pub struct Fixture {
     /// Server and case.
     pub name: String,
+    /// What was asked; null where it was no JSON.
+    pub request: Value,
     pub status: u16,
     pub streamed: bool,
     /// The answer's body.
@@ -54,7 +56,9 @@ fn read(case: &Path, endpoint: &str) -> Option<Fixture> {
     let streamed = case.join("response.sse").is_file();
     let body = fs::read(case.join(if streamed { "response.sse" } else { "response.json" })).ok()?;
     let name = format!("{}/{}", case.parent()?.file_name()?.to_string_lossy(), case.file_name()?.to_string_lossy());
-    Some(Fixture { name, status, streamed, body })
+    let request = fs::read(case.join("request.json")).ok();
+    let request = request.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(Value::Null);
+    Some(Fixture { name, request, status, streamed, body })
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use crate::image;
 pub(crate) trait Meter {
     /// A string, still escaped.
     fn text(&mut self, text: Text<'_>);
-    /// A JSON value that the model is shown as such.
-    fn json(&mut self, value: Raw<'_>);
+    /// The schema of an answer.
+    fn schema(&mut self, schema: Raw<'_>);
     fn tools(&mut self, tools: Raw<'_>);
     /// A message begins.
     fn message(&mut self);
@@ -36,12 +36,8 @@ pub(crate) fn walk(body: &[u8], meter: &mut impl Meter) {
 }
 
 fn walk_format(format: Option<Raw<'_>>, meter: &mut impl Meter) {
-    for (key, value) in format.into_iter().flat_map(Raw::fields) {
-        match key.escaped() {
-            "schema" => meter.json(value),
-            "name" | "description" => string(value, meter),
-            _ => {}
-        }
+    if let Some(schema) = format.and_then(|format| format.get("schema")) {
+        meter.schema(schema);
     }
 }
 

@@ -66,9 +66,9 @@ impl Meter for Sum {
         self.plain(&unescape(text.escaped()));
     }
 
-    fn json(&mut self, value: Raw<'_>) {
+    fn schema(&mut self, schema: Raw<'_>) {
         self.tokens += self.form.schema;
-        self.plain(value.as_str());
+        self.plain(schema.as_str());
     }
 
     fn tools(&mut self, tools: Raw<'_>) {

@@ -11,6 +11,8 @@ const TOKEN: u64 = 16;
 const MESSAGE: u64 = 4 * TOKEN;
 const CALL: u64 = 6 * TOKEN;
 const START: u64 = 3 * TOKEN;
+/// What a chat form says of tools, if there are any.
+const TOOLS: u64 = 70 * TOKEN;
 
 pub(crate) fn body(body: &[u8]) -> u64 {
     let mut sum = Sum(START);
@@ -25,13 +27,14 @@ impl Meter for Sum {
         self.0 += units(text.escaped().as_bytes());
     }
 
-    fn json(&mut self, value: Raw<'_>) {
-        self.0 += units(value.as_str().as_bytes());
-    }
+    /// Most servers hold the answer to it, and show the model nothing of it.
+    fn schema(&mut self, _schema: Raw<'_>) {}
 
-    /// Most chat forms show tools as the JSON that they are.
+    /// Most chat forms show tools as the JSON that they are, and say how they are called.
     fn tools(&mut self, tools: Raw<'_>) {
-        self.json(tools);
+        if tools.elements().next().is_some() {
+            self.0 += TOOLS + units(tools.as_str().as_bytes());
+        }
     }
 
     fn message(&mut self) {
@@ -211,22 +214,22 @@ mod tests {
             let units = units(text.as_bytes());
             assert_eq!(units == 0, text.is_empty(), "{text:?}: {units}");
         }
-        for body in
+        for text in
             ["", "{", "[]", "{\"messages\":5,\"tools\":null}", "{\"messages\":[[1],\"x\",{\"content\":{}}]}", "\u{1}"]
         {
-            assert!((3..20).contains(&super::body(body.as_bytes())), "{body}");
+            assert!((3..20).contains(&body(text.as_bytes())), "{text}");
         }
-        assert_eq!(super::body(b"\xff\xfe"), 3);
+        assert_eq!(body(b"\xff\xfe"), 3);
     }
 
     #[test]
     fn only_what_the_model_is_shown_counts() {
-        let short = super::body(br#"{"model":"m","messages":[{"role":"user","content":"Say hello"}]}"#);
-        let with_parameters = super::body(
+        let short = body(br#"{"model":"m","messages":[{"role":"user","content":"Say hello"}]}"#);
+        let with_parameters = body(
             br#"{"model":"a-very-long-name","stream":true,"user":"somebody or other","messages":[{"role":"user","content":"Say hello"}]}"#,
         );
         assert_eq!(short, with_parameters);
-        let tools = super::body(
+        let tools = body(
             br#"{"tools":[{"type":"function","function":{"name":"f","description":"Does it."}}],"messages":[{"role":"user","content":"Say hello"}]}"#,
         );
         assert!(tools > short + 10);

@@ -10,10 +10,8 @@ const DECAY: f64 = 0.93;
 const GUESS: f64 = 0.25;
 /// About what a chat form may add to a request: a fixed part beyond it needs more proof.
 const USUAL_FIXED: f64 = 60.0;
-/// Until so many requests were seen, one may differ as much as it likes within [`PLAUSIBLE`].
-const TRUSTED_AFTER: u32 = 4;
-/// Then it counts at most as if it differed by this factor from what was expected.
-const STEP: f64 = 1.5;
+/// A request counts at most as if it differed by this factor from what was expected, beside the usual fixed part.
+const STEP: f64 = 1.3;
 /// What is reported is not counted at all beyond these ratios to the estimate.
 const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.1..=10.0;
 
@@ -41,10 +39,9 @@ impl Learned {
         if estimated == 0 || reported == 0 || !PLAUSIBLE.contains(&(y / x)) {
             return;
         }
-        if self.seen >= TRUSTED_AFTER {
-            let expected = self.line().0 + self.line().1 * x;
-            y = y.clamp(expected / STEP, expected * STEP);
-        }
+        let (fixed, slope) = self.line();
+        let expected = fixed + slope * x;
+        y = y.clamp((expected / STEP - USUAL_FIXED).max(1.0), expected * STEP + USUAL_FIXED);
         self.seen = self.seen.saturating_add(1);
         let (one, ratio) = (1.0 / y, x / y);
         for (sum, new) in [
@@ -115,8 +112,9 @@ mod tests {
     #[test]
     fn the_form_and_the_tokenizer_are_told_apart() {
         let truth = |x: u64| 40 + x * 13 / 10;
-        let learned = taught([20, 400, 90, 3000, 150, 60, 900, 5000].map(|x| (x, truth(x))));
-        for x in [10, 100, 1000, 100_000] {
+        let sizes = [20, 400, 90, 3000, 150, 60, 900, 5000];
+        let learned = taught([sizes, sizes, sizes].as_flattened().iter().map(|x| (*x, truth(*x))));
+        for x in [50, 100, 1000, 100_000] {
             assert!(near(learned.correct(x), truth(x), 5), "{x}: {}", learned.correct(x));
         }
         // From requests of one size nothing is concluded about others that is far from the ratio.
@@ -137,7 +135,7 @@ mod tests {
     #[test]
     fn another_model_under_the_same_name_is_followed() {
         let mut learned = taught([(1000, 1000); 50]);
-        for _ in 0..40 {
+        for _ in 0..80 {
             learned.learn(1000, 1700);
         }
         assert!(near(learned.correct(1000), 1700, 8), "{}", learned.correct(1000));

@@ -111,8 +111,8 @@ fn what_comes_later_changes_nothing_before_it() {
     let cases = [
         (vec![user.clone()], vec![said.clone(), developer], false),
         (vec![user.clone(), script, notice("a"), notice("b")], vec![said.clone(), notice("c")], false),
-        ([std::slice::from_ref(&user), &search("s", &["a", "b"])[..]].concat(), search("t", &["c", "a"]).to_vec(), true),
-        ([std::slice::from_ref(&user), &search("s", &["a", "b"])[..]].concat(), search("t", &["b", "a"]).to_vec(), false),
+        ([vec![user.clone()], search("s", &["a", "b"]).to_vec()].concat(), search("t", &["c", "a"]).to_vec(), true),
+        ([vec![user.clone()], search("s", &["a", "b"]).to_vec()].concat(), search("t", &["b", "a"]).to_vec(), false),
         (vec![additional(&["a"]), user.clone()], vec![said, user, additional(&["b", "a"])], true),
     ];
     let part = |body: &[u8], name: &str| -> Vec<u8> {

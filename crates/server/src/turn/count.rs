@@ -32,6 +32,8 @@ pub(crate) async fn count_input(context: &RequestContext, bytes: &Bytes) -> Resu
         // Whatever it is called: the provider that gets what names nobody else.
         None => context.snapshot.config.sample_model().unwrap_or_else(|| "default".to_owned()),
     };
+    // The plan names the target's own model.
+    request.model = request.model.or(Raw::ours("\"default\"").text());
     let mut failover = targets_of(context, &model)?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;

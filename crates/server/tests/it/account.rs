@@ -131,6 +131,32 @@ async fn an_answered_request_leaves_one_line_with_all_that_is_known() {
     check(&line("cached-1").await, &[("cached_tokens", "6"), ("cache_ratio", "0.75"), ("commit_ms", "")]);
 }
 
+/// What was sent before in the session is compared with what is sent now: by its key, its conversation, or its chain.
+#[tokio::test]
+async fn the_line_says_how_much_the_provider_has_seen_before() {
+    listen();
+    let rig = Rig::start(chat::answer(false)).await;
+    let history: Vec<Value> =
+        (0..100).map(|n| json!({"role": "user", "content": format!("Line {n} of many.")})).collect();
+    let changed: Vec<Value> = history.iter().skip(50).cloned().collect();
+    let keyed = |input: &[Value]| json!({"model": "m", "input": input, "store": false, "prompt_cache_key": "k"});
+    let none = [("prefix_shared", ""), ("prefix_bytes", ""), ("prefix_ratio", "")];
+    for (id, body, expected) in [
+        ("prefix-1", keyed(&history[..60]), none),
+        ("prefix-2", keyed(&history), [("prefix_shared", "*"), ("prefix_bytes", "*"), ("prefix_ratio", "1.0")]),
+        ("prefix-3", keyed(&changed), [("prefix_shared", "0"), ("prefix_bytes", "*"), ("prefix_ratio", "0.0")]),
+        ("prefix-4", json!({"model": "m", "input": history, "store": false}), none),
+    ] {
+        send(&rig, id, &body).await;
+        check(&line(id).await, &expected);
+    }
+    let first = send(&rig, "prefix-5", &json!({"model": "m", "input": history})).await.json();
+    check(&line("prefix-5").await, &none);
+    let next = json!({"model": "m", "input": "And now?", "previous_response_id": first["id"]});
+    send(&rig, "prefix-6", &next).await;
+    check(&line("prefix-6").await, &[("prefix_ratio", "1.0")]);
+}
+
 /// Requests of a WebSocket have no head of their own; each is one all the same.
 #[tokio::test]
 async fn each_request_of_a_socket_leaves_its_line() {

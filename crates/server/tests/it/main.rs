@@ -72,6 +72,8 @@ mod stalls;
 #[cfg(test)]
 mod stops;
 #[cfg(test)]
+mod tokens;
+#[cfg(test)]
 mod transport;
 #[cfg(test)]
 mod trouble;
