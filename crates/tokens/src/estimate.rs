@@ -56,153 +56,145 @@ pub(crate) fn text(text: &str) -> u64 {
     units(text.as_bytes()).div_ceil(TOKEN)
 }
 
-/// What text takes that is written as JSON writes strings.
+/// What text takes that is written as JSON writes strings: each byte by what it is and what is before it. A table and a
+/// sum, because every long request is looked at.
 fn units(text: &[u8]) -> u64 {
-    let (mut sum, mut at) = (0, 0);
-    // What came before: a sign is often one token with the line break after it, a blank with the word after it.
-    let mut after_sign = false;
-    while let Some(byte) = text.get(at) {
-        let start = at;
-        let sign = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
-                at = end(text, at, |byte| byte.is_ascii_alphanumeric());
-                sum += word(&text[start..at]);
-                false
-            }
-            b' ' => {
-                at = end(text, at, |byte| byte == b' ');
-                let before_digit = text.get(at).is_some_and(u8::is_ascii_digit);
-                sum += if at - start > 1 || before_digit { TOKEN } else { 0 };
-                false
-            }
-            b'\\' => {
-                let (length, what) = escape(text, at);
-                at += length;
-                sum += match what {
-                    Escaped::Break if after_sign => TOKEN / 4,
-                    Escaped::Break => TOKEN,
-                    Escaped::Sign => TOKEN / 2,
-                    Escaped::Character(units) => units,
-                };
-                at = if what == Escaped::Break { breaks_end(text, at) } else { at };
-                what == Escaped::Sign
-            }
-            0..=0x7f => {
-                at = end(text, at, is_sign);
-                at = at.max(start + 1);
-                sum += TOKEN * 3 / 4 + (at - start - 1) as u64 * TOKEN / 3;
-                true
-            }
-            lead => {
-                at = end(text, at + 1, |byte| byte & 0xc0 == 0x80);
-                sum += character(*lead);
-                false
-            }
-        };
-        after_sign = sign;
+    let mut before = Class::Space as usize;
+    let mut sum = 0;
+    for byte in text {
+        let class = CLASSES[usize::from(*byte)] as usize;
+        sum += u64::from(COSTS[before][class]);
+        before = class;
     }
     sum
 }
 
-fn end(text: &[u8], from: usize, is: impl Fn(u8) -> bool) -> usize {
-    text[from..].iter().position(|byte| !is(*byte)).map_or(text.len(), |length| from + length)
-}
-
-const fn is_sign(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() && byte != b'\\'
-}
-
-/// A run of letters and digits. Where cases and kinds change a tokenizer cuts, and long words have several tokens;
-/// what is long and mixed is no word at all.
-fn word(word: &[u8]) -> u64 {
-    /// A part up to this length is usually one token.
-    const WHOLE: u64 = 8;
-    let (mut sum, mut length) = (0, 0_u64);
-    let mut before = b' ';
-    let (mut digits, mut uppers, mut lowers) = (0_usize, 0_usize, 0_usize);
-    let part = |length: u64, digit: bool| match length {
-        0 => 0,
-        _ if digit => length.div_ceil(3) * TOKEN,
-        1..=WHOLE => TOKEN,
-        _ => TOKEN + (length - WHOLE) * TOKEN / 5,
-    };
-    for byte in word {
-        let cut = before.is_ascii_digit() != byte.is_ascii_digit()
-            || before.is_ascii_lowercase() && byte.is_ascii_uppercase();
-        if cut {
-            sum += part(length, before.is_ascii_digit());
-            length = 0;
-        }
-        length += 1;
-        before = *byte;
-        digits += usize::from(byte.is_ascii_digit());
-        uppers += usize::from(byte.is_ascii_uppercase());
-        lowers += usize::from(byte.is_ascii_lowercase());
-    }
-    sum += part(length, before.is_ascii_digit());
-    // Base64 and its like.
-    if word.len() >= 20 && digits > 0 && uppers > 1 && lowers > 1 {
-        return sum.max(word.len() as u64 * TOKEN * 7 / 10);
-    }
-    sum
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Escaped {
-    /// A line break or a tab.
-    Break,
-    /// A quote or a backslash.
+/// What bytes are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Lower,
+    Upper,
+    Digit,
+    Space,
+    /// Before what is written otherwise: a line break, a quote.
+    Backslash,
     Sign,
-    Character(u64),
+    /// Of a character of several bytes, all but the first.
+    Rest,
+    /// Latin with marks, Greek, Cyrillic, Hebrew, Arabic.
+    TwoBytes,
+    /// The scripts of India, Thai, Georgian.
+    Indic,
+    /// Quotes, dashes, arrows, boxes.
+    Symbol,
+    /// Chinese and Japanese.
+    Han,
+    /// Korean, full-width signs.
+    Hangul,
+    Emoji,
 }
 
-/// An escape: how long it is, and what it stands for.
-fn escape(text: &[u8], at: usize) -> (usize, Escaped) {
-    match text.get(at + 1) {
-        Some(b'n' | b'r' | b't') => (2, Escaped::Break),
-        Some(b'u') => {
-            let hex = text.get(at + 2..at + 6).and_then(|digits| str::from_utf8(digits).ok());
-            match hex.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
-                Some(0xd800..=0xdfff) => (6, Escaped::Character(TOKEN)),
-                Some(code) => {
-                    let mut buffer = [0; 4];
-                    let text = char::from_u32(code).unwrap_or(' ').encode_utf8(&mut buffer);
-                    (6, Escaped::Character(character(text.as_bytes().first().copied().unwrap_or(b' '))))
-                }
-                None => (2, Escaped::Sign),
-            }
+impl Class {
+    const ALL: [Self; 13] = [
+        Self::Lower,
+        Self::Upper,
+        Self::Digit,
+        Self::Space,
+        Self::Backslash,
+        Self::Sign,
+        Self::Rest,
+        Self::TwoBytes,
+        Self::Indic,
+        Self::Symbol,
+        Self::Han,
+        Self::Hangul,
+        Self::Emoji,
+    ];
+
+    const fn of(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' => Self::Lower,
+            b'A'..=b'Z' => Self::Upper,
+            b'0'..=b'9' => Self::Digit,
+            b' ' => Self::Space,
+            b'\\' => Self::Backslash,
+            0..=0x7f => Self::Sign,
+            0x80..=0xbf => Self::Rest,
+            0xc0..=0xdf => Self::TwoBytes,
+            0xe0 | 0xe1 => Self::Indic,
+            0xe2 => Self::Symbol,
+            0xe3..=0xe9 => Self::Han,
+            0xea..=0xef => Self::Hangul,
+            0xf0..=0xff => Self::Emoji,
         }
-        _ => (2.min(text.len() - at), Escaped::Sign),
+    }
+
+    /// What it takes after another. A word is a token up to some length, and begins where the case or the kind changes;
+    /// three digits are one; a blank goes with the word after it.
+    const fn cost(self, before: Self) -> u8 {
+        match self {
+            Self::Lower => match before {
+                Self::Lower => 1,
+                Self::Upper => 2,
+                Self::Rest => 4,
+                Self::Digit => 14,
+                // A line break, and the word that usually follows it.
+                Self::Backslash => 20,
+                _ => 12,
+            },
+            Self::Upper => match before {
+                // Words in capitals, and what is no word at all, have more tokens.
+                Self::Upper => 4,
+                Self::Lower | Self::Digit => 14,
+                _ => 12,
+            },
+            Self::Digit => match before {
+                Self::Digit => 5,
+                Self::Space => 20,
+                _ => 14,
+            },
+            Self::Sign => match before {
+                Self::Backslash => 0,
+                Self::Sign => 6,
+                _ => 12,
+            },
+            Self::Space if matches!(before, Self::Space) => 3,
+            Self::Space | Self::Backslash | Self::Rest => 0,
+            Self::TwoBytes | Self::Indic => 6,
+            Self::Symbol => 16,
+            Self::Han => 11,
+            Self::Hangul => 14,
+            Self::Emoji => 28,
+        }
     }
 }
 
-/// Breaks in a row are one token.
-fn breaks_end(text: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while matches!(text.get(at..at + 2), Some([b'\\', b'n' | b'r' | b't'])) {
-        at += 2;
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Sign; 256];
+    let mut byte = u8::MIN;
+    loop {
+        classes[byte as usize] = Class::of(byte);
+        if byte == u8::MAX {
+            break classes;
+        }
+        byte += 1;
     }
-    at
-}
+};
 
-/// A character by its first byte, which tells the script well enough.
-const fn character(lead: u8) -> u64 {
-    match lead {
-        0..=0x7f => TOKEN / 2,
-        // Latin with marks, Greek, Cyrillic, Hebrew, Arabic.
-        0x80..=0xdf => TOKEN * 7 / 16,
-        // The scripts of India, Thai, Georgian.
-        0xe0 | 0xe1 => TOKEN * 9 / 16,
-        // Quotes, dashes, arrows, boxes.
-        0xe2 => TOKEN,
-        // Chinese and Japanese.
-        0xe3..=0xe9 => TOKEN * 12 / 16,
-        // Korean, full-width signs.
-        0xea..=0xef => TOKEN * 11 / 16,
-        // Emoji.
-        _ => TOKEN * 2,
+/// By the class before and the class itself.
+static COSTS: [[u8; Class::ALL.len()]; Class::ALL.len()] = {
+    let mut costs = [[0; Class::ALL.len()]; Class::ALL.len()];
+    let mut before = 0;
+    while before < costs.len() {
+        let mut class = 0;
+        while class < costs.len() {
+            costs[before][class] = Class::ALL[class].cost(Class::ALL[before]);
+            class += 1;
+        }
+        before += 1;
     }
-}
+    costs
+};
 
 #[cfg(test)]
 mod tests {
@@ -210,9 +202,11 @@ mod tests {
 
     #[test]
     fn any_bytes_are_estimated() {
-        for text in ["", "\\", "\\u", "\\u12", "\\ud83d\\ude00", "a\\", "\u{7f}\u{1}", "é", "\\n\\n\\n", "\\"] {
-            let units = units(text.as_bytes());
-            assert_eq!(units == 0, text.is_empty(), "{text:?}: {units}");
+        for (text, tokens) in [("", 0), ("word", 1), ("two words", 2), ("\\n\\n", 3), ("é😀", 3), ("日本", 2)] {
+            assert_eq!(units(text.as_bytes()).div_ceil(TOKEN), tokens, "{text:?}");
+        }
+        for text in ["\\", "\\u", "\\u12", "\\ud83d\\ude00", "a\\", "\u{7f}\u{1}"] {
+            assert!(units(text.as_bytes()) < 8 * TOKEN, "{text:?}");
         }
         for text in
             ["", "{", "[]", "{\"messages\":5,\"tools\":null}", "{\"messages\":[[1],\"x\",{\"content\":{}}]}", "\u{1}"]

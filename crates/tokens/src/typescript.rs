@@ -13,23 +13,31 @@ pub(crate) fn tools(tools: Raw<'_>) -> Option<String> {
     let mut out = String::from("namespace functions {\n\n");
     let empty = out.len();
     for tool in tools.elements() {
-        let function = tool.get("function").or_else(|| tool.get("custom")).unwrap_or(tool);
-        let member = |name: &str| function.get(name).and_then(Raw::text).map(Text::decode);
-        let Some(name) = member("name") else { continue };
-        comment(&mut out, member("description").as_deref());
-        let _ = match function.get("parameters").filter(|schema| has_properties(*schema)) {
-            Some(schema) => {
-                let _ = write!(out, "type {name} = (_: ");
-                object(&mut out, schema, 0);
-                out.write_str(") => any;\n\n")
-            }
-            None => write!(out, "type {name} = () => any;\n\n"),
-        };
-        if let Some(grammar) = function.get("format") {
-            out.push_str(grammar.as_str());
-        }
+        one(&mut out, tool);
+        // A provider with a Responses API of its own is sent namespaces as they are.
+        tool.get("tools").into_iter().flat_map(Raw::elements).for_each(|inner| one(&mut out, inner));
     }
     (out.len() > empty).then(|| out + "} // namespace functions")
+}
+
+fn one(out: &mut String, tool: Raw<'_>) {
+    let function = tool.get("function").or_else(|| tool.get("custom")).unwrap_or(tool);
+    let member = |name: &str| function.get(name).and_then(Raw::text).map(Text::decode);
+    let Some(name) = member("name") else { return };
+    comment(out, member("description").as_deref());
+    match function.get("parameters").filter(|schema| has_properties(*schema)) {
+        Some(schema) => {
+            let _ = write!(out, "type {name} = (_: ");
+            object(out, schema, 0);
+            out.push_str(") => any;\n\n");
+        }
+        None => {
+            let _ = write!(out, "type {name} = () => any;\n\n");
+        }
+    }
+    if let Some(grammar) = function.get("format") {
+        out.push_str(grammar.as_str());
+    }
 }
 
 fn has_properties(schema: Raw<'_>) -> bool {
