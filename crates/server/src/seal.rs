@@ -130,22 +130,33 @@ fn stored(path: &Path) -> io::Result<Key> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => made(path),
+        text => read(&text?),
+    }
+}
+
+fn read(text: &str) -> io::Result<Key> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
+    bytes.try_into().map_err(|_| io::Error::other("it does not hold a key of 32 bytes in base64url"))
+}
+
+/// Makes a key, unless another process is first. The file has its name only when it is whole.
+fn made(path: &Path) -> io::Result<Key> {
+    let key = fresh()?;
+    let draft =
+        path.with_extension(format!("key.{:016x}", u64::from_le_bytes(*fresh()?.first_chunk().unwrap_or(&[0; 8]))));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(mut file) => {
-            let key = fresh()?;
-            file.write_all(URL_SAFE_NO_PAD.encode(key).as_bytes())?;
-            file.sync_all()?;
-            Ok(key)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let text = fs::read_to_string(path)?;
-            let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
-            bytes.try_into().map_err(|_| io::Error::other("it does not hold a key of 32 bytes in base64url"))
-        }
+    let mut file = options.open(&draft)?;
+    let written = file.write_all(URL_SAFE_NO_PAD.encode(key).as_bytes()).and_then(|()| file.sync_all());
+    let named = written.and_then(|()| fs::hard_link(&draft, path));
+    fs::remove_file(&draft)?;
+    match named {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&fs::read_to_string(path)?),
         Err(error) => Err(error),
     }
 }
@@ -158,6 +169,20 @@ mod tests {
 
     fn key(byte: u8) -> SealKey {
         SealKey::new(&[byte; 32]).unwrap()
+    }
+
+    #[test]
+    fn whoever_comes_at_the_same_time_gets_the_same_key() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let path = folder.path().join(round.to_string()).join(KEY_FILE);
+            let keys: Vec<Key> = std::thread::scope(|scope| {
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(|| stored(&path).unwrap())).collect();
+                all.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(keys.iter().all(|key| *key == keys[0]));
+            assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        }
     }
 
     /// A server beside another has nothing of its database, and opens what the other sealed.

@@ -114,5 +114,5 @@ fn thinking_is_asked_for_in_the_dialects_words() {
     ] {
         assert_eq!(ask(name, json!({"effort": effort})), expected, "{name} {effort}");
     }
-    assert_eq!(ask("deepseek", json!({"summary": "auto"})), json!([null, null, null, null]));
+    assert_eq!(ask("deepseek", json!({"summary": "auto"})), json!(["enabled", null, null, null]));
 }

@@ -138,7 +138,7 @@ async fn what_is_not_done_as_asked_is_said_in_a_header() {
     for answer in [&whole, &streamed] {
         let mut entries: Vec<&str> = answer.header("x-godex-compat").unwrap().split(", ").collect();
         // Unknown parameters come in the client's order, which is not ours to choose here.
-        entries[2..4].sort_unstable();
+        entries[1..3].sort_unstable();
         assert_eq!(entries.join(", "), expected);
     }
     object(&whole);
