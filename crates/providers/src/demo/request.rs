@@ -54,13 +54,22 @@ impl Request {
             schema: schema(&body["response_format"]),
             include_usage: body["stream_options"]["include_usage"] == true || body["stream"] != true,
             max_tokens: limit.and_then(|limit| usize::try_from(limit).ok()),
-            prompt_tokens: messages.iter().map(|message| 3 + words(&text(&message["content"]))).sum(),
+            prompt_tokens: prompt_tokens(messages, &body["tools"]),
         })
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
+}
+
+/// What a real model would report: all that it is shown counts, and a word that is no word counts by its length.
+fn prompt_tokens(messages: &[Value], tools: &Value) -> usize {
+    let pieces = |text: &str| text.split_whitespace().map(|word| word.len().div_ceil(8)).sum::<usize>();
+    let json =
+        |value: &Value| value.as_array().into_iter().flatten().map(|one| one.to_string().len() / 4).sum::<usize>();
+    let message = |message: &Value| 3 + pieces(&text(&message["content"])) + json(&message["tool_calls"]);
+    messages.iter().map(message).sum::<usize>() + json(tools)
 }
 
 /// The demo model's tokens are words.
