@@ -43,5 +43,8 @@ pub(crate) fn client_key() -> String {
 /// The folder of Codex's configuration, sign-in and sessions.
 fn codex_home() -> anyhow::Result<PathBuf> {
     let named = variable("CODEX_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    named.or_else(|| Some(home()?.join(".codex"))).context("there is no home folder: set HOME, or CODEX_HOME")
+    let home =
+        named.or_else(|| Some(home()?.join(".codex"))).context("there is no home folder: set HOME, or CODEX_HOME");
+    // It is written into files that are read from anywhere.
+    Ok(std::path::absolute(home?)?)
 }

@@ -1,11 +1,14 @@
 //! `godex env`: where OpenAI's clients find us, as lines that a shell reads.
 
+use anyhow::ensure;
+
 use crate::args::{Flags, ShellKind, variable};
 use crate::commands::codex::{client_key, gateway};
 use crate::output;
 
 pub(crate) fn run(flags: &Flags, shell: Option<ShellKind>) -> anyhow::Result<()> {
     let config = flags.look()?;
+    ensure!(config.server.port != 0, "port 0 is any that is free, so nobody knows where it will be: name a port");
     let shell = shell.unwrap_or_else(|| usual(variable("SHELL").as_deref()));
     let url = format!("{}/v1", gateway::url(&config));
     output::print(&lines(shell, &[("OPENAI_BASE_URL", &url), ("OPENAI_API_KEY", &client_key())]))

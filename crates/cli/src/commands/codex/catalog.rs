@@ -71,6 +71,12 @@ pub(super) fn models(catalog: &[u8]) -> Vec<Value> {
     }
 }
 
+/// Whether a file is a catalogue that we wrote: each entry says so.
+pub(super) fn is_ours(text: &str) -> bool {
+    let says_so = |entry: &Value| entry["description"].as_str().is_some_and(|about| about.ends_with(" through godex."));
+    text.is_empty() || (!models(text.as_bytes()).is_empty() && models(text.as_bytes()).iter().all(says_so))
+}
+
 /// How many, in words.
 pub(super) fn counted(models: usize) -> String {
     if models == 1 { "1 model".to_owned() } else { format!("{models} models") }

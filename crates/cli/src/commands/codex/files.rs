@@ -8,6 +8,10 @@ use anyhow::{Context, bail, ensure};
 
 /// The text of a file; None where there is none.
 pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    // Whoever reads a pipe waits for ever.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        bail!("{} is not a regular file", path.display());
+    }
     match fs::read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),

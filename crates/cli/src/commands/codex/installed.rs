@@ -49,6 +49,7 @@ impl fmt::Display for Version {
 pub(super) fn find(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) if is_program(path) => Ok(path.to_owned()),
+        Some(path) if path.is_file() => bail!("{}: it is no program that may be run", path.display()),
         Some(path) => bail!("{}: there is no such program", path.display()),
         None => {
             let path = variable("PATH").unwrap_or_default();

@@ -31,15 +31,14 @@ pub(super) fn run(flags: &Flags, args: &CodexArgs) -> anyhow::Result<ExitCode> {
     let log = log_to_file(&config);
     let ended = runtime()?.block_on(async {
         let signals = Signals::listen()?;
-        let gateway = Gateway::find(&config).await?;
+        let gateway = Gateway::find(&config).await.context("cannot start godex")?;
         output::tell(&visible_lines(&introduction(&config, &choice, args.model.is_some(), &gateway, log.as_deref())));
         let catalog = catalog::of(&config).await;
         let mut command = command(&codex, args, &config, &choice, &gateway.url, catalog);
         gateway.during(async move { signals.during(&mut command).await }).await?
     });
     logs::finish();
-    let status = ended.with_context(|| format!("cannot run {}", codex.display()))?;
-    Ok(exit_code(status))
+    Ok(exit_code(ended?))
 }
 
 /// As many threads as a server has: it is one.
@@ -87,7 +86,7 @@ fn past_proxies(env: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, Stri
 /// The catalogue, where Codex can read it. Without one it still works, with what it assumes of models that it does not
 /// know.
 fn catalog_file(config: &Config, catalog: anyhow::Result<Vec<u8>>) -> Option<PathBuf> {
-    let path = data_folder(config)?.join("codex-models.json");
+    let path = std::path::absolute(data_folder(config)?.join("codex-models.json")).ok()?;
     let written = catalog.and_then(|catalog| files::write(&path, &catalog));
     match written {
         Ok(()) => Some(path),
@@ -155,8 +154,9 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 /// Starts the program, and gives its status when it has ended.
-fn start(command: &mut Command) -> std::io::Result<(u32, oneshot::Receiver<std::io::Result<ExitStatus>>)> {
-    let mut child = command.spawn()?;
+fn start(command: &mut Command) -> anyhow::Result<(u32, oneshot::Receiver<std::io::Result<ExitStatus>>)> {
+    let mut child =
+        command.spawn().with_context(|| format!("cannot run {}", Path::new(command.get_program()).display()))?;
     let (id, (ended, has_ended)) = (child.id(), oneshot::channel());
     thread::spawn(move || {
         let _ = ended.send(child.wait());

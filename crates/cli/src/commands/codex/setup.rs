@@ -5,6 +5,7 @@
 mod diff;
 pub(super) mod edit;
 pub(super) mod profile;
+mod remove;
 
 use std::fmt::Write;
 use std::fs;
@@ -30,14 +31,21 @@ const ROOT: [&str; 4] = ["model", "model_provider", "model_catalog_json", "web_s
 
 pub(super) fn run(flags: &Flags, codex: Option<&Path>, args: &SetupArgs) -> anyhow::Result<ExitCode> {
     let home = codex_home()?;
-    let changes = if args.remove { removal(&home)? } else { set_up(flags, codex, args, &home)? };
+    let (changes, notes) = if args.remove {
+        remove::removal(&home, address(flags).ok().as_deref())?
+    } else {
+        (set_up(flags, codex, args, &home)?, Vec::new())
+    };
     let changes: Vec<Change> = changes.into_iter().filter(Change::is_one).collect();
+    let notes: String = notes.into_iter().map(|note| note + "\n").collect();
     if changes.is_empty() {
-        output::print(&format!("nothing to change in {}\n", visible(&home.display().to_string())))?;
+        let shown = visible(&home.display().to_string()).into_owned();
+        output::print(&format!("nothing to change in {shown}\n{}", visible_lines(&notes)))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::print(&visible_lines(&changes.iter().map(Change::shown).collect::<String>()))?;
     if args.consent.dry_run {
+        output::print(&visible_lines(&notes))?;
         return Ok(ExitCode::SUCCESS);
     }
     if !args.consent.yes && !agreed()? {
@@ -50,6 +58,7 @@ pub(super) fn run(flags: &Flags, codex: Option<&Path>, args: &SetupArgs) -> anyh
     for change in &changes {
         said.push_str(&change.make()?);
     }
+    said.push_str(&notes);
     if !args.remove {
         let _ =
             writeln!(said, "use it:  codex --profile {}   (while `godex` runs, at {})", args.profile, address(flags)?);
@@ -86,6 +95,8 @@ struct Change {
     summary: Option<String>,
     /// Whether the user may have written in it: then a copy is kept.
     users: bool,
+    /// Whether what is taken out of it is no longer as we wrote it: then a copy stays.
+    edited: bool,
 }
 
 impl Change {
@@ -110,7 +121,9 @@ impl Change {
         let restored = self.after.as_deref().map(|after| files::backups_of(&self.path, after.as_bytes()));
         let restored = restored.filter(|copies| !copies.is_empty());
         let mut said = String::new();
-        if let (Some(before), true, None) = (&self.before, self.users, &restored) {
+        if let Some(before) = &self.before
+            && (self.edited || (self.users && restored.is_none()))
+        {
             let copy = files::back_up(&self.path, before.as_bytes())?;
             let _ = writeln!(said, "kept     {} (as it was)", copy.display());
         }
@@ -142,12 +155,15 @@ fn set_up(flags: &Flags, codex: Option<&Path>, args: &SetupArgs, home: &Path) ->
     let at = || format!("{}; nothing was changed", path.display());
     let mut text = before.clone().unwrap_or_default();
     let settings = settings(&choice, &catalog);
+    let provider = provider(&gateway::url(&config));
+    // What is wrong is told by the lines of the file as it is.
+    edit::set_table(&text, "model_providers", PROVIDER, &provider).with_context(at)?;
     if args.default {
         for (key, value) in &settings {
             text = edit::set_root(&text, key, value).with_context(at)?;
         }
     }
-    text = edit::set_table(&text, "model_providers", PROVIDER, &provider(&gateway::url(&config))).with_context(at)?;
+    text = edit::set_table(&text, "model_providers", PROVIDER, &provider).with_context(at)?;
     let in_file = version.is_none_or(|version| version >= Version::PROFILE_FILES);
     // Of an earlier set-up, for a Codex that wanted it so.
     for name in edit::own_tables(&text, "profiles")?.iter().filter(|name| in_file || **name != args.profile) {
@@ -161,11 +177,11 @@ fn set_up(flags: &Flags, codex: Option<&Path>, args: &SetupArgs, home: &Path) ->
         let before = files::read(&path)?;
         let after = profile::text(before.as_deref(), &settings, patient)
             .with_context(|| format!("{}; nothing was changed", path.display()))?;
-        changes.push(Change { path, before, after: Some(after), summary: None, users: true });
+        changes.push(Change { path, before, after: Some(after), summary: None, users: true, edited: false });
     } else {
         text = edit::set_table(&text, "profiles", &args.profile, &settings).with_context(at)?;
     }
-    changes.push(Change { path, before, after: Some(text), summary: None, users: true });
+    changes.push(Change { path, before, after: Some(text), summary: None, users: true, edited: false });
     changes.insert(0, catalogue(catalog, catalog::here(&config)?)?);
     Ok(changes)
 }
@@ -205,37 +221,10 @@ fn provider(url: &str) -> Settings {
 fn catalogue(path: PathBuf, bytes: Vec<u8>) -> anyhow::Result<Change> {
     let after = String::from_utf8(bytes).context("the catalogue is not UTF-8")?;
     let before = files::read(&path)?;
+    if before.as_deref().is_some_and(|before| !catalog::is_ours(before)) {
+        bail!("there is a {} that godex did not write; move it away. Nothing was changed", path.display());
+    }
     let models = catalog::counted(catalog::models(after.as_bytes()).len());
     let summary = Some(format!("the catalogue of {models} ({} KB)", after.len().div_ceil(1000)));
-    Ok(Change { path, before, after: Some(after), summary, users: false })
-}
-
-/// Everything that was ever set up, whatever the profiles were called.
-fn removal(home: &Path) -> anyhow::Result<Vec<Change>> {
-    let path = home.join("config.toml");
-    let before = files::read(&path)?;
-    let mut changes = Vec::new();
-    if let Some(old) = &before {
-        let at = || format!("{}; nothing was changed", path.display());
-        let mut text = old.clone();
-        for name in edit::own_tables(&text, "profiles").with_context(at)?.iter().rev() {
-            text = edit::unset_table(&text, "profiles", name).with_context(at)?;
-        }
-        text = edit::unset_table(&text, "model_providers", PROVIDER).with_context(at)?;
-        for key in ROOT.iter().rev() {
-            text = edit::unset_root(&text, key).with_context(at)?;
-        }
-        // There was no file, if there is no copy of an empty one.
-        let was_there = !text.is_empty() || old.is_empty() || !files::backups_of(&path, b"").is_empty();
-        changes.push(Change { path, before, after: was_there.then_some(text), summary: None, users: was_there });
-    }
-    for path in profile::all(home)? {
-        let before = files::read(&path)?;
-        let users = profile::has_more(before.as_deref().unwrap_or_default());
-        changes.push(Change { path, before, after: None, summary: None, users });
-    }
-    let path = home.join(CATALOG);
-    let before = files::read(&path)?;
-    changes.push(Change { path, before, after: None, summary: Some("deleted".to_owned()), users: false });
-    Ok(changes)
+    Ok(Change { path, before, after: Some(after), summary, users: false, edited: false })
 }

@@ -67,6 +67,8 @@ fn each_thing_that_is_wrong_is_found() {
         (&provider.replace("/v1", ""), "base_url", "warn", "/v1"),
         (provider, "base_url", "warn", "start `godex`"),
         (provider, "profile", "warn", "godex codex setup"),
+        ("model_catalog_json = \"/no/such.json\"\n", "catalogue", "fail", "which is no file"),
+        ("model_catalog_json = \"such.json\"\n", "catalogue", "warn", "is relative"),
         (&format!("profile = \"godex\"\n{provider}"), "profile", "fail", "since 0.134"),
     ] {
         let home = Home::new("session: {backend: memory}");

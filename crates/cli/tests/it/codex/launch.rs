@@ -128,6 +128,8 @@ fn what_is_missing_is_said() {
     let home = Home::new("session: {backend: memory}");
     for (args, expected) in [
         (&["codex", "--codex", "/no/such/codex"][..], "error: /no/such/codex: there is no such program\n"),
+        (&["codex", "--codex", "godex.yaml"], "error: godex.yaml: it is no program that may be run\n"),
+        (&["env", "--port", "0"], "error: port 0 is any that is free"),
         (&["codex", "--model", "demo/"], "error: --model demo/: The model `demo/` does not exist"),
         (&["codex", "--config", "gone.yaml"], "error: gone.yaml: there is no such file"),
     ] {
@@ -135,6 +137,9 @@ fn what_is_missing_is_said() {
         assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}: {err}");
         assert!(err.starts_with(expected), "{args:?}: {err}");
     }
+    let unwritable = Home::new("session: {backend: sqlite, sqlite: {path: godex.yaml/sessions.db}}");
+    let (code, _, err) = unwritable.godex(&["codex", "--port", "1"]);
+    assert!(code == Some(1) && err.contains("error: cannot start godex: cannot read or create the key"), "{err}");
     std::fs::remove_file(home.codex()).unwrap();
     let (code, _, err) = home.godex(&["codex"]);
     assert!(code == Some(1) && err.contains("npm install -g @openai/codex"), "{err}");

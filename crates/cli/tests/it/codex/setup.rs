@@ -79,6 +79,92 @@ fn whatever_was_there_stays_and_comes_back_to_the_last_byte() {
     }
 }
 
+/// For a Codex whose profiles are in the same file.
+#[test]
+fn profiles_of_an_inline_table_come_back_to_the_last_byte() {
+    let home = Home::new(CONFIG);
+    home.install("0.133.0");
+    home.write("config.toml", "profiles = { p = { model = \"x\" } }\n");
+    let before = home.codex_files();
+    for args in [&["--yes", "--profile", "first"][..], &["--yes"]] {
+        assert_eq!(set_up(&home, args).0, Some(0));
+        let config = home.read("config.toml").parse::<toml_edit::DocumentMut>().unwrap();
+        assert_eq!(config["profiles"]["p"]["model"].as_str(), Some("x"));
+        assert_eq!(config["profiles"].as_table_like().unwrap().len(), 2);
+    }
+    assert!(set_up(&home, &["--yes"]).1.starts_with("nothing to change"));
+    assert_eq!(set_up(&home, &["--yes", "--remove"]).0, Some(0));
+    assert_eq!(home.read("config.toml").as_bytes(), before[0].1);
+}
+
+/// Nothing that somebody wrote by hand is lost.
+#[test]
+fn what_was_edited_by_hand_is_kept() {
+    let url = "base_url = \"http://127.0.0.1:4567/v1\"";
+    for (from, to) in [
+        ("supports_websockets = true\n", "supports_websockets = true\nrequest_max_retries = 9\n"),
+        ("supports_websockets = true\n", "supports_websockets = true\n[model_providers.godex.http_headers]\na = 'b'\n"),
+        (url, "base_url = \"https://godex.example/v1\""),
+        (url, &format!("{url} # mine")),
+    ] {
+        let home = Home::new(CONFIG);
+        home.write("config.toml", "# mine\n");
+        set_up(&home, &["--yes"]);
+        let edited = home.read("config.toml").replace(from, to);
+        home.write("config.toml", &edited);
+        let (code, out, err) = set_up(&home, &["--yes", "--remove"]);
+        assert_eq!((code, home.read("config.toml").as_str()), (Some(0), "# mine\n"), "{err}");
+        let kept = home.codex_files().into_iter().find(|(_, text)| *text == edited.as_bytes());
+        let (name, _) = kept.unwrap_or_else(|| panic!("{to}: no copy\n{out}"));
+        assert!(out.contains(&format!("{name} (as it was)")), "{out}");
+    }
+    let home = Home::new(CONFIG);
+    home.write("config.toml", "model = \"old\"\n");
+    set_up(&home, &["--yes", "--default"]);
+    home.write("config.toml", &home.read("config.toml").replace("\nmodel = \"demo\"", "\nmodel = \"my-new\""));
+    let (_, out, _) = set_up(&home, &["--yes", "--remove"]);
+    assert_eq!(home.read("config.toml"), "model = \"my-new\"\n");
+    assert!(out.contains("left     `model` of "), "{out}");
+}
+
+#[test]
+fn a_catalogue_that_is_still_named_or_is_not_ours_stays() {
+    let home = Home::new(CONFIG);
+    set_up(&home, &["--yes", "--default"]);
+    for name in ["config.toml", "godex.config.toml"] {
+        let bare: String =
+            home.read(name).lines().filter(|line| !line.starts_with('#')).map(|l| format!("{l}\n")).collect();
+        home.write(name, &bare);
+    }
+    let (code, out, _) = set_up(&home, &["--yes", "--remove"]);
+    assert!(code == Some(0) && out.contains("config.toml names it") && out.contains("no comment says"), "{out}");
+    assert!(home.codex_home().join("godex-models.json").exists());
+    home.write("config.toml", "");
+    assert!(set_up(&home, &["--yes", "--remove"]).1.contains("godex.config.toml names it"));
+    fs::remove_file(home.codex_home().join("godex.config.toml")).unwrap();
+    set_up(&home, &["--yes", "--remove"]);
+    assert!(!home.codex_home().join("godex-models.json").exists());
+    for foreign in ["{\"mine\": 1}", "{\"models\": [{\"slug\": \"m\"}]}", "text"] {
+        home.write("godex-models.json", foreign);
+        let (code, _, err) = set_up(&home, &["--yes"]);
+        assert!(code == Some(1) && err.contains("that godex did not write"), "{err}");
+        let (code, out, _) = set_up(&home, &["--yes", "--remove"]);
+        assert!(code == Some(0) && out.contains("godex did not write it"), "{out}");
+        assert_eq!(home.read("godex-models.json"), foreign);
+    }
+}
+
+#[test]
+fn a_relative_folder_is_written_as_an_absolute_one() {
+    let home = Home::new(CONFIG);
+    let status = home.command(&["codex", "setup", "--yes"]).env("CODEX_HOME", "cx").output().unwrap().status;
+    assert!(status.success());
+    let profile = fs::read_to_string(home.path().join("cx/godex.config.toml")).unwrap();
+    let profile = profile.parse::<toml_edit::DocumentMut>().unwrap();
+    let named = std::path::Path::new(profile["model_catalog_json"].as_str().unwrap());
+    assert!(named.is_absolute() && named.exists(), "{profile}");
+}
+
 /// As Codex does it when a folder is trusted.
 fn trust(text: &str) -> String {
     let mut document = text.parse::<toml_edit::DocumentMut>().unwrap();
@@ -122,6 +208,12 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
             &["--yes"],
             "line 1: there is a `model_providers.godex`",
         ),
+        (
+            "config.toml",
+            "a = 1\n\n[model_providers.godex]\nname = \"mine\"\n",
+            &["--yes", "--default"],
+            "line 3: there is a `model_providers.godex`",
+        ),
         ("config.toml", "[profiles.godex]\nmodel = \"m\"\n", &["--yes"], "there is an old profile `godex`"),
         ("godex.config.toml", "model = \"mine\"\n", &["--yes"], "there is such a profile"),
         ("config.toml", "\n", &[], "there is no terminal to ask on: add --yes"),
@@ -140,6 +232,14 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let (code, _, err) = set_up(&home, &["--yes"]);
     assert!(code == Some(1) && err.contains("config.toml is read-only"), "{err}");
     assert_eq!(home.codex_files().len(), 1);
+    let pipe = Home::new(CONFIG);
+    fs::create_dir_all(pipe.codex_home()).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(pipe.codex_home().join("config.toml")).status().unwrap();
+    assert!(made.success());
+    for args in [&["codex", "setup", "--yes"][..], &["codex", "setup", "--yes", "--remove"], &["codex", "doctor"]] {
+        let (code, out, err) = pipe.godex(args);
+        assert!(code == Some(1) && (out + &err).contains("is not a regular file"), "{err}");
+    }
     let (code, out, _) = set_up(&home, &["--dry-run"]);
     assert!(code == Some(0) && out.contains("+[model_providers.godex]"), "{out}");
     assert_eq!(set_up(&home, &["--profile", "a/b"]).0, Some(2));

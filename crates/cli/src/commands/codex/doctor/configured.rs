@@ -50,6 +50,7 @@ pub(super) async fn look(home: &Path, version: Option<Version>, config: Option<&
         }
     };
     let mut checks = reserved(&document);
+    checks.extend(named_catalogue(&document));
     let Some((id, provider)) = provider(&document, config) else {
         let advice = "`godex codex` needs nothing there; for `codex` by itself run `godex codex setup`";
         checks.push(Check::warn("provider", format!("{} has none for godex", path.display()), advice));
@@ -70,6 +71,17 @@ fn reserved(document: &Document<&str>) -> Vec<Check> {
         Check::fail("provider", format!("model_providers.{id} is reserved: Codex refuses it"), "give it another name")
     };
     RESERVED.iter().filter(defined).map(check).collect()
+}
+
+/// Whether the catalogue is there that Codex reads without a profile: it does not start without it.
+fn named_catalogue(document: &Document<&str>) -> Option<Check> {
+    let named = document.get("model_catalog_json")?.as_str()?;
+    if !Path::new(named).is_absolute() {
+        return Some(Check::warn("catalogue", format!("{named} in config.toml is relative"), "write all of its path"));
+    }
+    let advice = format!("take `model_catalog_json` out of config.toml, or {SET_UP}");
+    let message = format!("config.toml names {named}, which is no file: Codex does not start");
+    (!Path::new(named).is_file()).then(|| Check::fail("catalogue", message, advice))
 }
 
 /// The provider that is us: by its name, or by its address.
@@ -156,7 +168,7 @@ async fn profiles(
         let message = format!("profile = \"{old}\" in config.toml: Codex does not start with it since 0.134");
         checks.push(Check::fail("profile", message, "take that line out, and use `codex --profile`"));
     }
-    let files = profile::all(home).unwrap_or_default();
+    let files = profile::all(home);
     let tables = edit::own_tables(text, "profiles").unwrap_or_default();
     match (in_files, files.is_empty(), tables.is_empty()) {
         (true, true, false) | (false, false, true) => {
@@ -207,8 +219,12 @@ async fn profile_file(path: &Path, base: &Document<&str>, in_files: bool, config
 /// Whether Codex can read the catalogue, finds the model in it, and whether that is what we would write now.
 async fn catalogue(path: &Path, model: &str, window: bool, config: Option<&Config>) -> Check {
     let shown = path.display();
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
+    if !path.is_absolute() {
+        return Check::warn("catalogue", format!("{shown} is relative"), SET_UP);
+    }
+    let bytes = match files::read(path) {
+        Ok(Some(text)) => text.into_bytes(),
+        Ok(None) => return Check::fail("catalogue", format!("{shown} is not there"), SET_UP),
         Err(error) => return Check::fail("catalogue", format!("{shown}: {error}"), SET_UP),
     };
     let models = catalog::models(&bytes);

@@ -10,12 +10,14 @@ use std::ops::Range;
 use anyhow::{Context, bail, ensure};
 use toml_edit::{Document, InlineTable, Item, Table, TableLike, Value};
 
-/// What our comments begin with.
-const MARK: &str = "# godex> ";
+use super::super::PROVIDER;
+
 /// Above each table of ours.
 pub(super) const UNDO: &str = "# godex> written by `godex codex setup`; undo: godex codex setup --remove";
 /// Above each key at the root.
 const SET: &str = "# godex> set by `godex codex setup --default`";
+/// Which entry of the inline table below is ours.
+const ENTRY: &str = "# godex> its entry ";
 /// A line that had to make room.
 const WAS: &str = "# godex> was: ";
 /// The line above was the last, and had no line end.
@@ -74,6 +76,21 @@ pub(super) fn unset_table(text: &str, section: &str, name: &str) -> anyhow::Resu
     Ok(out)
 }
 
+/// Whether `[section.name]` is ours and holds more than we write, or something else: keys, tables below it, comments.
+/// `is_ours` knows what we write.
+pub(super) fn is_edited(text: &str, section: &str, name: &str, is_ours: &dyn Fn(&str, &Value) -> bool) -> bool {
+    let Ok(Some(found)) = find(text, section, name) else { return false };
+    let more = match &found.place {
+        Place::Inline { .. } => false,
+        Place::Header { extents } => {
+            let lines = || extents.iter().flat_map(|extent| text[extent.clone()].lines());
+            let comments = lines().filter(|line| line.contains('#')).filter(|line| !is_mark(line)).count();
+            extents.len() > 1 || comments > 0
+        }
+    };
+    more || !found.settings.iter().all(|(key, value)| is_ours(key, value))
+}
+
 /// Makes a key at the root have this value. What was there is kept in a comment.
 pub(super) fn set_root(text: &str, key: &str, value: &Value) -> anyhow::Result<String> {
     let text = match parse(text)?.get(key) {
@@ -84,11 +101,12 @@ pub(super) fn set_root(text: &str, key: &str, value: &Value) -> anyhow::Result<S
     let nl = newline(&text);
     let mut out = text.clone();
     let line = format!("{key} = {value}");
+    let set = format!("{SET}: {line}").lines().next().unwrap_or(SET).to_owned();
     if let Some(lines) = root_lines(&text, &document, key)? {
         let old = &text[lines.clone()];
         let was: String = old.split_inclusive('\n').flat_map(|line| [WAS, line]).collect();
         let (was, end) = if old.ends_with('\n') { (was, nl) } else { (was + nl, "") };
-        out.replace_range(lines, &format!("{SET}{nl}{was}{line}{end}"));
+        out.replace_range(lines, &format!("{set}{nl}{was}{line}{end}"));
     } else {
         let last = last_of(document.as_table());
         let at = match last {
@@ -97,7 +115,7 @@ pub(super) fn set_root(text: &str, key: &str, value: &Value) -> anyhow::Result<S
             None => 0,
         };
         let whole = last.is_none() || text[..at].ends_with('\n');
-        let lines = if whole { format!("{SET}{nl}{line}{nl}") } else { format!("{nl}{SET}{nl}{JOINED}{nl}{line}") };
+        let lines = if whole { format!("{set}{nl}{line}{nl}") } else { format!("{nl}{set}{nl}{JOINED}{nl}{line}") };
         out.insert_str(at, &lines);
     }
     let is_set = parse(&out).is_ok_and(|document| document.get(key).is_some_and(|found| same(found, value)));
@@ -105,13 +123,19 @@ pub(super) fn set_root(text: &str, key: &str, value: &Value) -> anyhow::Result<S
     Ok(out)
 }
 
-/// Takes a key at the root out, if it is ours, and puts back what was there.
+/// Takes a key at the root out, if it is ours, and puts back what was there. A value that somebody has changed since
+/// stays, and only our comments go.
 pub(super) fn unset_root(text: &str, key: &str) -> anyhow::Result<String> {
     let document = parse(text)?;
     let Some(lines) = root_lines(text, &document, key)? else { return Ok(text.to_owned()) };
     let marks = marks_above(text, lines.start);
     if !text[marks.clone()].starts_with(SET) {
         return Ok(text.to_owned());
+    }
+    if is_changed(text, &document, key, marks.clone()) {
+        let mut out = text.to_owned();
+        out.replace_range(marks, "");
+        return Ok(out);
     }
     let whole = text[lines.clone()].ends_with('\n');
     let mut was: String = text[marks.clone()].split_inclusive('\n').filter_map(|line| line.strip_prefix(WAS)).collect();
@@ -126,6 +150,21 @@ pub(super) fn unset_root(text: &str, key: &str) -> anyhow::Result<String> {
     out.replace_range(range, &was);
     parse(&out).context("after godex's part was taken out")?;
     Ok(out)
+}
+
+/// Whether a key at the root that we set has another value now.
+pub(super) fn is_root_changed(text: &str, key: &str) -> bool {
+    let Ok(document) = parse(text) else { return false };
+    let Ok(Some(lines)) = root_lines(text, &document, key) else { return false };
+    is_changed(text, &document, key, marks_above(text, lines.start))
+}
+
+fn is_changed(text: &str, document: &Document<&str>, key: &str, marks: Range<usize>) -> bool {
+    let first = text[marks].lines().next().unwrap_or_default();
+    let Some(set) = first.strip_prefix(SET).and_then(|rest| rest.strip_prefix(": ")) else { return false };
+    let Ok(set) = parse(set) else { return false };
+    let value = |document: &Document<&str>| document.get(key).and_then(Item::as_str).map(str::to_owned);
+    value(&set) != value(document)
 }
 
 /// The names in a section whose tables are ours.
@@ -185,6 +224,7 @@ fn find(text: &str, section: &str, name: &str) -> anyhow::Result<Option<Found>> 
             let line = key.span().map_or(0, |span| line_start(text, span.start));
             let marks = marks_above(text, line);
             if text[marks.clone()].starts_with(UNDO)
+                && entry_of(&text[marks.clone()]).unwrap_or(PROVIDER) == name
                 && let (Some(key), Some(value)) = (name_key.span(), table.span())
             {
                 let start = if text[..key.start].ends_with(' ') { key.start - 1 } else { key.start };
@@ -274,7 +314,8 @@ fn inlined(text: &str, section: &str, table: &InlineTable, name: &str, settings:
     let line = line_start(text, span.start);
     let mut out = text.to_owned();
     out.insert_str(span.start + 1, &format!(" {name} = {}{comma}", Value::from(entry)));
-    out.insert_str(line, &format!("{UNDO}{}", newline(text)));
+    let nl = newline(text);
+    out.insert_str(line, &format!("{UNDO}{nl}{ENTRY}{name}{nl}"));
     Ok(out)
 }
 
@@ -289,7 +330,7 @@ fn table(section: &str, name: &str, settings: &Settings, nl: &str) -> String {
 
 /// What was made room with before a table goes with it: an empty line, and the end of the line above if it had none.
 fn with_room(text: &str, extent: Range<usize>) -> Range<usize> {
-    let joined = text[extent.clone()].lines().take_while(|line| line.starts_with(MARK)).any(|line| line == JOINED);
+    let joined = text[extent.clone()].lines().take_while(|line| is_mark(line)).any(|line| line == JOINED);
     let once = without_newline(text, extent.start);
     let empty_line = once < extent.start && (once == 0 || text[..once].ends_with('\n'));
     let start = match (empty_line, joined) {
@@ -307,17 +348,35 @@ fn without_newline(text: &str, at: usize) -> usize {
     less.len()
 }
 
-/// The lines directly above this one that are our comments.
+/// Whether a line is a comment of ours; whoever begins his own in the same way did not write one of these.
+fn is_mark(line: &str) -> bool {
+    is_first_mark(line) || line == JOINED || line.starts_with(WAS) || line.starts_with(ENTRY)
+}
+
+fn is_first_mark(line: &str) -> bool {
+    line == UNDO || line.starts_with(SET)
+}
+
+/// The name of our entry in an inline table.
+fn entry_of(marks: &str) -> Option<&str> {
+    marks.lines().find_map(|line| line.strip_prefix(ENTRY))
+}
+
+/// The lines directly above this one that are our comments, from the one that we begin with; none, if that is not there.
 fn marks_above(text: &str, line: usize) -> Range<usize> {
     let mut start = line;
     while text[..start].ends_with('\n') {
         let above = line_start(text, start - 1);
-        if !text[above..].starts_with(MARK) {
+        let comment = text[above..start].trim_end_matches(['\r', '\n']);
+        if is_first_mark(comment) {
+            return above..line;
+        }
+        if !is_mark(comment) {
             break;
         }
         start = above;
     }
-    start..line
+    line..line
 }
 
 fn line_start(text: &str, at: usize) -> usize {

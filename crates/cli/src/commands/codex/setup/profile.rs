@@ -50,18 +50,22 @@ pub(super) fn text(before: Option<&str>, settings: &Settings, impatient: bool) -
 }
 
 /// Every profile here that is ours.
-pub(in super::super) fn all(home: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let Ok(entries) = std::fs::read_dir(home) else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let is_profile = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(END));
-        if is_profile && std::fs::read(&path).is_ok_and(|bytes| bytes.starts_with(UNDO.as_bytes())) {
-            found.push(path);
-        }
-    }
+pub(in super::super) fn all(home: &Path) -> Vec<PathBuf> {
+    let ours = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.starts_with(UNDO.as_bytes()));
+    every(home).into_iter().filter(ours).collect()
+}
+
+/// Every profile here, whoever wrote it.
+pub(super) fn every(home: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(home) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_profile = |path: &PathBuf| {
+        // Whoever reads a pipe waits for ever.
+        path.is_file() && path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(END))
+    };
+    let mut found: Vec<PathBuf> = paths.filter(is_profile).collect();
     found.sort();
-    Ok(found)
+    found
 }
 
 /// Whether somebody else has written in a profile of ours.
