@@ -36,12 +36,23 @@ pub struct Failure {
     pub unsupported: Option<Refusal>,
     /// What it was sorted by.
     pub basis: Basis,
+    /// The status, where nothing else told what it is.
+    pub by_status: Option<u16>,
 }
 
 impl Failure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
         let (message, basis) = (message.into(), Basis::default());
-        Self { class, message, upstream_code: None, retry_after: None, retry: None, unsupported: None, basis }
+        Self {
+            class,
+            message,
+            upstream_code: None,
+            retry_after: None,
+            retry: None,
+            unsupported: None,
+            basis,
+            by_status: None,
+        }
     }
 
     /// Sorts an upstream's answer of that status, by what OpenAI's API defines.

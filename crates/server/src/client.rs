@@ -36,6 +36,9 @@ pub(crate) struct Profile {
     answer_headers: &'static [(&'static str, &'static str)],
     /// Whether an output that answers no known call is mended, where the operator says nothing.
     pub(crate) repair_history: bool,
+    /// Whether it asks again by itself when a provider asks to slow down. If we did so too, each of its tries would be
+    /// several.
+    pub(crate) retries_rate_limits: bool,
 }
 
 /// What a client is recognised by; any of it is enough.
@@ -64,6 +67,7 @@ static OTHER: Profile = Profile {
     failed_when_incomplete: &[],
     answer_headers: &[],
     repair_history: false,
+    retries_rate_limits: false,
 };
 
 /// The longest wait that is asked of Codex, which waits for as long as it is told, without an end.
@@ -109,6 +113,7 @@ const CODEX: Profile = Profile {
     answer_headers: &[("x-reasoning-included", "true")],
     // It sends histories with outputs of calls that it has forgotten, and cannot do otherwise.
     repair_history: true,
+    retries_rate_limits: true,
 };
 
 const CODEX_STATUSES: &[(Which, StatusCode)] = &[

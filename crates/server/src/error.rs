@@ -233,6 +233,10 @@ impl ApiError {
             _ => failure.retry_after,
         };
         let message = match failure.class {
+            // It may be about the country, the model, anything: its words tell.
+            Class::Auth if failure.by_status == Some(403) => {
+                format!("The provider refused the request (403): {}", failure.shown()).into()
+            }
             Class::Auth => format!("The provider refused the configured credentials: {}", failure.shown()).into(),
             _ => failure.shown().into(),
         };

@@ -8,6 +8,7 @@ mod connect;
 mod demo;
 mod failover;
 mod failure;
+mod fit;
 mod health;
 mod keys;
 mod link;

@@ -44,7 +44,7 @@ vocabulary! {
         ContentFilter = "content_filter",
         /// The provider failed.
         Error = "error",
-        /// The prompt did not fit.
+        /// The context is full: the prompt did not fit if nothing was said, else the answer is incomplete.
         ContextOverflow = "context_overflow",
     }
 }

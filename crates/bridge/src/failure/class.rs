@@ -3,7 +3,7 @@
 wire::codes! {
     /// What kind of failure it is. The name is the domain code: in logs, traces and the `x-godex-error` header.
     pub enum FailureClass {
-        /// The provider refused the key that the operator configured.
+        /// The provider refused the key that the operator configured, or answered 403 for a reason that only its words tell.
         Auth = "provider_auth" => "The operator checks the key of that provider (`godex config check`, `godex probe`).";
         /// The account at the provider has no credit or quota left.
         Quota = "provider_quota" => "The operator pays or raises the limit; another provider can be a fallback.";

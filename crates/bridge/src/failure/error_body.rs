@@ -84,7 +84,8 @@ impl ErrorBody {
         let verdict = self.verdict(dialect, status);
         let names_a_model = self.lower.contains("model");
         let by_status = || api::class_of_status(status.unwrap_or(500), names_a_model);
-        let class = verdict.and_then(|verdict| verdict.class).unwrap_or_else(by_status);
+        let known = verdict.and_then(|verdict| verdict.class);
+        let class = known.unwrap_or_else(by_status);
         let retry_after = match class {
             FailureClass::RateLimit | FailureClass::Overloaded => wait::seconds(&self.lower, &dialect.wait),
             _ => None,
@@ -92,7 +93,8 @@ impl ErrorBody {
         let basis = Basis::words(verdict.and_then(|verdict| verdict.words));
         let retry = verdict.and_then(|verdict| verdict.retry);
         let message = self.message.unwrap_or_else(silent);
-        Failure { class, message, upstream_code: self.code, retry_after, retry, unsupported: None, basis }
+        let by_status = status.filter(|_| known.is_none());
+        Failure { class, message, upstream_code: self.code, retry_after, retry, unsupported: None, basis, by_status }
     }
 
     /// What is known of it beside its status. Codes and statuses say more than words, which anybody may have written,

@@ -35,12 +35,10 @@ fn usual(reason: &str) -> Option<FinishMeaning> {
     match reason {
         "stop" | "tool_calls" | "tool_call" | "tool_use" | "function_call" | "eos" | "end_turn" | "stop_sequence"
         | "STOP" | "" => Some(FinishMeaning::Complete),
-        "length"
-        | "max_tokens"
-        | "MAX_TOKENS"
-        | "model_length"
-        | "model_context_window_exceeded"
-        | "repetition_truncation" => Some(FinishMeaning::Length),
+        "length" | "max_tokens" | "MAX_TOKENS" | "model_length" | "repetition_truncation" => {
+            Some(FinishMeaning::Length)
+        }
+        "model_context_window_exceeded" => Some(FinishMeaning::ContextOverflow),
         "content_filter" | "sensitive" | "SAFETY" | "safety" => Some(FinishMeaning::ContentFilter),
         "error" | "abort" | "network_error" | "insufficient_system_resource" => Some(FinishMeaning::Error),
         _ => None,
@@ -134,6 +132,10 @@ fn finished(finish: &Finish, content: Content, response: &mut ResponseWriter) ->
         Some(FinishMeaning::Error) => {
             let message = format!("The provider stopped with finish_reason '{reason}'.");
             RoundEnd::Failed(Failure::new(FailureClass::Server, message))
+        }
+        // With room for an answer the prompt did fit.
+        Some(FinishMeaning::ContextOverflow) if content != Content::Nothing => {
+            RoundEnd::Incomplete(IncompleteReason::MaxOutputTokens)
         }
         Some(FinishMeaning::ContextOverflow) => {
             let message = format!("The input does not fit into the model's context window ('{reason}').");

@@ -165,7 +165,7 @@ fn overflow_in_the_dialects_words() {
     let failure = bridge::Failure::from_answer_in(&dialect, 400, br#"{"error":"The scroll is full."}"#);
     assert_eq!(failure.class, bridge::FailureClass::ContextOverflow);
     let setup = Setup { dialect: Arc::new(dialect), ..Setup::default() };
-    let ran = Run { setup, ..Run::default() }.run(&[text("a"), finish("full")], End::Eof).unwrap();
+    let ran = Run { setup, ..Run::default() }.run(&[finish("full")], End::Eof).unwrap();
     let names = ran.stream.types();
     assert_eq!(names[names.len() - 2..], ["error", "response.failed"]);
     assert_eq!(ran.stream.response["error"]["code"], "context_length_exceeded");

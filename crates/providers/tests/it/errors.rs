@@ -37,6 +37,45 @@ const SHARED: &[(u16, &str, FailureClass)] = &[
     (400, r#"{"error":{"code":"invalid_api_key","message":"Your context window is closed"}}"#, FailureClass::Auth),
 ];
 
+/// How servers say that a prompt is too long.
+const TOO_LONG: &[&str] = &[
+    "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+    "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]",
+    "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)",
+    "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+    "The decoder prompt (length 8357) is longer than the maximum model length of 8192.",
+    "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
+    "Input is too long for requested model.",
+    "prompt token count of 93854 exceeds the limit of 90000",
+    "Trying to keep the first 10136 tokens when context the overflows. However, the model is loaded with context length of \
+     only 7866 tokens, which is not enough.",
+    "Prompt exceeds max length",
+    "Prompt too long",
+    "Prompt 超长",
+    "tokens in request more than max tokens allowed",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 `inputs` tokens",
+    "Input validation error: inputs tokens + max_new_tokens must be <= 2048",
+    "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
+];
+
+#[test]
+fn every_spec_knows_what_is_too_long() {
+    for spec in Library::BUILTIN.names() {
+        for message in TOO_LONG {
+            let error =
+                |code: &str| format!(r#"{{"error":{{"message":{message:?},"type":"invalid_request_error"{code}}}}}"#);
+            for code in ["", r#","code":null"#, r#","code":"invalid_parameter_error""#, r#","code":"1210""#] {
+                let class = failure(spec, 400, &error(code)).class;
+                assert_eq!(class, FailureClass::ContextOverflow, "{spec}: {message} {code}");
+            }
+        }
+    }
+    let coded = |code: &str| format!(r#"{{"error":{{"message":"x","code":"{code}"}}}}"#);
+    assert_eq!(failure("zhipu", 400, &coded("1261")).class, FailureClass::ContextOverflow);
+    assert_eq!(failure("qwen", 400, &coded("1261")).class, FailureClass::InvalidRequest);
+    assert_eq!(failure("qwen", 400, &coded("model_max_prompt_tokens_exceeded")).class, FailureClass::ContextOverflow);
+}
+
 /// Every spec extends the generic one, and its own errors do not take the place of the others.
 #[test]
 fn every_spec_knows_what_servers_say_alike() {

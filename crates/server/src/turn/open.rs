@@ -37,7 +37,11 @@ impl Turn {
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
         let wish = CompactionWish::of(&request)?;
-        let (failover, model) = targets(&context, &request)?;
+        let (mut failover, model) = targets(&context, &request)?;
+        // Nobody asks again for a background response.
+        if job.is_none() && request.background != Some(true) && context.caller.profile().retries_rate_limits {
+            failover.leave_rate_limits();
+        }
         let echo = bridge::echo(&request)?;
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,

@@ -17,7 +17,7 @@ use super::budget::{Budget, Counted};
 use super::health::ModelHealth;
 use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
-use super::{Accepted, Deadlines, breaker};
+use super::{Accepted, Deadlines, breaker, fit};
 use crate::account::Account;
 use crate::clock;
 use crate::config::ResilienceConfig;
@@ -35,6 +35,8 @@ pub(crate) struct Failover {
     at: usize,
     sent: usize,
     retries: u32,
+    /// The client asks again by itself when a target asks to slow down.
+    leaves_rate_limits: bool,
     /// Whose refusals named what they will not take, and what.
     repaired: Vec<(usize, Refusal)>,
     /// What was learned before and changed this request without the plan's knowing.
@@ -89,6 +91,7 @@ impl Failover {
             at: 0,
             sent: 0,
             retries: 0,
+            leaves_rate_limits: false,
             repaired: Vec::new(),
             used: Vec::new(),
             account,
@@ -116,8 +119,15 @@ impl Failover {
         self.at = self.candidates.iter().position(|candidate| !candidate.out).unwrap_or(0);
     }
 
+    /// A target that asks to slow down is not asked again for this request, until something has been made that the
+    /// client's next try would lose. Others still have their turns.
+    pub(crate) const fn leave_rate_limits(&mut self) {
+        self.leaves_rate_limits = true;
+    }
+
     /// The response goes on with another upstream answer: the same target first, with as many tries as before.
     pub(crate) fn next_round(&mut self) {
+        self.leaves_rate_limits = false;
         (self.sent, self.retries, self.failure) = (0, 0, None);
         self.used.clear();
         self.candidates[self.at].out = false;
@@ -236,7 +246,7 @@ impl Failover {
                 (self.live, self.retrying) = (None, None);
                 return Step::Accepted(Box::new(accepted));
             }
-            Err(refused) => refused,
+            Err(refused) => self.too_long(refused, body),
         };
         self.account.attempted(refused.failure.class.code(), began.elapsed());
         match refused.is_trouble() {
@@ -283,6 +293,19 @@ impl Failover {
         }
     }
 
+    /// Learns from a refusal of what does not fit, and says which part of it is too much.
+    fn too_long(&self, refused: Refused, body: &[u8]) -> Refused {
+        if refused.failure.class != FailureClass::ContextOverflow {
+            return refused;
+        }
+        let (provider, model) = (&self.provider().name, self.model());
+        if !refused.failure.basis.is_hearsay() {
+            self.tokens.overflowed(provider, model, &refused.failure.message);
+        }
+        let input = || self.tokens.estimate(provider, model, body);
+        Refused { failure: fit::judged(refused.failure, body, input), ..refused }
+    }
+
     async fn refused(&mut self, refused: Refused) -> Step {
         let (failure, mut remedy) = (&refused.failure, refused.remedy);
         // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
@@ -300,15 +323,13 @@ impl Failover {
             detail = ours.then(|| failure.shown()).as_deref(),
             "refused"
         );
-        if failure.class == FailureClass::ContextOverflow && !failure.basis.is_hearsay() {
-            self.tokens.overflowed(&self.provider().name, self.model(), &failure.message);
-        }
+        let is_left = self.leaves_rate_limits && failure.class == FailureClass::RateLimit;
         let wait = failure.retry_after.map(|seconds| Duration::from_secs(u64::from(seconds)));
         if remedy == Remedy::Again && wait.is_some_and(|wait| wait > self.policy.max_wait) {
             remedy = Remedy::Elsewhere;
         }
         let candidate = &mut self.candidates[self.at];
-        candidate.out = remedy != Remedy::Again;
+        candidate.out = remedy != Remedy::Again || is_left;
         candidate.not_before = wait.map(|wait| Instant::now() + wait);
         // Of several failures the one counts that will pass.
         let passing = |remedy: Remedy| remedy == Remedy::Again;

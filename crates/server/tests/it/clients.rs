@@ -283,6 +283,38 @@ async fn a_websocket_tells_the_same() {
     }
 }
 
+/// Codex asks again by itself when it is told to slow down: each of its tries is one request to a provider. What else may
+/// pass is tried again as for everybody, and other targets have their turns.
+#[tokio::test]
+async fn who_retries_rate_limits_itself_is_not_helped() {
+    for (client, headers) in CLIENTS {
+        let alone = if client == "other" { 3 } else { 1 };
+        for (status, stream, requests) in [(429, true, alone), (429, false, alone), (503, true, 3)] {
+            let rig = Rig::start(said(status, "slow down")).await;
+            post(&rig, headers, &json!({"model": "m", "input": "Hello", "stream": stream})).await;
+            assert_eq!(rig.upstream.requests().len(), requests, "{client}: {status} {stream}");
+        }
+        // Nobody asks again for a background response.
+        let rig = Rig::start(chat::answer(true)).await;
+        rig.upstream.queue(said(429, "slow down"));
+        let answer = post(&rig, headers, &json!({"model": "m", "input": "Hello", "background": true})).await;
+        let id = object_now(&answer)["id"].as_str().unwrap().to_owned();
+        assert_eq!(ended(&rig, &id).await["status"], "completed", "{client}");
+    }
+}
+
+async fn ended(rig: &Rig, id: &str) -> Value {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let response = object_now(&rig.get(&format!("/v1/responses/{id}")).await);
+        if response["status"] != "queued" && response["status"] != "in_progress" {
+            return response;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{response}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// A background response is made for the client that asked for it, whoever asks for its object.
 #[tokio::test]
 async fn a_background_response_is_its_clients() {
@@ -290,16 +322,7 @@ async fn a_background_response_is_its_clients() {
     for ((client, headers), status) in CLIENTS.into_iter().zip(["incomplete", "incomplete", "failed"]) {
         let answer = post(&rig, headers, &json!({"model": "m", "input": "Hello", "background": true})).await;
         let id = object_now(&answer)["id"].as_str().unwrap().to_owned();
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-        let ended = loop {
-            let response = object_now(&rig.get(&format!("/v1/responses/{id}")).await);
-            if response["status"] != "queued" && response["status"] != "in_progress" {
-                break response;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "{response}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
-        assert_eq!(ended["status"], status, "{client}");
+        assert_eq!(ended(&rig, &id).await["status"], status, "{client}");
     }
 }
 

@@ -128,6 +128,23 @@ async fn targets_stand_in_for_each_other_in_order() {
     assert_eq!(second.requests()[0].json()["model"], "two/2", "planned for the target that answers");
 }
 
+/// Who asks again by itself still has all targets asked, each once; and what passes is told, not what does not.
+#[tokio::test]
+async fn a_limited_target_has_others_stand_in_for_every_client() {
+    for (then, status) in [(None, 200), (Some(401), 429)] {
+        let limited = Upstream::start(said(429, "slow down")).await.unwrap();
+        let second = match then {
+            Some(status) => Upstream::start(said(status, "no")).await.unwrap(),
+            None => good().await,
+        };
+        let entries = [provider("a", &limited, ""), provider("b", &second, "")].concat();
+        let rig = rig(limited, "[a/m, b/m]", QUICK, &entries).await;
+        let (url, body) = (rig.url("/v1/responses"), asked().to_string());
+        let answer = rig.client.request(http::Method::POST, &url, crate::clients::CODEX, body).await.unwrap();
+        assert_eq!((answer.status, names(&rig, &[&second])), (status, vec![1, 1]), "{then:?}");
+    }
+}
+
 /// Answers that end before they begin: another takes over, as long as that may help.
 #[tokio::test]
 async fn an_answer_with_nothing_in_it_goes_to_the_next_target() {

@@ -200,6 +200,38 @@ async fn a_context_overflow_fails_inside_the_stream() {
     assert_eq!(failed(&streamed), "context_length_exceeded");
 }
 
+/// Nothing would be won by compacting a short input.
+#[tokio::test]
+async fn an_output_that_cannot_fit_is_no_overflow_of_the_input() {
+    let words = "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is 8000 \
+                 tokens and your request has 5 input tokens (9000 > 8000 - 5).";
+    let rig = Rig::start(said(400, words)).await;
+    let mut request = request();
+    request["max_output_tokens"] = json!(9000);
+    let (whole, streamed) = rig.both(&request).await;
+    for answer in [whole, streamed] {
+        let error = error(&answer);
+        assert_eq!((error.status, &*error.domain), (400, "upstream_invalid_request"));
+        assert!(error.message.contains("'max_output_tokens'") && error.message.contains(words), "{}", error.message);
+    }
+}
+
+/// A refusal may be about a key, or about anything else.
+#[tokio::test]
+async fn a_403_blames_the_key_only_if_the_provider_does() {
+    let country = json!({"error": {"message": "Country not supported", "code": "unsupported_country"}});
+    let key = json!({"error": {"message": "Not this one", "code": "invalid_api_key"}});
+    for (status, body, expected) in [
+        (403, &country, "The provider refused the request (403): Country not supported"),
+        (403, &key, "The provider refused the configured credentials: Not this one"),
+        (401, &country, "The provider refused the configured credentials: Country not supported"),
+    ] {
+        let answer = Rig::start(Script::json(status, body)).await.post(&request()).await;
+        let error = error(&answer);
+        assert_eq!((error.message.as_str(), &*error.domain), (expected, "provider_auth"), "{status} {body}");
+    }
+}
+
 #[tokio::test]
 async fn the_providers_key_is_never_repeated() {
     let message = format!("Incorrect API key provided: {KEY}. You can find it in your account.");

@@ -33,6 +33,11 @@ fn reasons() -> Vec<Quirk> {
             "incomplete(max_output_tokens): ~\"a\"",
         ),
         quirk(
+            "the window is full before a word",
+            done(vec![], "model_context_window_exceeded"),
+            "failed(context_length_exceeded): ",
+        ),
+        quirk(
             "length inside a call",
             done(vec![call("{\"x")], "length"),
             "incomplete(max_output_tokens): ~call f {\"x",
