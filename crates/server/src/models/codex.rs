@@ -2,6 +2,8 @@
 //! `model_catalog_json` names. One entry that it cannot read makes it forget all of them, so each has every member that
 //! it insists on.
 
+use std::collections::HashMap;
+
 use bridge::Effort;
 use providers::ApplyPatch;
 use wire::json::ObjectWriter;
@@ -30,13 +32,35 @@ pub fn codex_catalog(config: &Config, discovered: &Discovered) -> Vec<u8> {
 /// The entries, as a list.
 pub(crate) fn write_catalog(models: &[Model<'_>], known: Known<'_>, out: &mut Vec<u8>) {
     out.push(b'[');
-    for (index, model) in models.iter().take(MOST).enumerate() {
+    let owners: Vec<_> = models.iter().map(|model| (model.discovered, model.owned_by.as_str())).collect();
+    let chosen = shared(&owners, MOST);
+    for (index, model) in chosen.into_iter().filter_map(|at| models.get(at)).enumerate() {
         if index > 0 {
             out.push(b',');
         }
         write(model, &model.facts(known), index, out);
     }
     out.push(b']');
+}
+
+/// Which of them have a place: those of the configuration first, then each provider's own list in turn. In their order.
+fn shared(models: &[(bool, &str)], most: usize) -> Vec<usize> {
+    let mut taken: HashMap<&str, usize> = HashMap::new();
+    let mut ranked: Vec<(usize, usize)> = Vec::with_capacity(models.len());
+    for (at, (discovered, owner)) in models.iter().enumerate() {
+        let rank = if *discovered {
+            let rank = taken.entry(owner).or_default();
+            *rank += 1;
+            *rank
+        } else {
+            0
+        };
+        ranked.push((rank, at));
+    }
+    ranked.sort_unstable();
+    let mut chosen: Vec<usize> = ranked.into_iter().take(most).map(|(_, at)| at).collect();
+    chosen.sort_unstable();
+    chosen
 }
 
 fn write(model: &Model<'_>, facts: &Facts, index: usize, out: &mut Vec<u8>) {
@@ -101,5 +125,20 @@ const fn about(level: Effort) -> &'static str {
         Effort::High => "More thinking, for hard tasks",
         Effort::Xhigh => "Much thinking, for very hard tasks",
         Effort::Max => "As much thinking as the model has",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shared;
+
+    #[test]
+    fn a_long_list_leaves_places_for_others() {
+        let models = [(false, "a"), (true, "a"), (true, "a"), (true, "a"), (true, "b"), (true, "b"), (false, "c")];
+        for (most, expected) in
+            [(9, &[0, 1, 2, 3, 4, 5, 6][..]), (5, &[0, 1, 2, 4, 6]), (4, &[0, 1, 4, 6]), (2, &[0, 6]), (0, &[])]
+        {
+            assert_eq!(shared(&models, most), expected, "{most}");
+        }
     }
 }

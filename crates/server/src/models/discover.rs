@@ -37,11 +37,17 @@ pub(crate) async fn maintain(app: Arc<App>) {
         });
         let asking = due.map(|(provider, connections)| async move {
             let listed = connections.list_models(&provider.provider.discovery).await;
-            if let Err(problem) = &listed {
-                tracing::debug!(provider = provider.name, problem, "its list of models cannot be had");
-            }
             let pause = if listed.is_ok() { REFRESH } else { RETRY };
-            connections.listing.put(listed.ok(), Instant::now() + jittered(pause));
+            let problem = listed.as_ref().err().cloned();
+            let changed = connections.listing.put(listed.ok(), Instant::now() + jittered(pause));
+            // It is asked often: once is enough.
+            match problem {
+                Some(problem) if changed => {
+                    tracing::info!(provider = provider.name, problem, "its list of models cannot be had");
+                }
+                None if changed => tracing::info!(provider = provider.name, "its list of models can be had again"),
+                _ => {}
+            }
         });
         let asking: Vec<_> = asking.collect();
         stream::iter(asking).buffer_unordered(AT_ONCE).for_each(|()| async {}).await;

@@ -55,6 +55,8 @@ struct State {
     listing: Option<Arc<Listing>>,
     /// When to ask again; None: nobody has asked.
     due: Option<Instant>,
+    /// Whether the last time of asking failed.
+    failed: bool,
 }
 
 impl KnownListing {
@@ -67,13 +69,15 @@ impl KnownListing {
         self.state.read().unwrap_or_else(PoisonError::into_inner).due
     }
 
-    /// What came of asking. A failure leaves what was known before.
-    pub(crate) fn put(&self, listing: Option<Listing>, due: Instant) {
+    /// What came of asking. A failure leaves what was known before. Says whether it fails or works as it did not before.
+    pub(crate) fn put(&self, listing: Option<Listing>, due: Instant) -> bool {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         state.due = Some(due);
+        let changed = std::mem::replace(&mut state.failed, listing.is_none()) != listing.is_none();
         state.listing = listing.map(Arc::new).or_else(|| state.listing.take());
         drop(state);
         self.asked.notify_waiters();
+        changed
     }
 
     /// Ready when it has been asked for once.

@@ -100,8 +100,7 @@ async fn an_unchanged_list_is_not_sent_again() {
 
 #[tokio::test]
 async fn local_servers_are_asked_for_their_models() {
-    let list =
-        json!({"data": [{"id": "served", "max_model_len": 40960}, {"id": "said", "max_model_len": 1}, {"id": "a/b"}]});
+    let list = json!({"data": [{"id": "served", "max_model_len": 40960}, {"id": "said", "max_model_len": 1}, {"id": "a/b", "max_model_len": 1}]});
     let up = listing(Script::json(200, &list)).await;
     let broken = listing(Script::respond(500)).await;
     let provider = |upstream: &Upstream, more: &str| {
@@ -122,6 +121,8 @@ async fn local_servers_are_asked_for_their_models() {
     assert_eq!(ids(&list), ["said", "broken/c", "demo", "served", "a/b"]);
     assert_eq!(entry(&list, "served")["context_window"], 40_960);
     assert_eq!(entry(&list, "said")["context_window"], 5000, "the configuration has the last word");
+    let odd = list["models"].as_array().unwrap().iter().find(|m| m["slug"].as_str().unwrap().ends_with("a/b"));
+    assert_eq!(odd.unwrap()["context_window"], 32_768, "nobody has a window of one token");
     assert_eq!(rig.get("/v1/models/served").await.json()["owned_by"], "up");
     let asked = &rig.upstream.requests()[0];
     assert_eq!((asked.path.as_str(), asked.header("authorization")), ("/v1/models", Some("Bearer secret-key")));

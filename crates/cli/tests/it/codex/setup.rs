@@ -132,8 +132,8 @@ fn a_catalogue_that_is_still_named_or_is_not_ours_stays() {
     let home = Home::new(CONFIG);
     set_up(&home, &["--yes", "--default"]);
     for name in ["config.toml", "godex.config.toml"] {
-        let bare: String =
-            home.read(name).lines().filter(|line| !line.starts_with('#')).map(|l| format!("{l}\n")).collect();
+        let text = home.read(name);
+        let bare: String = text.split_inclusive('\n').filter(|line| !line.starts_with('#')).collect();
         home.write(name, &bare);
     }
     let (code, out, _) = set_up(&home, &["--yes", "--remove"]);
