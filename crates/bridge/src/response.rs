@@ -241,6 +241,11 @@ impl ResponseWriter {
         self.keep_all();
     }
 
+    /// Whether the answer that ended last has any.
+    pub const fn last_answer_has_items(&self) -> bool {
+        self.output.count > self.rounds.last.count
+    }
+
     /// Forgets the items of the answer that ended last, as if it had never been. Nothing of it may have been sent: the
     /// numbers of its events are given out again. What it cost and what was noted about it stays.
     pub fn discard(&mut self) {

@@ -31,6 +31,7 @@ const MAX_MESSAGE: usize = 300;
 pub(crate) struct Compiled {
     parser: Arc<TokenParser>,
     bytes: usize,
+    /// The most ways to go on, of all places together.
     ways: usize,
 }
 
@@ -49,7 +50,7 @@ impl Compiled {
 
     pub(crate) fn parser(&self) -> Parser {
         // The lexer is copied, too: it learns from what it reads, and may come to its end with it.
-        Parser { inner: self.parser.deep_clone(), ways: self.ways }
+        Parser { inner: self.parser.deep_clone(), most: self.ways }
     }
 }
 
@@ -150,7 +151,7 @@ fn is_right_recursive(grammar: &CGrammar) -> bool {
 #[derive(Clone)]
 pub(crate) struct Parser {
     inner: TokenParser,
-    ways: usize,
+    most: usize,
 }
 
 impl Parser {
@@ -211,6 +212,11 @@ impl Parser {
         self.inner.parser.get_bytes().len()
     }
 
+    /// How many ways to go on it has looked at.
+    pub(crate) fn ways(&self) -> usize {
+        self.inner.parser.stats().all_items
+    }
+
     /// What it may cost is spent.
     fn spent(&self) -> Option<Undecided> {
         let error = panic_utils::catch_unwind(AssertUnwindSafe(|| Ok(self.inner.parser.get_error())));
@@ -219,9 +225,8 @@ impl Parser {
             Err(error) => return Some(undecided(&error.to_string())),
             Ok(None) => {}
         }
-        let ways = self.inner.parser.stats().all_items;
-        (ways > self.ways)
-            .then(|| Undecided(format!("there are too many ways to read the input: more than {}", self.ways)))
+        let most = self.most.min(limits::FEW_WAYS + self.read() * limits::WAYS_PER_BYTE);
+        (self.ways() > most).then(|| Undecided(format!("there are too many ways to read the input: more than {most}")))
     }
 }
 

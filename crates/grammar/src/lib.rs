@@ -40,7 +40,10 @@ pub mod limits {
     pub const STATES: usize = 20_000;
     /// Ways to go on at one place of the input.
     pub const WAYS: usize = 1_000;
-    /// The same, of all places of one input together.
+    /// The same, of all places of one input together: of a short one, and for each of its bytes; one way is about 1 µs.
+    pub const FEW_WAYS: usize = 40_000;
+    pub const WAYS_PER_BYTE: usize = 2;
+    /// The same, however long it is.
     pub const ALL_WAYS: usize = 600_000;
     /// The same for a grammar with right recursion, where all that was open may end at one place.
     pub const ALL_WAYS_RIGHT: usize = 20_000;
@@ -131,11 +134,20 @@ impl Grammar {
     /// The input with as little mended as makes it fit: the grammar of a patch, and the marks, fences and line ends of
     /// the patch only. It begins with what was `sent` already.
     pub fn repair(&self, input: &str, sent: &str) -> Option<Repaired> {
-        if !self.is_patch {
-            return None;
-        }
-        let mut candidates = repairs(input).into_iter().filter(|candidate| candidate.input.starts_with(sent));
-        candidates.find(|candidate| self.check(&candidate.input) == Verdict::Fits)
+        self.repair_counted(input, sent).0
+    }
+
+    /// The same, and how many ways to go on were looked at.
+    pub fn repair_counted(&self, input: &str, sent: &str) -> (Option<Repaired>, usize) {
+        let mut ways = 0;
+        let candidates = if self.is_patch { repairs(input) } else { Vec::new() };
+        let fits = candidates.into_iter().filter(|candidate| candidate.input.starts_with(sent)).find(|candidate| {
+            let mut reading = self.read();
+            reading.push(&candidate.input);
+            ways += reading.ways();
+            reading.finish() == Verdict::Fits
+        });
+        (fits, ways)
     }
 }
 
@@ -194,6 +206,16 @@ impl Reading {
                 Some(Stopped::Misfit(self.misfit(found)))
             }
         };
+    }
+
+    /// How many ways to go on were looked at so far: what it has cost.
+    pub fn ways(&self) -> usize {
+        self.parser.ways()
+    }
+
+    /// About how many there will be in so many bytes more, if they are like those so far.
+    pub fn ways_ahead(&self, bytes: usize) -> usize {
+        self.ways().saturating_mul(bytes) / (self.fits + 16)
     }
 
     /// Nothing more comes.

@@ -58,7 +58,7 @@ fn whole(text: &str, mut how: Vec<&'static str>) -> Option<Repaired> {
     let first = begin.or_else(|| lines.iter().position(|line| PARTS.iter().any(|part| line.starts_with(part))))?;
     let end = lines.iter().rposition(|line| is_mark(line, END)).filter(|&end| end > first);
     let last = end.map_or_else(|| first + trailing(&lines[first..], &lines[..first]), |end| end + 1);
-    around(&lines[..first], &lines[last..], &mut how);
+    around(&lines[..first], &lines[last..], &mut how)?;
     let inside = &lines[first + usize::from(begin.is_some())..last - usize::from(end.is_some())];
     let marks = begin.into_iter().chain(end).map(|line| lines[line].trim_end_matches('\n'));
     if marks.into_iter().any(|line| line != BEGIN && line != END) {
@@ -91,18 +91,36 @@ fn trailing(lines: &[&str], before: &[&str]) -> usize {
     lines.iter().rposition(|line| !closes(line)).map_or(0, |last| last + 1)
 }
 
-/// Says what is left out.
-fn around(before: &[&str], after: &[&str], how: &mut Vec<&'static str>) {
+/// Says what is left out; nothing, where that may be more than words: parts of a patch that are outside of its marks, or
+/// commands, which would be carried out before or after it, or somewhere else.
+fn around(before: &[&str], after: &[&str], how: &mut Vec<&'static str>) -> Option<()> {
+    let commands = before.iter().filter(|line| command(line).is_some()).count();
     let word = heredoc(before);
-    for line in before.iter().chain(after) {
+    let mut closes = word;
+    for (at, line) in before.iter().chain(after).enumerate() {
+        let is_before = at < before.len();
         let what = match line.trim() {
             "" => BLANKS,
-            line if is_fence(line) => FENCE,
-            line if Some(line) == word || line.contains("<<") => HEREDOC,
-            _ => PROSE,
+            text if is_fence(text) => FENCE,
+            text if is_before && commands == 1 && command(text).is_some() => HEREDOC,
+            text if !is_before && closes.take_if(|word| *word == text).is_some() => HEREDOC,
+            // Beside a command, words may be another one.
+            _ if word.is_none() && is_prose(line) => PROSE,
+            _ => return None,
         };
         note(how, what);
     }
+    Some(())
+}
+
+/// Whether a line is words, and nothing else that it could be.
+fn is_prose(line: &str) -> bool {
+    let text = line.trim_end();
+    let signs = ["***", "@@", "&&", "<<", ";", "|", ">", "=", "$", "\\"];
+    let begins = text.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_lowercase());
+    let ends = text.ends_with(['.', ':', '!', '?', '。', '：', '！', '？']);
+    let is_line_of_patch = text.starts_with(['+', '-', ' ', '\t']);
+    (begins || ends) && !is_line_of_patch && signs.into_iter().all(|sign| !text.contains(sign))
 }
 
 fn note(how: &mut Vec<&'static str>, what: &'static str) {
@@ -116,9 +134,14 @@ fn is_fence(line: &str) -> bool {
     after.is_some_and(|language| language.trim().chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '`')))
 }
 
-/// The word that ends the document of a shell command, as in `apply_patch <<'EOF'`.
+/// The word that ends the document of the shell command before a patch.
 fn heredoc<'t>(before: &[&'t str]) -> Option<&'t str> {
-    let (_, word) = before.iter().rev().find_map(|line| line.split_once("<<"))?;
-    let word = word.trim_start_matches('-').trim().trim_end_matches(['\'', '"']).trim_start_matches(['\'', '"', '\\']);
+    before.iter().rev().find_map(|line| command(line))
+}
+
+/// The word of a command that does nothing but apply the patch after it, as in `apply_patch <<'EOF'`.
+fn command(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix("apply_patch")?.trim_start().strip_prefix("<<")?;
+    let word = rest.trim_start_matches('-').trim().trim_end_matches(['\'', '"']).trim_start_matches(['\'', '"', '\\']);
     (!word.is_empty() && word.chars().all(|c| c == '_' || c.is_alphanumeric())).then_some(word)
 }

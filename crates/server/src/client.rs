@@ -44,7 +44,7 @@ pub(crate) struct Profile {
 /// What a client is recognised by; any of it is enough.
 #[derive(Debug)]
 struct Signs {
-    /// The beginning of `originator`, and of the first product in the user agent.
+    /// The first word of `originator`, or of the first product in the user agent, in letters of any case.
     name: Option<&'static str>,
     /// A header that nobody else sends.
     header: Option<&'static str>,
@@ -147,11 +147,12 @@ impl Client {
     /// Who sends these headers.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let product = text("user-agent").split(' ').next().unwrap_or_default();
-        let (name, version) = product.split_once('/').unwrap_or((product, ""));
+        let products = text("user-agent").split('(').next().unwrap_or_default();
+        let (name, version) = products.split_once('/').unwrap_or((products, ""));
+        let version = version.split(' ').next().unwrap_or_default();
         let names = [text("originator"), name];
         let says = |signs: &Signs| {
-            let named = signs.name.is_some_and(|known| names.iter().any(|name| name.starts_with(known)));
+            let named = signs.name.is_some_and(|known| names.iter().any(|name| is_first_word(known, name)));
             named || signs.header.is_some_and(|header| headers.contains_key(header))
         };
         Self::find(Version::parse(version), |profile| says(&profile.signs))
@@ -199,12 +200,18 @@ impl Profile {
     }
 }
 
+/// Whether a name begins with this word: no letter follows it.
+fn is_first_word(word: &str, name: &str) -> bool {
+    let (first, rest) = name.split_at(name.floor_char_boundary(word.len()));
+    first.eq_ignore_ascii_case(word) && !rest.starts_with(char::is_alphabetic)
+}
+
 impl Version {
-    /// What follows the numbers (`-alpha.1`) does not matter.
+    /// What follows the numbers (`-alpha.1`) does not matter. A number that is too large is a late one.
     fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split('.').map(|part| {
             let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            part[..end].parse().ok()
+            part[..end].parse().ok().or_else(|| (end > 0).then_some(u32::MAX))
         });
         Some(Self(numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)))
     }
@@ -247,7 +254,18 @@ mod tests {
             (&[("user-agent", "codex_cli_rs/0.149.0 (x)")], "codex", Some("0.149.0"), all),
             (&[("user-agent", "codex_cli_rs/0.0.0")], "codex", Some("0.0.0"), all),
             (&[("user-agent", "codex_cli_rs/nightly")], "codex", None, all),
-            (&[("user-agent", "codex_cli_rs/9999999999999.1.1")], "codex", None, all),
+            (&[("user-agent", "codex_cli_rs/9999999999999.1.1")], "codex", Some("4294967295.1.1"), newest),
+            (&[("user-agent", "codex_cli_rs/0.99999999999.1")], "codex", Some("0.4294967295.1"), newest),
+            (
+                &[("originator", "Codex Desktop"), ("user-agent", "Codex Desktop/0.170.0 (Mac OS 26.1; arm64)")],
+                "codex",
+                Some("0.170.0"),
+                newest,
+            ),
+            (&[("user-agent", "CODEX/0.170 (x) y/1.2.3")], "codex", Some("0.170.0"), newest),
+            (&[("originator", "codex")], "codex", None, all),
+            (&[("user-agent", "codexperiment/0.1"), ("originator", "Codexer")], "other", None, all),
+            (&[("user-agent", "code"), ("originator", "cod")], "other", None, all),
             (&[("x-codex-window-id", "t:0"), ("user-agent", "Editor/0.166.1 (x)")], "codex", Some("0.166.1"), newest),
         ] {
             let client = of(headers);

@@ -27,7 +27,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{End, Events, Failure, FailureClass, HostedCall, Note, ResponseWriter, RoundEnd};
+use bridge::{End, Events, Failure, FailureClass, HostedCall, Note, RejectedCall, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
@@ -112,6 +112,8 @@ pub(crate) struct Turn {
     stop: Arc<Stop>,
     /// What another round needs; none where there cannot be one, which is nearly always.
     material: Option<Box<Material>>,
+    /// A call whose input does not fit, while a better one is awaited.
+    rejected: Option<Box<RejectedCall>>,
     /// What is to be stored; none with `store: false`.
     record: Option<Record>,
     /// The key under which the request is known, until its response is.

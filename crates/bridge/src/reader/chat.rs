@@ -37,7 +37,7 @@ use crate::dialect::AnswerDialect;
 use crate::escaped::EscapedBuf;
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
-use crate::note::Action;
+use crate::note::{Action, Note, code};
 use crate::response::{PartKind, ResponseWriter, Slot};
 use call::Offered;
 use calls::Calls;
@@ -94,7 +94,8 @@ struct Attached {
 impl ChatReader {
     pub(super) fn new(context: AnswerContext, setup: Setup) -> Self {
         let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _ } = context;
-        let inputs = Inputs { check: setup.inputs.clone(), grammars, asks_again: setup.asks_input_again };
+        let inputs =
+            Inputs { check: setup.inputs.clone(), grammars, asks_again: setup.asks_input_again, ..Inputs::default() };
         let promise = Promise::new(output, &setup);
         let unfences = promise.is_made() && (setup.repair != Repair::Off || setup.dialect.fenced_json);
         Self {
@@ -170,6 +171,9 @@ impl ChatReader {
         let end = self.report.failure.take().map_or(end, End::Failed);
         let content = self.content_so_far();
         let mut round = finish::round_end(end, self.report.finish.as_ref(), content, &self.setup.dialect, response);
+        if round == RoundEnd::Completed {
+            round = self.look_for_cut_inputs(response);
+        }
         let last = if round == RoundEnd::Completed { Status::Completed } else { Status::Incomplete };
         if round == RoundEnd::Completed && content == Content::Text && !self.heard.refusal {
             round = self.keep_promise(response, out).map_or_else(RoundEnd::Failed, |()| RoundEnd::Completed);
@@ -199,6 +203,18 @@ impl ChatReader {
 
     pub(super) fn take_hosted(&mut self) -> Vec<HostedCall> {
         self.calls.take_hosted()
+    }
+
+    /// What broke off in the input of a custom tool is not whole, whatever it says. Part of a text can be another text
+    /// that can be carried out; so such an answer is never completed.
+    fn look_for_cut_inputs(&mut self, response: &mut ResponseWriter) -> RoundEnd {
+        if !self.report.finish.as_ref().is_some_and(Finish::is_complete) {
+            self.calls.ends_unsaid();
+        }
+        let Some(tool) = self.calls.cut() else { return RoundEnd::Completed };
+        let message = format!("the arguments of {tool} broke off: its input is not whole");
+        response.note(Note::new(Action::Degraded, "tool_calls", message).coded(code::TOOL_INPUT));
+        finish::truncated(&format!("The provider's answer broke off in the input of the tool '{tool}'."))
     }
 
     fn content_so_far(&self) -> Content {

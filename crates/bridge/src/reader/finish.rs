@@ -25,6 +25,11 @@ impl Finish {
         Self { reason: reason.chars().take(64).collect(), meaning: own.or_else(|| usual(reason)) }
     }
 
+    /// Whether the answer is whole, as far as its reason says.
+    pub(super) const fn is_complete(&self) -> bool {
+        matches!(self.meaning, Some(FinishMeaning::Complete))
+    }
+
     /// Whether nothing of an answer need be there.
     pub(super) const fn is_incomplete(&self) -> bool {
         matches!(self.meaning, Some(FinishMeaning::Length | FinishMeaning::ContentFilter))
@@ -150,6 +155,6 @@ fn finished(finish: &Finish, content: Content, response: &mut ResponseWriter) ->
     }
 }
 
-fn truncated(message: &str) -> RoundEnd {
+pub(super) fn truncated(message: &str) -> RoundEnd {
     RoundEnd::Failed(Failure::new(FailureClass::Truncated, message))
 }

@@ -68,6 +68,18 @@ pub(super) struct Inputs {
     pub(super) grammars: Vec<InputGrammar>,
     /// A call that does not fit may be asked for once more, if the client has seen nothing of it.
     pub(super) asks_again: bool,
+    /// How the answer ended.
+    pub(super) ends: AnswerEnds,
+}
+
+/// Whether an answer said that it is whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum AnswerEnds {
+    /// It did, or has not come to its end.
+    #[default]
+    Whole,
+    /// Nobody knows: what is missing may have been on its way.
+    Unsaid,
 }
 
 impl Inputs {
@@ -134,10 +146,16 @@ impl CheckedInput {
         input: Escaped<'_>,
         sent: usize,
         tool: &str,
+        ends: AnswerEnds,
         response: &mut ResponseWriter,
     ) -> Option<EscapedBuf> {
         match self.verdict(input, sent) {
             InputVerdict::Fits => None,
+            InputVerdict::Repaired { .. } if ends == AnswerEnds::Unsaid => {
+                let message = format!("the input of {tool} does not fit its grammar, and may not be whole");
+                response.note(Note::new(Action::Degraded, "tool_calls", message).coded(code::TOOL_INPUT));
+                None
+            }
             InputVerdict::Repaired { input: mended, how } => {
                 for what in how {
                     response.note(Note::new(Action::Repaired, "tool_calls", format!("{tool}: {what}")));

@@ -138,6 +138,61 @@ fn what_was_cut_is_neither_judged_nor_mended() {
     );
 }
 
+/// Arguments without an end: nothing is added to them, and what nobody has seen is shown as it came.
+#[test]
+fn what_broke_off_is_never_mended() {
+    for (pieces, reason, input) in [
+        (&["a", "b"][..], Some("tool_calls"), "ab"),
+        (&["ab"], Some("stop"), "ab"),
+        (&["x", "y"], Some("tool_calls"), r#"{"input":"xy"#),
+        (&["x", "y"], Some("length"), r#"{"input":"xy"#),
+        (&["a", "b"], None, "ab"),
+    ] {
+        let mut chunks = call(pieces);
+        chunks.pop();
+        let chunks = reason.map_or_else(|| chunks.clone(), |reason| done(chunks.clone(), reason));
+        for asks_again in [false, true] {
+            let ran = run("abc!", asks_again);
+            let (out, bytes, notes) = ran.play(Events::sse(), &chunks, End::Eof);
+            assert_eq!(shown(&out).1, [json!(input)], "{pieces:?} {reason:?}");
+            let object = object(&bytes);
+            assert_eq!(object["output"][0]["status"], "incomplete", "{pieces:?} {reason:?}");
+            let status = if reason == Some("length") { "incomplete" } else { "failed" };
+            assert_eq!(object["status"], status, "{pieces:?} {reason:?}");
+            let said =
+                notes.iter().any(|note| note.message == "the arguments of write broke off: its input is not whole");
+            assert_eq!(said, matches!(reason, Some("tool_calls" | "stop")), "{pieces:?} {reason:?}");
+            assert!(notes.iter().all(|note| note.message != "write: mended"), "{notes:?}");
+        }
+    }
+}
+
+/// An answer that does not say that it is whole may have been going to say more.
+#[test]
+fn without_a_reason_nothing_is_mended() {
+    let (out, _, notes) = run("abc!", false).play(Events::sse(), &call(&["ab"]), End::Done);
+    assert_eq!(shown(&out).1, [json!("ab")]);
+    assert!(notes.iter().any(|note| note.message.contains("may not be whole")), "{notes:?}");
+    assert!(notes.iter().all(|note| note.message != "write: mended"), "{notes:?}");
+}
+
+/// Arguments that are no text: what they were meant to be is checked like any other input.
+#[test]
+fn odd_arguments_are_checked() {
+    for (definition, arguments, input) in [
+        ("a\nb", r#"{"input":["a","b"]}"#, "a\nb"),
+        ("abc!", r#"{"input":{"input":"ab"}}"#, "abc"),
+        ("abc", "{}", "{}"),
+    ] {
+        let piece = json!({"index": 0, "id": "c", "function": {"name": "ns__write", "arguments": arguments}});
+        let chunks = done(vec![delta(&json!({"tool_calls": [piece]}))], "tool_calls");
+        let (out, _, notes) = run(definition, false).play(Events::sse(), &chunks, End::Eof);
+        assert_eq!(shown(&out).1, [json!(input)], "{arguments}");
+        let odd = "the arguments of write are not the text that it takes";
+        assert!(notes.iter().any(|note| note.message == odd), "{arguments}: {notes:?}");
+    }
+}
+
 /// How the answer ends, what was shown of its calls.
 fn end(run: &Run, chunks: &[String], out: Events) -> (RoundEnd, usize) {
     let mut turn = run.start(out);

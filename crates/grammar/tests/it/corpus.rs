@@ -127,6 +127,40 @@ fn a_long_patch_is_checked() {
     }
 }
 
+/// What is around a patch is left out only if it is words: a part of it, or a command, is not.
+#[test]
+fn what_is_around_a_patch_and_means_something_stays() {
+    let grammar = grammar();
+    let sound = patch(UPDATE);
+    let command = |before: &str, after: &str| format!("{before}apply_patch <<'EOF'\n{sound}EOF{after}\n");
+    for input in [
+        command("cd sub && ", ""),
+        command("cd sub\n", ""),
+        command("", "\nrm -rf build && make test"),
+        command("", "\nMake it so."),
+        command("", " | tee log"),
+        command("export A=1; ", ""),
+        command("FOO=1 ", ""),
+        command("apply_patch <<'EOF'\n", ""),
+        format!("cat <<'EOF'\n{sound}EOF\n"),
+        format!("{sound}*** Delete File: b\n"),
+        format!("{sound}*** Begin Patch\n*** Delete File: b\n"),
+        format!("*** Delete File: b\n{sound}"),
+        format!("{sound}+y\n"),
+        format!("{sound}- Y.\n"),
+        format!("{sound} Same.\n"),
+        format!("@@ There:\n{sound}"),
+        format!("cd sub\n{sound}"),
+        format!("{sound}rm -rf build\n"),
+        format!("First:\n{sound}\nSecond:\n{sound}"),
+    ] {
+        assert_eq!(grammar.repair(&input, ""), None, "{input}");
+    }
+    for input in [command("", ""), command("```sh\n", "\n```"), format!("Here it is:\n{sound}\nThat is all.\n")] {
+        assert_eq!(grammar.repair(&input, "").unwrap().input, sound, "{input}");
+    }
+}
+
 /// What is mended is what was meant: nothing between the marks is another.
 #[test]
 fn repairs_keep_what_is_between_the_marks() {

@@ -13,6 +13,7 @@ use wire::responses::{CreateResponse, InputItem};
 use super::hosted::HostedTools;
 use crate::config::GrammarPolicy;
 use crate::error::ApiError;
+use crate::grammar::InputChecks;
 use crate::output;
 use crate::request::RequestContext;
 use crate::upstream::{Accepted, Deadlines, Failover, Refused, Step};
@@ -154,7 +155,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         check: output::check(&plan.context.output),
         checks: config.output.check,
         repair: config.output.repair,
-        inputs: checks_inputs.then(|| Arc::clone(&runtime.grammars) as Arc<dyn InputCheck>),
+        inputs: checks_inputs.then(|| Arc::new(InputChecks::new(&runtime.grammars)) as Arc<dyn InputCheck>),
         asks_input_again,
         prompt_bytes: plan.body.len(),
     };

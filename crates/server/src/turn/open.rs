@@ -272,6 +272,7 @@ impl Opened {
             key,
             unstored,
             keeps_failures: was_queued,
+            rejected: None,
             cause: None,
             object: Bytes::new(),
             not_kept: None,

@@ -122,6 +122,7 @@ impl Turn {
             RoundEnd::Failed(failure) if failure.class == FailureClass::InvalidOutput && self.may_ask_again() => {
                 self.ask_again(failure);
             }
+            RoundEnd::Failed(_) if !stopped && self.second_is_nothing() => self.show_first(end),
             RoundEnd::Rejected(call) if !stopped => self.ask_for_input(call),
             RoundEnd::Rejected(call) => self.show(&call),
             end => self.finish(end),
@@ -168,6 +169,20 @@ impl Turn {
         self.response.note(Note::new(Action::Degraded, "tool_calls", message).coded(note_code::TOOL_INPUT));
         self.response.call(call, &mut self.events);
         self.finish(RoundEnd::Completed);
+    }
+
+    /// Whether a call was asked for once more and nothing of the answer to that was sent, or can be seen.
+    fn second_is_nothing(&self) -> bool {
+        self.rejected.is_some() && (self.events.is_silent() || !self.response.last_answer_has_items())
+    }
+
+    /// The second answer came to nothing: the first one counts.
+    fn show_first(&mut self, otherwise: RoundEnd) {
+        let Some(call) = self.rejected.take() else { return self.finish(otherwise) };
+        if self.events.is_silent() {
+            self.response.discard();
+        }
+        self.show(&call);
     }
 
     fn run_tools(&mut self, calls: Vec<HostedCall>, then: Option<RoundEnd>) {
@@ -270,6 +285,9 @@ impl Turn {
             Ok(Attempt { reader, accepted, deadlines, notes, may_go_on }) => {
                 self.context.account.noted(&notes);
                 self.notes.extend(notes);
+                if let RoundEnd::Rejected(call) = otherwise {
+                    self.rejected = Some(Box::new(call));
+                }
                 // Nothing of the request's text is kept through an answer after which there is none.
                 self.material.take_if(|material| !may_go_on.hosted && !material.asks_again);
                 self.watch.answers(deadlines);

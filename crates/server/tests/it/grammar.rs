@@ -172,6 +172,45 @@ async fn what_cannot_be_asked_for_again_is_delivered() {
     }
 }
 
+/// A second answer that breaks off, or has nothing in it, is none, as long as nobody has seen anything of it.
+#[tokio::test]
+async fn without_a_good_second_answer_the_first_one_counts() {
+    let call = |arguments: &str| {
+        json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+            "function": {"name": "apply_patch", "arguments": arguments}}]})
+    };
+    let half = || Script::sse(&[chat::chunk(&call("{\"input\":\"*** Begin"), None)]);
+    let empty = || Script::sse(&[chat::chunk(&json!({"content": ""}), Some("stop"))]);
+    let nothing = || {
+        let mut completion = chat::completion();
+        completion["choices"][0]["message"]["content"] = json!("");
+        Script::json(200, &completion)
+    };
+    let broken = || {
+        let mut completion = chat::completion();
+        completion["choices"][0] = json!({"index": 0, "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": null, "tool_calls": call("{\"input\":\"*** Begin")["tool_calls"]}});
+        Script::json(200, &completion)
+    };
+    for (streams, second, status) in [
+        (false, nothing(), "completed"),
+        (false, broken(), "completed"),
+        (true, empty(), "completed"),
+        (true, half(), "failed"),
+    ] {
+        let rig = rig(GrammarPolicy::Reask, second).await;
+        rig.upstream.queue(if streams { streamed(DIFF) } else { whole(&[DIFF]) });
+        let mut body = request("lark", PATCH);
+        body["stream"] = json!(streams);
+        let answer = rig.post(&body).await;
+        let response = if streams { stream(&answer).response } else { object(&answer) };
+        assert_eq!(response["status"], status, "{response}");
+        if status == "completed" {
+            assert_eq!(inputs(&response), [DIFF], "{response}");
+        }
+    }
+}
+
 /// A client that has other calls to make does not wait for a better one of these.
 #[tokio::test]
 async fn one_of_several_calls_is_not_asked_for_again() {

@@ -14,12 +14,12 @@ use wire::responses::{EventKind, Status};
 use super::super::input::{CheckedInput, InputVerdict, Inputs};
 use super::super::{HostedCall, RejectedCall};
 use super::arguments::Arguments;
-use super::custom::CustomInput;
+use super::custom::{CustomInput, meant};
 use super::restore::{Restored, restore};
 use crate::context::{OfferedTool, ToolKind};
 use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::Events;
-use crate::note::Action;
+use crate::note::{Action, Note, code};
 use crate::response::{CUSTOM, CallItem, CallKind, FUNCTION, Named, ResponseWriter};
 
 #[derive(Debug, Clone)]
@@ -107,9 +107,25 @@ impl Call {
         }
     }
 
+    /// Whether the arguments of a custom tool broke off in its input, whatever the answer says about its end.
+    pub(super) fn is_cut(&self, tools: &[OfferedTool]) -> bool {
+        let is_json = matches!(self.arguments.first(), Some(b'{' | b'"'));
+        if self.is_plain || !is_json || self.arguments.is_whole() || self.kind(tools) != ToolKind::Custom {
+            return false;
+        }
+        let mut input = CustomInput::default();
+        input.push(self.arguments.text());
+        input.is_cut()
+    }
+
     pub(super) fn kind(&self, tools: &[OfferedTool]) -> ToolKind {
         let own = if self.is_plain { ToolKind::Custom } else { ToolKind::Function };
         find(self.name.get(), tools).map_or(own, |tool| tool.kind)
+    }
+
+    /// The tool's name, as the client declared it.
+    pub(super) fn client_name(&self, tools: &[OfferedTool]) -> String {
+        named(self.name.get(), &self.call_id, tools).name.get().decode().into_owned()
     }
 
     /// Sends what can be sent of it.
@@ -198,12 +214,18 @@ impl Call {
                 // Of what was cut nobody knows what it was going to be.
                 let check = check.filter(|_| status == Status::Completed);
                 let name = named.name.get().decode();
-                let mended = check.and_then(|check| check.conclude(input.text(), item.sent(), &name, response));
-                let text = mended.as_ref().map_or(input.text(), EscapedBuf::get);
+                let ends = offered.inputs.ends;
+                let mended = check.and_then(|check| check.conclude(input.text(), item.sent(), &name, ends, response));
+                let text = match mended.as_ref() {
+                    Some(mended) => mended.get(),
+                    // There are clients that carry out what is not whole: they get it as it came, which is nothing else.
+                    None if status != Status::Completed && item.sent() == 0 && input.is_cut() => self.arguments.text(),
+                    None => input.text(),
+                };
                 item.close(text, &named, status, response, out);
             }
             CallState::Custom(_) | CallState::Waiting | CallState::Held => {
-                self.close_held(&named, tools, status, response, out);
+                self.close_held(&named, offered, status, response, out);
             }
         }
         None
@@ -222,11 +244,13 @@ impl Call {
             return None;
         };
         input.finish();
-        let InputVerdict::Misfit(problem) = check.verdict(input.text(), 0) else { return None };
+        let meant = (!input.has_begun()).then(|| EscapedBuf::of_plain(&meant(&self.arguments.text().decode())));
+        let input = meant.as_ref().map_or(input.text(), EscapedBuf::get);
+        let InputVerdict::Misfit(problem) = check.verdict(input, 0) else { return None };
         let problem = problem.clone();
         let Named { call_id, name, namespace, .. } = named(self.name.get(), &self.call_id, &offered.tools);
         let [call_id, name, input] =
-            [call_id.get(), name.get(), input.text()].map(|text: Escaped<'_>| text.decode().into_owned());
+            [call_id.get(), name.get(), input].map(|text: Escaped<'_>| text.decode().into_owned());
         Some(RejectedCall { call_id, name, namespace, input, problem })
     }
 
@@ -248,21 +272,20 @@ impl Call {
     fn close_held(
         &self,
         named: &Named,
-        tools: &[OfferedTool],
+        offered: &Offered,
         status: Status,
         response: &mut ResponseWriter,
         out: &mut Events,
     ) {
-        let kind = self.kind(tools);
+        let kind = self.kind(&offered.tools);
+        if kind == ToolKind::Custom {
+            return self.close_odd(named, offered, status, response, out);
+        }
         let text = self.arguments.text().decode();
         let inner = double_encoded(&text);
         let arguments = inner.as_deref().unwrap_or(&text);
         if let Some(restored) = restore(kind, arguments) {
             return self.close_restored(&restored, status, response, out);
-        }
-        if kind == ToolKind::Custom && !self.has_arguments() {
-            let item = open(&CUSTOM, named, response, out);
-            return item.close(Escaped::default(), named, status, response, out);
         }
         if kind != ToolKind::Function {
             let message = "arguments that do not fit the declared tool came back as a function call";
@@ -275,6 +298,30 @@ impl Call {
         };
         let arguments = mended.as_ref().map_or(self.arguments.text(), EscapedBuf::get);
         open(&FUNCTION, named, response, out).close(arguments, named, status, response, out);
+    }
+
+    /// A call of a custom tool whose arguments have no input: its client knows no other call of it.
+    fn close_odd(
+        &self,
+        named: &Named,
+        offered: &Offered,
+        status: Status,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
+        let item = open(&CUSTOM, named, response, out);
+        if !self.has_arguments() || status != Status::Completed {
+            return item.close(self.arguments.text(), named, status, response, out);
+        }
+        let name = named.name.get().decode();
+        let message = format!("the arguments of {name} are not the text that it takes");
+        response.note(Note::new(Action::Repaired, "tool_calls", message).coded(code::TOOL_INPUT));
+        let input = EscapedBuf::of_plain(&meant(&self.arguments.text().decode()));
+        let tool = find(self.name.get(), &offered.tools);
+        let check = tool.and_then(|tool| offered.inputs.begin(&tool.provider_name));
+        let ends = offered.inputs.ends;
+        let mended = check.and_then(|check| check.conclude(input.get(), 0, &name, ends, response));
+        item.close(mended.unwrap_or(input).get(), named, status, response, out);
     }
 
     fn close_restored(&self, restored: &Restored, status: Status, response: &mut ResponseWriter, out: &mut Events) {

@@ -11,6 +11,7 @@ use wire::id::IdKind;
 use wire::json::{Kind, Raw, Text};
 use wire::responses::Status;
 
+use super::super::input::AnswerEnds;
 use super::super::{HostedCall, RejectedCall, RoundEnd};
 use super::arguments::{Took, has_grown, same};
 use super::call::{Call, Offered};
@@ -125,6 +126,17 @@ impl Calls {
     /// Whether the arguments of every call can be all there is.
     pub(super) fn are_sound(&self) -> bool {
         self.waiting.iter().all(|call| call.is_sound(&self.offered.tools))
+    }
+
+    /// The tool whose input broke off, if one did: its arguments have no end.
+    pub(super) fn cut(&self) -> Option<String> {
+        let tools = &self.offered.tools;
+        self.waiting.iter().find(|call| call.is_cut(tools)).map(|call| call.client_name(tools))
+    }
+
+    /// The answer has not said that it is whole.
+    pub(super) const fn ends_unsaid(&mut self) {
+        self.offered.inputs.ends = AnswerEnds::Unsaid;
     }
 
     /// Takes one entry of `tool_calls`; sends nothing. An entry of a whole message is a call of its own, whatever its

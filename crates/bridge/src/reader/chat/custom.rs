@@ -10,10 +10,13 @@
 //! escaped just as our events need it: it is copied, not decoded.
 
 use memchr::{memchr, memchr2};
-use wire::json::unescape_into;
+use wire::json::{Kind, Raw, Text, unescape_into};
 
 use super::balance::Balance;
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
+
+/// How deep an input may be inside of objects.
+const MOST_NESTED: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct CustomInput {
@@ -54,6 +57,11 @@ impl CustomInput {
     /// Whether the input has begun: the call can be announced as what it is.
     pub(super) const fn has_begun(&self) -> bool {
         matches!(self.state, State::Input | State::Closed | State::Plain)
+    }
+
+    /// Whether arguments that end here broke off before the input did. What is no JSON has no end that could be missed.
+    pub(super) const fn is_cut(&self) -> bool {
+        !matches!(self.state, State::Closed | State::Plain | State::Broken)
     }
 
     /// The input so far.
@@ -188,6 +196,27 @@ impl CustomInput {
     }
 }
 
+/// The input that arguments were meant to have, where it is not the string that it should be: the lines of a list, or
+/// what an object inside of the object has; else the arguments themselves.
+pub(super) fn meant(arguments: &str) -> String {
+    fn input(raw: Raw<'_>) -> Option<Raw<'_>> {
+        raw.get("input").or_else(|| raw.get("patch"))
+    }
+    let mut found = Raw::parse(arguments).ok().and_then(input);
+    for _ in 0..MOST_NESTED {
+        let Some(raw) = found else { break };
+        if let Some(text) = raw.text() {
+            return text.decode().into_owned();
+        }
+        if raw.kind() == Kind::Array {
+            let lines: Option<Vec<_>> = raw.elements().map(|line| line.text().map(Text::decode)).collect();
+            return lines.map_or_else(|| arguments.to_owned(), |lines| lines.join("\n"));
+        }
+        found = input(raw);
+    }
+    arguments.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,6 +250,24 @@ mod tests {
                 let found = custom.has_begun().then(|| custom.text().as_written());
                 assert_eq!(found, input, "{arguments} by {size}");
             }
+        }
+    }
+
+    #[test]
+    fn what_was_meant_is_found() {
+        for (arguments, input) in [
+            ("{}", "{}"),
+            (r#"{"input":null}"#, r#"{"input":null}"#),
+            (r#"{"input":5}"#, r#"{"input":5}"#),
+            (r#"{"input":["a","b\tc",""]}"#, "a\nb\tc\n"),
+            (r#"{"input":["a",1]}"#, r#"{"input":["a",1]}"#),
+            (r#"{"input":{"input":"a\nb"}}"#, "a\nb"),
+            (r#"{"input":{"patch":["a","b"]}}"#, "a\nb"),
+            (r#"{"input":{"x":"a"}}"#, r#"{"input":{"x":"a"}}"#),
+            (r#"{"other":"a"}"#, r#"{"other":"a"}"#),
+            (r#"{"inp"#, r#"{"inp"#),
+        ] {
+            assert_eq!(meant(arguments), input, "{arguments}");
         }
     }
 }

@@ -453,7 +453,26 @@ fn kinds() -> Vec<Quirk> {
         quirk("a bare string", one("patch", r#""p q""#), "completed: custom patch p q"),
         quirk("plain text", one("patch", "*** Begin"), "completed: custom patch *** Begin"),
         quirk("in a namespace", one("ns__write", r#"{"input":"p"}"#), "completed: custom ns/write p"),
-        quirk("other members", one("patch", r#"{"other":1}"#), r#"completed: call patch {"other":1}"#)
+        quirk("other members", one("patch", r#"{"other":1}"#), r#"completed: custom patch {"other":1}"#)
+            .noted(&["tool_calls"]),
+        quirk("no members", one("patch", "{}"), "completed: custom patch {}").noted(&["tool_calls"]),
+        quirk("no input", one("patch", r#"{"input":null}"#), r#"completed: custom patch {"input":null}"#)
+            .noted(&["tool_calls"]),
+        quirk("a number for an input", one("patch", r#"{"input":5}"#), r#"completed: custom patch {"input":5}"#)
+            .noted(&["tool_calls"]),
+        quirk("lines", one("patch", r#"{"input":["a","b"]}"#), "completed: custom patch a\nb").noted(&["tool_calls"]),
+        quirk("an input in an input", one("patch", r#"{"input":{"input":"p"}}"#), "completed: custom patch p")
+            .noted(&["tool_calls"]),
+        quirk("an input without its last bracket", one("patch", r#"{"input":"p""#), "completed: custom patch p"),
+        quirk(
+            "half an input",
+            one("patch", r#"{"input":"rm -rf bui"#),
+            "failed(server_error): ~custom patch rm -rf bui",
+        )
+        .noted(&["tool_calls"]),
+        quirk("half a string", one("patch", r#""rm -rf bui"#), "failed(server_error): ~custom patch rm -rf bui")
+            .noted(&["tool_calls"]),
+        quirk("half a member", one("patch", r#"{"inp"#), r#"failed(server_error): ~custom patch {"inp"#)
             .noted(&["tool_calls"]),
         quirk("a custom tool without arguments", one("patch", ""), "completed: custom patch "),
         quirk(
