@@ -10,8 +10,6 @@ use crate::upstream::ListedModel;
 /// servers do not even give. Models on this machine or network are often run with little memory.
 const ASSUMED: u64 = 131_072;
 const ASSUMED_LOCAL: u64 = 32_768;
-/// A provider's list that says less than this does not know.
-const LEAST_LISTED: u64 = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
@@ -88,9 +86,7 @@ impl Facts {
         describes: bool,
     ) -> Self {
         let spec = provider.provider.for_model(model);
-        let known = found_out
-            .or(spec.request_window())
-            .or_else(|| listed?.context_window.filter(|window| *window >= LEAST_LISTED));
+        let known = found_out.or(spec.request_window()).or_else(|| listed?.context_window);
         let assumed = if provider.is_private() { ASSUMED_LOCAL } else { ASSUMED };
         let sees = spec.dialect.request.content.images != ImageInput::None;
         let levels = levels(&spec.dialect);

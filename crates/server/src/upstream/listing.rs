@@ -42,6 +42,9 @@ impl Listing {
     }
 }
 
+/// Whoever lists a window of fewer tokens does not know it.
+const LEAST_WINDOW: u64 = 1024;
+
 /// What is known of a provider's list.
 #[derive(Debug, Default)]
 pub(crate) struct KnownListing {
@@ -149,6 +152,7 @@ fn read(list: &[u8], server: &[u8], rules: &DiscoveryRules) -> Option<Listing> {
             same.and_then(|other| number(*other, &rules.server_context_window))
         };
         let context_window = everywhere.or_else(of_loaded).or_else(|| number(entry, &rules.context_window));
+        let context_window = context_window.filter(|window| *window >= LEAST_WINDOW);
         models.push(ListedModel { name, context_window, images: says(entry, &rules.images) });
     }
     Some(Listing { models })
