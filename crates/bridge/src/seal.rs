@@ -78,6 +78,9 @@ pub struct SealedSummary {
     /// It takes the place of every item before it, but for messages of the application and declarations of tools. Else
     /// what is before it is there because it is to stay.
     pub stands_for_all: bool,
+    /// It does so where an item of this id is before it: that one was, when the summary was made, and a client that keeps
+    /// its own history has left it out. Empty if there is none.
+    pub after: String,
     /// The application's messages before it, a JSON array of items: a client that drops all that is before a compaction
     /// item drops these, too.
     pub instructions: String,
@@ -94,6 +97,9 @@ impl SealedSummary {
         let mut object = ObjectWriter::new(&mut out);
         object.int("v", 1).text("kind", Self::KIND).text("summary", &self.text);
         object.bool("all", self.stands_for_all);
+        if !self.after.is_empty() {
+            object.text("after", &self.after);
+        }
         object.json("instructions", self.instructions.as_bytes()).json("kept", self.kept.as_bytes());
         object.end();
         out
@@ -108,6 +114,7 @@ impl SealedSummary {
         Some(Self {
             text: raw.get("summary")?.text()?.decode().into_owned(),
             stands_for_all: raw.get("all")?.as_str() == "true",
+            after: raw.get("after").and_then(Raw::text).map_or_else(String::new, |id| id.decode().into_owned()),
             instructions: list("instructions"),
             kept: list("kept"),
         })
@@ -152,6 +159,7 @@ mod tests {
         let summary = SealedSummary {
             text: "They \"met\".\n".into(),
             stands_for_all: true,
+            after: "msg_1".into(),
             instructions: "[]".into(),
             kept: r#"[{"role":"user","content":"Hi"}]"#.into(),
         };

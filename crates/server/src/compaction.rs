@@ -9,22 +9,23 @@ mod history;
 mod shorten;
 mod size;
 mod truncate;
+mod units;
 
-use bridge::{Failure, FailureClass, Seal, SealedSummary};
+use bridge::{Action, Failure, FailureClass, Note, Seal, SealedSummary};
 use wire::id::{Id, IdKind, Ids};
 use wire::json::Text;
-use wire::responses::{CreateResponse, InputItem, Usage};
+use wire::responses::{CreateResponse, InputItem, Item, Message, Usage};
 
 use crate::ask::NoAnswer;
 use crate::items;
 use crate::request::RequestContext;
 use crate::upstream::Failover;
-use fold::Fold;
-use history::History;
+use fold::{Fold, Summary};
+use history::{History, Tail};
 pub(crate) use size::body_tokens;
 pub(crate) use truncate::Truncation;
 
-/// What is kept beside a summary, word for word: so many tokens at most.
+/// What is kept beside a summary: so many tokens at most. The last message of the user and what came last may be more.
 const MOST_KEPT: u64 = 20_000;
 
 /// The longest `encrypted_content` that a client may send back.
@@ -40,6 +41,8 @@ pub(crate) enum Scope {
     EverythingStored,
     /// The client keeps what it wants to keep in front of the item.
     WhatIsLeftOut,
+    /// The same, and everything that the client's connection remembers, unless the client goes on from a history of its own.
+    WhatIsRemembered,
 }
 
 /// A summary under its seal.
@@ -48,6 +51,8 @@ pub(crate) struct Compacted {
     pub(crate) sealed: String,
     /// Of all questions that it took.
     pub(crate) usage: Option<Usage>,
+    /// What could not be taken over as it was.
+    pub(crate) notes: Vec<Note>,
 }
 
 impl Compacted {
@@ -92,27 +97,41 @@ pub(crate) async fn compact(
         .budget
         .reserve(history.bytes())
         .map_err(|error| NotCompacted::from(Failure::new(FailureClass::Overloaded, error.message)))?;
-    let (kept, stands_for_all) = match scope {
-        Scope::Everything(limit) => {
-            let limit = window.map_or(limit, |window| window.min(limit));
-            (history.keep_tail((limit / 4).min(MOST_KEPT)), true)
+    let mut limit = None;
+    let tail = match scope {
+        Scope::Everything(below) => {
+            let below = window.map_or(below, |window| window.min(below));
+            limit = Some(below);
+            history.keep_tail(below / 3, (below / 4).min(MOST_KEPT))
         }
-        Scope::EverythingStored => (Vec::new(), true),
-        Scope::WhatIsLeftOut => (Vec::new(), false),
+        _ => Tail { items: Vec::new(), shortened: false },
     };
+    let after = if scope == Scope::WhatIsRemembered { newest_of_model(past) } else { String::new() };
+    let stands_for_all = matches!(scope, Scope::Everything(_) | Scope::EverythingStored);
     if !history.says_anything() {
         return Err(NotCompacted::NothingToDo);
     }
     let instructions = history.instructions();
-    let fold = Fold::new(context, failover, request, history, window);
-    let (text, usage) = fold.run(accepted).await.map_err(NotCompacted::NoAnswer)?;
-    let list = |items: Vec<String>| format!("[{}]", items.join(","));
-    let summary = SealedSummary { text, stands_for_all, instructions: list(instructions), kept: list(kept) };
+    let fold = Fold::new(context, failover, request, history, window, limit);
+    let Summary { text, usage, cut } = fold.run(accepted).await.map_err(NotCompacted::NoAnswer)?;
+    let list = |items: &[String]| format!("[{}]", items.join(","));
+    let (instructions, kept) = (list(&instructions), list(&tail.items));
+    let summary = SealedSummary { text, stands_for_all, after, instructions, kept };
     let sealed = seal.seal(&summary.encode());
     if sealed.is_empty() || sealed.len() > LONGEST_SEAL {
         return Err(Failure::new(FailureClass::Server, "The summary could not be sealed.").into());
     }
-    Ok(Compacted { sealed, usage })
+    let note = |message: &'static str| Note::new(Action::Degraded, "input", message);
+    let shortened = tail.shortened.then(|| note("the newest message or tool output has lost its middle: too long"));
+    let cut = cut.then(|| note("the summary of the context was longer than there is room for: its middle is left out"));
+    Ok(Compacted { sealed, usage, notes: shortened.into_iter().chain(cut).collect() })
+}
+
+/// The id of the newest item that the model made; empty if there is none.
+fn newest_of_model(past: &[InputItem<'_>]) -> String {
+    let is_users = |item: &Item<'_>| matches!(item, Item::Message(Message { role, .. }) if role.is_none_or(|role| !role.is("assistant")));
+    let ids = past.iter().rev().filter(|item| !is_users(&item.value)).filter_map(|item| item.raw.get("id")?.text());
+    ids.map(|id| id.decode().into_owned()).next().unwrap_or_default()
 }
 
 /// The newest messages of the user that stay in front of a compaction item, as they are listed: within a budget of

@@ -102,10 +102,15 @@ pub(super) fn open(request: &CreateResponse<'_>, past: &[InputItem<'_>], seal: &
         Some(Input::Items(items)) => items.as_slice(),
         _ => &[],
     };
+    let is_before = |place: usize, id: &str| {
+        let mut ids = past.iter().chain(input).take(place).filter_map(|item| item.raw.get("id").and_then(Raw::text));
+        !id.is_empty() && ids.any(|before| before.is(id))
+    };
     let opened = |(place, item): (usize, &InputItem<'_>)| {
         let Item::Compaction(compaction) = &item.value else { return None };
         let summary = seal.open(&compaction.encrypted_content?.decode())?;
-        let SealedSummary { text, stands_for_all, instructions, kept } = SealedSummary::decode(&summary)?;
+        let SealedSummary { text, stands_for_all, after, instructions, kept } = SealedSummary::decode(&summary)?;
+        let stands_for_all = stands_for_all || is_before(place, &after);
         let message = SealedSummary::message(&text);
         let kept = kept.trim_start().trim_start_matches('[').trim_start();
         let items = if kept == "]" { format!("[{message}]") } else { format!("[{message},{kept}") };
@@ -138,17 +143,17 @@ fn listed(array: &str) -> Vec<InputItem<'_>> {
 }
 
 /// Every item of a turn that is sent, in order: what a compaction item of ours stands for is not, and what it holds is
-/// there in its place.
+/// there in its place. With whether it is such a summary.
 pub fn each_sent_item(
     request: &CreateResponse<'_>,
     past: &[InputItem<'_>],
     seal: &dyn Seal,
-    mut item: impl FnMut(&InputItem<'_>),
+    mut item: impl FnMut(&InputItem<'_>, bool),
 ) {
     let opened = open(request, past, seal);
     each(request, past, &unfold(&opened), |sent, _, how| {
         if how != Sent::Nothing {
-            item(sent);
+            item(sent, how == Sent::Summary);
         }
     });
 }
@@ -169,6 +174,8 @@ fn instructs(item: &Item<'_>) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     Whole,
+    /// As a whole; it is the summary of a compaction item, and nobody's message.
+    Summary,
     /// Only the tools that it declares.
     Tools,
     Nothing,

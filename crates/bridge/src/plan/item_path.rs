@@ -75,7 +75,7 @@ impl<'r, 'a> Items<'r, 'a> {
     pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>], unfolded: &'r [Unfolded<'a>]) -> Self {
         let mut items = Self { sent: Vec::new(), declaring: Vec::new(), summarised: false };
         each(request, past, unfolded, |item, path, sent| match sent {
-            Sent::Whole => items.sent.push((&item.value, path)),
+            Sent::Whole | Sent::Summary => items.sent.push((&item.value, path)),
             Sent::Tools => items.declaring.push((&item.value, path)),
             Sent::Nothing => items.summarised = true,
         });
@@ -102,7 +102,10 @@ pub(super) fn each<'r, 'a>(
     let past = past.iter().enumerate().map(placed(PAST));
     for (place, (kept, path)) in past.chain(input.iter().enumerate().map(placed("input"))).enumerate() {
         match (standing.sent(place, &kept.value), standing.replacement(place)) {
-            (Sent::Whole, Some(unfolded)) => unfolded.items.iter().for_each(|kept| item(kept, path, Sent::Whole)),
+            (Sent::Whole, Some(unfolded)) => {
+                let how = std::iter::once(Sent::Summary).chain(std::iter::repeat(Sent::Whole));
+                unfolded.items.iter().zip(how).for_each(|(kept, how)| item(kept, path, how));
+            }
             (sent, _) => item(kept, path, sent),
         }
     }

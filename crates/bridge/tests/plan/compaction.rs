@@ -9,7 +9,12 @@ use crate::forward::forward;
 use crate::run::{Planned, TransparentSeal, plan_with};
 
 fn item(stands_for_all: bool, instructions: &Value, kept: &Value) -> Value {
+    item_after(stands_for_all, "", instructions, kept)
+}
+
+fn item_after(stands_for_all: bool, after: &str, instructions: &Value, kept: &Value) -> Value {
     let summary = SealedSummary {
+        after: after.to_owned(),
         text: "They met.".to_owned(),
         stands_for_all,
         instructions: instructions.to_string(),
@@ -50,6 +55,21 @@ fn what_a_summary_stands_for_is_not_sent() {
             "it stands for what the client has left out",
             [&before[..], &[item(false, &none, &none), go_on.clone()]].concat(),
             "developer: rules, user: old, assistant: answer, user: SUMMARY, user: go on",
+        ),
+        (
+            "it stands for what is still there, and no client has left out",
+            vec![
+                message("user", "old"),
+                json!({"type": "message", "id": "msg_1", "role": "assistant", "content": "answer"}),
+                item_after(false, "msg_1", &none, &none),
+                go_on.clone(),
+            ],
+            "user: SUMMARY, user: go on",
+        ),
+        (
+            "it stands for what a client has left out",
+            vec![message("user", "old"), item_after(false, "msg_1", &none, &none), go_on.clone()],
+            "user: old, user: SUMMARY, user: go on",
         ),
         (
             "it stands for everything",

@@ -11,7 +11,7 @@ use wire::json::{ObjectWriter, Raw};
 use wire::responses::{CreateResponse, Usage};
 
 use super::history::{Entry, History, Role};
-use super::{shorten, size};
+use super::{shorten, size, units};
 use crate::ask::{NoAnswer, OwnAnswer, ask};
 use crate::items;
 use crate::request::RequestContext;
@@ -32,6 +32,12 @@ const LONGEST_TEXT: usize = 32 << 10;
 /// A summary is no longer than this, in bytes, whatever the model writes.
 const LONGEST_SUMMARY: usize = 256 << 10;
 
+/// A summary of little may be longer than that, up to this many bytes.
+const SHORT_SUMMARY: usize = 4 << 10;
+
+/// What a model may write for a summary, in tokens, where anything is said about it. What it thinks counts, too.
+const OUTPUT: (u64, u64) = (4096, 32_768);
+
 pub(super) struct Fold<'r, 'a> {
     context: &'r RequestContext,
     failover: &'r mut Failover,
@@ -39,9 +45,23 @@ pub(super) struct Fold<'r, 'a> {
     entries: Vec<Entry>,
     /// How many tokens the model takes.
     window: Option<u64>,
+    /// How many tokens the context should stay below.
+    limit: Option<u64>,
+    /// How many tokens a summary takes the place of.
+    replaced: u64,
+    /// The last one broke off: a shorter one is asked for.
+    again: bool,
     /// How many tokens of conversation go into one question.
     piece: u64,
     usage: Option<Usage>,
+}
+
+/// What came of it.
+pub(super) struct Summary {
+    pub(super) text: String,
+    pub(super) usage: Option<Usage>,
+    /// The model wrote more than there is room for: the middle is left out.
+    pub(super) cut: bool,
 }
 
 impl<'r, 'a> Fold<'r, 'a> {
@@ -51,19 +71,19 @@ impl<'r, 'a> Fold<'r, 'a> {
         request: &'r CreateResponse<'a>,
         history: History,
         window: Option<u64>,
+        limit: Option<u64>,
     ) -> Self {
         // The other half is for the prompt, an earlier summary, the answer, and for our being wrong about sizes.
         let piece = window.map_or(u64::MAX, |window| (window / 2).max(LEAST_PIECE));
-        Self { context, failover, request, entries: history.into_said(), window, piece, usage: None }
+        let entries = history.into_said();
+        let replaced = units::weight(&entries);
+        Self { context, failover, request, entries, window, limit, replaced, again: false, piece, usage: None }
     }
 
     /// The summary, and what it took.
-    pub(super) async fn run(
-        mut self,
-        accepted: &(dyn Fn() + Send + Sync),
-    ) -> Result<(String, Option<Usage>), NoAnswer> {
+    pub(super) async fn run(mut self, accepted: &(dyn Fn() + Send + Sync)) -> Result<Summary, NoAnswer> {
         let mut summary: Option<String> = None;
-        let mut questions = 0;
+        let (mut questions, mut cut) = (0, false);
         self.shorten(LONGEST_TEXT, false);
         while !self.entries.is_empty() {
             if questions == MOST_QUESTIONS {
@@ -75,15 +95,19 @@ impl<'r, 'a> Fold<'r, 'a> {
             questions += 1;
             let request = self.question(count, summary.as_deref());
             match ask(self.context, self.failover, request, accepted).await {
-                Ok(OwnAnswer { mut text, usage, whole }) => {
-                    if !whole {
-                        text.push_str("\n[The summary breaks off here.]");
-                    }
+                Ok(OwnAnswer { text, usage, whole }) => {
                     if let Some(usage) = usage {
                         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
                     }
-                    summary = Some(shorten::text(text.trim(), self.longest_summary()));
+                    if !whole {
+                        self.ask_again()?;
+                        continue;
+                    }
+                    let longest = self.longest_summary();
+                    cut = text.trim().len() > longest;
+                    summary = Some(shorten::text(text.trim(), longest));
                     self.entries.drain(..count);
+                    self.again = false;
                 }
                 Err(NoAnswer { failure, .. })
                     if failure.class == FailureClass::ContextOverflow && weight > LEAST_PIECE =>
@@ -94,14 +118,33 @@ impl<'r, 'a> Fold<'r, 'a> {
             }
         }
         match summary {
-            Some(summary) => Ok((summary, self.usage)),
+            Some(text) => Ok(Summary { text, usage: self.usage, cut }),
             None => Err(Failure::new(FailureClass::Empty, "There is nothing to summarise.").into()),
         }
     }
 
-    /// A summary must leave room for what follows it.
+    /// What the model did not write to its end is no summary: what comes last in it is what is done next. Once, a shorter
+    /// one is asked for.
+    fn ask_again(&mut self) -> Result<(), NoAnswer> {
+        if self.again {
+            let message = "The model did not write the summary to its end.";
+            return Err(Failure::new(FailureClass::Truncated, message).into());
+        }
+        self.again = true;
+        Ok(())
+    }
+
+    /// A summary must leave room for what follows it, and is no longer than what it takes the place of.
     fn longest_summary(&self) -> usize {
-        self.window.map_or(LONGEST_SUMMARY, |window| size::bytes_of(window / 3).min(LONGEST_SUMMARY))
+        let of = |share: Option<u64>| share.map_or(LONGEST_SUMMARY, size::bytes_of);
+        let replaced = size::bytes_of(self.replaced).max(SHORT_SUMMARY);
+        let room = of(self.window.map(|window| window / 3)).min(of(self.limit.map(|limit| limit / 2)));
+        room.min(replaced).min(LONGEST_SUMMARY)
+    }
+
+    /// What the context should stay below, as far as anybody knows.
+    fn least(&self) -> Option<u64> {
+        self.window.into_iter().chain(self.limit).min()
     }
 
     /// If all of it does not go into one question, or not into those that are left: what nobody needs for a summary goes,
@@ -140,8 +183,27 @@ impl<'r, 'a> Fold<'r, 'a> {
         }
     }
 
-    /// How many items go into the next question, and what they weigh. At least one.
-    fn next_piece(&self) -> (usize, u64) {
+    /// How many items go into the next question, and what they weigh. At least one. Calls and their outputs go together; if
+    /// they are too much for one question, they are shortened.
+    fn next_piece(&mut self) -> (usize, u64) {
+        let (mut count, mut total) = (0, 0);
+        for unit in units::of(&self.entries) {
+            let entries = &mut self.entries[unit.clone()];
+            if count == 0 {
+                units::shorten(entries, self.piece);
+            }
+            let weight = units::weight(entries);
+            if total + weight > self.piece {
+                break;
+            }
+            count = unit.end;
+            total += weight;
+        }
+        if count > 0 { (count, total) } else { self.part_of_unit() }
+    }
+
+    /// The same of calls that are too many for one question, however short they are.
+    fn part_of_unit(&self) -> (usize, u64) {
         let (mut count, mut total) = (0, 0);
         for entry in &self.entries {
             if count > 0 && total + entry.weight > self.piece {
@@ -159,6 +221,9 @@ impl<'r, 'a> Fold<'r, 'a> {
         let mut out = Vec::new();
         let mut object = ObjectWriter::new(&mut out);
         object.text("model", self.failover.model()).bool("stream", true).bool("store", false);
+        if let Some(least) = self.least() {
+            object.int("max_output_tokens", (least / 4).clamp(OUTPUT.0, OUTPUT.1));
+        }
         let request = self.request;
         let carried = [
             ("prompt_cache_key", request.prompt_cache_key),
@@ -195,9 +260,10 @@ impl<'r, 'a> Fold<'r, 'a> {
         if !whole {
             prompt.push_str("\nThe conversation comes in pieces. The summary so far, if there is one, stands first: take over everything in it that may still matter.\n");
         }
-        if let Some(window) = self.window {
-            // A token is about three quarters of a word.
-            let words = (window / 8).clamp(150, 3000);
+        // A token is about three quarters of a word.
+        let words = self.least().map(|least| (least / 8).clamp(150, 3000));
+        let words = if self.again { Some(words.map_or(500, |words| words / 2)) } else { words };
+        if let Some(words) = words {
             let _ = writeln!(prompt, "\nWrite at most {words} words.");
         }
         prompt

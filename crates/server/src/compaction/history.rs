@@ -1,16 +1,16 @@
 //! The conversation that is to be summarised, as its items: which of them say anything, which stay word for word.
 
-use std::collections::HashSet;
+use std::ops::Range;
 
 use bridge::{CallRole, Seal, call_role, each_sent_item};
 use wire::json::Raw;
 use wire::responses::{CreateResponse, Input, InputItem, Item};
 
-use super::{shorten, size};
+use super::{shorten, size, units};
 use crate::items;
 
 /// One item.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) json: String,
     pub(super) role: Role,
@@ -30,7 +30,7 @@ pub(super) enum Role {
     /// It declares tools; the search for them, too.
     Tools,
     Reasoning,
-    /// What the model said, a summary, and all else.
+    /// What the model said, an earlier summary, and all else.
     Other,
 }
 
@@ -53,6 +53,14 @@ impl Role {
     }
 }
 
+/// What follows a summary.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) items: Vec<String>,
+    /// It was too long to stay as it is.
+    pub(super) shortened: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct History {
     entries: Vec<Entry>,
@@ -62,11 +70,13 @@ impl History {
     /// Everything that would be sent: what an earlier summary stands for is not, what it holds is.
     pub(super) fn read(request: &CreateResponse<'_>, past: &[InputItem<'_>], seal: &dyn Seal) -> Self {
         let mut entries = Vec::new();
-        each_sent_item(request, past, seal, |item| {
+        each_sent_item(request, past, seal, |item, is_summary| {
             if matches!(item.value, Item::CompactionTrigger(_)) {
                 return;
             }
-            let (role, weight) = (Role::of(&item.value), size::weight(item.raw));
+            // A summary reads like a message of the user, and is none.
+            let role = if is_summary { Role::Other } else { Role::of(&item.value) };
+            let weight = size::weight(item.raw);
             entries.push(Entry { json: item.raw.as_str().to_owned(), role, weight });
         });
         if let Some(Input::Text(text)) = &request.input {
@@ -100,58 +110,49 @@ impl History {
         self.entries.into_iter().filter(|entry| is_said(&entry.role)).collect()
     }
 
-    /// Takes out what follows the summary word for word, within that many tokens: the last message of the user, and what
-    /// came after it as far back as there is room, calls together with their outputs. If there was no room for all that
-    /// came after it, the message itself stays in the summary as well.
-    pub(super) fn keep_tail(&mut self, budget: u64) -> Vec<String> {
-        let kept = |entry: &Entry| !matches!(entry.role, Role::Instruction | Role::Tools);
+    /// Takes out what follows the summary: the last message of the user, and what came after it as far back as there is
+    /// room, calls together with their outputs. The message and the newest of what came after it always follow; they are
+    /// shortened if they are more than `most` tokens, and all else has to be within `budget`. What does not follow as it
+    /// is, or has a gap after it, stays in the summary as well.
+    pub(super) fn keep_tail(&mut self, most: u64, budget: u64) -> Tail {
+        let units = units::of(&self.entries);
+        let weight = |unit: &Range<usize>| kept_of(&self.entries[unit.clone()]).map(|entry| entry.weight).sum::<u64>();
         let asked = self.entries.iter().rposition(|entry| entry.role == Role::User);
-        let weight_of = |at: usize| self.entries.get(at).map_or(0, |entry| entry.weight);
-        let asked = asked.filter(|at| weight_of(*at) <= budget);
-        let mut room = budget - asked.map_or(0, weight_of);
-        let floor = asked.map_or(0, |at| at + 1);
-        let mut start = self.entries.len();
-        while start > floor {
-            let entry = &self.entries[start - 1];
-            let weight = if kept(entry) { entry.weight } else { 0 };
+        let asked = asked.and_then(|at| units.iter().position(|unit| unit.contains(&at)));
+        let floor = asked.map_or(0, |asked| asked + 1);
+        let newest = (floor..units.len()).rev().find(|at| kept_of(&self.entries[units[*at].clone()]).next().is_some());
+        let of = |at: Option<usize>| at.map_or(0, |at| weight(&units[at]));
+        let (of_asked, of_newest) = (of(asked), of(newest));
+        let shortened = of_asked + of_newest > most;
+        let mut room = budget.saturating_sub(of_asked + of_newest);
+        let mut first = newest.unwrap_or(units.len());
+        while !shortened && first > floor {
+            let weight = weight(&units[first - 1]);
             if weight > room {
                 break;
             }
             room -= weight;
-            start -= 1;
+            first -= 1;
         }
-        // What is left out by this may have been the call of another output.
-        loop {
-            match self.whole_calls(start) {
-                same if same == start => break,
-                later => start = later,
-            }
+        let whole = !shortened && first <= floor;
+        // What each may have of the room: half, or what the other leaves.
+        let share =
+            |own: u64, other: u64| if shortened { most.saturating_sub(other.min(most / 2)).min(own) } else { own };
+        let copy = |range: Range<usize>, most: u64| {
+            let mut copied: Vec<Entry> = kept_of(&self.entries[range]).cloned().collect();
+            units::shorten(&mut copied, most);
+            copied
+        };
+        let mut tail = asked.map_or_else(Vec::new, |at| copy(units[at].clone(), share(of_asked, of_newest)));
+        let start = units.get(first).map_or(self.entries.len(), |unit| unit.start);
+        let most = if shortened { share(of_newest, of_asked) } else { u64::MAX };
+        tail.extend(copy(start..self.entries.len(), most));
+        if !shortened {
+            let start = if whole { asked.map_or(start, |at| units[at].start) } else { start };
+            let rest = self.entries.split_off(start);
+            self.entries.extend(rest.into_iter().filter(|entry| !is_kept(&entry.role)));
         }
-        let all = start == floor;
-        let mut tail: Vec<Entry> = self.entries.split_off(start);
-        let mut items: Vec<String> = Vec::new();
-        match asked {
-            Some(at) if all => items.push(self.entries.remove(at).json),
-            Some(at) => items.push(self.entries[at].json.clone()),
-            None => {}
-        }
-        items.extend(tail.iter().filter(|entry| kept(entry)).map(|entry| entry.json.clone()));
-        tail.retain(|entry| !kept(entry));
-        self.entries.append(&mut tail);
-        items
-    }
-
-    /// The first place from `start` on at which no output loses its call.
-    fn whole_calls(&self, start: usize) -> usize {
-        let earlier: HashSet<&str> = self.entries[..start]
-            .iter()
-            .filter_map(|entry| match &entry.role {
-                Role::Call(id) => Some(id.as_str()),
-                _ => None,
-            })
-            .collect();
-        let lost = |entry: &Entry| matches!(&entry.role, Role::Output(id) if earlier.contains(id.as_str()));
-        self.entries[start..].iter().rposition(lost).map_or(start, |last| start + last + 1)
+        Tail { items: tail.into_iter().map(|entry| entry.json).collect(), shortened }
     }
 
     /// The newest messages of the user within that many tokens, oldest first; of one that is too long by itself, what
@@ -179,6 +180,15 @@ impl History {
 
 const fn is_said(role: &Role) -> bool {
     !matches!(role, Role::Reasoning | Role::Tools)
+}
+
+/// Whether it may follow a summary: messages of the application and declared tools stay anyway.
+const fn is_kept(role: &Role) -> bool {
+    !matches!(role, Role::Instruction | Role::Tools)
+}
+
+fn kept_of(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+    entries.iter().filter(|entry| is_kept(&entry.role))
 }
 
 #[cfg(test)]
@@ -218,13 +228,44 @@ mod tests {
             // No output without its call.
             (25, "ask, said", "system, old, answer, ask, call a, call b, late, output a, output b"),
             (10, "ask, said", "system, old, answer, ask, call a, call b, late, output a, output b"),
-            (5, "ask", "system, old, answer, ask, call a, call b, late, output a, output b, said"),
-            (4, "", "system, old, answer, ask, call a, call b, late, output a, output b, said"),
+            // The question and what came last stay, whatever else does.
+            (4, "ask, said", "system, old, answer, ask, call a, call b, late, output a, output b"),
         ] {
             let mut history = entries();
-            assert_eq!(history.keep_tail(budget).join(", "), kept, "{budget}");
+            let tail = history.keep_tail(100, budget);
+            assert_eq!((tail.items.join(", ").as_str(), tail.shortened), (kept, false), "{budget}");
             let rest: Vec<&str> = history.entries.iter().map(|entry| entry.json.as_str()).collect();
             assert_eq!(rest.join(", "), left, "{budget}");
+        }
+    }
+
+    /// What is too long to stay as it is loses its middle, and is summarised as well.
+    #[test]
+    fn the_last_question_and_the_newest_output_never_go() {
+        let message = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+        let long = |length: usize| message(&format!("BEGIN {} END", "x ".repeat(length)));
+        let call = r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}"#;
+        let output = |length: usize| {
+            format!(r#"{{"type":"function_call_output","call_id":"c","output":"FIRST {} LAST"}}"#, "y ".repeat(length))
+        };
+        for (asked, said) in [(4000, None), (2, Some(4000)), (4000, Some(2)), (4000, Some(4000))] {
+            let (asked, said) = (long(asked), said.map(output));
+            let weigh = |json: &str| size::tokens(json.len());
+            let old = message("old");
+            let mut entries = vec![(old.as_str(), Role::User, 5), (asked.as_str(), Role::User, weigh(&asked))];
+            if let Some(said) = &said {
+                entries.push((call, Role::Call("c".to_owned()), weigh(call)));
+                entries.push((said.as_str(), Role::Output("c".to_owned()), weigh(said)));
+            }
+            let mut history = history(&entries);
+            let tail = history.keep_tail(400, 300);
+            assert!(tail.shortened);
+            assert_eq!(history.entries.len(), entries.len());
+            let all = tail.items.join(",");
+            assert!(weigh(&all) <= 420, "{}", all.len());
+            assert!(all.contains("BEGIN ") && all.contains(" END") && all.contains("bytes left out"), "{all}");
+            assert_eq!(tail.items.len(), entries.len() - 1);
+            assert!(said.is_none() || all.contains(call) && all.contains("FIRST ") && all.contains(" LAST"), "{all}");
         }
     }
 

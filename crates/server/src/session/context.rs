@@ -264,9 +264,14 @@ impl Context {
         }
     }
 
-    /// Whether there is a past that the store has, and the client does not send.
-    pub(crate) fn is_stored(&self) -> bool {
-        !self.remembered && !self.past.is_empty()
+    /// Whether there is a past that the client does not send.
+    pub(crate) fn has_past(&self) -> bool {
+        !self.past.is_empty()
+    }
+
+    /// Whether only the client's connection has it.
+    pub(crate) const fn is_remembered(&self) -> bool {
+        self.remembered
     }
 
     /// What was not done as asked.

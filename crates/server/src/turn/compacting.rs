@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bridge::{Action, CompactionWish, Failure, FailureClass, Note, RoundEnd};
 use tokio::sync::Notify;
 use wire::id::IdKind;
-use wire::json::Kept;
+use wire::json::{Invalid, InvalidCode, Kept};
 use wire::responses::CreateResponse;
 
 use super::rounds::Material;
@@ -17,6 +17,7 @@ use crate::ask::{Asked, NoAnswer, Unanswered, attempt};
 use crate::body;
 use crate::compaction::{self, Compacted, NotCompacted, Scope, Truncation, body_tokens};
 use crate::config::Rescue;
+use crate::error::ApiError;
 use crate::request::RequestContext;
 use crate::session::Context;
 use crate::upstream::Failover;
@@ -87,8 +88,9 @@ pub(super) fn wanted(
 ) -> Option<(Scope, Why)> {
     match wish {
         CompactionWish::No => None,
+        CompactionWish::Only if past.is_remembered() => Some((Scope::WhatIsRemembered, Why::Asked)),
         // What the store has, no client can leave out.
-        CompactionWish::Only if past.is_stored() => Some((Scope::EverythingStored, Why::Asked)),
+        CompactionWish::Only if past.has_past() => Some((Scope::EverythingStored, Why::Asked)),
         CompactionWish::Only => Some((Scope::WhatIsLeftOut, Why::Asked)),
         CompactionWish::Above(threshold) => {
             let body = attempt::body(context, failover, asked).ok()?;
@@ -121,9 +123,15 @@ pub(super) fn not_compacted(why: &NotCompacted) -> Note {
     Note::new(Action::Ignored, "context_management", message)
 }
 
+/// The same where the operator wants nothing to be left out.
+pub(super) fn refused(note: &Note) -> ApiError {
+    let message = format!("Unsupported parameter: '{}' ({}).", note.path, note.message);
+    ApiError::bad_request(InvalidCode::UnsupportedParameter, message).with_param("context_management")
+}
+
 /// What there is to say when a client wants nothing but a summary of nothing.
-pub(super) fn nothing_to_do() -> Failure {
-    Failure::new(FailureClass::InvalidRequest, "There is nothing in the context that could be compacted.")
+pub(super) fn nothing_to_do() -> ApiError {
+    Invalid::rule(InvalidCode::EmptyArray, "expected at least one message to compact.").at("input").into()
 }
 
 impl Turn {
@@ -134,6 +142,7 @@ impl Turn {
             Ok(compacted) => {
                 let id = self.response.make_id(IdKind::Compaction);
                 let item = compacted.item(&id);
+                compacted.notes.iter().cloned().for_each(|note| self.response.note(note));
                 self.response.item(item.as_bytes(), item.as_bytes(), &mut self.events);
                 if matches!(why, Why::Asked) {
                     self.response.used(compacted.usage);
@@ -158,12 +167,20 @@ impl Turn {
                 };
                 self.finish(RoundEnd::Failed(failure));
             }
-            (Some(NotCompacted::NothingToDo), Why::Asked) => self.finish(RoundEnd::Failed(nothing_to_do())),
+            (Some(NotCompacted::NothingToDo), Why::Asked) => self.invalid(nothing_to_do()),
             // The context is larger than the client wants, and may still fit.
             (Some(not), _) => {
-                self.response.note(not_compacted(&not));
+                let note = not_compacted(&not);
+                if self.context.snapshot.policy(&self.context.caller).strict {
+                    return self.invalid(refused(&note));
+                }
+                self.response.note(note);
                 self.ask(otherwise);
             }
         }
+    }
+
+    fn invalid(&mut self, error: ApiError) {
+        self.finish(RoundEnd::Failed(Failure::new(FailureClass::InvalidRequest, error.message)));
     }
 }

@@ -225,11 +225,15 @@ impl Opened {
                         self.unanswered(no_answer.into(), &material.failover).await
                     }
                     (NotCompacted::NothingToDo, Why::Asked) => {
-                        let unanswered = Unanswered::Refused(compacting::nothing_to_do().into(), Vec::new());
-                        self.unanswered(unanswered, &material.failover).await
+                        self.unanswered(Unanswered::Invalid(compacting::nothing_to_do()), &material.failover).await
                     }
                     (not, _) => {
-                        self.notes.push(compacting::not_compacted(&not));
+                        let note = compacting::not_compacted(&not);
+                        if self.context.snapshot.policy(&self.context.caller).strict {
+                            let refused = Unanswered::Invalid(compacting::refused(&note));
+                            return self.unanswered(refused, &material.failover).await;
+                        }
+                        self.notes.push(note);
                         self.ask_as_it_is(material).await
                     }
                 }

@@ -7,6 +7,7 @@ use wire::id::IdKind;
 use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
+use super::compacting::nothing_to_do;
 use super::open::{check, targets};
 use crate::account::Outcome;
 use crate::ask::NoAnswer;
@@ -42,7 +43,7 @@ pub(crate) struct Compaction {
 
 pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<Compaction, ApiError> {
     let Kept { raw: document, value: mut request } = body::parse::<Kept<'_, CreateResponse<'_>>>(bytes)?;
-    let notes = unknown(document, context.snapshot.config.compat.strict)?;
+    let mut notes = unknown(document, context.snapshot.config.compat.strict)?;
     // Nothing of it is stored, and no conversation is taken for it.
     (request.store, request.background) = (Some(false), None);
     check(&request)?;
@@ -59,6 +60,8 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     let (scope, nobody) = (Scope::WhatIsLeftOut, || {});
     let compacted = compaction::compact(context, &mut failover, &request, &items, scope, &nobody).await;
     let compacted = compacted.map_err(|not| failed(context, not))?;
+    context.account.noted(&compacted.notes);
+    notes.extend(compacted.notes.iter().cloned());
     let window = failover.context_window();
     let retained = compaction::retained(context, &request, &items, window, &mut ids);
     let mut body = Vec::new();
@@ -84,10 +87,7 @@ fn failed(context: &RequestContext, not: NotCompacted) -> ApiError {
             context.account.ended(deadline.map_or(Outcome::Failed(failure.class), Outcome::Late));
             ApiError::upstream(&failure)
         }
-        NotCompacted::NothingToDo => {
-            let message = "expected at least one message to compact.";
-            Invalid::rule(InvalidCode::EmptyArray, message).at("input").into()
-        }
+        NotCompacted::NothingToDo => nothing_to_do(),
     }
 }
 

@@ -81,7 +81,7 @@ fn scaled(room: u64, weight: u64, counted: u64) -> u64 {
 fn note(sent: &[bool]) -> Note {
     let left_out = sent.iter().filter(|sent| !**sent).count();
     Note::new(
-        Action::Ignored,
+        Action::Degraded,
         "truncation",
         format!("the oldest {left_out} items are left out: too long for the model"),
     )

@@ -23,7 +23,7 @@ pub(super) fn write(
     let mut list = List { target, out, notes, empty: true };
     list.out.push(b'[');
     each(request, past, &unfolded, |item, path, sent| match sent {
-        Sent::Whole => list.item(item, path),
+        Sent::Whole | Sent::Summary => list.item(item, path),
         Sent::Tools => list.declare(item, path),
         Sent::Nothing => {}
     });

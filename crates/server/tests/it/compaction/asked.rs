@@ -159,7 +159,8 @@ async fn a_trigger_gives_one_compaction_item_and_nothing_else() {
     assert_eq!(scribe.summaries(), 2);
     // Of nothing there is no summary.
     let nothing = json!({"model": "m", "input": [{"type": "compaction_trigger"}]});
-    assert_eq!(rig::error(&rig.post(&nothing).await).status, 400);
+    let refused = rig::error(&rig.post(&nothing).await);
+    assert_eq!(refused.key(), (400, "invalid_request_error", "empty_array", Some("input")));
 }
 
 /// Where the store has what was before, the item takes its place.
@@ -179,4 +180,60 @@ async fn a_trigger_at_the_end_of_a_chain_takes_the_place_of_what_was_stored() {
     let said = texts(&rig.upstream.requests().last().unwrap().json());
     assert!(said.iter().all(|text| !text.contains("Noted.")), "{said:?}");
     assert_eq!(said[0], "Be brief.");
+}
+
+/// The same on a connection that remembers what was before, and where a client goes on from a history of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trigger_on_a_websocket_takes_the_place_of_what_it_remembers() {
+    let (rig, _) = Scribe::start(Settings::default()).await;
+    for store in [false, true] {
+        let mut client = Client::connect(&rig).await;
+        let create = |input: Value, previous: &Value| {
+            json!({"type": "response.create", "model": "m", "store": store, "input": input,
+                "previous_response_id": previous})
+        };
+        let first = client.respond(&create(json!([user("FACT: a=1")]), &Value::Null)).await.response;
+        let trigger = json!([{"type": "compaction_trigger"}]);
+        let compacted = client.respond(&create(trigger, &first["id"])).await.response;
+        assert_eq!(kinds(&compacted), ["compaction"]);
+        let last = client.respond(&create(json!([user("What is a?")]), &compacted["id"])).await;
+        assert_eq!(last.text, "It is 1.");
+        let said = texts(&rig.upstream.requests().last().unwrap().json());
+        assert_eq!(said.len(), 2, "{store}: {said:?}");
+        // What a client keeps in front of the item stays, on this turn and on the next one.
+        if !store {
+            let own = json!([user("kept"), compacted["output"][0], user("What is a?")]);
+            let own = client.respond(&create(own, &Value::Null)).await;
+            let next = client.respond(&create(json!([user("What is a?")]), &own.response["id"])).await;
+            assert_eq!((own.text.as_str(), next.text.as_str()), ("It is 1.", "It is 1."));
+            let said = texts(&rig.upstream.requests().last().unwrap().json());
+            assert_eq!((said.len(), said[0].as_str()), (5, "kept"), "{said:?}");
+        }
+    }
+}
+
+/// What was compacted before goes into the next summary, and is nothing that the user said.
+#[tokio::test]
+async fn compacting_again_leaves_one_summary_and_the_words_of_the_user() {
+    let (rig, _) = Scribe::start(Settings::default()).await;
+    let first = compaction(&compact(&rig, &json!({"model": "m", "input": "FACT: a=1"})).await);
+    let lone = json!({"model": "m", "input": [first["output"][1]]});
+    assert_eq!(kinds(&compaction(&compact(&rig, &lone).await)), ["compaction"]);
+    let mut output = first["output"].as_array().unwrap().clone();
+    for turn in 0..4 {
+        output.push(user(&format!("more {turn}")));
+        output = compaction(&compact(&rig, &json!({"model": "m", "input": output})).await)["output"]
+            .as_array()
+            .unwrap()
+            .clone();
+    }
+    let words: Vec<&str> = output.iter().filter_map(|item| item["content"][0]["text"].as_str()).collect();
+    assert_eq!(words, ["FACT: a=1", "more 0", "more 1", "more 2", "more 3"]);
+    assert_eq!(output.len(), 6);
+    // The summary alone still knows what the first one knew; also by way of a chain.
+    let alone = json!([output[5], user("What is a?")]);
+    let answer = object(&rig.post(&json!({"model": "m", "input": alone})).await);
+    assert_eq!(text_of(&answer), "It is 1.");
+    let chained = compaction(&compact(&rig, &json!({"model": "m", "previous_response_id": answer["id"]})).await);
+    assert_eq!(kinds(&chained), ["message", "compaction"]);
 }

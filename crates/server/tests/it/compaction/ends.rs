@@ -104,3 +104,62 @@ async fn without_a_summary_the_answer_comes_from_the_whole_context() {
         assert_eq!(kinds(&response), ["message"]);
     }
 }
+
+/// A provider whose summaries are these, one after the other; the last one for ever.
+async fn writing(summaries: Vec<(String, &'static str)>, settings: Settings) -> Rig {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let choose = move |received: &Received| {
+        let body = received.json();
+        if !String::from_utf8_lossy(&received.body).contains(PROMPT) {
+            return chat::answer(body["stream"] == true);
+        }
+        let at = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed).min(summaries.len() - 1);
+        let (text, reason) = &summaries[at];
+        let chunk = |delta: Value, reason: Option<&str>| {
+            json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+                "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+        };
+        Script::sse(&[chunk(json!({"role": "assistant", "content": text}), None), chunk(json!({}), Some(reason))])
+    };
+    Rig::before(Upstream::start_with(choose).await.unwrap(), settings).await
+}
+
+/// What breaks off is asked for once more, shorter, and is no summary then.
+#[tokio::test]
+async fn a_summary_that_breaks_off_is_none() {
+    let half = || ("Half a".to_owned(), "length");
+    let rig = writing(vec![half(), ("They met.".to_owned(), "stop")], Settings::default()).await;
+    assert_eq!(kinds(&object(&rig.post(&request()).await)), ["compaction", "message"]);
+    assert_eq!(rig.upstream.requests().len(), 3);
+    let first = rig.upstream.requests()[0].json();
+    assert_eq!(first["max_tokens"], 4096, "{first}");
+    let rig = writing(vec![half()], Settings::default()).await;
+    let answer = rig.post(&request()).await;
+    assert_eq!(answer.header("x-godex-compat"), Some("context_management=ignored"));
+    assert_eq!(kinds(&object(&answer)), ["message"]);
+    let trigger = json!({"model": "m", "input": [user("x"), {"type": "compaction_trigger"}]});
+    assert_eq!(rig::error(&rig.post(&trigger).await).domain, "upstream_truncated");
+    let compacted = rig.send(Method::POST, "/v1/responses/compact", &json!({"model": "m", "input": "x"})).await;
+    assert_eq!(rig::error(&compacted).domain, "upstream_truncated");
+    // Where nothing may be left out without a word, the wish that cannot be met is refused.
+    let strict = Settings { tweak: Some(|config| config.compat.strict = true), ..Settings::default() };
+    let rig = writing(vec![half()], strict).await;
+    let refused = rig::error(&rig.post(&request()).await);
+    assert_eq!((refused.status, rig.upstream.requests().len()), (400, 2), "{refused:?}");
+}
+
+/// A summary never takes more room than it makes.
+#[tokio::test]
+async fn a_summary_that_is_too_long_loses_its_middle() {
+    let long = format!("BEGIN {} END", "lorem ipsum ".repeat(20_000));
+    let rig = writing(vec![(long, "stop")], Settings::default()).await;
+    let answer = rig.post(&request()).await;
+    assert_eq!(answer.header("x-godex-compat"), Some("input=degraded"));
+    assert_eq!(kinds(&object(&answer)), ["compaction", "message"]);
+    let body = rig.upstream.requests().last().unwrap().json().to_string();
+    assert!(body.contains("BEGIN ") && body.contains(" END") && body.len() / 4 < 1200, "{}", body.len());
+    let few = json!({"model": "m", "input": "x"});
+    let compacted = rig.send(Method::POST, "/v1/responses/compact", &few).await;
+    assert_eq!(compacted.header("x-godex-compat"), Some("input=degraded"));
+    assert!(compacted.body.len() < 8000, "{}", compacted.body.len());
+}

@@ -131,3 +131,32 @@ async fn a_websocket_gets_the_same() {
     assert_eq!(client.respond(&next).await.text, "It is Zwiebelkuchen-4711.");
     assert_eq!(texts(&rig.upstream.requests().last().unwrap().json()).len(), 5);
 }
+
+/// The question and the newest output are sent, whatever they weigh: in part, if there is no room for all of them.
+#[tokio::test]
+async fn what_is_asked_is_shortened_and_never_gone() {
+    let (rig, _) = Scribe::start(Settings::default()).await;
+    let long = "There is much to be said. ".repeat(400);
+    let asked = user(&format!("FACT: early=1\n{long}\nWhat is port?"));
+    let call = json!({"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"});
+    let output = json!({"type": "function_call_output", "call_id": "c1", "output": format!("{long}\nWhat is port?")});
+    for (items, roles) in [
+        (vec![asked.clone()], "system, user, user"),
+        (vec![user("Look."), call.clone(), output.clone()], "system, user, user, assistant, tool"),
+        (vec![asked, call, output], "system, user, user, assistant, tool"),
+    ] {
+        let mut input = history(12, "Go.");
+        input.pop();
+        input.extend(items);
+        let answer = rig.post(&managed(&json!(input))).await;
+        assert_eq!(answer.header("x-godex-compat"), Some("input=degraded"));
+        let response = object(&answer);
+        assert_eq!((kinds(&response), text_of(&response)), (vec!["compaction", "message"], "It is 58213.".to_owned()));
+        let body = rig.upstream.requests().last().unwrap().json();
+        let sent: Vec<&str> =
+            body["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert_eq!(sent.join(", "), roles);
+        assert!(body.to_string().len() / 4 < 2000, "{body}");
+        assert!(body.to_string().contains("bytes left out"), "{body}");
+    }
+}

@@ -81,7 +81,7 @@ async fn the_oldest_turns_are_left_out_where_the_window_is_known() {
     for turns in 80..140 {
         let request = json!({"model": "m", "input": history(turns, "Go on."), "truncation": "auto"});
         let answer = rig.post(&request).await;
-        assert!(answer.header("x-godex-compat").is_some_and(|notes| notes.contains("truncation=ignored")));
+        assert!(answer.header("x-godex-compat").is_some_and(|notes| notes.contains("truncation=degraded")));
         object(&answer);
         let said = texts(&rig.upstream.requests().last().unwrap().json());
         assert_eq!((said[0].as_str(), said.last().unwrap().as_str()), ("Be brief.", "Go on."));
@@ -105,4 +105,26 @@ async fn where_it_is_not_known_what_is_refused_is_sent_again_with_less() {
     let long = user(&"x ".repeat(100_000));
     let refused = rig::error(&rig.post(&json!({"model": "m", "input": [user("a"), long], "truncation": "auto"})).await);
     assert_eq!(refused.code, "context_length_exceeded");
+}
+
+/// The pieces of a long history end between calls, never between a call and its output.
+#[tokio::test]
+async fn a_piece_has_whole_calls() {
+    let (rig, scribe) = Scribe::with_window(8000, rescuing()).await;
+    let mut input = vec![user("Go.")];
+    for turn in 0..24 {
+        let (a, b) = (format!("a{turn}"), format!("b{turn}"));
+        let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "get", "arguments": "{}"});
+        let output = |id: &str, size: usize| json!({"type": "function_call_output", "call_id": id, "output": format!("RESULT {}", "word ".repeat(size))});
+        // One of them is too much for a piece by itself.
+        let size = if turn == 9 { 9000 } else { 500 };
+        input.extend([call(&a), call(&b), output(&a, size), output(&b, size)]);
+    }
+    input.push(user("What is port?"));
+    object(&rig.post(&json!({"model": "m", "input": input})).await);
+    assert!(scribe.summaries() > 2, "{}", scribe.summaries());
+    for received in rig.upstream.requests() {
+        let body = received.json().to_string();
+        assert!(!body.contains("unavailable") && !body.contains("not in this conversation"), "{body}");
+    }
 }
