@@ -1,7 +1,7 @@
 //! Codex's `config.toml`, changed so that the change can be taken back exactly: `toml_edit` says where things are, and the
 //! text is cut and joined there, so that every other byte stays (comments, order, line ends).
 //!
-//! What is ours has lines that begin with [`MARK`] directly above it. It ends where TOML says that it ends, not at a line
+//! What is ours has lines that begin with `# godex>` directly above it. It ends where TOML says that it ends, not at a line
 //! of ours: Codex itself writes into this file, and what it adds must not be taken for ours.
 
 use std::fmt::Write;
