@@ -144,15 +144,18 @@ impl Descriptions {
     }
 
     /// Who asks holds the one permit of it meanwhile: of two who want to know at the same time, the second finds the words
-    /// when it gets it.
-    pub(crate) fn asking(&self, key: ImageKey) -> Arc<Semaphore> {
+    /// when it gets it. None: it is known by now.
+    pub(crate) fn asking(&self, key: ImageKey) -> Option<Arc<Semaphore>> {
         let mut known = self.known();
-        if let Some(State::Asked(asking)) = known.look(key) {
-            return asking;
+        match known.look(key) {
+            Some(State::Described(_)) => return None,
+            Some(State::Failed { until }) if Instant::now() < until => return None,
+            Some(State::Asked(asking)) => return Some(asking),
+            Some(State::Failed { .. }) | None => {}
         }
         let asking = Arc::new(Semaphore::new(1));
         known.put(key, State::Asked(Arc::clone(&asking)), self.room);
-        asking
+        Some(asking)
     }
 
     /// What came of asking: the words, or none.
@@ -188,6 +191,18 @@ impl ImageTexts for TenantDescriptions<'_> {
 mod tests {
     use super::*;
 
+    /// Whoever looked before it was described, and comes to ask only now, does not ask again.
+    #[test]
+    fn what_is_described_is_not_asked_for_again() {
+        let (descriptions, key) = (Descriptions::default(), ImageKey::new(&Tenant::new("one"), "seer", "data:a"));
+        assert!(descriptions.asking(key).is_some());
+        descriptions.put(key, Some("a cat"));
+        assert!(descriptions.asking(key).is_none());
+        assert_eq!(descriptions.get(key).as_deref(), Some("a cat"));
+        descriptions.put(key, None);
+        assert!(descriptions.asking(key).is_none(), "it rests");
+    }
+
     #[test]
     fn an_image_is_known_to_whom_it_was_described_only() {
         let (one, two) = (Tenant::new("one"), Tenant::new("two"));
@@ -207,7 +222,7 @@ mod tests {
         let descriptions = Descriptions { room: 8 * (OVERHEAD + 100), ..Descriptions::default() };
         let tenant = Tenant::default();
         let key = |number: usize| ImageKey::new(&tenant, "m", &number.to_string());
-        assert!(Arc::ptr_eq(&descriptions.asking(key(0)), &descriptions.asking(key(0))));
+        assert!(Arc::ptr_eq(&descriptions.asking(key(0)).unwrap(), &descriptions.asking(key(0)).unwrap()));
         assert!(!descriptions.is_known(key(0)));
         descriptions.put(key(0), None);
         assert!(descriptions.is_known(key(0)) && descriptions.get(key(0)).is_none());

@@ -161,17 +161,18 @@ impl Keys {
     }
 
     pub(crate) async fn give_back(&self) {
-        let returned = std::mem::take(&mut self.state().returned);
-        for (store, key, response) in returned {
+        let mut returned = std::mem::take(&mut self.state().returned);
+        while let Some((store, key, response)) = returned.pop() {
             if let Err(error) = store.release_key(&key, &response).await {
-                // While this process lives, nobody else takes it: it is tried again.
+                // While this process lives, nobody else takes them: they are tried again, when the store is there again.
                 tracing::debug!(%error, "an idempotency key was not given back");
-                let mut state = self.state();
-                if state.returned.len() < MOST_RETURNED {
-                    state.returned.push((store, key, response));
-                }
+                returned.push((store, key, response));
+                break;
             }
         }
+        let mut state = self.state();
+        state.returned.append(&mut returned);
+        state.returned.truncate(MOST_RETURNED);
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) async fn describe(
 /// Has one image described, unless somebody else just did.
 async fn one(context: &RequestContext, model: &str, key: ImageKey, url: Text<'_>) {
     let descriptions = &context.app.runtime.descriptions;
-    let asking = descriptions.asking(key);
+    let Some(asking) = descriptions.asking(key) else { return };
     let Ok(_alone) = asking.acquire().await else { return };
     if descriptions.is_known(key) {
         return;

@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bridge::Tokenizer;
 use tokens::{Encoding, Learned};
+use tokio::time::Instant;
 
 use crate::output::aside;
 
@@ -24,6 +26,9 @@ const THEN_ONE_OF: u64 = 16;
 
 /// Bodies up to this size are estimated where the request is; larger ones where nobody waits.
 const SMALL: usize = 256 << 10;
+
+/// How long a model's word on what it takes counts.
+const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// How many tokens a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +56,8 @@ struct Known {
     learned: Learned,
     /// Requests that could have been learned from.
     answered: u64,
-    window: Option<u64>,
+    /// What it said that it takes, and when: whoever runs it may have started it anew since.
+    window: Option<(u64, Instant)>,
     /// The largest input that was answered: no window is smaller.
     largest: u64,
     used_at: u64,
@@ -95,7 +101,7 @@ impl TokenCounts {
         self.enter().entry(provider, model, |known| {
             known.learned.learn(estimated, reported);
             known.largest = known.largest.max(reported);
-            known.window = known.window.filter(|window| known.largest <= *window);
+            known.window = known.window.filter(|(window, _)| known.largest <= *window);
         });
     }
 
@@ -105,13 +111,15 @@ impl TokenCounts {
             if self.learned_window(provider, model) != Some(window) {
                 tracing::info!(provider, model, window, "as many tokens as it takes, it says");
             }
-            self.enter().entry(provider, model, |known| known.window = Some(window).filter(|it| known.largest <= *it));
+            let said = (window, Instant::now());
+            self.enter().entry(provider, model, |known| known.window = Some(said).filter(|_| known.largest <= window));
         }
     }
 
     /// How many tokens the model takes, if it has said so.
     fn learned_window(&self, provider: &str, model: &str) -> Option<u64> {
-        self.enter().with(provider, model, |known| known.window).flatten()
+        let (window, said) = self.enter().with(provider, model, |known| known.window).flatten()?;
+        (said.elapsed() < REMEMBERED).then_some(window)
     }
 
     /// How many tokens the model takes: as declared, unless it has said that it takes fewer.

@@ -1,6 +1,7 @@
 //! Tools as OpenAI's models are shown them: a namespace of TypeScript types. The form is published for the gpt-oss models,
 //! and what other models of theirs report fits it.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use wire::json::{Kind, Raw, Text};
@@ -52,12 +53,13 @@ fn comment(out: &mut String, text: Option<&str>) {
 
 fn object(out: &mut String, schema: Raw<'_>, depth: usize) {
     out.push_str("{\n");
-    let required = schema.get("required");
+    // A set: there may be as many names as properties.
+    let required = schema.get("required").into_iter().flat_map(Raw::elements);
+    let required: HashSet<&str> = required.filter_map(Raw::text).map(Text::escaped).collect();
     for (key, property) in schema.get("properties").into_iter().flat_map(Raw::fields) {
         comment(out, property.get("description").and_then(Raw::text).map(Text::decode).as_deref());
-        let is_required = required
-            .is_some_and(|required| required.elements().filter_map(Raw::text).any(|name| name.raw() == key.raw()));
-        let _ = write!(out, "{}{}: ", key.decode(), if is_required { "" } else { "?" });
+        let mark = if required.contains(key.escaped()) { "" } else { "?" };
+        let _ = write!(out, "{}{mark}: ", key.decode());
         kind(out, property, depth + 1);
         out.push(',');
         if let Some(default) = property.get("default") {
@@ -131,6 +133,16 @@ mod tests {
         assert_eq!(tools(Raw::parse(json).unwrap()).as_deref(), Some(expected));
         assert_eq!(tools(Raw::ours("[]")), None);
         assert_eq!(tools(Raw::ours(r#"[{"type":"web_search"}]"#)), None);
+    }
+
+    /// With a walk over all names for each property this would take minutes.
+    #[test]
+    fn as_many_names_as_properties_are_no_burden() {
+        let names: Vec<String> = (0..100_000).map(|i| format!("\"p{i}\"")).collect();
+        let properties: Vec<String> = names.iter().map(|name| format!("{name}:{{}}")).collect();
+        let (names, properties) = (names.join(","), properties.join(","));
+        let json = format!(r#"[{{"name":"f","parameters":{{"properties":{{{properties}}},"required":[{names}]}}}}]"#);
+        assert!(!tools(Raw::parse(&json).unwrap()).unwrap().contains('?'));
     }
 
     #[test]

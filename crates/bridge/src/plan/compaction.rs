@@ -3,6 +3,9 @@
 //!
 //! An item that was not sealed here, or not for this tenant, stays what it is: nothing is guessed about it.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use wire::json::{FromRaw, Invalid, InvalidCode, Kept, Kind, Raw};
 use wire::responses::{CreateResponse, Input, InputItem, Item, Message};
 
@@ -102,9 +105,9 @@ pub(super) fn open(request: &CreateResponse<'_>, past: &[InputItem<'_>], seal: &
         Some(Input::Items(items)) => items.as_slice(),
         _ => &[],
     };
-    let is_before = |place: usize, id: &str| {
-        let mut ids = past.iter().chain(input).take(place).filter_map(|item| item.raw.get("id").and_then(Raw::text));
-        !id.is_empty() && ids.any(|before| before.is(id))
+    let mut first = None;
+    let mut is_before = |place: usize, id: &str| {
+        !id.is_empty() && first.get_or_insert_with(|| first_places(past, input)).get(id).is_some_and(|at| *at < place)
     };
     let opened = |(place, item): (usize, &InputItem<'_>)| {
         let Item::Compaction(compaction) = &item.value else { return None };
@@ -117,6 +120,17 @@ pub(super) fn open(request: &CreateResponse<'_>, past: &[InputItem<'_>], seal: &
         Some(Opened { place, stands_for_all, instructions, items })
     };
     past.iter().chain(input).enumerate().filter_map(opened).collect()
+}
+
+/// Where each id is first. Looked up, because there may be many compaction items that ask for one.
+fn first_places<'a>(past: &[InputItem<'a>], input: &[InputItem<'a>]) -> HashMap<Cow<'a, str>, usize> {
+    let mut places = HashMap::new();
+    for (place, item) in past.iter().chain(input).enumerate() {
+        if let Some(id) = item.raw.get("id").and_then(Raw::text) {
+            places.entry(id.decode()).or_insert(place);
+        }
+    }
+    places
 }
 
 /// Reads what was opened.
@@ -210,16 +224,14 @@ impl<'u, 'a> Standing<'u, 'a> {
         found.ok().and_then(|at| self.unfolded.get(at))
     }
 
-    /// The application's messages that a client has dropped together with all else before the compaction item.
-    pub(super) fn dropped_instructions<'i>(
-        &self,
-        mut items: impl Iterator<Item = &'i InputItem<'i>>,
-    ) -> &'u [InputItem<'a>]
+    /// The application's messages that a client has dropped together with all else before the compaction item. What it
+    /// says after that item changes nothing about them.
+    pub(super) fn dropped_instructions<'i>(&self, items: impl Iterator<Item = &'i InputItem<'i>>) -> &'u [InputItem<'a>]
     where
         'a: 'i,
     {
         match self.last {
-            Some(last) if !items.any(|item| instructs(&item.value)) => &last.instructions,
+            Some(last) if !items.take(last.place).any(|item| instructs(&item.value)) => &last.instructions,
             _ => &[],
         }
     }

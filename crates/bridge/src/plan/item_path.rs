@@ -73,11 +73,11 @@ pub(super) struct Items<'r, 'a> {
 
 impl<'r, 'a> Items<'r, 'a> {
     pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>], unfolded: &'r [Unfolded<'a>]) -> Self {
-        let mut items = Self { sent: Vec::new(), declaring: Vec::new(), summarised: false };
+        let mut items = Self { sent: Vec::new(), declaring: Vec::new(), summarised: !unfolded.is_empty() };
         each(request, past, unfolded, |item, path, sent| match sent {
             Sent::Whole | Sent::Summary => items.sent.push((&item.value, path)),
             Sent::Tools => items.declaring.push((&item.value, path)),
-            Sent::Nothing => items.summarised = true,
+            Sent::Nothing => {}
         });
         items
     }

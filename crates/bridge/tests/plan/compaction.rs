@@ -91,6 +91,20 @@ fn what_a_summary_stands_for_is_not_sent() {
             "developer: new, user: SUMMARY, user: go on",
         ),
         (
+            "the application says something more later: what was sent before stays as it was",
+            vec![
+                item(true, &json!([message("developer", "rules")]), &none),
+                go_on.clone(),
+                message("developer", "be brief"),
+            ],
+            "developer: rules, user: SUMMARY, user: go on, developer: be brief",
+        ),
+        (
+            "an output whose call was summarised and left out",
+            vec![item(true, &none, &none), json!({"type": "function_call_output", "call_id": "c", "output": "late"})],
+            "user: SUMMARY, user: [Result of a tool call that is not in this conversation: c]\nlate",
+        ),
+        (
             "the last one counts",
             [&[item(true, &none, &kept)], &before[..], &[item(true, &none, &none), go_on.clone()]].concat(),
             "developer: rules, user: SUMMARY, user: go on",
@@ -115,6 +129,14 @@ fn what_a_summary_stands_for_is_not_sent() {
             );
         }
     }
+}
+
+/// With a walk over all items before each of them this would take minutes.
+#[test]
+fn many_of_them_are_no_burden() {
+    let none = json!([]);
+    let items = vec![item_after(false, "msg_not_here", &none, &none); 20_000];
+    assert_eq!(planned(&[], &items).messages().len(), items.len());
 }
 
 #[test]

@@ -157,7 +157,6 @@ impl Turn {
         let otherwise = RoundEnd::Failed(Failure::new(FailureClass::Server, "There was no answer."));
         match (failed, why) {
             (None, _) => self.ask(otherwise),
-            (Some(_), Why::Refused(refused)) => self.finish(RoundEnd::Failed(refused)),
             (Some(NotCompacted::NoAnswer(NoAnswer { failure, deadline })), why)
                 if matches!(why, Why::Asked) || deadline.is_some() || failure.class == FailureClass::Shutdown =>
             {
@@ -167,6 +166,7 @@ impl Turn {
                 };
                 self.finish(RoundEnd::Failed(failure));
             }
+            (Some(_), Why::Refused(refused)) => self.finish(RoundEnd::Failed(refused)),
             (Some(NotCompacted::NothingToDo), Why::Asked) => self.invalid(nothing_to_do()),
             // The context is larger than the client wants, and may still fit.
             (Some(not), _) => {

@@ -285,4 +285,6 @@ fn a_key_is_only_asked_for_where_there_is_one() {
     assert!(status.success());
     let config = home.read("config.toml");
     assert!(config.contains("env_key = \"GODEX_API_KEY\"") && !config.contains("\"k\""), "{config}");
+    let status = home.command(&["codex", "setup", "--yes"]).output().unwrap().status;
+    assert!(status.success() && !home.read("config.toml").contains("env_key"), "{}", home.read("config.toml"));
 }

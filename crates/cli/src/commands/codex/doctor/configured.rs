@@ -93,7 +93,9 @@ fn provider<'d>(document: &'d Document<&str>, config: Option<&Config>) -> Option
     }
     let url = config.map(gateway::url)?;
     let points_here = |(_, item): &(&str, &Item)| {
-        item.get("base_url").and_then(Item::as_str).is_some_and(|base_url| base_url.starts_with(&url))
+        item.get("base_url")
+            .and_then(Item::as_str)
+            .is_some_and(|base_url| base_url.trim_end_matches('/').strip_suffix("/v1") == Some(&*url))
     };
     let (id, _) = providers.iter().find(points_here)?;
     Some((id.to_owned(), table(id)?))

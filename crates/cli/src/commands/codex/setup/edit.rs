@@ -10,7 +10,7 @@ use std::ops::Range;
 use anyhow::{Context, bail, ensure};
 use toml_edit::{Document, InlineTable, Item, Table, TableLike, Value};
 
-use super::super::PROVIDER;
+use super::super::{KEY_VARIABLE, PROVIDER};
 
 /// Above each table of ours.
 pub(super) const UNDO: &str = "# godex> written by `godex codex setup`; undo: godex codex setup --remove";
@@ -193,7 +193,11 @@ impl Found {
         let has = |key: &str, value: &Value| {
             self.settings.iter().any(|(known, found)| known == key && same_value(found, value))
         };
+        let is_wanted = |key: &str| wanted.iter().any(|(wanted, _)| *wanted == key);
+        // A key that is asked for no more would stop Codex.
+        let asks_for_key = |(key, value): &(String, Value)| key == "env_key" && value.as_str() == Some(KEY_VARIABLE);
         wanted.iter().all(|(key, value)| has(key, value))
+            && !self.settings.iter().any(|setting| asks_for_key(setting) && !is_wanted(&setting.0))
     }
 }
 
