@@ -20,7 +20,14 @@ pub(super) fn run(bytes: &[u8]) {
     let Ok(request) = CreateResponse::from_raw(raw) else { return };
     for (number, dialect) in DIALECTS.iter().enumerate() {
         let policy = Policy { strict: number % 5 == 4, repair_history: number % 2 == 0 };
-        let target = PlanTarget { model: "m", dialect, policy, seal: &Unsealed, images: None };
+        let target = PlanTarget {
+            model: "m",
+            dialect,
+            policy,
+            seal: &Unsealed,
+            images: None,
+            hosting: bridge::Hosting::default(),
+        };
         if let Ok(plan) = bridge::plan(&request, &[], target) {
             assert!(serde_json::from_slice::<&RawValue>(&plan.body).is_ok(), "not JSON");
             // Escaping and lowered schemas multiply by small constants; histories must not.

@@ -41,7 +41,14 @@ fn parse(text: &str) {
 fn plan_time(text: &str) -> Duration {
     let request = CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap();
     let dialect = Dialect::default();
-    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed, images: None };
+    let target = PlanTarget {
+        model: "m",
+        dialect: &dialect,
+        policy: Policy::default(),
+        seal: &Unsealed,
+        images: None,
+        hosting: bridge::Hosting::default(),
+    };
     best(|| {
         black_box(bridge::plan(black_box(&request), &[], target).unwrap());
     })
@@ -54,7 +61,14 @@ fn prefix_lost(offer: Offer) -> f64 {
     let lost = |name: &str| {
         let dialect = resolve_named(Library::BUILTIN, name, &|_| None).unwrap().dialect;
         let policy = Policy { repair_history: true, ..Policy::default() };
-        let target = PlanTarget { model: "m", dialect: &dialect, policy, images: None, seal: &Unsealed };
+        let target = PlanTarget {
+            model: "m",
+            dialect: &dialect,
+            policy,
+            images: None,
+            seal: &Unsealed,
+            hosting: bridge::Hosting::default(),
+        };
         let body = |text: &String| {
             let request = CreateResponse::from_raw(Raw::parse(text).unwrap()).unwrap();
             bridge::plan(&request, &[], target).unwrap().body

@@ -72,8 +72,13 @@ pub enum ToolKind {
     LocalShell,
     ApplyPatch,
     ToolSearch,
-    /// godex runs it: the client never sees a call of it that it would have to answer.
-    Hosted,
+    /// godex runs it: the client never sees a call of it that it would have to answer. The namespace is the server's
+    /// label.
+    Mcp,
+    /// godex runs these, for `web_search`.
+    WebSearch,
+    OpenPage,
+    FindInPage,
 }
 
 impl ToolKind {
@@ -86,8 +91,16 @@ impl ToolKind {
             Self::LocalShell => "local_shell",
             Self::ApplyPatch => "apply_patch",
             Self::ToolSearch => "tool_search",
-            Self::Hosted => "hosted",
+            Self::Mcp => "mcp",
+            Self::WebSearch => "web_search",
+            Self::OpenPage => "open_page",
+            Self::FindInPage => "find_in_page",
         }
+    }
+
+    /// Whether godex runs it.
+    pub const fn is_hosted(self) -> bool {
+        matches!(self, Self::Mcp | Self::WebSearch | Self::OpenPage | Self::FindInPage)
     }
 }
 

@@ -34,14 +34,15 @@ pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
 pub use plan::{
-    CallRole, CompactionWish, ImageTexts, Needs, Plan, PlanTarget, Policy, call_role, check_metadata, each_sent_item,
-    echo, first_sent, forward, plan,
+    CallRole, CompactionWish, Hosting, ImageTexts, Needs, Plan, PlanTarget, Policy, Round, SearchFunctions, call_role,
+    check_metadata, each_sent_item, echo, first_sent, forward, plan,
 };
 pub use reader::{
-    ChatReader, Checks, End, Flow, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar, InputVerdict,
-    Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair, RoundEnd, Setup,
+    ChatReader, Checks, ClientCall, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading,
+    InputSoFar, InputVerdict, Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair,
+    RoundEnd, Setup, Source, Sources,
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
-pub use response::ResponseWriter;
+pub use response::{HostedEnd, HostedItem, HostedStart, ResponseWriter};
 pub use seal::{Encrypted, Seal, SealedReasoning, SealedSummary, Unsealed};
 pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

@@ -51,6 +51,40 @@ pub struct PlanTarget<'a> {
     pub seal: &'a dyn Seal,
     /// What is in images that the model cannot see, where somebody looks at them for it.
     pub images: Option<&'a dyn ImageTexts>,
+    pub hosting: Hosting,
+}
+
+/// Which tools godex runs itself for this request, and how far its rounds are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hosting {
+    /// `mcp` tools are functions to the model: those that the latest `mcp_list_tools` item of their label lists, as far as
+    /// `allowed_tools` lets them be. Otherwise they are left out, with a note, unless the provider has them.
+    pub mcp: bool,
+    /// Lists will still be asked for: that a tool is not there yet is no error.
+    pub lists_pending: bool,
+    /// `web_search` is functions to the model, where the provider has no search of its own: see [`SearchFunctions`].
+    pub web_search: Option<SearchFunctions>,
+    pub round: Round,
+    /// What the rounds before this one have answered, in tokens: `max_output_tokens` is for all of them.
+    pub answered_tokens: u64,
+}
+
+/// The functions that stand for `web_search`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchFunctions {
+    /// `open_page` and `find_in_page`, beside `web_search`.
+    pub pages: bool,
+}
+
+/// Which upstream answer of a response it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Round {
+    #[default]
+    First,
+    /// A call that was demanded has been made: the model is free.
+    Later,
+    /// No tool may be called any more.
+    Last,
 }
 
 /// What is in images, in words.

@@ -12,6 +12,7 @@ mod native;
 mod opening;
 mod report;
 mod setup;
+mod sources;
 mod usage;
 
 use std::borrow::Cow;
@@ -25,8 +26,9 @@ pub use input::{InputCheck, InputReading, InputSoFar, InputVerdict};
 pub use native::NativeReader;
 pub use opening::{Look, Opening};
 pub use setup::Setup;
+pub use sources::{Source, Sources};
 
-use crate::context::{AnswerContext, AnswerWire};
+use crate::context::{AnswerContext, AnswerWire, OfferedTool};
 use crate::dialect::AnswerDialect;
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
@@ -86,11 +88,32 @@ impl IncompleteReason {
 /// A call of a tool that godex runs. The client never sees it as something to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostedCall {
+    /// As the model gave it, or one of ours.
     pub call_id: String,
-    /// [`OfferedTool::provider_name`](crate::OfferedTool::provider_name) of the tool.
-    pub name: String,
+    pub tool: OfferedTool,
     /// As the model wrote them; `{}` where it wrote none.
     pub arguments: String,
+}
+
+/// A call of an answer that calls tools of the client and tools that godex runs, from its first hosted call on: items keep
+/// the model's order, so the client's calls wait until the hosted ones before them have run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeldCall {
+    Hosted(HostedCall),
+    /// Written with [`ResponseWriter::client_call`].
+    Client(ClientCall),
+}
+
+/// A function call of the client that waits for its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCall {
+    pub call_id: String,
+    /// As the client declared the tool.
+    pub name: String,
+    pub namespace: Option<String>,
+    /// Whether it is of a custom tool: then the text is its input.
+    pub is_custom: bool,
+    pub text: String,
 }
 
 /// A call of a custom tool whose input does not fit.
@@ -184,11 +207,12 @@ impl Reader {
     /// Takes the hosted calls of an answer that also calls tools of the client, once it has ended as `Completed`. They
     /// are to be run, and their items follow the client's calls; but the model is not asked again: it waits for the
     /// client. Of an answer that was cut or failed there are none: what broke off is not run.
-    pub fn take_hosted(&mut self) -> Vec<HostedCall> {
-        match self {
+    pub fn take_hosted(&mut self) -> Vec<HeldCall> {
+        let hosted = match self {
             Self::Chat(reader) => reader.take_hosted(),
             Self::Responses(reader) => reader.take_hosted(),
-        }
+        };
+        hosted.into_iter().map(HeldCall::Hosted).collect()
     }
 
     /// What the upstream says that the answer took; none where it says nothing.

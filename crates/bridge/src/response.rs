@@ -14,6 +14,7 @@
 //! up. There is exactly one terminal event. The object is the fold of the events whatever the events are written into.
 
 mod call_item;
+mod hosted;
 mod part;
 mod slot;
 
@@ -25,6 +26,7 @@ use wire::json::{ObjectWriter, Text};
 use wire::responses::{EventKind, ServiceTier, Snapshot, Status, Tail, Usage};
 
 pub(crate) use call_item::{CUSTOM, CallItem, CallKind, FUNCTION, Named};
+pub use hosted::{HostedEnd, HostedItem, HostedStart};
 pub(crate) use part::{Part, PartIndex, PartKind};
 pub(crate) use slot::{Slot, SlotKind};
 
@@ -34,7 +36,7 @@ use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::{DeltaHead, Events};
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
-use crate::reader::{IncompleteReason, RejectedCall, RoundEnd};
+use crate::reader::{ClientCall, IncompleteReason, RejectedCall, RoundEnd};
 
 /// A response that is odd in more ways than this is not described any further.
 const MAX_NOTES: usize = 32;
@@ -238,6 +240,17 @@ impl ResponseWriter {
         let named = Named { call_id, name, namespace: namespace.clone(), more: Vec::new() };
         let id = self.make_id(CUSTOM.id_kind);
         CallItem::open(id, &CUSTOM, &named, self, out).close(input.get(), &named, Status::Completed, self, out);
+        self.keep_all();
+    }
+
+    /// A call of the client that waited for hosted ones, as it was made. Only between answers.
+    pub fn client_call(&mut self, call: &ClientCall, out: &mut Events) {
+        let ClientCall { call_id, name, namespace, is_custom, text } = call;
+        let kind = if *is_custom { &CUSTOM } else { &FUNCTION };
+        let [call_id, name, text] = [call_id, name, text].map(|text| EscapedBuf::of_plain(text));
+        let named = Named { call_id, name, namespace: namespace.clone(), more: Vec::new() };
+        let id = self.make_id(kind.id_kind);
+        CallItem::open(id, kind, &named, self, out).close(text.get(), &named, Status::Completed, self, out);
         self.keep_all();
     }
 

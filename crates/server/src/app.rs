@@ -23,6 +23,7 @@ use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
 use crate::live::Live;
+use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
@@ -65,6 +66,8 @@ pub(crate) struct Runtime {
     pub(crate) prefixes: Prefixes,
     pub(crate) budget: Arc<Budget>,
     pub(crate) grammars: Arc<Grammars>,
+    /// To whoever is no provider.
+    pub(crate) outbound: Arc<Outbound>,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
     /// What images show, for models that cannot see them.
@@ -136,6 +139,7 @@ impl Runtime {
             prefixes: Prefixes::default(),
             budget,
             grammars: Arc::default(),
+            outbound: Arc::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
             descriptions: Descriptions::default(),
             connections: Mutex::default(),

@@ -19,10 +19,10 @@ pub use incoming::{Incoming, Whole};
 pub use item::{
     AdditionalTools, AgentMessage, ApplyPatchCall, ApplyPatchCallOutput, CodeInterpreterCall, Compaction,
     CompactionTrigger, ComputerCall, ComputerCallOutput, ConfigurationUpdate, CustomToolCall, CustomToolCallOutput,
-    FileSearchCall, FunctionCall, FunctionCallOutput, ImageGenerationCall, InputItem, Item, ItemReference,
-    LocalShellCall, LocalShellCallOutput, McpApprovalRequest, McpApprovalResponse, McpCall, McpListTools, Message,
-    Output, Program, ProgramOutput, Reasoning, ShellCall, ShellCallOutput, ToolSearchCall, ToolSearchOutput,
-    WebSearchCall,
+    FileSearchCall, FunctionCall, FunctionCallOutput, HostedOutput, ImageGenerationCall, InputItem, Item,
+    ItemReference, LocalShellCall, LocalShellCallOutput, McpApprovalRequest, McpApprovalResponse, McpCall,
+    McpListTools, Message, Output, Program, ProgramOutput, Reasoning, ShellCall, ShellCallOutput, ToolSearchCall,
+    ToolSearchOutput, WebSearchCall,
 };
 pub use request::{Conversation, CreateResponse, Input, ReasoningConfig, StreamOptions, TextConfig, TextFormat};
 pub use response::{Echo, ResponseError, ServiceTier, Snapshot, Status, Tail, Usage};

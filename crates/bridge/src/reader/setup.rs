@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::contract::{Checks, OutputCheck, Repair};
 use super::input::InputCheck;
+use super::sources::Sources;
 use crate::dialect::AnswerDialect;
 use crate::seal::{Seal, Unsealed};
 
@@ -21,6 +22,8 @@ pub struct Setup {
     /// Whether a call whose input does not fit may be asked for once more: then the answer ends as
     /// [`RoundEnd::Rejected`](super::RoundEnd::Rejected), if the call is its only one and the client has seen nothing of it.
     pub asks_input_again: bool,
+    /// The addresses that may be cited, where there are any: links to them in the text become citations.
+    pub sources: Option<Arc<Sources>>,
     /// The size of the chat request, for the estimate where the provider sends no usage.
     pub prompt_bytes: usize,
 }
@@ -35,6 +38,7 @@ impl Default for Setup {
             repair: Repair::default(),
             inputs: None,
             asks_input_again: false,
+            sources: None,
             prompt_bytes: 0,
         }
     }

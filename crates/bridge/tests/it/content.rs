@@ -62,7 +62,7 @@ fn what_comes_letter_by_letter_counts_like_the_whole() {
 fn hosted() -> Run {
     let mut run = Run::default();
     let name = || "clock".to_owned();
-    let kind = bridge::ToolKind::Hosted;
+    let kind = bridge::ToolKind::Mcp;
     run.context.tools.push(bridge::OfferedTool { provider_name: name(), kind, name: name(), namespace: None });
     run
 }

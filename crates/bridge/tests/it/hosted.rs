@@ -1,14 +1,18 @@
 //! Calls of tools that godex runs: they are never shown, and the answer's end says that they are to be run.
 
-use bridge::{End, Events, Failure, FailureClass, Flow, HostedCall, OfferedTool, Reader, RoundEnd, ToolKind};
+use bridge::{End, Events, Failure, FailureClass, Flow, HeldCall, HostedCall, OfferedTool, Reader, RoundEnd, ToolKind};
 use serde_json::{Value, json};
 
 use crate::quirks::{done, short, text};
 use crate::run::{Run, delta, object};
 
-fn hosting(mut run: Run) -> Run {
+fn look() -> OfferedTool {
     let (provider_name, name) = ("mcp__look".to_owned(), "look".to_owned());
-    run.context.tools.push(OfferedTool { provider_name, kind: ToolKind::Hosted, name, namespace: None });
+    OfferedTool { provider_name, kind: ToolKind::Mcp, name, namespace: Some("mcp".to_owned()) }
+}
+
+fn hosting(mut run: Run) -> Run {
+    run.context.tools.push(look());
     run
 }
 
@@ -36,7 +40,8 @@ fn read(run: &Run, chunks: &[String], end: End) -> (RoundEnd, Vec<HostedCall>, S
     let mut turn = run.start(Events::sse());
     let over = chunks.iter().any(|chunk| turn.chunk(chunk.as_bytes()) == Flow::Over);
     let end = turn.reader.end(if over { End::Done } else { end }, &mut turn.response, &mut turn.out);
-    let left = turn.reader.take_hosted();
+    let left = turn.reader.take_hosted().into_iter();
+    let left = left.filter_map(|call| if let HeldCall::Hosted(call) = call { Some(call) } else { None }).collect();
     turn.response.finish(end.clone());
     let response = object(&turn.terminal());
     testkit::grammar::check(turn.out.bytes()).unwrap();
@@ -46,7 +51,7 @@ fn read(run: &Run, chunks: &[String], end: End) -> (RoundEnd, Vec<HostedCall>, S
 fn hosted(list: &[(&str, &str)]) -> Vec<HostedCall> {
     let call = |(call_id, arguments): &(&str, &str)| {
         let (call_id, arguments) = ((*call_id).to_owned(), (*arguments).to_owned());
-        HostedCall { call_id, name: "mcp__look".to_owned(), arguments }
+        HostedCall { call_id, tool: look(), arguments }
     };
     list.iter().map(call).collect()
 }

@@ -44,7 +44,7 @@ impl Round {
         run.context.tools.retain(|tool| !hosted || tool.provider_name != HOSTED);
         if hosted {
             let (provider_name, name) = (HOSTED.to_owned(), HOSTED.to_owned());
-            run.context.tools.push(OfferedTool { provider_name, kind: ToolKind::Hosted, name, namespace: None });
+            run.context.tools.push(OfferedTool { provider_name, kind: ToolKind::Mcp, name, namespace: None });
         }
         Self { run, chunks, end, items, discarded }
     }

@@ -19,7 +19,14 @@ fn request() -> CreateResponse<'static> {
 
 fn context() -> AnswerContext {
     let dialect = Dialect::default();
-    let target = PlanTarget { model: "m", dialect: &dialect, policy: Policy::default(), seal: &Unsealed, images: None };
+    let target = PlanTarget {
+        model: "m",
+        dialect: &dialect,
+        policy: Policy::default(),
+        seal: &Unsealed,
+        images: None,
+        hosting: bridge::Hosting::default(),
+    };
     bridge::plan(&request(), &[], target).unwrap().context
 }
 

@@ -26,7 +26,14 @@ pub(crate) fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: 
         &value,
         raw,
         &past,
-        PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal, images: None },
+        PlanTarget {
+            model: "up",
+            dialect,
+            policy,
+            seal: &TransparentSeal,
+            images: None,
+            hosting: bridge::Hosting::default(),
+        },
     )?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));

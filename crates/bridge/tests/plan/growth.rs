@@ -12,7 +12,14 @@ fn cost(request: &Value) -> (u64, u64) {
     let request = CreateResponse::from_raw(Raw::parse(&text).unwrap()).unwrap();
     let dialect = Dialect::default();
     let policy = Policy { strict: false, repair_history: true };
-    let target = PlanTarget { model: "m", dialect: &dialect, policy, seal: &Unsealed, images: None };
+    let target = PlanTarget {
+        model: "m",
+        dialect: &dialect,
+        policy,
+        seal: &Unsealed,
+        images: None,
+        hosting: bridge::Hosting::default(),
+    };
     let counted = allocation_counter::measure(|| {
         assert!(bridge::plan(&request, &[], target).is_ok());
     });

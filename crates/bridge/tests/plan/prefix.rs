@@ -28,7 +28,14 @@ fn read(requests: &[String]) -> Vec<CreateResponse<'_>> {
 }
 
 fn bodies(requests: &[CreateResponse<'_>], dialect: &Dialect) -> Vec<Vec<u8>> {
-    let target = PlanTarget { model: "up", dialect, policy: MEND, images: None, seal: &TransparentSeal };
+    let target = PlanTarget {
+        model: "up",
+        dialect,
+        policy: MEND,
+        images: None,
+        seal: &TransparentSeal,
+        hosting: bridge::Hosting::default(),
+    };
     requests.iter().map(|request| bridge::plan(request, &[], target).unwrap().body).collect()
 }
 

@@ -108,8 +108,14 @@ pub(crate) fn plan(case: &Case) -> Plan {
     let request = request(case);
     let (model, spec) = (model(&request), spec(case));
     let seal = seal(case);
-    let target =
-        PlanTarget { model: &model, dialect: &spec.dialect, policy: Policy::default(), seal: &*seal, images: None };
+    let target = PlanTarget {
+        model: &model,
+        dialect: &spec.dialect,
+        policy: Policy::default(),
+        seal: &*seal,
+        images: None,
+        hosting: bridge::Hosting::default(),
+    };
     match spec.wire {
         Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
         Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),

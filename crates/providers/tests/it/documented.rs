@@ -21,8 +21,14 @@ fn planned<T>(spec: &str, extra: &Value, read: impl FnOnce(bridge::Plan) -> T) -
     let text = request.to_string();
     let request = CreateResponse::from_raw(Raw::parse(&text).unwrap()).unwrap();
     let dialect = provider.for_model(&model).dialect;
-    let target =
-        PlanTarget { model: &model, dialect: &dialect, policy: Policy::default(), seal: &Unsealed, images: None };
+    let target = PlanTarget {
+        model: &model,
+        dialect: &dialect,
+        policy: Policy::default(),
+        seal: &Unsealed,
+        images: None,
+        hosting: bridge::Hosting::default(),
+    };
     read(bridge::plan(&request, &[], target).unwrap_or_else(|invalid| panic!("{spec}: {invalid:?}")))
 }
 

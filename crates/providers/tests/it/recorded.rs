@@ -55,7 +55,14 @@ fn plan(spec: &ModelSpec, request: &str) -> Plan {
     bridge::plan(
         &request,
         &[],
-        PlanTarget { model: &model, dialect: &spec.dialect, policy, seal: &Unsealed, images: None },
+        PlanTarget {
+            model: &model,
+            dialect: &spec.dialect,
+            policy,
+            seal: &Unsealed,
+            images: None,
+            hosting: bridge::Hosting::default(),
+        },
     )
     .unwrap()
 }

@@ -127,7 +127,8 @@ impl Answer {
 
     /// The calls of tools that godex runs, in an answer that also calls the client's: they are run, too.
     pub(crate) fn take_hosted(&mut self) -> Vec<bridge::HostedCall> {
-        self.reader.take_hosted()
+        let hosted = self.reader.take_hosted().into_iter();
+        hosted.filter_map(|call| if let bridge::HeldCall::Hosted(call) = call { Some(call) } else { None }).collect()
     }
 }
 

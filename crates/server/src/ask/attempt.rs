@@ -134,20 +134,27 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     let (model, dialect) = (failover.model(), failover.dialect());
     let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
     let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
-    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal, images };
+    let target = PlanTarget {
+        model,
+        dialect: &dialect,
+        policy: *policy,
+        seal: &seal,
+        images,
+        hosting: bridge::Hosting::default(),
+    };
     let mut plan = match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
     };
     for tool in plan.context.tools.iter_mut().filter(|tool| hosted.is_some_and(|hosted| hosted.runs(tool))) {
-        tool.kind = ToolKind::Hosted;
+        tool.kind = ToolKind::Mcp;
     }
     let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;
     let asks_input_again = checks_inputs && *asks_input_again && config.tools.grammar == GrammarPolicy::Reask;
     let may_go_on = MayGoOn {
         input: asks_input_again,
         promised: plan.context.output != OutputContract::Text,
-        hosted: plan.context.tools.iter().any(|tool| tool.kind == ToolKind::Hosted),
+        hosted: plan.context.tools.iter().any(|tool| tool.kind.is_hosted()),
     };
     let setup = Setup {
         dialect: failover.answer(),
@@ -157,6 +164,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         repair: config.output.repair,
         inputs: checks_inputs.then(|| Arc::new(InputChecks::new(&runtime.grammars)) as Arc<dyn InputCheck>),
         asks_input_again,
+        sources: None,
         prompt_bytes: plan.body.len(),
     };
     let body = runtime.budget.hold(plan.body)?;

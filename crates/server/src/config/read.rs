@@ -43,7 +43,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
             repair_history: keys.find(&table::COMPAT_REPAIR_HISTORY),
         },
         context: ContextConfig { rescue: keys.get(&table::CONTEXT_RESCUE) },
-        tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR) },
+        tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR), mcp: super::McpConfig::default() },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
         resilience: resilience::read(&mut keys),

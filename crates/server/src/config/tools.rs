@@ -1,8 +1,11 @@
-//! `tools`: what is made of the calls of custom tools.
+//! `tools`: what is made of the calls of custom tools, and the tools that godex runs itself.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use super::McpConfig;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolsConfig {
     pub grammar: GrammarPolicy,
+    pub mcp: McpConfig,
 }
 
 /// What is done about an input that does not fit its grammar.

@@ -341,7 +341,8 @@ fn complaint(problem: &str) -> String {
 
 /// A hosted call and its result, as the model is shown them.
 fn exchange(call: &HostedCall, output: &HostedOutput) -> [String; 2] {
-    let HostedCall { call_id, name, arguments } = call;
+    let HostedCall { call_id, tool, arguments } = call;
+    let name = &tool.provider_name;
     [
         item(|item| {
             item.text("type", "function_call").text("call_id", call_id).text("name", name);

@@ -154,7 +154,7 @@ open_struct! {
 }
 
 open_struct! {
-    pub struct WebSearchCall { id: Text<'a>, status: Text<'a>, action: Raw<'a> }
+    pub struct WebSearchCall { id: Text<'a>, status: Text<'a>, action: Raw<'a>, godex_output: HostedOutput<'a> }
 }
 
 open_struct! {
@@ -191,16 +191,24 @@ open_struct! {
 open_struct! {
     pub struct McpCall {
         id: Text<'a>, server_label: Text<'a>, name: Text<'a>, arguments: Text<'a>, output: Raw<'a>, error: Raw<'a>,
-        status: Text<'a>, approval_request_id: Text<'a>,
+        status: Text<'a>, approval_request_id: Text<'a>, godex_output: HostedOutput<'a>,
     }
 }
 
 open_struct! {
-    pub struct McpApprovalRequest { id: Text<'a>, server_label: Text<'a>, name: Text<'a>, arguments: Text<'a> }
+    pub struct McpApprovalRequest {
+        id: Text<'a>, server_label: Text<'a>, name: Text<'a>, arguments: Text<'a>, godex_output: HostedOutput<'a>,
+    }
 }
 
 open_struct! {
     pub struct McpApprovalResponse { id: Text<'a>, approval_request_id: Text<'a>, approve: bool, reason: Text<'a> }
+}
+
+open_struct! {
+    /// What is kept beside a call of a tool that godex ran, and never shown: how the model called it, and what it was
+    /// told. `ends_round`: the model was asked again with that, so what follows is its next message.
+    pub struct HostedOutput { call_id: Text<'a>, output: Output<'a>, sources: Raw<'a>, ends_round: bool }
 }
 
 open_struct! {

@@ -197,7 +197,7 @@ impl Call {
         self.arguments.release();
         let tools = &*offered.tools;
         let tool = find(self.name.get(), tools);
-        if let Some(tool) = tool.filter(|tool| tool.kind == ToolKind::Hosted) {
+        if let Some(tool) = tool.filter(|tool| tool.kind.is_hosted()) {
             return (status == Status::Completed).then(|| self.hosted(tool));
         }
         self.advance(offered, response, out);
@@ -263,7 +263,7 @@ impl Call {
         };
         HostedCall {
             call_id: self.call_id.get().decode().into_owned(),
-            name: tool.provider_name.clone(),
+            tool: tool.clone(),
             arguments: arguments.to_owned(),
         }
     }

@@ -445,7 +445,7 @@ impl Calls {
         let (index, name, upstream_id) = (call.index, call.name.clone(), call.upstream_id.clone());
         let arguments = call.arguments.text().decode().trim().to_owned();
         self.closed.push(Closed { index, name, upstream_id, arguments, again: 0 });
-        let is_hosted = call.kind(&self.offered.tools) == ToolKind::Hosted;
+        let is_hosted = call.kind(&self.offered.tools).is_hosted();
         self.client += usize::from(!is_hosted);
         self.hosted.extend(call.close(status, &self.offered, response, out));
     }

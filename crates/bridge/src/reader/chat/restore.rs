@@ -32,7 +32,12 @@ pub(super) fn restore(kind: ToolKind, arguments: &str) -> Option<Restored> {
         ToolKind::LocalShell => local_shell(arguments),
         ToolKind::ApplyPatch => apply_patch(arguments),
         ToolKind::ToolSearch => tool_search(arguments),
-        ToolKind::Function | ToolKind::Custom | ToolKind::Hosted => None,
+        ToolKind::Function
+        | ToolKind::Custom
+        | ToolKind::Mcp
+        | ToolKind::WebSearch
+        | ToolKind::OpenPage
+        | ToolKind::FindInPage => None,
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::HostedCall;
 use super::event::Op;
 use super::item::more;
 use super::{Ctx, string};
-use crate::context::{OfferedTool, ToolKind};
+use crate::context::OfferedTool;
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
 use crate::note::Action;
 use crate::response::{CallItem, CallKind, FUNCTION, Named};
@@ -88,11 +88,11 @@ impl NativeCall {
 
     /// The tool, if godex runs it.
     fn hosted<'t>(&self, tools: &'t [OfferedTool]) -> Option<&'t OfferedTool> {
-        if *self.kind != FUNCTION || tools.iter().all(|tool| tool.kind != ToolKind::Hosted) {
+        if *self.kind != FUNCTION || !tools.iter().any(|tool| tool.kind.is_hosted()) {
             return None;
         }
         let name = self.named.name.get().decode();
-        tools.iter().find(|tool| tool.kind == ToolKind::Hosted && tool.provider_name == name)
+        tools.iter().find(|tool| tool.kind.is_hosted() && tool.provider_name == name)
     }
 
     /// Announces the call as soon as its name is known, and sends what there is of it. Of a hosted call nothing is.
@@ -142,7 +142,7 @@ impl NativeCall {
                 self.take_call_id(ctx);
                 let call_id = self.named.call_id.get().decode().into_owned();
                 let arguments = self.text.get().decode().into_owned();
-                ctx.tally.hosted.push(HostedCall { call_id, name: tool.provider_name.clone(), arguments });
+                ctx.tally.hosted.push(HostedCall { call_id, tool: tool.clone(), arguments });
             }
             (None, _) => {}
         }
