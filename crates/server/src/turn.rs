@@ -36,7 +36,7 @@ use crate::ask::{Alarm, Answer, HostedOutput, HostedTools, Watch};
 use crate::idempotency::{Held, Key, Known};
 use crate::jobs::Job;
 use crate::request::RequestContext;
-use crate::session::{NewRecord, Past, Record, Unstored};
+use crate::session::{Beside, NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
@@ -120,6 +120,8 @@ pub(crate) struct Turn {
     key: Option<Held>,
     /// What continues the response as long as it is not stored, where somebody wants to remember it.
     unstored: Option<Unstored>,
+    /// What is kept beside its items, where it is stored or remembered.
+    kept: Vec<Beside>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
     keeps_failures: bool,
     /// Why it ended, where the response's own status does not tell.

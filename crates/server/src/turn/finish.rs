@@ -127,6 +127,7 @@ impl Turn {
             id: self.response.id().to_string(),
             status: stored_status(self.status()),
             object: self.object.clone(),
+            kept: self.kept.clone(),
             events: begun.then(|| pending(&self.events)).flatten(),
         };
         let commit = record.commit(end);
@@ -234,7 +235,7 @@ impl Turn {
     pub(crate) fn take_unstored(&mut self) -> Option<(Id, Unstored)> {
         let status = self.status();
         let mut unstored = self.unstored.take().filter(|unstored| unstored.may_follow(status))?;
-        unstored.answer(&self.object);
+        unstored.answer(&self.object, &self.kept);
         Some((self.response.id().clone(), unstored))
     }
 

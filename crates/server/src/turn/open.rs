@@ -275,6 +275,7 @@ impl Opened {
             record,
             key,
             unstored,
+            kept: Vec::new(),
             keeps_failures: was_queued,
             rejected: None,
             cause: None,

@@ -43,6 +43,8 @@ mod grammar;
 #[cfg(test)]
 mod happy;
 #[cfg(test)]
+mod hidden;
+#[cfg(test)]
 mod images;
 #[cfg(test)]
 mod lessons;
