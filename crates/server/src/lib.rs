@@ -26,6 +26,7 @@ mod items;
 mod jobs;
 mod listen;
 mod live;
+pub mod mcp;
 mod models;
 mod outbound;
 mod output;
@@ -100,6 +101,7 @@ impl Server {
 
     async fn run_until(self, drain: listen::Signal<'_>, now: listen::Signal<'_>) {
         let (sessions, keys) = (Arc::clone(&self.app.runtime.sessions), Arc::clone(&self.app.runtime.keys));
+        let mcp = Arc::clone(&self.app.runtime.mcp);
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
@@ -110,6 +112,7 @@ impl Server {
             () = webhooks => {}
             () = models => {}
         }
+        mcp.close();
         keys.give_back().await;
         sessions.close().await;
     }
