@@ -58,6 +58,7 @@ pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
+pub use outbound::Network;
 pub use route::{ROUTES, Route};
 pub use start::StartError;
 
@@ -81,6 +82,12 @@ impl Server {
 
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// From now on whoever is no provider is looked for in this network: for tests, which have no other way there.
+    #[doc(hidden)]
+    pub fn among(&self, network: Arc<dyn Network>) {
+        self.app.runtime.outbound.among(network);
     }
 
     /// What changes the configuration while the server runs.
