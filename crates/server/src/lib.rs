@@ -26,6 +26,7 @@ mod items;
 mod jobs;
 mod listen;
 mod live;
+pub mod mcp;
 mod models;
 mod outbound;
 mod output;
@@ -107,6 +108,7 @@ impl Server {
 
     async fn run_until(self, drain: listen::Signal<'_>, now: listen::Signal<'_>) {
         let (sessions, keys) = (Arc::clone(&self.app.runtime.sessions), Arc::clone(&self.app.runtime.keys));
+        let mcp = Arc::clone(&self.app.runtime.mcp);
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
@@ -117,6 +119,7 @@ impl Server {
             () = webhooks => {}
             () = models => {}
         }
+        mcp.close();
         keys.give_back().await;
         sessions.close().await;
     }
