@@ -222,6 +222,7 @@ const fn of_provider(class: FailureClass) -> Facts {
     let wire = match class {
         FailureClass::RateLimit => "rate_limit_exceeded",
         FailureClass::Quota => "insufficient_quota",
+        FailureClass::McpServer => "http_error",
         _ => domain,
     };
     Facts { status: upstream_status(class), domain, wire: Some(wire), when, remedy }
@@ -236,6 +237,7 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
         Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
         Class::Overloaded | Class::Shutdown => StatusCode::SERVICE_UNAVAILABLE,
         Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        Class::McpServer => StatusCode::FAILED_DEPENDENCY,
         Class::Auth
         | Class::Server
         | Class::Unreachable
