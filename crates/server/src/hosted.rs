@@ -95,9 +95,7 @@ impl Hosted {
         }
         let includes = |name: &str| request.include.iter().flatten().any(|include| include.is(name));
         let search = match search.filter(|_| !runs(bridge::Hosted::WebSearch)) {
-            Some((index, tool)) => {
-                WebSearch::of(index, tool, includes("web_search_call.action.sources"), context)?
-            }
+            Some((index, tool)) => WebSearch::of(index, tool, includes("web_search_call.action.sources"), context)?,
             None => None,
         };
         if servers.is_empty() && search.is_none() {

@@ -201,12 +201,8 @@ impl Turn {
         }
         for (approved, held) in approved {
             let Approved { request_id, server_label, name, arguments, call_id } = approved;
-            let tool = OfferedTool {
-                provider_name: name.clone(),
-                kind: ToolKind::Mcp,
-                name,
-                namespace: Some(server_label),
-            };
+            let tool =
+                OfferedTool { provider_name: name.clone(), kind: ToolKind::Mcp, name, namespace: Some(server_label) };
             let call_id = call_id.unwrap_or_else(|| self.response.make_id(IdKind::Call).to_string());
             let call = HostedCall { call_id, tool, arguments };
             let calling = hosted.call(&call);

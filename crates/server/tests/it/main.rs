@@ -45,6 +45,8 @@ mod happy;
 #[cfg(test)]
 mod hidden;
 #[cfg(test)]
+mod hosted;
+#[cfg(test)]
 mod images;
 #[cfg(test)]
 mod lessons;

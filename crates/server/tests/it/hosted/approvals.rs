@@ -79,9 +79,7 @@ async fn approvals_come_by_reference_in_conversations_and_in_a_clients_own_histo
     // As items, which may not have been changed.
     let (rig, response) = waiting(&server).await;
     let (list, asked_for) = (&response["output"][0], &response["output"][1]);
-    let history = |asked_for: &Value| {
-        json!({"model": "up/m", "store": false, "tools": [mcp("a")], "input": [user, list, asked_for, answered(&response, true)]})
-    };
+    let history = |asked_for: &Value| json!({"model": "up/m", "store": false, "tools": [mcp("a")], "input": [user, list, asked_for, answered(&response, true)]});
     for (name, value) in [("arguments", "{\"text\":\"y\"}"), ("name", "write"), ("server_label", "b")] {
         let mut changed = asked_for.clone();
         changed[name] = json!(value);

@@ -74,14 +74,18 @@ async fn arguments_that_are_none_call_nothing() {
 #[tokio::test]
 async fn a_provider_that_fails_later_fails_the_response() {
     let server = McpServer::modern().await.unwrap();
-    let upstream = testkit::Upstream::start(Script::json(400, &json!({"error": {"message": "no more"}}))).await.unwrap();
+    let upstream =
+        testkit::Upstream::start(Script::json(400, &json!({"error": {"message": "no more"}}))).await.unwrap();
     let rig = rig(upstream, &[("a", &server, NEVER)]).await;
     let call = calls(&[("c1", "a__echo", json!({"text": "x"}))]);
     rig.upstream.queue(super::answer(&call, true));
     let mut streamed = request(json!([mcp("a")]));
     streamed["stream"] = json!(true);
     let failed = stream(&rig.post(&streamed).await);
-    assert_eq!((failed.response["status"].as_str(), kinds(&failed.response)), (Some("failed"), vec!["mcp_list_tools", "mcp_call"]));
+    assert_eq!(
+        (failed.response["status"].as_str(), kinds(&failed.response)),
+        (Some("failed"), vec!["mcp_list_tools", "mcp_call"])
+    );
     rig.upstream.queue(super::answer(&call, false));
     assert_eq!(error(&rig.post(&request(json!([mcp("a")]))).await).status, 400);
 }

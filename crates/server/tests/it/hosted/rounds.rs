@@ -73,7 +73,8 @@ async fn the_clients_own_calls_keep_their_place_and_end_the_response() {
         let next = both(&rig, &next).await;
         assert_eq!(kinds(&next), ["message"], "it is listed already");
         let messages = asked(&rig)[2]["messages"].clone();
-        let roles: Vec<&str> = messages.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
+        let roles: Vec<&str> =
+            messages.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
         assert_eq!(roles, ["user", "assistant", "tool", "tool", "tool"], "{messages}");
     }
 }
