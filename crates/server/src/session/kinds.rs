@@ -97,7 +97,8 @@ static KINDS: [ItemKind; 28] = [
     kind("tool_search_call", &[COMPLETED, ("call_id", "null"), BY_CLIENT]),
     kind("tool_search_output", &[COMPLETED, ("call_id", "null"), BY_CLIENT]),
     kind("additional_tools", &[("role", r#""developer""#)]),
-    kind("web_search_call", &[COMPLETED]).id(IdKind::WebSearchCall),
+    kind("web_search_call", &[COMPLETED, ("action", r#"{"type":"search","query":"","queries":[]}"#)])
+        .id(IdKind::WebSearchCall),
     kind("file_search_call", &[COMPLETED, ("queries", "[]")]),
     kind("code_interpreter_call", &[COMPLETED, ("code", "null"), ("outputs", "null")]),
     kind("image_generation_call", &[COMPLETED, ("result", "null")]),

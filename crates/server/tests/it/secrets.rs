@@ -1,6 +1,7 @@
 //! The keys that a client's tools hold for other people's servers: they go to the provider, and nowhere else.
 
 use std::path::Path;
+use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -127,7 +128,7 @@ async fn ended(rig: &Rig, id: &str) -> Answer {
         if !["queued", "in_progress"].iter().any(|status| answer.json()["status"] == *status) {
             return answer;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -140,9 +141,9 @@ async fn a_background_request_with_keys_is_written_nowhere_while_it_waits() {
         folder.path().join("sessions.db").display()
     );
     let settings = || Settings { session: session.clone(), ..Settings::default() };
-    let upstream = Upstream::start_with(|received| match received.json()["messages"].to_string().contains("wait") {
-        true => Script::json(200, &json!({})).delay(std::time::Duration::from_secs(600)),
-        false => provider(received),
+    let upstream = Upstream::start_with(|received| {
+        let waits = received.json()["messages"].to_string().contains("wait");
+        if waits { Script::json(200, &json!({})).delay(Duration::from_mins(10)) } else { provider(received) }
     });
     let rig = Rig::before(upstream.await.unwrap(), settings()).await;
     let ask = async |rig: &Rig, text: &str| {

@@ -23,7 +23,8 @@ async fn app() -> Arc<App> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("godex.yaml");
     let provider = "providers: {up: {spec: openai-compatible, endpoint: {base_url: 'http://127.0.0.1:9/v1'}}}";
-    std::fs::write(&path, format!("session: {{backend: memory, seal_key: secret}}\n{provider}\n")).unwrap();
+    std::fs::write(&path, format!("session: {{backend: memory, seal_key: '{}'}}\n{provider}\n", "k".repeat(32)))
+        .unwrap();
     let overrides = Overrides { port: Some(0), ..Overrides::default() };
     let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
     let config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));

@@ -113,6 +113,7 @@ async fn what_clients_leave_out_is_added() {
         {"type": "local_shell_call_output", "id": "a", "output": "x", "status": null},
         {"type": "local_shell_call_output", "call_id": "a", "output": "x"},
         {"type": "mcp_approval_response", "approval_request_id": "a", "approve": true},
+        {"type": "web_search_call", "id": "a", "status": null, "action": null},
         {"type": "image_generation_call", "id": "a"},
         {"type": "code_interpreter_call", "id": "a", "container_id": "c"},
         {"type": "file_search_call", "id": "a"},
