@@ -4,7 +4,7 @@
 //! An item that was not sealed here, or not for this tenant, stays what it is: nothing is guessed about it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use wire::json::{FromRaw, Invalid, InvalidCode, Kept, Kind, Raw};
 use wire::responses::{CreateResponse, Input, InputItem, Item, Message};
@@ -123,8 +123,8 @@ pub(super) fn open(request: &CreateResponse<'_>, past: &[InputItem<'_>], seal: &
 }
 
 /// Where each id is first. Looked up, because there may be many compaction items that ask for one.
-fn first_places<'a>(past: &[InputItem<'a>], input: &[InputItem<'a>]) -> HashMap<Cow<'a, str>, usize> {
-    let mut places = HashMap::new();
+fn first_places<'a>(past: &[InputItem<'a>], input: &[InputItem<'a>]) -> BTreeMap<Cow<'a, str>, usize> {
+    let mut places = BTreeMap::new();
     for (place, item) in past.iter().chain(input).enumerate() {
         if let Some(id) = item.raw.get("id").and_then(Raw::text) {
             places.entry(id.decode()).or_insert(place);

@@ -104,3 +104,27 @@ fn text(request: &CreateResponse<'_>) -> Vec<u8> {
     object.end();
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::json::{FromRaw, Raw};
+
+    use super::*;
+
+    #[test]
+    fn functions_are_shown_with_all_that_they_have() {
+        for (sent, shown) in [
+            (
+                r#"[{"type":"function","name":"f","async":true}]"#,
+                r#"[{"type":"function","name":"f","description":null,"parameters":null,"strict":true,"async":true}]"#,
+            ),
+            (
+                r#"[{"type":"function","name":"f","async":null,"strict":false}]"#,
+                r#"[{"type":"function","name":"f","description":null,"parameters":null,"strict":false}]"#,
+            ),
+        ] {
+            let sent: Vec<Kept<'_, Tool<'_>>> = Vec::from_raw(Raw::parse(sent).unwrap()).unwrap();
+            assert_eq!(String::from_utf8(tools(&sent)).unwrap(), shown);
+        }
+    }
+}

@@ -6,6 +6,7 @@ use serde_json::json;
 use testkit::transcript;
 
 use crate::dialects::{all, strictness};
+use crate::forward::forward_hosted;
 use crate::make::{Turn, conversation, items, request, text_of};
 use crate::run::{MEND, Planned, TransparentSeal, plan_hosted, plan_text, plan_with};
 
@@ -57,6 +58,11 @@ proptest! {
             let problems = transcript::check(&planned.body, strictness(&dialect));
             prop_assert!(problems.is_empty(), "{}: {:?}\n{}\n{}", name, problems, text, planned.body);
             prop_assert!(!planned.body.to_string().contains("godex_output"), "{}: {}", name, planned.body);
+        }
+        let request = json!({"model": "m", "input": items, "tools": [{"type": "web_search"}, {"type": "mcp", "server_label": "s"}]});
+        for hosting in [hosting, Hosting::default()] {
+            let sent = forward_hosted(&request.to_string(), &[], &Dialect::default(), hosting).unwrap();
+            prop_assert!(!sent.text.contains("godex_output"), "{}", sent.text);
         }
     }
 
