@@ -52,6 +52,8 @@ mod images;
 mod lessons;
 mod loris;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod models;
 #[cfg(test)]
 mod native;
