@@ -27,6 +27,7 @@ use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
+use crate::shown::ShownInSessions;
 use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
@@ -68,6 +69,8 @@ pub(crate) struct Runtime {
     pub(crate) grammars: Arc<Grammars>,
     /// To whoever is no provider.
     pub(crate) outbound: Arc<Outbound>,
+    /// What clients that search by themselves have been shown.
+    pub(crate) shown: ShownInSessions,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
     /// What images show, for models that cannot see them.
@@ -140,6 +143,7 @@ impl Runtime {
             budget,
             grammars: Arc::default(),
             outbound: Arc::default(),
+            shown: ShownInSessions::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
             descriptions: Descriptions::default(),
             connections: Mutex::default(),

@@ -20,6 +20,7 @@ mod provider;
 mod provider_table;
 mod read;
 mod resilience;
+mod search;
 mod secret;
 mod session;
 mod source;
@@ -49,6 +50,7 @@ pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApprova
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use provider_table::PROVIDER_KEYS;
 pub use resilience::ResilienceConfig;
+pub use search::{SearchService, SearchUnavailable, WebSearchConfig};
 pub use secret::Secret;
 pub use source::{VARIABLES, Variable};
 pub use table::KEYS;

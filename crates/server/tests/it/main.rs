@@ -60,6 +60,8 @@ mod resilience;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod sessions;
