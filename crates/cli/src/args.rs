@@ -32,6 +32,13 @@ pub(crate) enum Command {
     Models,
     /// Find out what a provider really does, with a few dozen small requests.
     Probe(ProbeArgs),
+    /// Search the web with the configured services, as a model would.
+    Search {
+        query: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// List the providers, or show what is known of one.
     Providers {
         #[command(subcommand)]

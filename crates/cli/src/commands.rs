@@ -8,4 +8,5 @@ pub(crate) mod env;
 pub(crate) mod models;
 pub(crate) mod probe;
 pub(crate) mod providers;
+pub(crate) mod search;
 pub(crate) mod serve;

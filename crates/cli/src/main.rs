@@ -46,6 +46,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
+        Some(Command::Search { query, json }) => commands::search::run(&args.flags, query, *json),
         Some(Command::Providers { command, json }) => commands::providers::run(&args.flags, command.as_ref(), *json),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Demo) => commands::demo::run(),

@@ -6,6 +6,7 @@ mod list;
 pub(crate) mod models;
 mod query;
 pub(crate) mod responses;
+pub(crate) mod search;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};

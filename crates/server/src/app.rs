@@ -28,6 +28,7 @@ use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
+use crate::shown::ShownInSessions;
 use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
@@ -71,6 +72,8 @@ pub(crate) struct Runtime {
     pub(crate) outbound: Arc<Outbound>,
     /// What is shared by all who use MCP servers.
     pub(crate) mcp: Arc<McpRuntime>,
+    /// What clients that search by themselves have been shown.
+    pub(crate) shown: ShownInSessions,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
     /// What images show, for models that cannot see them.
@@ -146,6 +149,7 @@ impl Runtime {
             grammars: Arc::default(),
             mcp: Arc::new(McpRuntime::new(Arc::clone(&outbound))),
             outbound,
+            shown: ShownInSessions::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
             descriptions: Descriptions::default(),
             connections: Mutex::default(),

@@ -37,6 +37,7 @@ mod request;
 mod route;
 mod seal;
 mod session;
+mod shown;
 mod socket;
 mod start;
 mod stop;
@@ -57,10 +58,12 @@ use app::App;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
+pub use hosted::search::search;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use route::{ROUTES, Route};
 pub use start::StartError;
+pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.
 #[derive(Debug)]

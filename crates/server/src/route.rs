@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use wire::id::IdKind;
 
 use crate::account::{Account, Outcome};
-use crate::api::{conversations, health, models, responses};
+use crate::api::{conversations, health, models, responses, search};
 use crate::app::App;
 use crate::body::Body;
 use crate::caller::Caller;
@@ -46,6 +46,7 @@ enum Endpoint {
     DeleteItem,
     ListModels,
     RetrieveModel,
+    Search,
     Health,
     Ready,
 }
@@ -74,6 +75,7 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/v1/conversations/{id}/items/{item_id}", Endpoint::DeleteItem),
     route("GET", "/v1/models", Endpoint::ListModels),
     route("GET", "/v1/models/{*id}", Endpoint::RetrieveModel),
+    route("POST", "/v1/alpha/search", Endpoint::Search),
     route("GET", "/health", Endpoint::Health),
     route("GET", "/ready", Endpoint::Ready),
 ];
@@ -170,6 +172,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::DeleteItem => conversations::delete_item(&context, id, item_id).await,
         Endpoint::ListModels => Ok(models::list(&context, request.headers()).await),
         Endpoint::RetrieveModel => models::retrieve(&context, id).await,
+        Endpoint::Search => search::search(&context, request).await,
         Endpoint::Health => Ok(health::health(&context)),
         Endpoint::Ready => health::ready(&context.app).await,
     }

@@ -192,7 +192,7 @@ fn base_url_of(whole: &Field<'_>, given: &Given<'_>, provider: &Provider) -> Opt
 }
 
 /// Names of files have a slash or an ending; names of specs have neither.
-fn is_file(name: &str) -> bool {
+pub(super) fn is_file(name: &str) -> bool {
     name.contains(['/', '\\']) || [".yaml", ".yml"].iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
 }
 

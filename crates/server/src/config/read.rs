@@ -10,7 +10,7 @@ use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
     Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, mcp, provider,
-    resilience, session, size, table, web, webhooks,
+    resilience, search, session, size, table, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -29,6 +29,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     }
     let default_provider = default_provider(&reader, sources, keys.field(&table::DEFAULT_PROVIDER), first, &providers);
     let aliases = keys.field(&table::MODELS_ALIASES).map(|field| alias::read(&field, &providers));
+    let web_search = search::read(&reader, sources, &origin, &mut keys, &providers.usable);
     let limits = limits::read(&mut keys, server.max_body_bytes);
     let config = Config {
         origin,
@@ -43,7 +44,11 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
             repair_history: keys.find(&table::COMPAT_REPAIR_HISTORY),
         },
         context: ContextConfig { rescue: keys.get(&table::CONTEXT_RESCUE) },
-        tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR), mcp: mcp::read(&mut keys, sources.env) },
+        tools: ToolsConfig {
+            grammar: keys.get(&table::TOOLS_GRAMMAR),
+            mcp: mcp::read(&mut keys, sources.env),
+            web_search,
+        },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
         resilience: resilience::read(&mut keys),

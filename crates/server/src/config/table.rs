@@ -11,7 +11,7 @@ use super::session::BackendKind;
 use super::units::Bare;
 use super::{
     Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, mcp, print,
-    webhooks,
+    search, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -217,6 +217,15 @@ keys! { KEYS of Config {
     /// servers may be on this machine or a private network.
     TOOLS_MCP_SERVERS = "tools.mcp.servers", Special: Special("mapping of labels"), otherwise "none"
         => |config| mcp::print(&config.tools.mcp.servers);
+    /// The services that search the web for models whose providers do not, each as `{spec: tavily, credentials: {api_key:
+    /// "${TAVILY_API_KEY}"}}`, or by the name of its spec alone; the next one is asked where one fails. `spec` is a built-in
+    /// one, a file, or written here. Also `endpoint.base_url`, `endpoint.allow_plain_http`, `timeout`, and `country` and
+    /// `language` for clients that say none. In the first entry, for all of them: `pages: false` lets no page be opened,
+    /// `only_shown: false` lets a model open addresses that its conversation has not shown, `max_calls` is how often one
+    /// response may search.
+    TOOLS_WEB_SEARCH = "tools.web_search", Special: Special("mapping, or list of mappings"),
+        otherwise "none: the tool is left out with a note, where the provider has none"
+        => |config| search::print(&config.tools.web_search);
 
     /// The model (`provider/model`, or an alias) that says what images show, for models that cannot see them: its words take
     /// the image's place. Each image is described once and remembered in memory.
@@ -288,20 +297,21 @@ keys! { KEYS of Config {
     TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false); NoEffect => |_| None;
     /// How much of a body.
     TRACE_PAYLOAD_MAX_BYTES = "trace.payload_max_bytes", Unset<Number>: ANY; NoEffect => |_| None;
-    /// Search the web for models that cannot.
-    WEB_SEARCH_ENABLED = "web_search.enabled", Flag: Flag(false); NoEffect => |_| None;
-    /// Who searches.
+    /// Whether the web is searched for models that cannot.
+    WEB_SEARCH_ENABLED = "web_search.enabled", Unset<Flag>: Unset(Flag(true)), otherwise "`{}`"; Older => |_| None;
+    /// Who searches; in every mode a provider's own search is preferred.
     WEB_SEARCH_MODE = "web_search.mode", Unset<Word<&str>>:
-        words(&["auto", "provider_native", "godex_managed", "disabled"]); NoEffect => |_| None;
-    /// The search engine.
-    WEB_SEARCH_PROVIDER = "web_search.provider", Unset<Word<&str>>: words(&["none", "mock", "zhipu"]); NoEffect => |_| None;
-    /// What is done when nobody can search.
+        words(&["auto", "provider_native", "godex_managed", "disabled"]), otherwise "`auto`"; Older => |_| None;
+    /// The service, as `tools.web_search` names it. `zhipu` uses the key of the provider of that name.
+    WEB_SEARCH_PROVIDER = "web_search.provider", Unset<Word<&str>>: words(&["none", "mock", "zhipu"]),
+        otherwise "`none`"; Older => |_| None;
+    /// What is done with the tool when nobody can search: a function that the client answers, a refusal, or nothing.
     WEB_SEARCH_ON_UNAVAILABLE = "web_search.on_unavailable", Unset<Word<&str>>:
-        words(&["client_tool_call", "fail", "ignore"]); NoEffect => |_| None;
-    /// How often a model may search in one turn.
-    WEB_SEARCH_MAX_ITERATIONS = "web_search.max_iterations", Unset<Number>: ANY; NoEffect => |_| None;
-    /// How long a search may take.
-    WEB_SEARCH_TIMEOUT = "web_search.timeout_ms", Unset<Number>: ANY; NoEffect => |_| None;
+        words(&["client_tool_call", "fail", "ignore"]), otherwise "`ignore`"; Older => |_| None;
+    /// How often a model may search in one turn, as `max_calls` of `tools.web_search`.
+    WEB_SEARCH_MAX_ITERATIONS = "web_search.max_iterations", Unset<Number>: ANY, otherwise "no limit of its own"; Older => |_| None;
+    /// How long a search may take, in milliseconds.
+    WEB_SEARCH_TIMEOUT = "web_search.timeout_ms", Unset<Number>: ANY, otherwise "`10000`"; Older => |_| None;
 } }
 
 const ANY: Unset<Number> = Unset(Number { range: 1..=u64::MAX, default: 1 });

@@ -1,11 +1,12 @@
 //! `tools`: what is made of the calls of custom tools, and the tools that godex runs itself.
 
-use super::McpConfig;
+use super::{McpConfig, WebSearchConfig};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolsConfig {
     pub grammar: GrammarPolicy,
     pub mcp: McpConfig,
+    pub web_search: WebSearchConfig,
 }
 
 /// What is done about an input that does not fit its grammar.

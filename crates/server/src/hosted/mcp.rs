@@ -86,11 +86,6 @@ impl McpServers {
         self.server(label).is_none_or(|server| server.named.rules.needs_approval(tool, annotations))
     }
 
-    /// Whether it is the operator who demands that approval.
-    pub(crate) fn approval_is_forced(&self, label: &str) -> bool {
-        self.server(label).is_some_and(|server| server.named.rules.approval_is_forced())
-    }
-
     /// Calls a tool. `arguments` as the model wrote them. Whatever goes wrong is for the model to read.
     pub(crate) fn call(&self, label: &str, tool: &str, arguments: &str) -> Running<HostedOutput> {
         let server = self.server(label).cloned();

@@ -184,6 +184,7 @@ impl Opened {
                 Some(wanted) => (None, Some(wanted)),
                 None if !before.is_empty() => {
                     if let Err(error) = attempt::check(&self.context, &mut failover, &asked) {
+                        before.release().await;
                         return self.unanswered(Unanswered::Invalid(error), &failover).await;
                     }
                     (None, None)

@@ -51,6 +51,13 @@ impl Prelude {
     pub(super) const fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.approved.is_empty()
     }
+
+    /// Nothing of it will be done: the approvals can be used again.
+    pub(super) async fn release(self) {
+        for (_, held) in self.approved {
+            held.release().await;
+        }
+    }
 }
 
 /// What has to be done before the model is asked. An approval is taken for this response.

@@ -66,6 +66,8 @@ mod resilience;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod sessions;

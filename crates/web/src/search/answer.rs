@@ -48,14 +48,13 @@ impl SearchSpec {
         let answer = Raw::parse(text).map_err(|_| Unreadable::NotJson)?;
         let list = match follow(answer, &self.results) {
             Some(list) if list.kind() == Kind::Array => list,
-            Some(_) => return Err(Unreadable::NoList),
             // Some leave the list out when they have found nothing.
             None if answer.kind() == Kind::Object => {
                 let failed =
                     ["error", "errors"].iter().any(|key| answer.get(key).is_some_and(|value| !value.is_null()));
                 return if failed { Err(Unreadable::Error) } else { Ok(Vec::new()) };
             }
-            None => return Err(Unreadable::NoList),
+            Some(_) | None => return Err(Unreadable::NoList),
         };
         Ok(list.elements().take(MOST).filter_map(|result| self.found(result)).collect())
     }

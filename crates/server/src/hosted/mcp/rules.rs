@@ -82,10 +82,6 @@ impl Rules {
             }
         }
     }
-
-    pub(super) fn approval_is_forced(&self) -> bool {
-        self.operators_approval == Some(RequireApproval::Always)
-    }
 }
 
 impl Filter {
@@ -214,9 +210,8 @@ mod tests {
             assert_eq!(needs(&rules(None, asked, Some(&server(None, None)))), silent, "{asked:?}, declared");
             assert_eq!(needs(&rules(None, asked, Some(&server(None, never)))), lenient, "{asked:?}, never");
             let forced = rules(None, asked, Some(&server(None, always)));
-            assert_eq!((needs(&forced), forced.approval_is_forced()), (all, true), "{asked:?}, always");
+            assert_eq!(needs(&forced), all, "{asked:?}, always");
         }
-        assert!(!rules(None, None, Some(&server(None, never))).approval_is_forced());
     }
 
     #[test]
