@@ -178,7 +178,7 @@ impl ResponseWriter {
     }
 
     /// A call that somebody has to approve before it is run. `arguments`: as the model wrote them.
-    pub fn approval_request(&mut self, id: Id, server_label: &str, name: &str, arguments: &str, out: &mut Events) {
+    pub fn approval_request(&mut self, id: &Id, server_label: &str, name: &str, arguments: &str, out: &mut Events) {
         let mut request = Vec::with_capacity(arguments.len() + 256);
         let mut item = ObjectWriter::new(&mut request);
         item.text("id", id.as_str()).text("type", "mcp_approval_request").text("arguments", arguments);

@@ -47,10 +47,10 @@ fn check_order(ran: &Ran) -> Result<(), String> {
                 follows = true;
                 continue;
             }
-            "response.output_text.annotation.added" => {
-                if !follows || event["annotation"]["end_index"] != text.chars().count() {
-                    return Err(format!("after {text:?}: {event}"));
-                }
+            "response.output_text.annotation.added"
+                if !follows || event["annotation"]["end_index"] != text.chars().count() =>
+            {
+                return Err(format!("after {text:?}: {event}"));
             }
             _ => {}
         }
@@ -203,7 +203,7 @@ fn any_pieces_give_the_same_citations() {
     ];
     for_all(4_000, |number| {
         let mut chance = Chance(number);
-        let words: Vec<&str> = (0..1 + chance.below(24)).map(|_| chance.one_of(WORDS)).collect();
+        let words: Vec<&str> = (0..=chance.below(24)).map(|_| chance.one_of(WORDS)).collect();
         let whole = words.concat();
         let mut pieces = vec![String::new()];
         for c in whole.chars() {

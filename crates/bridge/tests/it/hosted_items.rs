@@ -138,7 +138,7 @@ fn items_are_as_they_were_recorded() {
 fn an_approval_is_asked_for_at_once() {
     let (types, added, done) = written(|response, out| {
         let id = response.make_id(IdKind::McpApprovalRequest);
-        response.approval_request(id, "s", "time", "{\"a\":\"\\n\"}", out);
+        response.approval_request(&id, "s", "time", "{\"a\":\"\\n\"}", out);
     });
     assert_eq!(types, ["output_item.added", "output_item.done"]);
     let arguments = "{\"a\":\"\\n\"}";

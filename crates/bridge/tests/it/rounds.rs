@@ -200,7 +200,7 @@ fn item(number: usize, response: &mut ResponseWriter, out: &mut Events) {
         4 => (call(), HostedEnd::Failed { error }),
         _ => {
             let id = response.make_id(IdKind::McpApprovalRequest);
-            return response.approval_request(id, "s", "t", "{}", out);
+            return response.approval_request(&id, "s", "t", "{}", out);
         }
     };
     let item = response.open_hosted(start, out);

@@ -41,7 +41,7 @@ impl Target {
     pub(super) fn read(&mut self, c: char) -> Read {
         let was_escaped = std::mem::replace(&mut self.is_escaped, false);
         match self.stage {
-            Stage::Before if c.is_whitespace() => Read::More,
+            Stage::Before | Stage::After | Stage::Last if c.is_whitespace() => Read::More,
             Stage::Before if c == '<' => self.go_on(Stage::Angle),
             Stage::Before => {
                 self.stage = Stage::Bare;
@@ -55,7 +55,6 @@ impl Target {
                 '\\' => self.escape(),
                 _ => self.take(c),
             },
-            Stage::After | Stage::Last if c.is_whitespace() => Read::More,
             Stage::After | Stage::Last if c == ')' => Read::Whole,
             Stage::After => match c {
                 '"' | '\'' => self.go_on(Stage::Title(c)),
