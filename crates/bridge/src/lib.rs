@@ -38,11 +38,11 @@ pub use plan::{
     check_metadata, each_sent_item, echo, first_sent, forward, plan,
 };
 pub use reader::{
-    ChatReader, Checks, ClientCall, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading,
-    InputSoFar, InputVerdict, Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair,
-    RoundEnd, Setup, Source, Sources,
+    ChatReader, Checks, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar,
+    InputVerdict, Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair, RoundEnd,
+    Setup, Source, Sources,
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
-pub use response::{HostedEnd, HostedItem, HostedStart, ResponseWriter};
+pub use response::{ClientCall, HostedEnd, HostedItem, HostedStart, ResponseWriter};
 pub use seal::{Encrypted, Seal, SealedReasoning, SealedSummary, Unsealed};
 pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

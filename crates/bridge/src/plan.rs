@@ -6,6 +6,7 @@ mod compaction;
 mod content;
 mod echo;
 mod forward;
+mod hosted;
 mod item_path;
 mod json;
 mod needs;
@@ -69,6 +70,22 @@ pub struct Hosting {
     pub answered_tokens: u64,
 }
 
+impl Hosting {
+    /// Whether godex runs any tool for this request.
+    const fn runs(self) -> bool {
+        self.mcp || self.web_search.is_some()
+    }
+
+    /// What is left of `max_output_tokens` for this round.
+    fn left_of(self, limit: i64, least: i64) -> i64 {
+        match i64::try_from(self.answered_tokens) {
+            Ok(0) => limit,
+            Ok(answered) => limit.saturating_sub(answered).max(least),
+            Err(_) => least,
+        }
+    }
+}
+
 /// The functions that stand for `web_search`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchFunctions {
@@ -119,7 +136,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     let opened = compaction::open(request, past, target.seal);
     let unfolded = compaction::unfold(&opened);
     let items = Items::of(request, past, &unfolded);
-    let mut tools = Tools::plan(request, &items, dialect, &mut notes)?;
+    let mut tools = Tools::plan(request, &items, dialect, target.hosting, &mut notes)?;
     let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
     let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;
     let carries = transcript.carries_reasoning;
@@ -147,8 +164,8 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
         None => None,
     };
     body.extra.extend(effort_object.as_deref());
-    options::plan(request, dialect, &mut body, &mut notes);
-    remaining_params::plan(request, &mut notes)?;
+    options::plan(request, dialect, target.hosting, &mut body, &mut notes);
+    remaining_params::plan(request, target.hosting, &mut notes)?;
     let context = AnswerContext {
         wire: AnswerWire::Chat,
         tools: tools.offered(),

@@ -32,7 +32,7 @@ use crate::context::{AnswerContext, AnswerWire, OfferedTool};
 use crate::dialect::AnswerDialect;
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
-use crate::response::ResponseWriter;
+use crate::response::{ClientCall, ResponseWriter};
 use report::Report;
 
 /// Whether to go on reading.
@@ -104,16 +104,32 @@ pub enum HeldCall {
     Client(ClientCall),
 }
 
-/// A function call of the client that waits for its turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientCall {
-    pub call_id: String,
-    /// As the client declared the tool.
-    pub name: String,
-    pub namespace: Option<String>,
-    /// Whether it is of a custom tool: then the text is its input.
-    pub is_custom: bool,
-    pub text: String,
+impl HeldCall {
+    /// How many bytes it has.
+    fn held(&self) -> usize {
+        match self {
+            Self::Hosted(call) => call.arguments.len(),
+            Self::Client(call) => call.held(),
+        }
+    }
+}
+
+/// Whether the model waits for nothing but tools that godex runs: then these.
+fn only_hosted(held: &mut Vec<HeldCall>, client_calls: usize) -> Option<Vec<HostedCall>> {
+    if held.is_empty() || client_calls > 0 {
+        return None;
+    }
+    let hosted = |call| if let HeldCall::Hosted(call) = call { Some(call) } else { None };
+    Some(std::mem::take(held).into_iter().filter_map(hosted).collect())
+}
+
+/// The answer is not whole: its hosted calls are not run, and the client's that waited for them are shown.
+fn let_go(held: &mut Vec<HeldCall>, response: &mut ResponseWriter, out: &mut Events) {
+    for call in std::mem::take(held) {
+        if let HeldCall::Client(ClientCall(form)) = call {
+            form.write(None, response, out);
+        }
+    }
 }
 
 /// A call of a custom tool whose input does not fit.
@@ -204,15 +220,15 @@ impl Reader {
         }
     }
 
-    /// Takes the hosted calls of an answer that also calls tools of the client, once it has ended as `Completed`. They
-    /// are to be run, and their items follow the client's calls; but the model is not asked again: it waits for the
-    /// client. Of an answer that was cut or failed there are none: what broke off is not run.
+    /// Takes the hosted calls of an answer that also calls tools of the client, once it has ended as `Completed`, with
+    /// the client's calls that came after the first of them, in the model's order. Hosted ones are to be run, all are to
+    /// be shown; but the model is not asked again: it waits for the client. Of an answer that was cut or failed there are
+    /// none: what broke off is not run, and what waited for it is shown already.
     pub fn take_hosted(&mut self) -> Vec<HeldCall> {
-        let hosted = match self {
+        match self {
             Self::Chat(reader) => reader.take_hosted(),
             Self::Responses(reader) => reader.take_hosted(),
-        };
-        hosted.into_iter().map(HeldCall::Hosted).collect()
+        }
     }
 
     /// What the upstream says that the answer took; none where it says nothing.

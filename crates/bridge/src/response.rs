@@ -14,7 +14,10 @@
 //! up. There is exactly one terminal event. The object is the fold of the events whatever the events are written into.
 
 mod call_item;
+mod citing;
+mod client_call;
 mod hosted;
+mod hosted_kind;
 mod part;
 mod slot;
 
@@ -26,7 +29,10 @@ use wire::json::{ObjectWriter, Text};
 use wire::responses::{EventKind, ServiceTier, Snapshot, Status, Tail, Usage};
 
 pub(crate) use call_item::{CUSTOM, CallItem, CallKind, FUNCTION, Named};
+pub(crate) use client_call::CallForm;
+pub use client_call::ClientCall;
 pub use hosted::{HostedEnd, HostedItem, HostedStart};
+pub(crate) use hosted_kind::HostedKind;
 pub(crate) use part::{Part, PartIndex, PartKind};
 pub(crate) use slot::{Slot, SlotKind};
 
@@ -36,7 +42,7 @@ use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::{DeltaHead, Events};
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note};
-use crate::reader::{ClientCall, IncompleteReason, RejectedCall, RoundEnd};
+use crate::reader::{IncompleteReason, RejectedCall, RoundEnd};
 
 /// A response that is odd in more ways than this is not described any further.
 const MAX_NOTES: usize = 32;
@@ -245,12 +251,7 @@ impl ResponseWriter {
 
     /// A call of the client that waited for hosted ones, as it was made. Only between answers.
     pub fn client_call(&mut self, call: &ClientCall, out: &mut Events) {
-        let ClientCall { call_id, name, namespace, is_custom, text } = call;
-        let kind = if *is_custom { &CUSTOM } else { &FUNCTION };
-        let [call_id, name, text] = [call_id, name, text].map(|text| EscapedBuf::of_plain(text));
-        let named = Named { call_id, name, namespace: namespace.clone(), more: Vec::new() };
-        let id = self.make_id(kind.id_kind);
-        CallItem::open(id, kind, &named, self, out).close(text.get(), &named, Status::Completed, self, out);
+        call.0.write(None, self, out);
         self.keep_all();
     }
 

@@ -1,5 +1,6 @@
 //! What of a tool may be repeated and kept. A tool can hold keys for somebody else's server: they go to whoever calls
-//! that server, with every request again, and neither into a response nor into the store.
+//! that server, with every request again, and neither into a response nor into the store. And what of an item may be shown:
+//! what godex keeps beside the calls that it ran is for models, not for clients, and none of theirs is taken for it.
 
 use wire::json::{ObjectWriter, Raw};
 
@@ -33,9 +34,19 @@ pub fn shown_tool(tool: Raw<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// An item as it may be kept; none if it may be as it is, as almost all may.
+/// What godex keeps beside an item.
+const KEPT: &str = "godex_output";
+
+/// An item as it may be shown, and as a client's own may be kept: without keys, and without what godex keeps beside the
+/// calls that it ran. None if it may be as it is, as almost all may.
 pub fn shown_item(item: Raw<'_>) -> Option<Vec<u8>> {
     let kind = item.get("type").and_then(Raw::text)?;
+    let ran_here = ["mcp_call", "web_search_call", "mcp_approval_request"].iter().any(|name| kind.is(name));
+    if ran_here && item.fields().any(|(key, _)| key.is(KEPT)) {
+        let mut out = Vec::with_capacity(item.as_str().len());
+        without(item, KEPT, &mut out, |_, _| {});
+        return Some(out);
+    }
     let has_tools = kind.is("additional_tools") || kind.is("tool_search_output");
     (has_tools && hides(item)).then(|| {
         let mut out = Vec::with_capacity(item.as_str().len());
@@ -201,6 +212,12 @@ mod tests {
         let item = |text: &str| shown_item(Raw::parse(text).unwrap()).map(|out| String::from_utf8(out).unwrap());
         assert_eq!(item(r#"{"type":"message","content":"x","headers":"mine"}"#), None);
         assert_eq!(item(r#"{"type":"additional_tools","tools":[{"type":"mcp","server_label":"s"}]}"#), None);
+        assert_eq!(item(r#"{"type":"message","content":"x","godex_output":{}}"#), None);
+        assert_eq!(item(r#"{"type":"mcp_call","output":"x"}"#), None);
+        assert_eq!(
+            item(r#"{"type":"mcp_call","godex_\u006futput":{"call_id":"c"},"output": "x"}"#).as_deref(),
+            Some(r#"{"type":"mcp_call","output":"x"}"#)
+        );
         assert_eq!(
             item(r#"{"type":"additional_tools","tools":[{"type":"mcp","authorization":"KEY"}]}"#).as_deref(),
             Some(r#"{"type":"additional_tools","tools":[{"type":"mcp"}]}"#)

@@ -6,16 +6,20 @@
 
 mod command;
 mod fold;
+mod links;
 mod reply;
 mod request;
 mod schema;
 mod steps;
+mod wishes;
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use request::Request;
+
+pub use wishes::PLAIN_WORDS;
 
 /// What the demo model does when a message begins with one of these lines.
 pub const COMMANDS: &[(&str, &str)] = &[

@@ -6,14 +6,10 @@
 
 mod answer;
 pub(crate) mod attempt;
-mod hosted;
 mod question;
 mod watch;
 
 pub(crate) use answer::{Answer, MAX_CONTENT, oversized};
 pub(crate) use attempt::{Asked, Attempt, Unanswered};
-#[cfg(test)]
-pub(crate) use hosted::HostedItem;
-pub(crate) use hosted::{HostedOutput, HostedTools};
 pub(crate) use question::{NoAnswer, OwnAnswer, ask};
 pub(crate) use watch::{Alarm, Watch};

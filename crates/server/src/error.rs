@@ -225,6 +225,7 @@ impl ApiError {
         let param = match failure.class {
             Class::ContextOverflow => Some("input".into()),
             Class::ModelNotFound => Some("model".into()),
+            Class::McpServer => Some("tools".into()),
             _ => None,
         };
         // Some clients give up at once on a 429 that does not say when to come back.

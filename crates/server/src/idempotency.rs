@@ -5,6 +5,10 @@
 //! response was stored says then whether the request was answered: a process that died in between has stored nothing, and
 //! its key is free when its claim has run out. With `store: false` nothing is written: the key is known here, while the
 //! request runs.
+//!
+//! What may be used once, by whoever comes first, is kept in the same place: `used`.
+
+mod used;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +21,7 @@ use tokio::sync::Notify;
 use wire::id::Id;
 
 use crate::error::{ApiError, Code};
+pub(crate) use used::{HeldUse, NewUse, Use};
 
 /// How long a key is known.
 const KEEP: Duration = Duration::from_hours(24);
@@ -64,6 +69,8 @@ pub(crate) struct Keys {
 struct State {
     /// Of requests of which nothing is written.
     unwritten: HashMap<(Tenant, Box<str>), [u8; 32]>,
+    /// What was used and is not written.
+    used: used::Remembered,
     /// Claimed in the store.
     claimed: usize,
     /// To be given back there.

@@ -38,3 +38,15 @@ pub(crate) fn answer_text(object: &[u8]) -> String {
     let texts = parts.filter(|part| part.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("output_text")));
     texts.filter_map(|part| part.get("text")?.text().map(Text::decode)).collect()
 }
+
+/// The item, with what is kept beside it: pairs of an item's id and the member for it.
+pub(crate) fn with_kept(item: &str, kept: &[(String, String)]) -> String {
+    let id = Raw::ours(item).get("id").and_then(Raw::text).map(Text::decode).unwrap_or_default();
+    match (kept.iter().find(|(kept, _)| *kept == id), item.strip_suffix('}')) {
+        (Some((_, member)), Some(open)) => format!("{open},\"{KEPT}\":{member}}}"),
+        _ => item.to_owned(),
+    }
+}
+
+/// The member that holds it.
+pub(crate) const KEPT: &str = "godex_output";

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::digest;
+use aws_lc_rs::{digest, hmac};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use store::Tenant;
@@ -25,7 +25,13 @@ type Key = [u8; 32];
 
 /// The server's key.
 #[derive(Clone)]
-pub(crate) struct SealKey(Arc<LessSafeKey>);
+pub(crate) struct SealKey(Arc<Ciphers>);
+
+/// What is made of the one key.
+struct Ciphers {
+    seal: LessSafeKey,
+    mac: hmac::Key,
+}
 
 impl std::fmt::Debug for SealKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,7 +63,10 @@ impl SealKey {
             path: PathBuf::from(KEY_FILE),
             source: io::Error::other("the key was refused"),
         })?;
-        Ok(Self(Arc::new(LessSafeKey::new(unbound))))
+        // Never the key itself for two things.
+        let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), b"godex mac key 1");
+        let mac = hmac::Key::new(hmac::HMAC_SHA256, mac.as_ref());
+        Ok(Self(Arc::new(Ciphers { seal: LessSafeKey::new(unbound), mac })))
     }
 
     /// The seal of one tenant.
@@ -80,6 +89,19 @@ pub(crate) struct TenantSeal {
     once_bound_to: Option<&'static str>,
 }
 
+impl TenantSeal {
+    /// A code that only this server makes, of these parts, for this tenant and for this purpose. No two lists of parts have
+    /// the same.
+    pub(crate) fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = hmac::Context::with_key(&self.key.0.mac);
+        for part in [purpose.as_bytes(), self.bound_to.as_bytes()].iter().chain(parts) {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.sign().as_ref().first_chunk().copied().unwrap_or_default()
+    }
+}
+
 impl bridge::Seal for TenantSeal {
     /// Empty if there is no randomness to be had: then nothing is carried, and nothing leaks.
     fn seal(&self, plain: &[u8]) -> String {
@@ -89,7 +111,7 @@ impl bridge::Seal for TenantSeal {
         }
         let mut sealed = plain.to_vec();
         let aad = Aad::from(self.bound_to.as_bytes());
-        let key = &self.key.0;
+        let key = &self.key.0.seal;
         if key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).is_err() {
             return String::new();
         }
@@ -103,7 +125,12 @@ impl bridge::Seal for TenantSeal {
             let mut bytes = bytes.clone();
             let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
             let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-            self.key.0.open_in_place(nonce, Aad::from(bound_to.as_bytes()), sealed).ok().map(|plain| plain.to_vec())
+            self.key
+                .0
+                .seal
+                .open_in_place(nonce, Aad::from(bound_to.as_bytes()), sealed)
+                .ok()
+                .map(|plain| plain.to_vec())
         };
         open(&self.bound_to).or_else(|| open(self.once_bound_to?))
     }
@@ -232,6 +259,25 @@ mod tests {
         for foreign in ["", "gx1.", "gx1.AAAA", "gAAAAABfernet", "gx1.\u{e9}"] {
             assert_eq!(seal.open(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn a_code_is_of_its_key_tenant_purpose_and_parts() {
+        let mac = |byte: u8, tenant: &str, purpose: &str, parts: &[&[u8]]| {
+            key(byte).tenant(&Tenant::new(tenant)).mac(purpose, parts)
+        };
+        let codes = [
+            mac(1, "a", "p", &[b"x", b"y"]),
+            mac(2, "a", "p", &[b"x", b"y"]),
+            mac(1, "b", "p", &[b"x", b"y"]),
+            mac(1, "a", "q", &[b"x", b"y"]),
+            mac(1, "a", "p", &[b"xy"]),
+            mac(1, "a", "p", &[b"x", b"", b"y"]),
+            mac(1, "a", "p", &[b"", b"xy"]),
+            mac(1, "a", "p", &[]),
+        ];
+        assert_eq!(codes[0], mac(1, "a", "p", &[b"x", b"y"]));
+        assert_eq!(codes.iter().collect::<std::collections::BTreeSet<_>>().len(), codes.len());
     }
 
     #[test]

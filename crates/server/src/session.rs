@@ -5,6 +5,7 @@
 //! tenant's handle. A store that fails is never mistaken for something that is not there.
 
 mod context;
+mod hidden;
 mod kinds;
 mod lease;
 mod listed;
@@ -33,7 +34,7 @@ pub(crate) use lease::LEASE;
 use lease::Leases;
 pub(crate) use listed::write_listed;
 pub(crate) use maintenance::maintain;
-pub(crate) use object::{Parts, join, joined_length, split};
+pub(crate) use object::{Beside, Parts, join, joined_length, split};
 pub(crate) use record::{BegunRecord, Commit, End, NewRecord, NotKept, Record};
 pub(crate) use unstored::Unstored;
 

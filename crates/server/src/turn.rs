@@ -19,6 +19,7 @@ mod rounds;
 mod standalone;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod truncating;
 
 use std::fmt;
@@ -27,16 +28,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{End, Events, Failure, FailureClass, HostedCall, Note, RejectedCall, ResponseWriter, RoundEnd};
+use bridge::{End, Events, Failure, FailureClass, Note, RejectedCall, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 
 use crate::account::Outcome;
-use crate::ask::{Alarm, Answer, HostedOutput, HostedTools, Watch};
+use crate::ask::{Alarm, Answer, Watch};
+use crate::error::ApiError;
 use crate::idempotency::{Held, Key, Known};
 use crate::jobs::Job;
 use crate::request::RequestContext;
-use crate::session::{NewRecord, Past, Record, Unstored};
+use crate::session::{Beside, NewRecord, Past, Record, Unstored};
 use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
@@ -45,6 +47,7 @@ use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
 use rounds::Material;
 pub(crate) use standalone::{Compaction, compact};
+use tools::{Run, Told};
 
 /// What came in one go is sent on in frames of about this size.
 const FRAME: usize = 16 << 10;
@@ -55,8 +58,6 @@ const DRAIN: Duration = Duration::from_millis(50);
 /// What a turn is started with besides its request.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
-    /// Tools that are run here.
-    pub(crate) hosted: Option<Arc<dyn HostedTools>>,
     /// Where what it continues is.
     pub(crate) past: Past,
     /// Whether a response that is not stored is to be remembered: see [`Turn::take_unstored`].
@@ -114,23 +115,26 @@ pub(crate) struct Turn {
     material: Option<Box<Material>>,
     /// A call whose input does not fit, while a better one is awaited.
     rejected: Option<Box<RejectedCall>>,
+    /// What the model was told by hosted tools, item by item.
+    told: Vec<Told>,
     /// What is to be stored; none with `store: false`.
     record: Option<Record>,
     /// The key under which the request is known, until its response is.
     key: Option<Held>,
     /// What continues the response as long as it is not stored, where somebody wants to remember it.
     unstored: Option<Unstored>,
+    /// What is kept beside its items, where it is stored or remembered.
+    kept: Vec<Beside>,
     /// Whether a failed response is kept: whoever got an HTTP error instead has no id to ask for it by.
     keeps_failures: bool,
     /// Why it ended, where the response's own status does not tell.
     cause: Option<Outcome>,
+    /// What is wrong with the request, where that was found out late.
+    refused: Option<ApiError>,
     /// The object as it was stored and sent.
     object: Bytes,
     not_kept: Option<store::Error>,
 }
-
-/// A hosted call, and what came of it.
-type Ran = (HostedCall, HostedOutput);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -140,6 +144,8 @@ enum Next {
     /// There is nobody to answer.
     Fail(Failure),
     Compact(Compacting, Why),
+    /// The model is asked, after what is to be done before.
+    Ask,
 }
 
 enum Phase {
@@ -153,8 +159,8 @@ enum Phase {
     Reading,
     /// The context is being summarised.
     Compacting(Compacting, Why),
-    /// Hosted tools run. Then comes this end, or another round.
-    Running(Pending<Vec<Ran>>, Option<RoundEnd>),
+    /// Hosted tools run.
+    Running(Box<Run>),
     /// Another upstream answer is asked for. Without one, this is the end.
     Asking(Pending<rounds::Answered>, RoundEnd),
     /// All is there but the terminal event.
@@ -208,7 +214,7 @@ impl Turn {
         self.stream
             && self.context.snapshot.config.session.resume_foreground
             && matches!(self.record, Some(Record::New(_)))
-            && matches!(self.phase, Phase::Opening { next: Next::Read | Next::Compact(..), .. })
+            && matches!(self.phase, Phase::Opening { next: Next::Read | Next::Compact(..) | Next::Ask, .. })
     }
 
     /// What was not done as asked, as far as it is known by now.
@@ -241,6 +247,7 @@ impl Turn {
             let end = End::Failed(Failure::new(FailureClass::Server, "The response was cancelled."));
             let _ = answer.end(end, &mut self.response, &mut self.events);
         }
+        self.abandon_tools();
         self.cause = Some(Outcome::Cancelled);
         self.response.cancel();
         self.conclude();
@@ -293,6 +300,10 @@ impl Turn {
                         Next::Fail(failure) => self.finish(RoundEnd::Failed(failure)),
                         Next::Compact(compacting, why) => self.phase = Phase::Compacting(compacting, why),
                         Next::Read => self.phase = Phase::Reading,
+                        Next::Ask => {
+                            let message = "There was no answer.";
+                            self.ask(RoundEnd::Failed(Failure::new(FailureClass::Server, message)));
+                        }
                     }
                 }
                 Phase::WarmUp => {

@@ -38,6 +38,14 @@ pub(crate) struct PreparedKey {
     pub(crate) keep: i64,
 }
 
+/// A key that is to be used up.
+#[derive(Debug)]
+pub(crate) struct UsedKey {
+    pub(crate) key: String,
+    pub(crate) response: String,
+    pub(crate) keep: i64,
+}
+
 /// A key that is somebody's, as it was found.
 #[derive(Debug)]
 pub(crate) struct KeyRow {

@@ -34,7 +34,7 @@ pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
 pub(crate) use events::{append_events, events_after, sweep_logs};
 pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, recover, store};
-pub(crate) use keys::{claim_key, release_key, sweep_keys};
+pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
 pub(crate) use notices::{due_notices, notice_done, notice_retry};
 pub(crate) use read::*;
 pub(crate) use turns::{advance, finish};

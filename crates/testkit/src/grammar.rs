@@ -4,6 +4,7 @@
 
 mod fields;
 mod frames;
+mod hosted;
 mod items;
 mod lifecycle;
 mod parts;

@@ -80,14 +80,7 @@ impl Ids {
     /// More ids under the random bits of one that [`Ids::new`] made first: none of them is one that it gave out, nor one
     /// of another `attempt` to go on. None for an id that is not of that form.
     pub fn of(id: &str, attempt: u32) -> Option<Self> {
-        let (_, digits) = id.rsplit_once('_')?;
-        let mut seed = [0; 24];
-        if digits.len() != 2 * seed.len() {
-            return None;
-        }
-        for (byte, pair) in seed.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
+        let mut seed = bytes(id)?;
         // Beside the counter's bytes, so that no counter comes to the same.
         for (byte, count) in seed[16..20].iter_mut().zip(attempt.wrapping_add(1).to_be_bytes()) {
             *byte ^= count;
@@ -102,14 +95,21 @@ impl Ids {
             *byte ^= count;
         }
         self.next = self.next.wrapping_add(1);
-        let mut text = String::with_capacity(kind.prefix().len() + 48);
-        text.push_str(kind.prefix());
-        for byte in bytes {
-            text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-            text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
-        }
-        Id(text.into())
+        Id::of(kind, bytes)
     }
+}
+
+/// The bytes that an id of our form has in its digits.
+fn bytes(id: &str) -> Option<[u8; 24]> {
+    let (_, digits) = id.rsplit_once('_')?;
+    let mut bytes = [0; 24];
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
 }
 
 /// The value of a digit as ids have them.
@@ -122,6 +122,22 @@ const fn digit(digit: u8) -> Option<u8> {
 }
 
 impl Id {
+    /// The id with these bytes as its digits. They are the caller's to choose so that no other has them.
+    pub fn of(kind: IdKind, bytes: [u8; 24]) -> Self {
+        let mut text = String::with_capacity(kind.prefix().len() + 2 * bytes.len());
+        text.push_str(kind.prefix());
+        for byte in bytes {
+            text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+            text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+        }
+        Self(text.into())
+    }
+
+    /// The bytes of an id of that kind; none for one that is not of our form.
+    pub fn bytes(id: &str, kind: IdKind) -> Option<[u8; 24]> {
+        bytes(id).filter(|_| id.len() == kind.prefix().len() + 48 && id.starts_with(kind.prefix()))
+    }
+
     /// Somebody else's id, if it is as safe as ours are.
     pub fn given(text: &str) -> Option<Self> {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -183,5 +199,9 @@ mod tests {
         let odd = ["", "resp_", "resp_1", &digits, &format!("resp_{digits}0"), &format!("resp_{}", "AB".repeat(24))];
         assert!(odd.iter().all(|id| Ids::of(id, 0).is_none()));
         assert!(Ids::of(&format!("resp_{}\u{e9}", &digits[2..]), 0).is_none());
+        let bytes = Id::bytes(&format!("resp_{digits}"), IdKind::Response).unwrap();
+        assert_eq!(Id::of(IdKind::Response, bytes).as_str(), format!("resp_{digits}"));
+        assert_eq!(Id::bytes(&format!("resp_{digits}"), IdKind::Message), None);
+        assert_eq!(Id::bytes(&format!("x_resp_{digits}"), IdKind::Response), None);
     }
 }

@@ -69,8 +69,8 @@ def tolerated(by, value):
             return None
         if "at" in entry:
             steps = entry["at"].split("/")[1:]
-            # In an event nothing is added but in the response that it carries.
-            if not ("add" in entry and "type" in value) and not apply(entry, steps, value):
+            # In an event nothing is added but in the response that it carries, or in what the entry names.
+            if not ("add" in entry and "of" not in entry and "type" in value) and not apply(entry, steps, value):
                 return None
             if isinstance(value.get("response"), dict):
                 apply(entry, steps, value["response"])

@@ -33,6 +33,8 @@ wire::codes! {
         Empty = "upstream_empty" => "Retry, or raise `max_output_tokens`.";
         /// The answer was whole, and not in the format that was asked for.
         InvalidOutput = "invalid_output_format" => "Retry, simplify the schema, or use a model that follows formats.";
+        /// An MCP server that the request needs does not say which tools it has.
+        McpServer = "mcp_server_unavailable" => "Look at the server: `godex mcp check` for one that the operator declares. One that is `optional` is left out instead.";
         /// The server was stopped before the response was whole.
         Shutdown = "server_shutdown" => "Retry: another instance answers, or this one when it is back.";
         /// The process that made the response ended before it was whole. What the provider was asked is not asked again by itself: it may have cost something.
@@ -56,6 +58,7 @@ impl FailureClass {
             Self::ModelNotFound => "model_not_found",
             Self::Overloaded => "server_is_overloaded",
             Self::InvalidOutput => "invalid_output_format",
+            Self::McpServer => "http_error",
             Self::Shutdown => "server_shutdown",
             Self::Lost => "server_restarted",
             Self::Auth
@@ -73,6 +76,7 @@ impl FailureClass {
         match self {
             Self::RateLimit => "rate_limit_error",
             Self::Quota => "insufficient_quota",
+            Self::McpServer => "external_connector_error",
             Self::ContextOverflow | Self::InvalidRequest | Self::ContentPolicy | Self::ModelNotFound => {
                 "invalid_request_error"
             }

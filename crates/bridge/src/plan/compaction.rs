@@ -213,7 +213,7 @@ impl<'u, 'a> Standing<'u, 'a> {
             return Sent::Whole;
         }
         match item {
-            Item::AdditionalTools(_) | Item::ToolSearchOutput(_) => Sent::Tools,
+            Item::AdditionalTools(_) | Item::ToolSearchOutput(_) | Item::McpListTools(_) => Sent::Tools,
             _ => Sent::Nothing,
         }
     }

@@ -72,6 +72,10 @@ fn function(tool: &FunctionTool<'_>, out: &mut Vec<u8>) {
     object.raw_or_null("description", tool.description.map(Text::raw));
     object.raw_or_null("parameters", tool.parameters.map(|parameters| parameters.0));
     object.bool("strict", tool.strict.unwrap_or(true));
+    // How it is called is the client's business: nothing is done otherwise.
+    if let Some((_, is_async)) = tool.extra.iter().rfind(|(key, value)| key.is("async") && !value.is_null()) {
+        object.raw("async", *is_async);
+    }
     object.end();
 }
 

@@ -2,19 +2,26 @@
 //! and everything that godex answers for taken out of it. State is ours: what came before goes as items, and
 //! nothing is stored there.
 
+mod hosted;
 mod items;
 
 use wire::json::{Invalid, ObjectWriter, Raw, Text, write_text};
 use wire::responses::{CreateResponse, InputItem};
 
+use super::hosted::Approvals;
+use super::item_path::Items;
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Plan, PlanTarget, check, size, wants_summary};
+use super::{Plan, PlanTarget, check, compaction, size, wants_summary};
 use crate::context::{AnswerContext, AnswerWire, NativeContext};
 use crate::dialect::{Dialect, Parameter};
+use hosted::{HostedTools, Member};
 
 const ENCRYPTED: &str = "reasoning.encrypted_content";
+
+/// The least `max_output_tokens` of that API.
+const LEAST_LIMIT: i64 = 16;
 
 /// Written by us, or nobody's business there: who answers, what came before, how it is delivered and kept.
 const OURS: &[&str] = &[
@@ -63,20 +70,28 @@ pub fn forward(
     let mut notes = Notes::new(target.policy.strict);
     // A schema goes as it is: only its name and its form are ours to check.
     let contract = Output::plan(request, &Dialect::default(), false, &mut notes)?.contract;
+    let opened = compaction::open(request, past, target.seal);
+    let unfolded = compaction::unfold(&opened);
+    let all = Items::of(request, past, &unfolded);
+    let hosted = HostedTools::of(request, &all, target, &mut notes)?;
+    let limit = request.max_output_tokens.map(|limit| target.hosting.left_of(limit, LEAST_LIMIT));
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
     let mut body = Vec::with_capacity(capacity);
     let mut object = ObjectWriter::new(&mut body);
     object.text("model", target.model);
-    parameters(request, document, dialect, &mut object, &mut notes);
-    include(request, rules.encrypted, object.key("include"));
+    let ours = Ours { hosted: &hosted, limit: limit.filter(|_| target.hosting.answered_tokens > 0) };
+    parameters(request, document, dialect, ours, &mut object, &mut notes);
+    let searches = !hosted.catalog.of_search().is_empty();
+    include(request, rules.encrypted, searches, object.key("include"));
     object.bool("store", false).bool("stream", request.stream.unwrap_or(false));
-    items::write(request, past, target, object.key("input"), &mut notes);
+    let context = items::Context { unfolded: &unfolded, hosted: &hosted, approvals: Approvals::of(&all), all: &all };
+    items::write(request, past, target, context, object.key("input"), &mut notes);
     object.end();
-    let limit = request.max_output_tokens.and_then(|limit| u64::try_from(limit).ok());
+    let limit = limit.and_then(|limit| u64::try_from(limit).ok());
     let silent_limit = limit.filter(|_| rules.silent_limit);
     let context = AnswerContext {
         wire: AnswerWire::Responses(NativeContext { item_ids: rules.item_ids, silent_limit }),
-        tools: Vec::new(),
+        tools: hosted.offered,
         reasoning_summary: wants_summary(request),
         logprobs: wants_logprobs(request),
         output: contract,
@@ -90,11 +105,38 @@ fn wants_logprobs(request: &CreateResponse<'_>) -> bool {
     included || request.top_logprobs.is_some_and(|count| count > 0)
 }
 
+/// What is written otherwise than it was asked for, because of the tools that godex runs.
+#[derive(Clone, Copy)]
+struct Ours<'h, 'a> {
+    hosted: &'h HostedTools<'a>,
+    limit: Option<i64>,
+}
+
+impl Ours<'_, '_> {
+    /// Whether the member is written, or left out, here.
+    fn write(self, name: &str, object: &mut ObjectWriter<'_>) -> bool {
+        let member = match (name, self.limit) {
+            ("tools", _) => &self.hosted.tools,
+            ("tool_choice", _) => &self.hosted.choice,
+            ("max_output_tokens", Some(limit)) => {
+                object.int(name, limit);
+                return true;
+            }
+            _ => return false,
+        };
+        if let Member::Json(json) = member {
+            object.json(name, json);
+        }
+        *member != Member::AsAsked
+    }
+}
+
 /// Everything that the request says and that is not ours, as it was written.
 fn parameters(
     request: &CreateResponse<'_>,
     document: Raw<'_>,
     dialect: &Dialect,
+    ours: Ours<'_, '_>,
     object: &mut ObjectWriter<'_>,
     notes: &mut Notes,
 ) {
@@ -120,6 +162,7 @@ fn parameters(
         match (dropped, &*name) {
             (Some((_, true)), _) => notes.skipped(code::PARAM_IGNORED, name, "this provider does not take it"),
             (Some((_, false)), _) => notes.ignored(code::PARAM_IGNORED, name, "this provider does not take it"),
+            (None, name) if ours.write(name, object) => {}
             (None, "reasoning") => {
                 without(Parameter::ReasoningEffort, ("reasoning", "effort"), *value, dialect, object, notes);
             }
@@ -128,6 +171,10 @@ fn parameters(
                 object.raw(&name, *value);
             }
         }
+    }
+    // A choice that nobody asked for.
+    if request.tool_choice.is_none() && !dialect.drops(Parameter::ToolChoice) {
+        ours.write(Parameter::ToolChoice.name(), object);
     }
 }
 
@@ -153,8 +200,10 @@ fn without(
 }
 
 /// What the client wants to see, and the encrypted reasoning that we need; where there is none, it is not asked for.
-fn include(request: &CreateResponse<'_>, encrypted: bool, out: &mut Vec<u8>) {
-    let asked = request.include.iter().flatten().filter(|value| !value.is(ENCRYPTED));
+fn include(request: &CreateResponse<'_>, encrypted: bool, searches: bool, out: &mut Vec<u8>) {
+    // What godex searches is not there to be included.
+    let is_ours = |value: &Text<'_>| value.is(ENCRYPTED) || searches && value.decode().starts_with("web_search_call.");
+    let asked = request.include.iter().flatten().filter(|value| !is_ours(value));
     out.push(b'[');
     for (index, value) in asked.enumerate() {
         if index > 0 {

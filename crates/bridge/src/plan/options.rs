@@ -4,6 +4,7 @@ use wire::chat;
 use wire::json::{Number, Raw, Text};
 use wire::responses::CreateResponse;
 
+use super::Hosting;
 use super::notes::{Notes, code};
 use crate::dialect::{Bounds, Dialect, Parameter, UserField};
 
@@ -12,6 +13,7 @@ pub(super) const LOGPROBS: &str = "message.output_text.logprobs";
 pub(super) fn plan<'a>(
     request: &CreateResponse<'a>,
     dialect: &'a Dialect,
+    hosting: Hosting,
     body: &mut chat::Request<'a>,
     notes: &mut Notes,
 ) {
@@ -24,7 +26,7 @@ pub(super) fn plan<'a>(
     body.presence_penalty = gate.warn(Parameter::PresencePenalty, request.presence_penalty);
     body.frequency_penalty = gate.warn(Parameter::FrequencyPenalty, request.frequency_penalty);
     let limit = gate.warn(Parameter::MaxOutputTokens, request.max_output_tokens);
-    let limit = limit.map(|asked| gate.cap(asked, dialect.max_output));
+    let limit = limit.map(|asked| gate.cap(hosting.left_of(asked, 1), dialect.max_output));
     body.limit = limit.map(|limit| (dialect.limit_field.name(), limit));
     let asked = wants_logprobs(request).then_some(request.top_logprobs.filter(|count| *count > 0));
     if let Some(count) = gate.warn(Parameter::TopLogprobs, asked) {

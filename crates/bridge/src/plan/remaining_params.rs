@@ -4,13 +4,17 @@
 use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, StreamOptions, TextConfig};
 
+use super::Hosting;
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 
 /// What `include` may ask for that we give, or that has nothing to show here.
 const INCLUDED: &[&str] = &[LOGPROBS, "reasoning.encrypted_content"];
 
-pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<(), Invalid> {
+/// The same, where godex searches.
+const SOURCES: &str = "web_search_call.action.sources";
+
+pub(super) fn plan(request: &CreateResponse<'_>, hosting: Hosting, notes: &mut Notes) -> Result<(), Invalid> {
     let CreateResponse {
         // The server's: who answers, what came before and how much of it is sent, how it is delivered and kept.
         model: _,
@@ -69,7 +73,8 @@ pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<()
     }
     let obfuscation = stream_options.as_ref().and_then(|options: &StreamOptions<'_>| options.include_obfuscation);
     let harmless: [(&'static str, bool); 5] = [
-        ("max_tool_calls", max_tool_calls.is_some()),
+        // It counts the calls of tools that godex runs.
+        ("max_tool_calls", max_tool_calls.is_some() && !hosting.runs()),
         ("access_programs", access_programs.is_some()),
         ("prompt_cache_retention", prompt_cache_retention.is_some()),
         ("prompt_cache_options", prompt_cache_options.is_some()),
@@ -78,14 +83,15 @@ pub(super) fn plan(request: &CreateResponse<'_>, notes: &mut Notes) -> Result<()
     for (name, _) in harmless.into_iter().filter(|(_, given)| *given) {
         notes.skipped(code::PARAM_IGNORED, name, "this parameter has no equivalent upstream");
     }
-    included(include.as_deref().unwrap_or_default(), notes);
+    included(include.as_deref().unwrap_or_default(), hosting, notes);
     unknown(text.as_ref(), extra, notes);
     Ok(())
 }
 
-fn included(include: &[Text<'_>], notes: &mut Notes) {
+fn included(include: &[Text<'_>], hosting: Hosting, notes: &mut Notes) {
+    let of_search = |value: &Text<'_>| hosting.web_search.is_some() && value.is(SOURCES);
     for (index, value) in include.iter().enumerate() {
-        if !INCLUDED.iter().any(|known| value.is(known)) {
+        if !of_search(value) && !INCLUDED.iter().any(|known| value.is(known)) {
             notes.skipped(code::PARAM_IGNORED, format!("include[{index}]"), "there is no such thing to include");
         }
     }

@@ -3,6 +3,8 @@
 mod catalog;
 mod choice;
 mod declare;
+mod hosted;
+mod inline;
 pub(super) mod names;
 mod schema;
 mod template;
@@ -11,13 +13,14 @@ use wire::chat::{Declared, ToolChoice};
 use wire::json::{Invalid, InvalidCode};
 use wire::responses::CreateResponse;
 
+use super::Hosting;
 use super::item_path::Items;
 use super::notes::{Notes, code};
 use crate::context::{InputGrammar, OfferedTool};
 use crate::dialect::{Dialect, Parallel, Parameter};
-use catalog::What;
 
 pub(super) use catalog::Catalog;
+pub(super) use choice::unsupported;
 
 /// The tools of one turn.
 #[derive(Debug)]
@@ -35,15 +38,16 @@ impl<'a> Tools<'a> {
         request: &CreateResponse<'a>,
         items: &Items<'_, 'a>,
         dialect: &Dialect,
+        hosting: Hosting,
         notes: &mut Notes,
     ) -> Result<Self, Invalid> {
         let rules = &dialect.request.tools;
-        let catalog = Catalog::collect(request, items, rules, notes)?;
+        let catalog = Catalog::collect(request, items, rules, hosting, notes)?;
         let asked = request.tool_choice.as_ref();
         if catalog.entries.is_empty() && request.tools.iter().flatten().next().is_none() {
             demand_tools(asked)?;
         }
-        let chosen = choice::choose(asked, &catalog, rules, notes)?;
+        let chosen = choice::choose(asked, &catalog, dialect, hosting, notes)?;
         let mut tools =
             Self { catalog, sent: chosen.only, choice: chosen.choice, forced: chosen.forced, parallel: None };
         tools.check_limit(rules.max)?;
@@ -69,16 +73,7 @@ impl<'a> Tools<'a> {
     /// What the reader needs to read calls.
     pub(super) fn offered(&self) -> Vec<OfferedTool> {
         let sent = self.catalog.entries.iter().enumerate().filter(|(index, _)| self.is_sent(*index));
-        sent.filter_map(|(_, entry)| match entry.what {
-            What::Client(kind) => Some(OfferedTool {
-                provider_name: entry.provider_name.clone(),
-                kind,
-                name: entry.name.clone(),
-                namespace: entry.namespace.clone(),
-            }),
-            What::Native(_) => None,
-        })
-        .collect()
+        sent.filter_map(|(_, entry)| entry.offered()).collect()
     }
 
     /// What the inputs of custom tools have to fit.
@@ -103,10 +98,11 @@ impl<'a> Tools<'a> {
         let count = self.sent.as_ref().map_or(self.catalog.entries.len(), Vec::len);
         match limit {
             Some(limit) if count > limit => {
-                let message = format!(
+                let mut message = format!(
                     "array too long. This provider takes at most {limit} tools, but got {count} instead \
                      (tools in namespaces and in the input count one by one)."
                 );
+                message.push_str(&self.catalog.servers_counted());
                 Err(Invalid::rule(InvalidCode::ArrayAboveMaxLength, message).at("tools"))
             }
             _ => Ok(()),

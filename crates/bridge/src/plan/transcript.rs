@@ -5,6 +5,7 @@
 //! answer that says so.
 
 mod calls;
+mod hosted;
 mod ids;
 mod items;
 mod pairs;
@@ -19,6 +20,7 @@ use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateResponse, Input};
 
 use super::content::{Renderer, ToolResult};
+use super::hosted::Approvals;
 use super::item_path::{ItemPath, Items};
 use super::notes::Notes;
 use super::tools::Catalog;
@@ -57,6 +59,7 @@ impl<'a> Transcript<'a> {
             notes,
             items,
             pairs: Pairs::of(items),
+            approvals: Approvals::of(items),
             made_ids: BTreeSet::new(),
             messages: Vec::with_capacity(items.sent.len() + 2),
             open: Open::default(),
@@ -91,6 +94,7 @@ struct Builder<'r, 'a, 't> {
     notes: &'t mut Notes,
     items: &'t Items<'r, 'a>,
     pairs: Pairs<'a>,
+    approvals: Approvals<'a>,
     /// Ids of calls that had none of their own.
     made_ids: BTreeSet<String>,
     messages: Vec<Message<'a>>,
@@ -107,6 +111,8 @@ struct Open<'a> {
     calls: Vec<Call<'a>>,
     /// One for each call.
     results: Vec<Pending<'a>>,
+    /// Some of the calls have run already.
+    ran: bool,
     replay: Replay<'a>,
     /// What came with the reasoning and belongs to single calls, by their ids.
     call_extras: Vec<(String, String)>,
@@ -153,7 +159,8 @@ impl<'a> Builder<'_, 'a, '_> {
 
     /// Ends the assistant's message: it goes out, and its results after it.
     fn close(&mut self) {
-        let Open { content, mut calls, results, replay, call_extras, thought_at } = std::mem::take(&mut self.open);
+        let Open { content, mut calls, results, replay, call_extras, thought_at, ran: _ } =
+            std::mem::take(&mut self.open);
         if content.is_empty() && calls.is_empty() {
             return self.lose_thought(thought_at);
         }

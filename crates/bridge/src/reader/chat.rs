@@ -31,7 +31,7 @@ use super::contract::Promise;
 use super::finish::{self, Content, Finish};
 use super::input::Inputs;
 use super::report::{Report, Volume};
-use super::{End, Flow, HostedCall, Repair, RoundEnd, Setup};
+use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup};
 use crate::context::AnswerContext;
 use crate::dialect::AnswerDialect;
 use crate::escaped::EscapedBuf;
@@ -92,11 +92,12 @@ struct Attached {
 }
 
 impl ChatReader {
-    pub(super) fn new(context: AnswerContext, setup: Setup) -> Self {
+    pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
         let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _ } = context;
         let inputs =
             Inputs { check: setup.inputs.clone(), grammars, asks_again: setup.asks_input_again, ..Inputs::default() };
         let promise = Promise::new(output, &setup);
+        setup.cite_only_in_text(&promise);
         let unfences = promise.is_made() && (setup.repair != Repair::Off || setup.dialect.fenced_json);
         Self {
             wanted: Wanted { reasoning_summary, logprobs },
@@ -201,7 +202,7 @@ impl ChatReader {
         self.calls.end_round(round)
     }
 
-    pub(super) fn take_hosted(&mut self) -> Vec<HostedCall> {
+    pub(super) fn take_hosted(&mut self) -> Vec<HeldCall> {
         self.calls.take_hosted()
     }
 

@@ -17,7 +17,7 @@ use wire::responses::{EventKind, Incoming, Status, Whole};
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
 use super::report::{Report, Volume};
-use super::{End, Flow, HostedCall, Repair, RoundEnd, Setup};
+use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup, let_go, only_hosted};
 use crate::context::{AnswerContext, NativeContext, OfferedTool};
 use crate::dialect::{AnswerDialect, FinishMeaning, ItemIds};
 use crate::events::Events;
@@ -55,12 +55,20 @@ struct Tally {
     /// Calls, and how many of them have arguments that cannot be all there is.
     calls: usize,
     broken_calls: usize,
-    /// Those among them that godex runs.
-    hosted: Vec<HostedCall>,
+    /// Calls from the first one on that godex runs, and how many of all are the client's.
+    held: Vec<HeldCall>,
+    client: usize,
     /// Items of which we know nothing but that they are an answer.
     others: usize,
     /// An item was closed as incomplete.
     cut: bool,
+}
+
+impl Tally {
+    /// Whether calls of the client wait: a hosted one goes before them.
+    const fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
 }
 
 /// Where items go, and what they must know on the way.
@@ -107,11 +115,13 @@ fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
 }
 
 impl NativeReader {
-    pub(super) fn new(native: NativeContext, context: AnswerContext, setup: Setup) -> Self {
+    pub(super) fn new(native: NativeContext, context: AnswerContext, mut setup: Setup) -> Self {
         let AnswerContext { tools, logprobs, output, reasoning_summary: _, wire: _, grammars: _ } = context;
+        let promise = Promise::new(output, &setup);
+        setup.cite_only_in_text(&promise);
         Self {
             wanted: Wanted { native, logprobs, tools },
-            promise: Promise::new(output, &setup),
+            promise,
             setup,
             report: Report::default(),
             queue: Queue::default(),
@@ -138,11 +148,11 @@ impl NativeReader {
 
     /// How many bytes of content are in no closed item yet.
     pub(super) fn held(&self) -> usize {
-        self.queue.held() + self.tally.hosted.iter().map(|call| call.arguments.len()).sum::<usize>()
+        self.queue.held() + self.tally.held.iter().map(HeldCall::held).sum::<usize>()
     }
 
-    pub(super) fn take_hosted(&mut self) -> Vec<HostedCall> {
-        std::mem::take(&mut self.tally.hosted)
+    pub(super) fn take_hosted(&mut self) -> Vec<HeldCall> {
+        std::mem::take(&mut self.tally.held)
     }
 
     /// One event, or a whole response.
@@ -257,6 +267,9 @@ impl NativeReader {
             round = self.promise.keep(Repair::Off, response).map_or_else(RoundEnd::Failed, |_| RoundEnd::Completed);
         }
         self.with_ctx(response, out, |queue, ctx| queue.finish(&[], last, ctx));
+        if round != RoundEnd::Completed {
+            let_go(&mut self.tally.held, response, out);
+        }
         let cost = self.report.cost(&round, self.setup.prompt_bytes, self.tally.volume, response);
         response.end_round(cost);
         self.end_round(round)
@@ -266,10 +279,9 @@ impl NativeReader {
     /// nothing but them.
     fn end_round(&mut self, end: RoundEnd) -> RoundEnd {
         if end != RoundEnd::Completed {
-            self.tally.hosted.clear();
+            return end;
         }
-        let hosted = self.tally.hosted.len();
-        if hosted == 0 || self.tally.calls > hosted { end } else { RoundEnd::Hosted(self.take_hosted()) }
+        only_hosted(&mut self.tally.held, self.tally.client).map_or(end, RoundEnd::Hosted)
     }
 
     fn content_so_far(&self) -> Content {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::contract::{Checks, OutputCheck, Repair};
+use super::contract::{Checks, OutputCheck, Promise, Repair};
 use super::input::InputCheck;
 use super::sources::Sources;
 use crate::dialect::AnswerDialect;
@@ -26,6 +26,15 @@ pub struct Setup {
     pub sources: Option<Arc<Sources>>,
     /// The size of the chat request, for the estimate where the provider sends no usage.
     pub prompt_bytes: usize,
+}
+
+impl Setup {
+    /// In what was promised as JSON there is nothing to be cited: a link in it is data.
+    pub(super) fn cite_only_in_text(&mut self, promise: &Promise) {
+        if promise.is_made() || self.sources.as_ref().is_some_and(|sources| sources.is_empty()) {
+            self.sources = None;
+        }
+    }
 }
 
 impl Default for Setup {

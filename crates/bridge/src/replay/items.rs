@@ -7,7 +7,7 @@ use super::{elements, text, with};
 use crate::escaped::Escaped;
 use crate::events::Events;
 use crate::json::bracketed;
-use crate::response::{CallKind, PartIndex, PartKind};
+use crate::response::{CallKind, HostedKind, PartIndex, PartKind};
 
 /// `added`, what its kind has in between, `done`.
 pub(super) fn write(item: &str, index: usize, sequence: &mut u64, out: &mut Events) {
@@ -26,12 +26,13 @@ pub(super) fn write(item: &str, index: usize, sequence: &mut u64, out: &mut Even
             item.parts("summary");
             item.parts("content");
         }
-        kind => match CallKind::of(kind) {
-            Some(call) => {
+        kind => match (CallKind::of(kind), HostedKind::of(kind)) {
+            (Some(call), _) => {
                 item.added(&[(call.member, "\"\"")], &[]);
                 item.call(call);
             }
-            None => item.added(&[], &[]),
+            (None, Some(hosted)) => item.hosted(hosted),
+            (None, None) => item.added(&[], &[]),
         },
     }
     item.done();
@@ -66,6 +67,24 @@ impl ItemReplay<'_> {
         self.event(EventKind::OutputItemDone, |event| {
             event.int("output_index", output_index).raw("item", item);
         });
+    }
+
+    /// What a hosted tool did, from its announcement on.
+    fn hosted(&mut self, kind: &HostedKind) {
+        let (item, id, output_index) = (self.item, self.id, self.output_index);
+        self.event(EventKind::OutputItemAdded, |event| {
+            event.int("output_index", output_index);
+            kind.announced(item, event.key("item"));
+        });
+        let begun = kind.begun.iter().map(|kind| (*kind, None));
+        for (kind, member) in begun.chain(kind.rest(item)) {
+            self.event(kind, |event| {
+                event.int("output_index", output_index).text("item_id", id);
+                if let Some((name, text)) = member {
+                    text.write(event.key(name));
+                }
+            });
+        }
     }
 
     /// The text of a call in one piece.

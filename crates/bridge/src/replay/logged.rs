@@ -9,7 +9,7 @@ use super::{elements, parse, text, with};
 use crate::escaped::EscapedBuf;
 use crate::events::Events;
 use crate::json::join;
-use crate::response::{CUSTOM, CallKind, FUNCTION, PartIndex, PartKind};
+use crate::response::{CUSTOM, CallKind, FUNCTION, HostedKind, PartIndex, PartKind};
 
 /// The items of a response, read from the events in its log, in their order.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,8 @@ struct OpenItem {
     /// Of a call.
     text: EscapedBuf,
     text_is_done: bool,
+    /// Of what a hosted tool did: the events that only its kind has.
+    own: Vec<EventKind>,
 }
 
 /// The closed parts of one list: JSON, comma between them.
@@ -96,6 +98,7 @@ impl OpenItem {
             part: None,
             text: EscapedBuf::default(),
             text_is_done: false,
+            own: Vec::new(),
         }
     }
 
@@ -112,11 +115,11 @@ impl OpenItem {
             }
             kind if kind == FUNCTION.delta || kind == CUSTOM.delta => self.text.push(text(event, "delta")),
             kind if kind == FUNCTION.done || kind == CUSTOM.done => self.text_is_done = true,
-            kind => {
-                if let Some(part) = &mut self.part {
-                    part.event(kind, event);
-                }
-            }
+            EventKind::McpCallArgumentsDelta => self.text.push(text(event, "delta")),
+            kind => match &mut self.part {
+                Some(part) => part.event(kind, event),
+                None => self.own.push(kind),
+            },
         }
     }
 
@@ -128,6 +131,9 @@ impl OpenItem {
     fn close(&self, output_index: u32, sequence: &mut u64, out: &mut Events) -> Vec<u8> {
         let Ok(item) = Raw::parse(&self.item) else { return Vec::new() };
         let (item_type, item_id) = (text(item, "type").decode(), text(item, "id").decode());
+        if let Some(kind) = HostedKind::of(&item_type) {
+            return self.give_up(kind, item, output_index, sequence, out);
+        }
         let (mut content, mut summary) = (self.content.clone(), self.summary.clone());
         if let Some(part) = &self.part {
             let list = if part.kind == PartKind::Summary { &mut summary } else { &mut content };
@@ -149,6 +155,30 @@ impl OpenItem {
         let last: Vec<(&str, &str)> = last.iter().map(|(name, json)| (*name, json.as_str())).collect();
         let mut closed = Vec::new();
         with(item, &last, &[], &mut closed);
+        out.event(EventKind::OutputItemDone, sequence, |event| {
+            event.int("output_index", output_index).json("item", &closed);
+        });
+        closed
+    }
+
+    /// The same of what a hosted tool was doing.
+    fn give_up(
+        &self,
+        kind: &HostedKind,
+        item: Raw<'_>,
+        output_index: u32,
+        sequence: &mut u64,
+        out: &mut Events,
+    ) -> Vec<u8> {
+        let (mut closed, item_id) = (Vec::new(), text(item, "id").decode());
+        for (kind, member) in kind.give_up(item, self.text.get(), &self.own, &mut closed) {
+            out.event(kind, sequence, |event| {
+                event.int("output_index", output_index).text("item_id", &item_id);
+                if let Some((name, text)) = member {
+                    text.write(event.key(name));
+                }
+            });
+        }
         out.event(EventKind::OutputItemDone, sequence, |event| {
             event.int("output_index", output_index).json("item", &closed);
         });

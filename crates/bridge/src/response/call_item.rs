@@ -70,7 +70,7 @@ pub(crate) static CUSTOM: CallKind = CallKind {
 };
 
 /// What is called, and by which id: as the client knows it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Named {
     pub(crate) call_id: EscapedBuf,
     pub(crate) name: EscapedBuf,

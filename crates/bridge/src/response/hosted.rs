@@ -6,6 +6,7 @@ use wire::json::ObjectWriter;
 use wire::responses::EventKind;
 
 use super::ResponseWriter;
+use super::hosted_kind::{NOT_LISTED, NOT_SEARCHED};
 use crate::events::Events;
 
 /// What begins.
@@ -30,8 +31,16 @@ pub enum HostedEnd {
     Searched { action: String },
     /// A search that came to nothing, with its `action`.
     NotSearched { action: String },
-    /// `error` of a list or of a call, as JSON.
+    /// `error` as JSON: of a list a string, of a call an object.
     Failed { error: String },
+}
+
+/// How far an item has come.
+#[derive(Clone, Copy)]
+enum Stage<'a> {
+    Begun,
+    Ended(&'a HostedEnd),
+    Abandoned,
 }
 
 /// An item that has begun.
@@ -51,48 +60,57 @@ impl HostedItem {
         &self.start
     }
 
-    fn write(&self, end: Option<&HostedEnd>, out: &mut Vec<u8>) {
+    fn write(&self, stage: Stage<'_>, out: &mut Vec<u8>) {
         let mut item = ObjectWriter::new(out);
         item.text("id", self.id.as_str());
-        let failed = matches!(end, Some(HostedEnd::Failed { .. } | HostedEnd::NotSearched { .. }));
-        let status = match end {
-            None => "in_progress",
-            Some(_) if failed => "failed",
-            Some(_) => "completed",
-        };
-        let error = match end {
-            Some(HostedEnd::Failed { error }) => Some(error.as_bytes()),
-            _ => None,
-        };
         match &self.start {
             HostedStart::ListTools { server_label } => {
                 item.text("type", "mcp_list_tools").text("server_label", server_label);
-                match end {
-                    Some(HostedEnd::Tools(tools)) => item.json("tools", tools.as_bytes()),
-                    _ => item.json("tools", b"[]"),
+                let (tools, error) = match stage {
+                    Stage::Ended(HostedEnd::Tools(tools)) => (tools.as_str(), None),
+                    Stage::Ended(HostedEnd::Failed { error }) => ("[]", Some(error.as_str())),
+                    Stage::Begun | Stage::Ended(_) => ("[]", None),
+                    Stage::Abandoned => ("[]", Some(NOT_LISTED)),
                 };
+                item.json("tools", tools.as_bytes());
                 // Some clients take no null here.
                 if let Some(error) = error {
-                    item.json("error", error);
+                    item.json("error", error.as_bytes());
                 }
             }
             HostedStart::McpCall { server_label, name, arguments, approval_request_id } => {
+                let status = match stage {
+                    Stage::Begun => "in_progress",
+                    Stage::Ended(HostedEnd::Failed { .. }) => "failed",
+                    Stage::Ended(_) => "completed",
+                    Stage::Abandoned => "incomplete",
+                };
                 item.text("type", "mcp_call").text("status", status);
                 match approval_request_id {
                     Some(id) => item.text("approval_request_id", id),
                     None => item.null("approval_request_id"),
                 };
-                item.text("arguments", if end.is_none() { "" } else { arguments });
-                item.json("error", error.unwrap_or(b"null")).text("name", name);
-                match end {
-                    Some(HostedEnd::Output(output)) => item.text("output", output),
+                item.text("arguments", if matches!(stage, Stage::Begun) { "" } else { arguments });
+                match stage {
+                    Stage::Ended(HostedEnd::Failed { error }) => item.json("error", error.as_bytes()),
+                    _ => item.null("error"),
+                };
+                item.text("name", name);
+                match stage {
+                    Stage::Ended(HostedEnd::Output(output)) => item.text("output", output),
                     _ => item.null("output"),
                 };
                 item.text("server_label", server_label);
             }
             HostedStart::WebSearch => {
+                let (status, action) = match stage {
+                    Stage::Begun => ("in_progress", None),
+                    Stage::Ended(HostedEnd::Searched { action }) => ("completed", Some(action.as_str())),
+                    Stage::Ended(HostedEnd::NotSearched { action }) => ("failed", Some(action.as_str())),
+                    Stage::Ended(_) | Stage::Abandoned => ("failed", Some(NOT_SEARCHED)),
+                };
                 item.text("type", "web_search_call").text("status", status);
-                if let Some(HostedEnd::Searched { action } | HostedEnd::NotSearched { action }) = end {
+                if let Some(action) = action {
                     item.json("action", action.as_bytes());
                 }
             }
@@ -112,15 +130,17 @@ impl ResponseWriter {
         let item = HostedItem { start, id: self.make_id(kind), output_index: self.output_index() };
         self.event(EventKind::OutputItemAdded, out, |event| {
             event.int("output_index", item.output_index);
-            item.write(None, event.key("item"));
+            item.write(Stage::Begun, event.key("item"));
         });
         match &item.start {
             HostedStart::ListTools { .. } => self.of_hosted(EventKind::McpListToolsInProgress, &item, out, |_| {}),
             HostedStart::McpCall { arguments, .. } => {
                 self.of_hosted(EventKind::McpCallInProgress, &item, out, |_| {});
-                self.of_hosted(EventKind::McpCallArgumentsDelta, &item, out, |event| {
-                    event.text("delta", arguments);
-                });
+                if !arguments.is_empty() {
+                    self.of_hosted(EventKind::McpCallArgumentsDelta, &item, out, |event| {
+                        event.text("delta", arguments);
+                    });
+                }
                 self.of_hosted(EventKind::McpCallArgumentsDone, &item, out, |event| {
                     event.text("arguments", arguments);
                 });
@@ -144,11 +164,35 @@ impl ResponseWriter {
             // There is no event for it.
             (HostedStart::WebSearch, _) => None,
         };
+        self.end_hosted(kind, item, Stage::Ended(end), out);
+    }
+
+    /// Closes an item that nothing will come of any more: the response ends before the tool does.
+    pub fn abandon_hosted(&mut self, item: &HostedItem, out: &mut Events) {
+        let kind = match &item.start {
+            HostedStart::ListTools { .. } => Some(EventKind::McpListToolsFailed),
+            // What became of the call nobody knows.
+            HostedStart::McpCall { .. } | HostedStart::WebSearch => None,
+        };
+        self.end_hosted(kind, item, Stage::Abandoned, out);
+    }
+
+    /// A call that somebody has to approve before it is run. `arguments`: as the model wrote them.
+    pub fn approval_request(&mut self, id: Id, server_label: &str, name: &str, arguments: &str, out: &mut Events) {
+        let mut request = Vec::with_capacity(arguments.len() + 256);
+        let mut item = ObjectWriter::new(&mut request);
+        item.text("id", id.as_str()).text("type", "mcp_approval_request").text("arguments", arguments);
+        item.text("name", name).text("server_label", server_label);
+        item.end();
+        self.item(&request, &request, out);
+    }
+
+    fn end_hosted(&mut self, kind: Option<EventKind>, item: &HostedItem, stage: Stage<'_>, out: &mut Events) {
         if let Some(kind) = kind {
             self.of_hosted(kind, item, out, |_| {});
         }
         let mut done = Vec::new();
-        item.write(Some(end), &mut done);
+        item.write(stage, &mut done);
         self.close_item(item.output_index, &done, out);
         self.keep_all();
     }

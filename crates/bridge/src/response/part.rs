@@ -1,13 +1,17 @@
 //! A content part that is being written: output text, a refusal, raw reasoning, or a summary of it.
 
+use std::sync::Arc;
+
 use wire::json::{ObjectWriter, Text};
 use wire::responses::EventKind;
 
 use super::ResponseWriter;
+use super::citing::{Citation, Cited, Citing};
 use super::slot::SlotKind;
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
 use crate::events::{DeltaHead, Events};
 use crate::json::{bracketed, join};
+use crate::reader::Sources;
 
 /// What kind of text a part holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,11 +142,30 @@ pub(crate) struct Part {
     logprobs: Vec<u8>,
     annotations: Vec<u8>,
     annotation_count: u32,
+    /// How many of them the upstream gave.
+    given: u32,
+    cites: Option<Box<Cites>>,
+}
+
+/// What is needed to find citations in the text.
+#[derive(Debug, Clone)]
+struct Cites {
+    citing: Citing,
+    /// On its way to it; between two pieces there is never more in it than half a surrogate pair.
+    pieces: Pieces,
+    /// Those of text that is held back.
+    logprobs: Vec<u8>,
 }
 
 impl Part {
-    /// Announces the part.
-    pub(crate) fn open(kind: PartKind, at: PartIndex<'_>, response: &mut ResponseWriter, out: &mut Events) -> Self {
+    /// Announces the part. `sources`: where there are any, links to them in an output text become citations.
+    pub(crate) fn open(
+        kind: PartKind,
+        sources: Option<&Arc<Sources>>,
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) -> Self {
         let names = kind.names();
         response.event(names.added, out, |event| {
             at.members(&names, event);
@@ -155,11 +178,43 @@ impl Part {
             }
         });
         let (logprobs, annotations) = (Vec::new(), Vec::new());
-        Self { kind, text: Pieces::default(), delta_head, logprobs, annotations, annotation_count: 0 }
+        let cites = sources.filter(|_| kind == PartKind::Text).map(|sources| {
+            let citing = Citing::new(Arc::clone(sources));
+            Box::new(Cites { citing, pieces: Pieces::default(), logprobs: Vec::new() })
+        });
+        Self { kind, text: Pieces::default(), delta_head, logprobs, annotations, annotation_count: 0, given: 0, cites }
     }
 
     /// More text. `logprobs`: those of its tokens, as JSON with commas between; nearly always none.
     pub(crate) fn push(
+        &mut self,
+        text: Escaped<'_>,
+        logprobs: &[u8],
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
+        let Some(cites) = &mut self.cites else { return self.send(text, logprobs, at, response, out) };
+        join(&mut cites.logprobs, logprobs);
+        cites.pieces.push(text);
+        let new = cites.pieces.take();
+        let cited = cites.citing.push(&new.get().decode());
+        self.send_cited(cited, at, response, out);
+    }
+
+    /// Text of which the citations are known.
+    fn send_cited(&mut self, cited: Vec<Cited>, at: PartIndex<'_>, response: &mut ResponseWriter, out: &mut Events) {
+        for Cited { text, citation } in cited {
+            let text = EscapedBuf::of_plain(&text);
+            let logprobs = self.cites.as_mut().map(|cites| std::mem::take(&mut cites.logprobs)).unwrap_or_default();
+            self.send(text.get(), &logprobs, at, response, out);
+            if let Some(citation) = citation {
+                self.add_annotation(&citation.write(), at, response, out);
+            }
+        }
+    }
+
+    fn send(
         &mut self,
         text: Escaped<'_>,
         logprobs: &[u8],
@@ -194,23 +249,45 @@ impl Part {
         response: &mut ResponseWriter,
         out: &mut Events,
     ) -> Option<EscapedBuf> {
-        let rest = EscapedBuf::of_plain(self.text.rest_of(whole)?);
+        let rest = self.text.rest_of(whole)?;
+        let rest = match &mut self.cites {
+            Some(cites) => {
+                let rest = rest.strip_prefix(cites.citing.held())?;
+                cites.pieces.forget_half();
+                rest
+            }
+            None => rest,
+        };
+        let rest = EscapedBuf::of_plain(rest);
         self.text.forget_half();
         self.push(rest.get(), &[], at, response, out);
         Some(rest)
     }
 
     /// How many bytes of content it has.
-    pub(crate) const fn held(&self) -> usize {
-        self.text.len() + self.logprobs.len() + self.annotations.len()
+    pub(crate) fn held(&self) -> usize {
+        let cites = self.cites.as_ref().map_or(0, |cites| cites.citing.held().len() + cites.logprobs.len());
+        self.text.len() + self.logprobs.len() + self.annotations.len() + cites
     }
 
-    pub(crate) const fn annotation_count(&self) -> u32 {
-        self.annotation_count
+    /// How many annotations the upstream gave.
+    pub(crate) const fn given(&self) -> u32 {
+        self.given
     }
 
-    /// A citation of what the text says.
+    /// An annotation of the upstream's.
     pub(crate) fn annotate(
+        &mut self,
+        annotation: &[u8],
+        at: PartIndex<'_>,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
+        self.given += 1;
+        self.add_annotation(annotation, at, response, out);
+    }
+
+    fn add_annotation(
         &mut self,
         annotation: &[u8],
         at: PartIndex<'_>,
@@ -234,6 +311,13 @@ impl Part {
         out: &mut Events,
     ) -> (Vec<u8>, EscapedBuf) {
         let names = self.kind.names();
+        if let Some(cites) = &mut self.cites {
+            cites.pieces.finish();
+            let last = cites.pieces.take();
+            let mut cited = cites.citing.push(&last.get().decode());
+            cited.extend(cites.citing.finish());
+            self.send_cited(cited, at, response, out);
+        }
         let from = self.text.len();
         if self.text.finish() {
             response.delta(&self.delta_head, self.text.get().after(from), out);
@@ -248,5 +332,18 @@ impl Part {
             event.json("part", &part);
         });
         (part, self.text.take())
+    }
+}
+
+impl Citation {
+    /// As `annotations` show it.
+    fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.url.len() + self.title.len() + 96);
+        let mut object = ObjectWriter::new(&mut out);
+        object.text("type", "url_citation");
+        object.int("start_index", self.start).int("end_index", self.end);
+        object.text("url", &self.url).text("title", &self.title);
+        object.end();
+        out
     }
 }

@@ -1,5 +1,7 @@
 //! An open item that is made of parts: a message, or reasoning.
 
+use std::sync::Arc;
+
 use wire::id::{Id, IdKind};
 use wire::json::ObjectWriter;
 use wire::responses::{EventKind, Status};
@@ -9,6 +11,7 @@ use super::part::{Part, PartIndex, PartKind};
 use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::Events;
 use crate::json::{bracketed, join};
+use crate::reader::Sources;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotKind {
@@ -29,6 +32,8 @@ pub(crate) struct Slot {
     /// What the closed parts of reasoning say.
     said: EscapedBuf,
     part: Option<Part>,
+    /// What its text may cite.
+    sources: Option<Arc<Sources>>,
 }
 
 impl Slot {
@@ -47,12 +52,18 @@ impl Slot {
             closed: 0,
             said: EscapedBuf::default(),
             part: None,
+            sources: None,
         };
         response.event(EventKind::OutputItemAdded, out, |event| {
             event.int("output_index", slot.output_index);
             slot.write(Status::InProgress, "", event.key("item"));
         });
         slot
+    }
+
+    /// Whose text may cite these.
+    pub(crate) fn citing(self, sources: Option<Arc<Sources>>) -> Self {
+        Self { sources, ..self }
     }
 
     pub(crate) const fn kind(&self) -> SlotKind {
@@ -77,7 +88,8 @@ impl Slot {
             self.close_part(response, out);
         }
         let at = PartIndex { item_id: self.id.as_str(), output_index: self.output_index, index: self.closed };
-        let part = self.part.get_or_insert_with(|| Part::open(kind, at, response, out));
+        let sources = self.sources.as_ref();
+        let part = self.part.get_or_insert_with(|| Part::open(kind, sources, at, response, out));
         part.push(text, logprobs, at, response, out);
     }
 

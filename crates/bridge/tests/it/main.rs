@@ -7,6 +7,8 @@ mod allocations;
 #[cfg(test)]
 mod background;
 #[cfg(test)]
+mod citations;
+#[cfg(test)]
 mod content;
 #[cfg(test)]
 mod corpus;
@@ -16,6 +18,8 @@ mod details;
 mod endings;
 #[cfg(test)]
 mod hosted;
+#[cfg(test)]
+mod hosted_items;
 #[cfg(test)]
 mod inputs;
 #[cfg(test)]

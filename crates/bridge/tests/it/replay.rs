@@ -94,7 +94,8 @@ fn a_replay_is_short_and_has_everything() {
         "output_text.done", "content_part.done", "content_part.added", "refusal.delta", "refusal.done",
         "content_part.done", "output_item.done",
         "output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done",
-        "output_item.added", "output_item.done",
+        "output_item.added", "web_search_call.in_progress", "web_search_call.searching", "web_search_call.completed",
+        "output_item.done",
         "completed",
     ];
     assert_eq!(types, expected);
@@ -164,8 +165,9 @@ fn begun(queued: bool) -> (Vec<u8>, Vec<String>, u64, Events) {
         response.running_object(&mut stored);
         for _ in 0..2 {
             let id = response.make_id(IdKind::Item);
-            let [added, done] = ["in_progress", "completed"]
-                .map(|status| json!({"id": id.as_str(), "type": "web_search_call", "status": status}).to_string());
+            let [added, done] = ["in_progress", "completed"].map(|status| {
+                json!({"id": id.as_str(), "type": "image_generation_call", "status": status}).to_string()
+            });
             response.item(added.as_bytes(), done.as_bytes(), &mut out);
             items.push(done);
         }
@@ -209,8 +211,8 @@ fn what_was_lost_ends_with_what_was_finished() {
 }
 
 /// The writer is gone after any event: what is closed for it and its end make the stream whole, with all that was said.
-fn check_cut(frames: &Events, cut: usize) -> Result<(), String> {
-    let before = || frames.iter().take(cut);
+fn check_cut(frames: &[(Frame, Vec<u8>)], cut: usize) -> Result<(), String> {
+    let before = || frames.iter().take(cut).map(|(frame, event)| (*frame, event.as_slice()));
     let in_progress = before().nth(1).ok_or("too short")?.1;
     let stored = object(in_progress)["response"].to_string();
     let (mut logged, mut out) = (LoggedItems::default(), Events::sse());
@@ -227,17 +229,19 @@ fn check_cut(frames: &Events, cut: usize) -> Result<(), String> {
 
 #[test]
 fn a_writer_may_be_lost_at_any_event() {
-    let last = |frames: &Events| {
+    let last = |frames: &[(Frame, Vec<u8>)]| {
         frames.iter().position(|(frame, _)| {
             matches!(frame.kind, EventKind::Error | EventKind::Completed | EventKind::Incomplete)
         })
     };
+    let kept = |events: Events| -> Vec<_> { events.iter().map(|(frame, event)| (frame, event.to_vec())).collect() };
     for_all(2_500, |number| {
         let chat = crate::laws::answer(number);
         let native = crate::native::laws::answer(number);
         for frames in [
-            chat.run.play(Events::frames(), &chat.chunks, chat.end.clone()).0,
-            native.run.play(Events::frames(), &native.events, native.end.clone()).0,
+            kept(chat.run.play(Events::frames(), &chat.chunks, chat.end.clone()).0),
+            kept(native.run.play(Events::frames(), &native.events, native.end.clone()).0),
+            crate::rounds::frames(number),
         ] {
             let room = last(&frames).ok_or("no end")? - 1;
             let cut = 2 + usize::try_from(number).unwrap() / 7 % room;

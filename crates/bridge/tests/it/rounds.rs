@@ -1,13 +1,16 @@
-//! Responses of several answers: any number of them, of any wire, sane and insane, with items that no model wrote
-//! between them, and some answers taken back, give one lawful stream. What each answer is alone is what the laws of
+//! Responses of several answers: any number of them, of any wire, sane and insane, with what godex ran between them and
+//! after them, and some answers taken back, give one lawful stream. What each answer is alone is what the laws of
 //! single answers say; here it is what they come to together.
 
 use std::collections::BTreeSet;
 
-use bridge::{End, Events, Flow, OfferedTool, ResponseWriter, RoundEnd, ToolKind};
+use bridge::{
+    End, Events, Flow, Frame, HeldCall, HostedEnd, HostedStart, OfferedTool, ResponseWriter, RoundEnd, ToolKind,
+};
 use serde_json::{Value, json};
 use wire::id::IdKind;
 
+use crate::hosted::show;
 use crate::laws::{Chance, for_all};
 use crate::run::{Run, delta, finish, object};
 
@@ -44,17 +47,39 @@ impl Round {
         run.context.tools.retain(|tool| !hosted || tool.provider_name != HOSTED);
         if hosted {
             let (provider_name, name) = (HOSTED.to_owned(), HOSTED.to_owned());
-            run.context.tools.push(OfferedTool { provider_name, kind: ToolKind::Mcp, name, namespace: None });
+            run.context.tools.push(OfferedTool {
+                provider_name,
+                kind: ToolKind::Mcp,
+                name,
+                namespace: Some("s".to_owned()),
+            });
         }
         Self { run, chunks, end, items, discarded }
     }
 
-    /// What it is alone: its items, and what it costs.
+    /// What it is alone: its items, with those of what it has godex run, and what it costs.
     fn alone(&self) -> (Vec<Value>, Option<u64>) {
-        let (_, response, _) = self.run.play(Events::silent(), &self.chunks, self.end.clone());
-        let mut response = object(&response);
+        let (mut response, mut out, mut whole) = (self.run.response(), Events::silent(), Vec::new());
+        response.open(&mut out);
+        let (end, held) = self.answer(&mut response, &mut out);
+        show(&held, &mut response, &mut out);
+        response.finish(end);
+        response.object(1_700_000_001, true, &mut whole);
+        let mut response = object(&whole);
         let tokens = response["usage"]["total_tokens"].as_u64();
         (response["output"].as_array_mut().map(std::mem::take).unwrap_or_default(), tokens)
+    }
+
+    /// Reads the answer: how it ends, and what is to be run and shown after it.
+    fn answer(&self, response: &mut ResponseWriter, out: &mut Events) -> (RoundEnd, Vec<HeldCall>) {
+        let mut reader = self.run.reader();
+        let over = self.chunks.iter().any(|data| reader.chunk(data.as_bytes(), response, out) == Flow::Over);
+        let end = reader.end(if over { End::Done } else { self.end.clone() }, response, out);
+        let held = match &end {
+            RoundEnd::Hosted(calls) => calls.iter().cloned().map(HeldCall::Hosted).collect(),
+            _ => reader.take_hosted(),
+        };
+        (end, held)
     }
 }
 
@@ -96,31 +121,39 @@ fn calm_native(chance: &mut Chance) -> Vec<String> {
 /// What came of a whole response.
 struct Told {
     bytes: Vec<u8>,
+    frames: Vec<(Frame, Vec<u8>)>,
     response: ResponseWriter,
     whole: Vec<u8>,
     object: Value,
     notes: usize,
     /// How each answer ended, up to the first one after which there can be no other.
     ends: Vec<RoundEnd>,
+    /// What was run and shown after each of them.
+    held: Vec<Vec<HeldCall>>,
 }
 
 fn tell(rounds: &[Round], sink: fn() -> Events) -> Told {
     let mut response = rounds[0].run.response();
-    let (mut all, mut out, mut ends) = (Vec::new(), sink(), Vec::new());
+    let (mut out, mut ends, mut shown) = (sink(), Vec::new(), Vec::new());
+    let (mut bytes, mut frames) = (Vec::new(), Vec::new());
+    let mut keep = |out: &mut Events| {
+        frames.extend(out.iter().map(|(frame, event)| (frame, event.to_vec())));
+        bytes.extend(out.take());
+    };
     response.open(&mut out);
     for round in rounds {
-        for _ in 0..round.items {
-            let id = response.make_id(IdKind::Item);
-            let [added, done] = ["in_progress", "completed"].map(|status| item(id.as_str(), status).to_string());
-            response.item(added.as_bytes(), done.as_bytes(), &mut out);
+        for number in 0..round.items {
+            item(number + ends.len(), &mut response, &mut out);
         }
-        all.extend(out.take());
-        let mut reader = round.run.reader();
-        let over = round.chunks.iter().any(|data| reader.chunk(data.as_bytes(), &mut response, &mut out) == Flow::Over);
-        let end = reader.end(if over { End::Done } else { round.end.clone() }, &mut response, &mut out);
+        keep(&mut out);
+        let (end, held) = round.answer(&mut response, &mut out);
         if round.discarded {
             response.discard();
             out.clear();
+            shown.push(Vec::new());
+        } else {
+            show(&held, &mut response, &mut out);
+            shown.push(held);
         }
         let may_go_on = round.discarded || matches!(end, RoundEnd::Completed | RoundEnd::Hosted(_));
         ends.push(end);
@@ -132,9 +165,9 @@ fn tell(rounds: &[Round], sink: fn() -> Events) -> Told {
     let mut whole = Vec::new();
     response.object(1_700_000_001, true, &mut whole);
     response.terminal(&whole, &mut out);
-    all.extend(out.take());
+    keep(&mut out);
     let (object, notes) = (object(&whole), response.notes().len());
-    Told { bytes: all, response, whole, object, notes, ends }
+    Told { bytes, frames, response, whole, object, notes, ends, held: shown }
 }
 
 /// Any response of several answers, and its object.
@@ -143,9 +176,44 @@ pub(crate) fn told(number: u64) -> (ResponseWriter, Vec<u8>) {
     (response, whole)
 }
 
-/// What a tool did.
-fn item(id: &str, status: &str) -> Value {
-    json!({"id": id, "type": "web_search_call", "status": status, "action": {"type": "search", "query": "q"}})
+/// The events of any response of several answers, one by one.
+pub(crate) fn frames(number: u64) -> Vec<(Frame, Vec<u8>)> {
+    tell(&conversation(number).0, Events::frames).frames
+}
+
+/// What a tool did, of every kind that godex runs.
+fn item(number: usize, response: &mut ResponseWriter, out: &mut Events) {
+    let label = || "s".to_owned();
+    let call = || HostedStart::McpCall {
+        server_label: label(),
+        name: "t".to_owned(),
+        arguments: "{\"a\":1}".to_owned(),
+        approval_request_id: None,
+    };
+    let action = json!({"type": "search", "query": "q", "queries": ["q"]}).to_string();
+    let error = json!({"type": "mcp_protocol_error", "code": 1, "message": "m"}).to_string();
+    let (start, end) = match number % 6 {
+        0 => (HostedStart::WebSearch, HostedEnd::Searched { action }),
+        1 => (HostedStart::WebSearch, HostedEnd::NotSearched { action }),
+        2 => (HostedStart::ListTools { server_label: label() }, HostedEnd::Tools("[]".to_owned())),
+        3 => (call(), HostedEnd::Output("o".to_owned())),
+        4 => (call(), HostedEnd::Failed { error }),
+        _ => {
+            let id = response.make_id(IdKind::McpApprovalRequest);
+            return response.approval_request(id, "s", "t", "{}", out);
+        }
+    };
+    let item = response.open_hosted(start, out);
+    response.heartbeat(out);
+    response.close_hosted(&item, &end, out);
+}
+
+/// The same item, as the object has it.
+fn item_alone(number: usize) -> Value {
+    let (mut response, mut out, mut whole) = (Run::plain().response(), Events::silent(), Vec::new());
+    item(number, &mut response, &mut out);
+    response.object(1_700_000_001, true, &mut whole);
+    object(&whole)["output"][0].clone()
 }
 
 /// An item without what differs from response to response.
@@ -175,9 +243,9 @@ fn check(number: u64) -> Result<(), String> {
         return Err(format!("not streamed: {silent}\nstreamed: {}", stream.response));
     }
     let (mut expected, mut tokens) = (Vec::new(), None);
-    for round in &rounds[..told.ends.len()] {
+    for (number, round) in rounds[..told.ends.len()].iter().enumerate() {
         let (items, cost) = round.alone();
-        expected.extend((0..round.items).map(|_| gist(&item("", "completed"))));
+        expected.extend((number..number + round.items).map(|number| gist(&item_alone(number))));
         if !round.discarded {
             expected.extend(items.iter().map(gist));
         }
@@ -199,6 +267,12 @@ fn check(number: u64) -> Result<(), String> {
     if hosted && output.iter().any(|item| item["type"] == "function_call" && item["name"] == HOSTED) {
         return Err(format!("a hosted call was shown: {}", silent["output"]));
     }
+    for (end, held) in told.ends.iter().zip(&told.held) {
+        let is_mixed = matches!(end, RoundEnd::Completed | RoundEnd::Hosted(_));
+        if !held.is_empty() && (!is_mixed || !matches!(held[0], HeldCall::Hosted(_))) {
+            return Err(format!("{end:?} leaves {held:?}"));
+        }
+    }
     if told.notes > 32 { Err(format!("{} notes", told.notes)) } else { Ok(()) }
 }
 
@@ -218,6 +292,8 @@ fn the_conversations_reach_everything() {
         let kept = rounds.iter().filter(|round| !round.discarded).count();
         let mut words = vec![format!("{kept} kept"), told.object["status"].to_string()];
         words.extend(rounds.iter().filter(|round| round.discarded).map(|_| "discarded".to_owned()));
+        let is_mixed = |held: &&Vec<HeldCall>| held.iter().any(|call| matches!(call, HeldCall::Client(_)));
+        words.extend(told.held.iter().filter(is_mixed).map(|_| "mixed".to_owned()));
         words.extend(told.ends.iter().map(|end| match end {
             RoundEnd::Hosted(calls) => format!("{} hosted", calls.len().min(2)),
             RoundEnd::Failed(_) => "a failed answer".to_owned(),
@@ -231,6 +307,7 @@ fn the_conversations_reach_everything() {
         "1 kept",
         "4 kept",
         "discarded",
+        "mixed",
         "1 hosted",
         "2 hosted",
         "Completed",

@@ -10,30 +10,43 @@ use wire::responses::{CreateResponse, InputItem};
 use crate::run::TransparentSeal;
 
 pub(crate) struct Forwarded {
-    text: String,
+    pub(crate) text: String,
     pub(crate) body: Value,
     pub(crate) notes: Vec<String>,
-    context: bridge::AnswerContext,
+    pub(crate) context: bridge::AnswerContext,
 }
 
 pub(crate) fn forward(request: &str, past: &[Value], dialect: &Dialect, strict: bool) -> Result<Forwarded, Invalid> {
+    let policy = Policy { strict, repair_history: false };
+    forwarded(request, past, dialect, policy, bridge::Hosting::default())
+}
+
+/// With tools that godex runs.
+pub(crate) fn forward_hosted(
+    request: &str,
+    past: &[Value],
+    dialect: &Dialect,
+    hosting: bridge::Hosting,
+) -> Result<Forwarded, Invalid> {
+    forwarded(request, past, dialect, Policy::default(), hosting)
+}
+
+fn forwarded(
+    request: &str,
+    past: &[Value],
+    dialect: &Dialect,
+    policy: Policy,
+    hosting: bridge::Hosting,
+) -> Result<Forwarded, Invalid> {
     let Kept { raw, value } = Kept::<CreateResponse<'_>>::from_raw(Raw::parse(request).unwrap())?;
     let past: Vec<String> = past.iter().map(Value::to_string).collect();
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap()).unwrap()).collect();
-    let policy = Policy { strict, repair_history: false };
     let plan = bridge::forward(
         &value,
         raw,
         &past,
-        PlanTarget {
-            model: "up",
-            dialect,
-            policy,
-            seal: &TransparentSeal,
-            images: None,
-            hosting: bridge::Hosting::default(),
-        },
+        PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal, images: None, hosting },
     )?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));

@@ -1,13 +1,13 @@
 //! Laws under property testing: any items give a transcript that a pedant accepts, and turns extend each other.
 
-use bridge::{Dialect, Lacking, Policy};
+use bridge::{Dialect, Hosting, Lacking, Policy, SearchFunctions};
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::transcript;
 
 use crate::dialects::{all, strictness};
 use crate::make::{Turn, conversation, items, request, text_of};
-use crate::run::{MEND, Planned, TransparentSeal, plan_text, plan_with};
+use crate::run::{MEND, Planned, TransparentSeal, plan_hosted, plan_text, plan_with};
 
 /// Every dialect, none of which refuses: the law is about what is sent.
 fn willing() -> Vec<(String, Dialect)> {
@@ -41,6 +41,22 @@ proptest! {
             prop_assert!(problems.is_empty(), "{}: {:?}\n{}\n{}", name, problems, text, planned.body["messages"]);
             let again = plan_text(&text, &[], &dialect, MEND, &TransparentSeal).unwrap();
             prop_assert_eq!(planned.bytes, again.bytes);
+        }
+    }
+
+    #[test]
+    fn so_they_do_with_tools_that_godex_runs(items in items()) {
+        let text = text_of(&json!({"model": "m", "input": items, "tools": [
+            {"type": "web_search"}, {"type": "function", "name": "web_search"}, {"type": "mcp", "server_label": "s"}]}));
+        let hosting = Hosting { mcp: true, web_search: Some(SearchFunctions { pages: true }), ..Hosting::default() };
+        for (name, dialect) in willing() {
+            let planned = match plan_hosted(&text, &[], &dialect, MEND, &TransparentSeal, hosting) {
+                Ok(planned) => planned,
+                Err(invalid) => panic!("{name}: {invalid}: {text}"),
+            };
+            let problems = transcript::check(&planned.body, strictness(&dialect));
+            prop_assert!(problems.is_empty(), "{}: {:?}\n{}\n{}", name, problems, text, planned.body);
+            prop_assert!(!planned.body.to_string().contains("godex_output"), "{}: {}", name, planned.body);
         }
     }
 

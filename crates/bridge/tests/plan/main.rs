@@ -17,6 +17,8 @@ mod forward;
 #[cfg(test)]
 mod growth;
 #[cfg(test)]
+mod hosted;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod make;

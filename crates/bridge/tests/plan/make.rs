@@ -107,6 +107,9 @@ fn other() -> impl Strategy<Value = Value> {
         Just(json!({"type": "web_search_call", "id": "ws"})),
         Just(json!({"type": "mcp_approval_response", "approve": false, "approval_request_id": "r"})),
         Just(json!({"type": "mcp_approval_request", "name": "n", "server_label": "s"})),
+        hosted(),
+        hosted(),
+        hosted(),
         Just(json!({"type": "compaction", "encrypted_content": "foreign"})),
         Just(json!({"type": "compaction_trigger"})),
         text().prop_map(|text| json!({"type": "agent_message", "author": text, "recipient": {}, "content": text})),
@@ -120,6 +123,31 @@ fn other() -> impl Strategy<Value = Value> {
         Just(json!({"id": "msg_1"})),
         Just(json!({})),
     ]
+}
+
+/// An item of a tool that godex ran, with or without what it kept of it.
+fn hosted() -> impl Strategy<Value = Value> {
+    let kept = (id(), prop::option::of(output()), prop::bool::ANY).prop_map(|(call_id, output, ends_round)| {
+        json!({"call_id": call_id.as_str(), "output": output, "ends_round": ends_round})
+    });
+    let request = || prop::sample::select(vec!["r", "q"]);
+    let item = (id(), name(), arguments(), prop::option::of(request()), 0..9).prop_map(|(id, name, arguments, request, kind)| match kind {
+        0 | 1 => json!({"type": "mcp_call", "id": id, "server_label": "s", "name": name, "arguments": arguments, "output": "done", "approval_request_id": request}),
+        2 => json!({"type": "mcp_call", "id": id, "server_label": "s", "name": name, "arguments": arguments, "status": "failed", "error": {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "No."}]}}),
+        3 => json!({"type": "mcp_approval_request", "id": request, "server_label": "s", "name": name, "arguments": arguments}),
+        4 => json!({"type": "mcp_approval_response", "approval_request_id": request.unwrap_or("r"), "approve": true, "reason": name}),
+        5 => json!({"type": "web_search_call", "id": id, "status": "completed", "action": {"type": "search", "query": "q", "sources": [{"type": "url", "url": "https://a.b"}]}}),
+        6 => json!({"type": "web_search_call", "id": id, "status": "failed", "action": {"type": "open_page", "url": name}}),
+        7 => json!({"type": "web_search_call", "id": id, "action": {"type": "find_in_page", "url": "u", "pattern": name}}),
+        _ => json!({"type": "mcp_list_tools", "server_label": "s", "tools": [{"name": name, "input_schema": {"$ref": "#"}}]}),
+    });
+    (item, prop::option::of(kept)).prop_map(|(mut item, kept)| {
+        let keeps = ["mcp_call", "web_search_call", "mcp_approval_request"].iter().any(|kind| item["type"] == *kind);
+        if let Some(kept) = kept.filter(|_| keeps) {
+            item["godex_output"] = kept;
+        }
+        item
+    })
 }
 
 /// Any list of items.

@@ -1,6 +1,6 @@
 //! One request through `plan`, and what came of it as JSON.
 
-use bridge::{AnswerContext, Dialect, Note, Plan, PlanTarget, Policy, Seal, Unsealed};
+use bridge::{AnswerContext, Dialect, Hosting, Note, Plan, PlanTarget, Policy, Seal, Unsealed};
 use serde_json::Value;
 use wire::json::{FromRaw, Invalid, Raw};
 use wire::responses::{CreateResponse, InputItem};
@@ -47,14 +47,23 @@ pub(crate) fn plan_text(
     policy: Policy,
     seal: &dyn Seal,
 ) -> Result<Planned, Invalid> {
+    plan_hosted(request, past, dialect, policy, seal, Hosting::default())
+}
+
+/// The same, with tools that godex runs.
+pub(crate) fn plan_hosted(
+    request: &str,
+    past: &[String],
+    dialect: &Dialect,
+    policy: Policy,
+    seal: &dyn Seal,
+    hosting: Hosting,
+) -> Result<Planned, Invalid> {
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap())?;
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap())).collect::<Result<_, _>>()?;
-    let Plan { body: bytes, context, notes } = bridge::plan(
-        &request,
-        &past,
-        PlanTarget { model: "up", dialect, policy, seal, images: None, hosting: bridge::Hosting::default() },
-    )?;
+    let Plan { body: bytes, context, notes } =
+        bridge::plan(&request, &past, PlanTarget { model: "up", dialect, policy, seal, images: None, hosting })?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         panic!("not JSON: {error}: {}", String::from_utf8_lossy(&bytes));
     });

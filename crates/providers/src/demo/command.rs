@@ -35,6 +35,12 @@ const MAX_CHUNKS: usize = 600;
 const MAX_WORDS: usize = 50_000;
 
 impl Script {
+    /// Whether a command says all that there is to do: then what else the message says asks for nothing.
+    pub(super) fn is_obeyed_at_once(&self) -> bool {
+        let says = self.echo.is_some() || self.long.is_some() || self.length || self.refuse;
+        says || self.fail.is_some() || !self.calls.is_empty()
+    }
+
     pub(super) fn parse(message: &str) -> Self {
         let mut script = Self::default();
         let mut rest = message.trim_start();

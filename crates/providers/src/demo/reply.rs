@@ -8,14 +8,18 @@ use serde_json::json;
 use super::command::{Call, Fail, Script};
 use super::request::{Request, ToolChoice};
 use super::steps::Stream;
-use super::{Step, error, schema};
+use super::{Step, error, links, schema, wishes};
 
 const PACE: Duration = Duration::from_millis(200);
 const QUOTE: usize = 200;
+/// How many sources an answer names.
+const SOURCES: usize = 3;
 
 pub(super) fn reply(request: &Request) -> Vec<Step> {
     // Commands are for the turn in which they are given: after a tool's output they would only repeat.
-    let script = if request.tool_outputs.is_empty() { Script::parse(&request.prompt) } else { Script::default() };
+    let message = Script::parse(&request.prompt);
+    let wanted = if message.is_obeyed_at_once() { Vec::new() } else { wishes::calls(request, &message.rest) };
+    let script = if request.tool_outputs.is_empty() { message } else { Script::default() };
     if let Some(Fail::Status(status, message)) = &script.fail {
         return vec![error(*status, message)];
     }
@@ -34,7 +38,7 @@ pub(super) fn reply(request: &Request) -> Vec<Step> {
         stream.refusal("I'm sorry, but I can't help with that.");
         return stream.finish("stop");
     }
-    match calls(request, &script) {
+    match calls(request, &script, wanted) {
         Calls::None => {}
         Calls::Unknown(name) => {
             stream.text(&unknown_tool(request, &name), None);
@@ -62,8 +66,8 @@ enum Calls {
     Unknown(String),
 }
 
-/// The calls that the message commands, or else the one that `tool_choice` demands.
-fn calls(request: &Request, script: &Script) -> Calls {
+/// The calls that the message commands or asks for, or else the one that `tool_choice` demands.
+fn calls(request: &Request, script: &Script, wanted: Vec<(String, String)>) -> Calls {
     if !script.calls.is_empty() {
         let most = if request.parallel_tool_calls { usize::MAX } else { 1 };
         let mut made_up = HashMap::new();
@@ -71,7 +75,14 @@ fn calls(request: &Request, script: &Script) -> Calls {
             script.calls.iter().take(most).map(|call| commanded(request, call, &mut made_up)).collect();
         return made.map_or_else(Calls::Unknown, Calls::Made);
     }
-    if !request.tool_outputs.is_empty() || script.echo.is_some() {
+    if script.echo.is_some() {
+        return Calls::None;
+    }
+    let demanded = if let ToolChoice::Function(name) = &request.tool_choice { Some(name) } else { None };
+    if !wanted.is_empty() && demanded.is_none_or(|name| wanted.iter().all(|(wanted, _)| wanted == name)) {
+        return Calls::Made(wanted);
+    }
+    if !request.tool_outputs.is_empty() {
         return Calls::None;
     }
     let tool = match &request.tool_choice {
@@ -79,7 +90,10 @@ fn calls(request: &Request, script: &Script) -> Calls {
         ToolChoice::Required => request.tools.first(),
         ToolChoice::Function(name) => request.tool(name),
     };
-    tool.map_or(Calls::None, |tool| Calls::Made(vec![(tool.name.clone(), schema::arguments(&tool.parameters))]))
+    let arguments = |tool| {
+        wishes::web_arguments(tool, request, &script.rest).unwrap_or_else(|| schema::arguments(&tool.parameters))
+    };
+    tool.map_or(Calls::None, |tool| Calls::Made(vec![(tool.name.clone(), arguments(tool))]))
 }
 
 /// Arguments are made up once for each tool.
@@ -119,8 +133,9 @@ fn spoken(request: &Request, script: &Script) -> String {
         return (1..=words).map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ");
     }
     if !request.tool_outputs.is_empty() {
-        let outputs: Vec<String> = request.tool_outputs.iter().map(|output| format!("\"{}\"", quote(output))).collect();
-        return format!("The tool answered: {}", outputs.join(", "));
+        let quoted: Vec<String> =
+            request.tool_outputs.iter().map(|output| format!("\"{}\"", quote(&output.text))).collect();
+        return format!("The tool answered: {}{}", quoted.join(", "), sources(request));
     }
     let thought = script.think.as_deref().filter(|thought| script.rest.is_empty() && !thought.is_empty());
     let prompt = thought.unwrap_or(&script.rest);
@@ -131,6 +146,15 @@ fn spoken(request: &Request, script: &Script) -> String {
         return "Hello! I am godex's demo model: offline, and always the same.".to_owned();
     }
     format!("You said: \"{}\". I am godex's demo model: offline, and always the same.", quote(prompt))
+}
+
+/// Links to what the tools of the web came back with.
+fn sources(request: &Request) -> String {
+    let web = request.tool_outputs.iter().filter(|output| wishes::is_web(&output.tool));
+    match links::markdown(web.map(|output| output.text.as_str()), SOURCES).as_slice() {
+        [] => String::new(),
+        links => format!("\n\nSources: {}", links.join(", ")),
+    }
 }
 
 fn quote(text: &str) -> String {

@@ -10,8 +10,10 @@ pub(super) struct Request {
     pub(super) seed: u64,
     /// The text of the last user message.
     pub(super) prompt: String,
+    /// How often tools have been called since then.
+    pub(super) rounds: usize,
     /// The outputs of the tools that were called last; empty unless the conversation ends with them.
-    pub(super) tool_outputs: Vec<String>,
+    pub(super) tool_outputs: Vec<ToolOutput>,
     /// Empty also when `tool_choice` forbids them.
     pub(super) tools: Vec<Tool>,
     pub(super) parallel_tool_calls: bool,
@@ -27,6 +29,14 @@ pub(super) struct Request {
 pub(super) struct Tool {
     pub(super) name: String,
     pub(super) parameters: Value,
+}
+
+/// What a tool has answered.
+#[derive(Debug)]
+pub(super) struct ToolOutput {
+    /// The tool's name; empty, if no call has the output's id.
+    pub(super) tool: String,
+    pub(super) text: String,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +56,8 @@ impl Request {
         Ok(Self {
             model,
             seed: fnv(bytes),
-            prompt: prompt(messages),
+            prompt: last_user(messages).map(|last| text(&messages[last]["content"])).unwrap_or_default(),
+            rounds: rounds(messages),
             tool_outputs: tool_outputs(messages),
             tools: if body["tool_choice"] == "none" { Vec::new() } else { tools(&body["tools"]) },
             parallel_tool_calls: body["parallel_tool_calls"] != false,
@@ -58,8 +69,12 @@ impl Request {
         })
     }
 
+    /// The tool of this name, or else the only one whose server gave it this name.
     pub(super) fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
+        let exact = self.tools.iter().find(|tool| tool.name == name);
+        let mut bare =
+            self.tools.iter().filter(|tool| tool.name.rsplit_once("__").is_some_and(|(_, bare)| bare == name));
+        exact.or_else(|| bare.next().filter(|_| bare.next().is_none()))
     }
 }
 
@@ -77,14 +92,32 @@ pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-fn prompt(messages: &[Value]) -> String {
-    let user = messages.iter().rev().find(|message| message["role"] == "user");
-    user.map(|message| text(&message["content"])).unwrap_or_default()
+/// The place of the last message that a user wrote.
+fn last_user(messages: &[Value]) -> Option<usize> {
+    messages.iter().rposition(|message| message["role"] == "user" && !is_hoisted(message))
 }
 
-fn tool_outputs(messages: &[Value]) -> Vec<String> {
-    let from = messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
-    messages.iter().skip(from).map(|message| text(&message["content"])).collect()
+/// Images of tools' results follow these in a message of their own.
+fn is_hoisted(message: &Value) -> bool {
+    message["content"][0]["text"] == "Images from the tool results above:"
+}
+
+fn rounds(messages: &[Value]) -> usize {
+    let since = last_user(messages).map_or(0, |last| last + 1);
+    let calls = |message: &&Value| message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
+    messages.iter().skip(since).filter(calls).count()
+}
+
+fn tool_outputs(messages: &[Value]) -> Vec<ToolOutput> {
+    let is_output = |message: &Value| message["role"] == "tool" || is_hoisted(message);
+    let from = messages.iter().rposition(|message| !is_output(message)).map_or(0, |last| last + 1);
+    let calls = from.checked_sub(1).and_then(|last| messages[last]["tool_calls"].as_array());
+    let output = |message: &Value| {
+        let call = calls.into_iter().flatten().find(|call| call["id"] == message["tool_call_id"]);
+        let tool = call.and_then(|call| call["function"]["name"].as_str()).unwrap_or_default().to_owned();
+        ToolOutput { tool, text: text(&message["content"]) }
+    };
+    messages.iter().skip(from).filter(|message| message["role"] == "tool").map(output).collect()
 }
 
 /// A message's text, be it a string or a list of parts.

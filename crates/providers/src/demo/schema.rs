@@ -5,11 +5,15 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use super::wishes::Words;
+
 /// Beyond this, optional parts are left out.
 const SHALLOW: usize = 6;
 const MAX_DEPTH: usize = 24;
 const MAX_VALUES: usize = 5_000;
 const MAX_ITEMS: u64 = 100;
+/// How many arguments are made of words.
+const MAX_WORDS: usize = 100;
 /// What a value may be made of, in bytes, roughly: constants, names and long strings count as often as they are used.
 const MAX_BYTES: usize = 256 << 10;
 
@@ -23,6 +27,29 @@ pub(super) fn instance(schema: &Value, text: &str) -> Value {
 pub(super) fn arguments(parameters: &Value) -> String {
     let value = instance(parameters, "");
     if value.is_object() { value.to_string() } else { "{}".to_owned() }
+}
+
+/// Arguments for a tool with these parameters, as far as a message has them; what is not required is left out.
+pub(super) fn from_words(parameters: &Value, words: &Words<'_>) -> String {
+    let mut quoted = words.quoted.iter();
+    let mut numbers = words.numbers.iter();
+    let mut arguments = Map::new();
+    for name in parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str).take(MAX_WORDS) {
+        let property = &parameters["properties"][name];
+        let is_address = property["format"] == "uri" || name == "url" || name == "uri";
+        let options = property["enum"].as_array().into_iter().flatten();
+        let chosen = options.filter_map(Value::as_str).find(|option| words.text.contains(option));
+        let value = match kind(property) {
+            "string" if chosen.is_some() => chosen.map(Value::from),
+            "string" if property["enum"].is_array() || !property["const"].is_null() => None,
+            "string" if is_address => words.address.map(Value::from),
+            "string" => Some(json!(quoted.next().copied().unwrap_or(words.text))),
+            "integer" | "number" => numbers.next().cloned(),
+            _ => None,
+        };
+        arguments.insert(name.to_owned(), value.unwrap_or_else(|| instance(property, words.text)));
+    }
+    Value::Object(arguments).to_string()
 }
 
 struct Walk<'a> {

@@ -22,7 +22,8 @@ const INCLUDABLE: &[&str] = &[
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// `include` is checked here: what we store is always shown whole.
+    /// `include` is checked here, and changes nothing: what is stored is shown whole, and what was not asked for when the
+    /// response was made is not in it.
     pub(super) fn of(uri: &Uri) -> Result<Self, ApiError> {
         let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
         let query = Self(pairs.into_owned().collect());

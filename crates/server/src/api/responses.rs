@@ -83,6 +83,7 @@ fn object(finished: Finished) -> Result<Response<Body>, ApiError> {
     let object = match ended {
         Ended::Object(object) => object,
         Ended::Failed(failure) => return Err(ApiError::upstream(&failure)),
+        Ended::Refused(error) => return Err(error),
         Ended::Stopped => return Err(ApiError::shutting_down()),
         Ended::NotKept(error) => return Err(ApiError::store(&error)),
     };

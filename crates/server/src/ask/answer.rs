@@ -1,6 +1,6 @@
 //! One upstream answer: its bytes become events or one JSON, and go to the reader.
 
-use bridge::{End, Events, Failure, FailureClass, Flow, Reader, ResponseWriter, RoundEnd};
+use bridge::{End, Events, Failure, FailureClass, Flow, HeldCall, Reader, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use wire::responses::Usage;
 use wire::sse::Decoder;
@@ -125,10 +125,9 @@ impl Answer {
         self.reader.reported()
     }
 
-    /// The calls of tools that godex runs, in an answer that also calls the client's: they are run, too.
-    pub(crate) fn take_hosted(&mut self) -> Vec<bridge::HostedCall> {
-        let hosted = self.reader.take_hosted().into_iter();
-        hosted.filter_map(|call| if let bridge::HeldCall::Hosted(call) = call { Some(call) } else { None }).collect()
+    /// The calls of an answer that calls the client's tools and such that godex runs, from the first of these on.
+    pub(crate) fn take_hosted(&mut self) -> Vec<HeldCall> {
+        self.reader.take_hosted()
     }
 }
 

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use bridge::{ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, ToolKind};
+use bridge::{Hosting, ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
 use wire::json::Raw;
 use wire::responses::{CreateResponse, InputItem};
 
-use super::hosted::HostedTools;
 use crate::config::GrammarPolicy;
 use crate::error::ApiError;
 use crate::grammar::InputChecks;
+use crate::hosted::Hosted;
 use crate::output;
 use crate::request::RequestContext;
 use crate::upstream::{Accepted, Deadlines, Failover, Refused, Step};
@@ -26,7 +26,8 @@ pub(crate) struct Asked<'r, 'a> {
     pub(crate) document: Raw<'a>,
     pub(crate) past: &'r [InputItem<'a>],
     pub(crate) policy: Policy,
-    pub(crate) hosted: Option<&'r Arc<dyn HostedTools>>,
+    /// The tools that godex runs for it, and how far its rounds are.
+    pub(crate) hosted: Option<(&'r Hosted, Hosting)>,
     /// Whether a call whose input does not fit may be asked for once more.
     pub(crate) asks_input_again: bool,
 }
@@ -140,15 +141,12 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         policy: *policy,
         seal: &seal,
         images,
-        hosting: bridge::Hosting::default(),
+        hosting: hosted.map(|(_, hosting)| hosting).unwrap_or_default(),
     };
-    let mut plan = match failover.wire() {
+    let plan = match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
     };
-    for tool in plan.context.tools.iter_mut().filter(|tool| hosted.is_some_and(|hosted| hosted.runs(tool))) {
-        tool.kind = ToolKind::Mcp;
-    }
     let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;
     let asks_input_again = checks_inputs && *asks_input_again && config.tools.grammar == GrammarPolicy::Reask;
     let may_go_on = MayGoOn {
@@ -164,7 +162,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         repair: config.output.repair,
         inputs: checks_inputs.then(|| Arc::new(InputChecks::new(&runtime.grammars)) as Arc<dyn InputCheck>),
         asks_input_again,
-        sources: None,
+        sources: hosted.and_then(|(hosted, _)| hosted.sources()),
         prompt_bytes: plan.body.len(),
     };
     let body = runtime.budget.hold(plan.body)?;

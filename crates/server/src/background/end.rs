@@ -57,7 +57,7 @@ async fn try_end(session: &Session, id: &str, claim: Option<Claim>, ending: &End
     let (items, next) = logged(session, id).await?;
     let mut events = if next.is_some() { Events::frames() } else { Events::silent() };
     let object = items.end(&begun, ending.lost(), next.unwrap_or(0), &mut events).ok_or_else(damaged)?;
-    let Parts { head, settings, output } = split(&object.into());
+    let Parts { head, settings, output } = split(&object.into(), &[]);
     let status = ending.status();
     let notices = session.notices(id, status, &head);
     let end = TurnEnd {

@@ -43,7 +43,9 @@ impl Role {
                 _ => Self::User,
             },
             Item::Reasoning(_) => Self::Reasoning,
-            Item::AdditionalTools(_) | Item::ToolSearchCall(_) | Item::ToolSearchOutput(_) => Self::Tools,
+            Item::AdditionalTools(_) | Item::ToolSearchCall(_) | Item::ToolSearchOutput(_) | Item::McpListTools(_) => {
+                Self::Tools
+            }
             item => match call_role(item) {
                 CallRole::Call(Some(id)) => Self::Call(id.decode().into_owned()),
                 CallRole::Output(Some(id)) => Self::Output(id.decode().into_owned()),

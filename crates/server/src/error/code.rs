@@ -123,6 +123,10 @@ codes! {
     IdempotencyKeyReused(BAD_REQUEST, "idempotency_key_reused") => "Use a new key for each request.";
     /// The `Idempotency-Key` is empty, too long, or not plain text.
     InvalidIdempotencyKey(BAD_REQUEST, "invalid_idempotency_key") => "Send 1 to 255 visible ASCII characters.";
+    /// An approval answers no request that is in the context, or one that this server did not make for this tenant, that was changed, or that is too old; or it is there twice.
+    McpApprovalInvalid(BAD_REQUEST, "mcp_approval_invalid", None) => "Send the `mcp_approval_request` as it came, or continue the response that has it, with one `mcp_approval_response`; else let the model ask again.";
+    /// The approval was used by another response, which has run the call.
+    McpApprovalUsed(BAD_REQUEST, "mcp_approval_used") => "Continue the response that the message names; else let the model ask again.";
     /// There is no conversation of that id.
     ConversationNotFound(NOT_FOUND, "conversation_not_found", None) => "Check the id.";
     /// There is no item of that id.
@@ -218,6 +222,7 @@ const fn of_provider(class: FailureClass) -> Facts {
     let wire = match class {
         FailureClass::RateLimit => "rate_limit_exceeded",
         FailureClass::Quota => "insufficient_quota",
+        FailureClass::McpServer => "http_error",
         _ => domain,
     };
     Facts { status: upstream_status(class), domain, wire: Some(wire), when, remedy }
@@ -232,6 +237,7 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
         Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
         Class::Overloaded | Class::Shutdown => StatusCode::SERVICE_UNAVAILABLE,
         Class::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        Class::McpServer => StatusCode::FAILED_DEPENDENCY,
         Class::Auth
         | Class::Server
         | Class::Unreachable

@@ -13,7 +13,7 @@ use wire::responses::{CreateResponse, Input, InputItem, Item as WireItem};
 use super::lease::{Held, LEASE};
 use super::record::{NewRecord, Record};
 use super::unstored::Unstored;
-use super::{Session, new_id, object, own_id};
+use super::{Session, hidden, new_id, object, own_id};
 use crate::body::Room;
 use crate::error::{ApiError, clip};
 
@@ -28,6 +28,8 @@ pub(crate) struct Context {
     /// Of these, which are stored with the turn.
     referred_room: Arc<Room>,
     continues: Continues,
+    /// How many items the client sent: what follows them in a later round is ours.
+    sent: usize,
     /// The store does not have the past: a connection remembers it.
     remembered: bool,
 }
@@ -80,6 +82,11 @@ impl Session {
             referred: Vec::new(),
             referred_room: self.room(),
             continues: Continues::Nothing,
+            sent: match &request.input {
+                None => 0,
+                Some(Input::Text(_)) => 1,
+                Some(Input::Items(items)) => items.len(),
+            },
             remembered: matches!(past, Past::Remembered(_)),
         };
         match self.read(&mut context, request, past, references).await {
@@ -284,9 +291,10 @@ impl Context {
         again.map(note).collect()
     }
 
-    /// Puts stored items where the input refers to them.
+    /// Puts stored items where the input refers to them, with what is kept beside them. A client's own have nothing there.
     pub(crate) fn refer<'a>(&'a self, request: &mut CreateResponse<'a>) -> Result<(), ApiError> {
         let Some(Input::Items(items)) = &mut request.input else { return Ok(()) };
+        items.iter_mut().take(self.sent).for_each(hidden::forget);
         for (place, item) in self.referred.iter().rev() {
             match item {
                 Some(item) => items[*place] = parse(item)?,
@@ -339,7 +347,7 @@ fn check_conversation(id: &str) -> Result<(), ApiError> {
     Err(ApiError::bad_request(InvalidCode::InvalidValue, message).with_param("conversation"))
 }
 
-/// The client's items as they are stored: their JSON untouched but for the keys in tools, slices of `body`, each under
+/// The client's items as they are stored: their JSON untouched but for what is [`hidden`], slices of `body`, each under
 /// its own id or a new one.
 fn own(
     items: &[InputItem<'_>],
@@ -364,7 +372,7 @@ fn own(
         named |= id.is_some();
         let id = id.unwrap_or_else(|| new_id(item.raw, ids));
         let kept = || body.slice_ref(item.raw.as_str().as_bytes());
-        stored.push(Item { id, body: bridge::shown_item(item.raw).map_or_else(kept, Bytes::from) });
+        stored.push(Item { id, body: hidden::shown(item.raw).map_or_else(kept, Bytes::from) });
     }
     if named {
         rename(&mut stored, present, ids);

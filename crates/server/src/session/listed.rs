@@ -6,6 +6,7 @@
 use store::Item;
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 
+use super::hidden;
 use super::kinds::{self, Defaults, Field, ItemKind, Twin};
 
 /// What clients may send as null and no resource has so: null there is as good as nothing.
@@ -34,7 +35,7 @@ const NEVER_NULL_IN_PARTS: &[&str] =
 /// Writes the item.
 pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
     let parsed = |body| str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok()).unwrap_or(Raw::NULL);
-    let shown = bridge::shown_item(parsed(&item.body));
+    let shown = hidden::shown(parsed(&item.body));
     let raw = parsed(shown.as_deref().unwrap_or(&item.body));
     let name = kinds::shown_name(raw);
     let kind = ItemKind::named(&name);
@@ -179,6 +180,21 @@ mod tests {
                 "at_2",
                 r#"{"type":"additional_tools","id":"at_2","tools":[{"type":"mcp","headers":{}}]}"#,
                 r#"{"id":"at_2","type":"additional_tools","tools":[{"type":"mcp"}],"role":"developer"}"#,
+            ),
+            (
+                "ws_1",
+                r#"{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search"},"godex_output":{"output":"x"}}"#,
+                r#"{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search"}}"#,
+            ),
+            (
+                "mcp_1",
+                r#"{"type":"mcp_call","id":"mcp_1","server_label":"s","name":"f","arguments":"{}","godex_output":{"output":"x"},"output":"y"}"#,
+                r#"{"id":"mcp_1","type":"mcp_call","server_label":"s","name":"f","arguments":"{}","output":"y"}"#,
+            ),
+            (
+                "mcpr_1",
+                r#"{"id":"mcpr_1","type":"mcp_approval_request","server_label":"s","name":"f","arguments":"{}","godex_output":{"call_id":"c"}}"#,
+                r#"{"id":"mcpr_1","type":"mcp_approval_request","server_label":"s","name":"f","arguments":"{}"}"#,
             ),
             (
                 "rs_1",

@@ -5,6 +5,8 @@ use bytes::Bytes;
 use store::{Item, StoredResponse};
 use wire::json::{ObjectWriter, Raw, Text};
 
+use super::hidden;
+
 /// What clients send again with every turn, and what takes its place in the head.
 const SETTINGS: [(&str, &str); 2] = [("instructions", "null"), ("tools", "[]")];
 
@@ -16,9 +18,12 @@ pub(crate) struct Parts {
     pub(crate) output: Vec<Item>,
 }
 
+/// What is to be kept beside an item of the output, and never shown: the item's id, and the JSON.
+pub(crate) type Beside = (String, String);
+
 /// Takes an object of ours apart. The head is the object with blanks in the place of what is kept elsewhere, so it is
 /// copied in a few pieces, and not member by member.
-pub(crate) fn split(object: &Bytes) -> Parts {
+pub(crate) fn split(object: &Bytes, kept: &[Beside]) -> Parts {
     let mut parts = Parts { head: Bytes::new(), settings: None, output: Vec::new() };
     let Ok(text) = str::from_utf8(object) else { return parts };
     let (mut head, mut settings) = (Vec::with_capacity(text.len()), Vec::new());
@@ -28,7 +33,7 @@ pub(crate) fn split(object: &Bytes) -> Parts {
         // We write no escapes in names.
         let name = key.escaped();
         let blank = if name == "output" {
-            parts.output = value.elements().map(|item| output_item(item, object)).collect();
+            parts.output = value.elements().map(|item| output_item(item, object, kept)).collect();
             "[]"
         } else if let Some((_, blank)) = SETTINGS.iter().find(|(setting, _)| *setting == name) {
             particular |= value.as_str() != *blank;
@@ -49,9 +54,13 @@ pub(crate) fn split(object: &Bytes) -> Parts {
     parts
 }
 
-fn output_item(item: Raw<'_>, object: &Bytes) -> Item {
+fn output_item(item: Raw<'_>, object: &Bytes, kept: &[Beside]) -> Item {
     let id = item.get("id").and_then(Raw::text).map(Text::decode).unwrap_or_default().into_owned();
-    Item { id, body: object.slice_ref(item.as_str().as_bytes()) }
+    let body = match kept.iter().find(|(of, _)| *of == id) {
+        Some((_, kept)) => hidden::beside(item, kept),
+        None => object.slice_ref(item.as_str().as_bytes()),
+    };
+    Item { id, body }
 }
 
 /// About how long the object is.
@@ -91,9 +100,10 @@ fn array(items: &[Item], out: &mut Vec<u8>) {
         if index > 0 {
             out.push(b',');
         }
-        // Only what may have tools is worth reading.
-        let text = str::from_utf8(&item.body).ok().filter(|text| text.contains("\"tools\""));
-        match text.and_then(|text| Raw::parse(text).ok()).and_then(bridge::shown_item) {
+        // Only what may have something to hide is worth reading.
+        let hides = |text: &&str| text.contains("\"tools\"") || hidden::may_be_in(text);
+        let text = str::from_utf8(&item.body).ok().filter(hides);
+        match text.and_then(|text| Raw::parse(text).ok()).and_then(hidden::shown) {
             Some(shown) => out.extend_from_slice(&shown),
             None => out.extend_from_slice(&item.body),
         }
@@ -120,16 +130,29 @@ mod tests {
             r#"{"id":"resp_1","status":"completed","output":[],"instructions":null,"tools":[],"store":true}"#,
             r#"{"id":"r","output":[{"id":"msg_1","type":"message"},{"id":"fc_1","arguments":"{\"a\":1}"}],"usage":null,"instructions":"Be brief\n.","previous_response_id":null,"tools":[{"type":"function","name":"f"}],"metadata":{"instructions":"x"}}"#,
         ] {
-            let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
+            let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()), &[]);
             assert_eq!(joined(&stored(head, settings, output)), object);
         }
+    }
+
+    #[test]
+    fn what_is_kept_beside_an_item_is_stored_and_does_not_come_back() {
+        let object = r#"{"id":"r","output":[{"id":"mcp_1","type":"mcp_call"},{"id":"msg_1","content":[{"text":"godex_output"}]},{"id":"ws_1","type":"web_search_call"}],"tools":[]}"#;
+        let kept = [("ws_1", r#"{"output":"found"}"#), ("mcp_1", r#"{"call_id":"c"}"#), ("gone", "{}")];
+        let kept = kept.map(|(id, kept)| (id.to_owned(), kept.to_owned()));
+        let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()), &kept);
+        let bodies: Vec<&[u8]> = output.iter().map(|item| &*item.body).collect();
+        assert_eq!(bodies[0], br#"{"id":"mcp_1","type":"mcp_call","godex_output":{"call_id":"c"}}"#);
+        assert_eq!(bodies[1], br#"{"id":"msg_1","content":[{"text":"godex_output"}]}"#);
+        assert_eq!(bodies[2], br#"{"id":"ws_1","type":"web_search_call","godex_output":{"output":"found"}}"#);
+        assert_eq!(joined(&stored(head, settings, output)), object);
     }
 
     /// Databases of earlier versions have them.
     #[test]
     fn what_was_stored_with_keys_comes_back_without() {
         let object = r#"{"id":"r","output":[{"type":"tool_search_output","tools":[{"type":"mcp","headers":{"a":"KEY"}}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp","authorization":"KEY"}]},"tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"s","authorization":"KEY"}]}"#;
-        let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()));
+        let Parts { head, settings, output } = split(&Bytes::from_static(object.as_bytes()), &[]);
         let stored = joined(&stored(head, settings, output));
         assert_eq!(
             stored,
@@ -170,9 +193,9 @@ mod tests {
 
     #[test]
     fn only_particular_settings_are_kept_apart() {
-        let plain = split(&Bytes::from_static(br#"{"output":[],"instructions":null,"tools":[]}"#));
+        let plain = split(&Bytes::from_static(br#"{"output":[],"instructions":null,"tools":[]}"#), &[]);
         assert_eq!(plain.settings, None);
-        let settings = split(&Bytes::from_static(br#"{"instructions":"Hi","tools":[]}"#)).settings.unwrap();
+        let settings = split(&Bytes::from_static(br#"{"instructions":"Hi","tools":[]}"#), &[]).settings.unwrap();
         assert_eq!(instructions(&settings), Some("\"Hi\""));
     }
 }

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use store::{Begun, Claim, Error, Item, JobLimits, NewEvents, NewJob, NewTurn, Parent, Status, TurnEnd, Worker};
 use tokio::time::Instant;
 
+use super::Session;
 use super::context::Continues;
 use super::lease::LEASE;
-use super::{Session, object};
+use super::object::{self, Beside};
 use crate::body::Room;
 use crate::clock;
 
@@ -60,6 +61,8 @@ pub(crate) struct End {
     pub(crate) id: String,
     pub(crate) status: Status,
     pub(crate) object: Bytes,
+    /// What is kept beside its items.
+    pub(crate) kept: Vec<Beside>,
     /// The last of its events, where they are logged.
     pub(crate) events: Option<NewEvents>,
 }
@@ -102,8 +105,8 @@ impl NewRecord {
     }
 
     /// The turn as the store takes it; what it continues is named, and held until it is stored.
-    fn turn(self, id: String, status: Status, object: &Bytes, parent: Parent) -> NewTurn {
-        let object::Parts { head, settings, output } = object::split(object);
+    fn turn(self, id: String, status: Status, object: &Bytes, kept: &[Beside], parent: Parent) -> NewTurn {
+        let object::Parts { head, settings, output } = object::split(object, kept);
         let created_at = self.created_at();
         let lives = self.session.all.config.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
         NewTurn {
@@ -138,7 +141,7 @@ impl NewRecord {
             Continues::Response(id) => (Parent::Response(id), None),
             Continues::Conversation(held) => (Parent::Conversation(held.lease.clone()), Some(held)),
         };
-        let turn = NewTurn { events, ..self.turn(id.to_owned(), status, object, parent) };
+        let turn = NewTurn { events, ..self.turn(id.to_owned(), status, object, &[], parent) };
         let begun = session.all.observe(session.store.begin_job(turn, job, worker, limits, LEASE).await);
         match (&begun, held) {
             (Ok(_), Some(held)) => held.lease_is_over(),
@@ -149,7 +152,7 @@ impl NewRecord {
     }
 
     async fn store(mut self, end: End) -> Result<(), NotKept> {
-        let End { id, status, object, .. } = end;
+        let End { id, status, object, kept, .. } = end;
         let session = self.session.clone();
         let (parent, held) = match std::mem::take(&mut self.continues) {
             Continues::Nothing => (Parent::None, None),
@@ -162,7 +165,8 @@ impl NewRecord {
             Continues::Conversation(held) => (Parent::Conversation(held.lease.clone()), Some(held)),
         };
         let room = Arc::clone(&self.room);
-        let kept = session.all.observe(session.store.put(self.turn(id.clone(), status, &object, parent)).await);
+        let turn = self.turn(id.clone(), status, &object, &kept, parent);
+        let kept = session.all.observe(session.store.put(turn).await);
         drop(room);
         let fatal = session.all.config.strict || held.is_some();
         match kept {
@@ -184,8 +188,8 @@ impl NewRecord {
 impl BegunRecord {
     async fn finish(self, end: End) -> Result<(), NotKept> {
         let Self { session, claim } = self;
-        let End { id, status, object, events } = end;
-        let object::Parts { head, settings, output } = object::split(&object);
+        let End { id, status, object, kept, events } = end;
+        let object::Parts { head, settings, output } = object::split(&object, &kept);
         let notices = session.notices(&id, status, &head);
         let mut end = TurnEnd {
             id: id.clone(),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use store::Item;
 use wire::responses::Status;
 
-use super::object;
+use super::object::{self, Beside};
 use crate::body::Room;
 
 /// The items of one turn, with everything before them that its connection does not remember already.
@@ -38,9 +38,9 @@ impl Unstored {
         }
     }
 
-    /// Takes the items of the response itself.
-    pub(crate) fn answer(&mut self, object: &Bytes) {
-        self.items.extend(object::split(object).output);
+    /// Takes the items of the response itself, with what is kept beside them.
+    pub(crate) fn answer(&mut self, object: &Bytes, kept: &[Beside]) {
+        self.items.extend(object::split(object, kept).output);
     }
 
     pub(crate) fn items(&self) -> &[Item] {

@@ -180,7 +180,9 @@ impl Turn {
         }
     }
 
-    fn invalid(&mut self, error: ApiError) {
-        self.finish(RoundEnd::Failed(Failure::new(FailureClass::InvalidRequest, error.message)));
+    /// The request cannot be done as it is: an HTTP error, if nothing of the response was sent.
+    pub(super) fn invalid(&mut self, error: ApiError) {
+        self.finish(RoundEnd::Failed(Failure::new(FailureClass::InvalidRequest, error.message.clone())));
+        self.refused = Some(error);
     }
 }

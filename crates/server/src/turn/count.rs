@@ -1,7 +1,7 @@
 //! How many tokens a request has: it is planned as a turn would be, for the target that would be asked first, with all
 //! that it continues. Nobody is asked, and nothing is stored or locked.
 
-use bridge::{Action, Needs, Note, Severity};
+use bridge::{Action, Needs, Note, Round, Severity};
 use bytes::Bytes;
 use wire::json::{Kept, Raw};
 use wire::responses::{CreateResponse, Input};
@@ -10,6 +10,7 @@ use super::open::{check, targets_of};
 use crate::ask::{Asked, attempt};
 use crate::body;
 use crate::error::ApiError;
+use crate::hosted::Hosted;
 use crate::request::RequestContext;
 use crate::session::Past;
 use crate::tokens::Count;
@@ -43,7 +44,13 @@ pub(crate) async fn count_input(context: &RequestContext, bytes: &Bytes) -> Resu
     }
     failover.require(|| Needs::of(&request, &items));
     let policy = context.snapshot.policy(&context.caller);
-    let asked = Asked { request: &request, document, past: &items, policy, hosted: None, asks_input_again: false };
+    let hosted = Hosted::of(&request, &failover, context)?;
+    if let Some(hosted) = &hosted {
+        hosted.look_at(&items, &request);
+    }
+    // Tools that nobody has listed yet are not counted.
+    let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(Round::First, 0, true)));
+    let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
     let attempt::Planned { body, mut notes, .. } = attempt::preview(context, &mut failover, &asked)?;
     let (provider, tokenizer) = (&failover.provider().name, failover.dialect().tokenizer);
     let count = context.app.runtime.tokens.count(provider, failover.model(), tokenizer, &body);

@@ -11,10 +11,12 @@ use tokio::time::Instant;
 use wire::id::Id;
 use wire::responses::Status;
 
+use super::tools::Told;
 use super::{Phase, Turn};
 use crate::account::Outcome;
 use crate::ask::{MAX_CONTENT, oversized};
 use crate::clock;
+use crate::error::ApiError;
 use crate::idempotency::Held;
 use crate::session::{self, Commit, NotKept, Unstored};
 
@@ -50,6 +52,8 @@ pub(crate) enum Ended {
     /// The response object.
     Object(Bytes),
     Failed(Failure),
+    /// The request cannot be done, which was found out late.
+    Refused(ApiError),
     /// The server stopped.
     Stopped,
     /// The answer is good, but could not be kept, which its client was promised.
@@ -74,6 +78,7 @@ const fn stored_status(status: Status) -> store::Status {
 impl Turn {
     /// The response is over. What is to be kept goes to the store first.
     pub(super) fn finish(&mut self, end: RoundEnd) {
+        self.abandon_tools();
         let fails = self.context.caller.profile().failed_when_incomplete;
         let end = match end {
             RoundEnd::Incomplete(reason) if fails.contains(&reason) => self.failed_as_incomplete(reason),
@@ -117,6 +122,7 @@ impl Turn {
         let completed_at = clock::unix_seconds();
         let record = self.record.take_if(|_| self.response.failure().is_none() || self.keeps_failures);
         self.write_object(completed_at, record.is_some());
+        self.kept = self.told.iter().map(Told::member).collect();
         let Some(record) = record else { return self.close() };
         let begun = record.is_begun();
         if begun {
@@ -127,6 +133,7 @@ impl Turn {
             id: self.response.id().to_string(),
             status: stored_status(self.status()),
             object: self.object.clone(),
+            kept: self.kept.clone(),
             events: begun.then(|| pending(&self.events)).flatten(),
         };
         let commit = record.commit(end);
@@ -234,7 +241,7 @@ impl Turn {
     pub(crate) fn take_unstored(&mut self) -> Option<(Id, Unstored)> {
         let status = self.status();
         let mut unstored = self.unstored.take().filter(|unstored| unstored.may_follow(status))?;
-        unstored.answer(&self.object);
+        unstored.answer(&self.object, &self.kept);
         Some((self.response.id().clone(), unstored))
     }
 
@@ -250,7 +257,10 @@ impl Turn {
         let ended = match (self.not_kept, self.response.failure()) {
             (Some(error), _) => Ended::NotKept(error),
             (None, Some(_)) if self.cause == Some(Outcome::Stopped) => Ended::Stopped,
-            (None, Some(failure)) => Ended::Failed(failure.clone()),
+            (None, Some(failure)) => match self.refused {
+                Some(error) => Ended::Refused(error),
+                None => Ended::Failed(failure.clone()),
+            },
             (None, None) => Ended::Object(self.object),
         };
         Finished { ended, notes }

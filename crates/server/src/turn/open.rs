@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bridge::{CompactionWish, Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter};
+use bridge::{CompactionWish, Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter, Round};
 use bytes::Bytes;
 use wire::id::{Id, IdKind, Ids};
 use wire::json::{InvalidCode, Kept, Raw};
@@ -12,16 +12,18 @@ use wire::responses::CreateResponse;
 
 use super::compacting::{self, Came, Why};
 use super::rounds::Material;
+use super::tools::{self, Prelude, input};
 use super::truncating;
 use super::{Next, Phase, Start, Started, Submission, Turn};
 use crate::account::Outcome;
 use crate::ask::attempt::MayGoOn;
-use crate::ask::{Answer, Asked, Attempt, HostedTools, Unanswered, Watch, attempt};
+use crate::ask::{Answer, Asked, Attempt, Unanswered, Watch, attempt};
 use crate::body;
 use crate::clock;
 use crate::compaction::{NotCompacted, Scope};
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
+use crate::hosted::{Hosted, approval};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::images;
 use crate::jobs::Job;
@@ -33,7 +35,7 @@ impl Turn {
     /// Reads the request and what it continues, and asks, until an upstream accepts; or stores it, if it is to be run in
     /// the background.
     pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Started, ApiError> {
-        let Start { hosted, past, remember, warm_up, job, key } = start;
+        let Start { past, remember, warm_up, job, key } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
         check(&request)?;
         let wish = CompactionWish::of(&request)?;
@@ -43,6 +45,7 @@ impl Turn {
             failover.leave_rate_limits();
         }
         let echo = bridge::echo(&request)?;
+        let hosted = Hosted::of(&request, &failover, &context)?;
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,
             None => new_identity(&context),
@@ -72,7 +75,7 @@ impl Turn {
             response.resume(job.next_event);
             record = Some(Record::Begun(BegunRecord { session: context.session(), claim: job.claim.clone() }));
         } else if background && let Some(Record::New(record)) = record {
-            if let Err(error) = check_plan(&context, request, document, &past, failover) {
+            if let Err(error) = check_plan(&context, request, document, &past, failover, hosted.as_deref()) {
                 release(Some(Record::New(record)), key).await;
                 return Err(error);
             }
@@ -91,7 +94,7 @@ impl Turn {
             // Known to everybody before it is done: what was asked once is not asked again by somebody else.
             dispatch(&opened.context, job).await?;
         }
-        let first = First { bytes: bytes.clone(), hosted, wish };
+        let first = First { bytes: bytes.clone(), hosted, wish, prelude: None };
         opened.ask(first, request, document, past, failover).await.map(Started::Turn)
     }
 }
@@ -99,8 +102,10 @@ impl Turn {
 /// What the first upstream answer is asked for with.
 struct First {
     bytes: Bytes,
-    hosted: Option<Arc<dyn HostedTools>>,
+    hosted: Option<Arc<Hosted>>,
     wish: CompactionWish,
+    /// What is to be done first, where that is known already.
+    prelude: Option<Prelude>,
 }
 
 /// Takes the key for the response of this id, if nobody has it.
@@ -156,18 +161,33 @@ impl Opened {
         past: Context,
         mut failover: Failover,
     ) -> Result<Box<Turn>, ApiError> {
-        let First { bytes, hosted, wish } = first;
+        let First { bytes, hosted, wish, prelude } = first;
         let policy = self.context.snapshot.policy(&self.context.caller);
+        let mut before = prelude.unwrap_or_default();
+        let is_known = !before.is_empty();
         let (sent, compact) = {
             let mut request = request;
             past.refer(&mut request)?;
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
             Box::pin(images::describe(&self.context, &failover, &request, &items)).await;
-            let hosted = hosted.as_ref();
+            if let Some(hosted) = hosted.as_deref().filter(|_| !is_known) {
+                match tools::before(hosted, &request, &items, &self.context, self.response.id()).await {
+                    Ok(found) => before = found,
+                    Err(error) => return self.unanswered(Unanswered::Invalid(error), &failover).await,
+                }
+            }
+            let pending = !before.lists.is_empty();
+            let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(Round::First, 0, pending)));
             let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
             match compacting::wanted(&self.context, &failover, &asked, &past, wish) {
                 Some(wanted) => (None, Some(wanted)),
+                None if !before.is_empty() => {
+                    if let Err(error) = attempt::check(&self.context, &mut failover, &asked) {
+                        return self.unanswered(Unanswered::Invalid(error), &failover).await;
+                    }
+                    (None, None)
+                }
                 None => {
                     let sent = truncating::send(&self.context, &mut failover, &asked).await;
                     let rescue = sent.as_ref().err().and_then(|not| compacting::rescue(&self.context, &asked, not));
@@ -176,8 +196,10 @@ impl Opened {
             }
         };
         let reasks = !self.stream && self.context.snapshot.config.output.repair == Repair::Reask;
+        let is_due = !before.is_empty();
         let material = |past, failover, asks_again, asks_input_again| {
-            Box::new(Material::new(bytes, past, failover, hosted, asks_again).asking_for_input(asks_input_again))
+            let material = Material::new(bytes, past, failover, hosted, asks_again).after(before);
+            Box::new(material.asking_for_input(asks_input_again))
         };
         if let Some((scope, why)) = compact {
             let material = material(past, failover, reasks, true);
@@ -194,6 +216,13 @@ impl Opened {
                 Ok(self.turn(attempt, material))
             }
             Some(Err(unanswered)) => self.unanswered(unanswered, &failover).await,
+            None if is_due => {
+                let watch = Watch::new(failover.deadlines(true), self.context.snapshot.config.server.heartbeat);
+                failover.next_round();
+                let material = material(past, failover, reasks, true);
+                let phase = Phase::Opening { next: Next::Ask, was_queued: self.was_queued };
+                Ok(self.begin(phase, watch, None, Some(material)))
+            }
             None => Err(ApiError::shutting_down()),
         }
     }
@@ -243,10 +272,10 @@ impl Opened {
 
     /// Asks without a compacted context, although one was wanted.
     async fn ask_as_it_is(self, material: Box<Material>) -> Result<Box<Turn>, ApiError> {
-        let Material { bytes, past, mut failover, hosted, .. } = *material;
+        let Material { bytes, past, mut failover, hosted, prelude, .. } = *material;
         failover.next_round();
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
-        let first = First { bytes: bytes.clone(), hosted, wish: CompactionWish::No };
+        let first = First { bytes: bytes.clone(), hosted, wish: CompactionWish::No, prelude: Some(prelude) };
         Box::pin(self.ask(first, request, document, past, failover)).await
     }
 
@@ -275,9 +304,12 @@ impl Opened {
             record,
             key,
             unstored,
+            kept: Vec::new(),
             keeps_failures: was_queued,
             rejected: None,
+            told: Vec::new(),
             cause: None,
+            refused: None,
             object: Bytes::new(),
             not_kept: None,
         })
@@ -331,12 +363,18 @@ fn check_plan<'a>(
     document: Raw<'a>,
     past: &'a Context,
     mut failover: Failover,
+    hosted: Option<&Hosted>,
 ) -> Result<(), ApiError> {
     past.refer(&mut request)?;
     let items = past.past()?;
     failover.require(|| Needs::of(&request, &items));
     let policy = context.snapshot.policy(&context.caller);
-    let asked = Asked { request: &request, document, past: &items, policy, hosted: None, asks_input_again: false };
+    if let Some(hosted) = hosted {
+        hosted.look_at(&items, &request);
+        approval::pending(&context.app.runtime.seal(&context.caller), &items, input(&request), policy.repair_history)?;
+    }
+    let hosted = hosted.map(|hosted| (hosted, hosted.hosting(Round::First, 0, !hosted.unlisted().is_empty())));
+    let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
     attempt::check(context, &mut failover, &asked)
 }
 

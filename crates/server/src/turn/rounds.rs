@@ -7,25 +7,23 @@
 
 use std::sync::Arc;
 
-use bridge::{Action, End, Failure, FailureClass, HostedCall, Note, RejectedCall, RoundEnd, note_code};
+use bridge::{Action, End, Failure, FailureClass, HeldCall, Note, RejectedCall, Round, RoundEnd, note_code};
 use bytes::Bytes;
 use wire::json::{Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
 use super::compacting::{Came, Why};
-use super::{Phase, Ran, Turn, drain_now, truncating};
+use super::tools::{Output, Prelude};
+use super::{Phase, Turn, drain_now, truncating};
 use crate::account::Outcome;
-use crate::ask::{Alarm, Answer, Asked, Attempt, HostedOutput, HostedTools, Unanswered};
+use crate::ask::{Alarm, Answer, Asked, Attempt, Unanswered};
 use crate::body;
 use crate::clock;
-use crate::error::ApiError;
+use crate::hosted::Hosted;
 use crate::items::{self, answer_text, item, message};
 use crate::request::RequestContext;
 use crate::session::Context;
 use crate::upstream::{Failover, late};
-
-/// A model that calls tools for ever is stopped here.
-const MOST: u32 = 32;
 
 /// What another round is made of.
 #[derive(Debug)]
@@ -33,16 +31,24 @@ pub(super) struct Material {
     pub(super) bytes: Bytes,
     pub(super) past: Context,
     pub(super) failover: Failover,
-    pub(super) hosted: Option<Arc<dyn HostedTools>>,
+    pub(super) hosted: Option<Arc<Hosted>>,
+    /// What is done before the model is asked for the first time.
+    pub(super) prelude: Prelude,
     /// Whether an answer may be asked for once more.
     asks_again: bool,
     /// Whether a call whose input does not fit may be asked for once more.
     asks_input_again: bool,
     /// Items that follow the request's input, as JSON.
-    added: Vec<String>,
+    pub(super) added: Vec<String>,
     /// How many of the response's items are among them.
-    shown: usize,
-    rounds: u32,
+    pub(super) shown: usize,
+    /// How often hosted tools ran, and how many of their calls.
+    pub(super) rounds: u32,
+    pub(super) calls: u64,
+    /// The next answer is to call no tool.
+    pub(super) is_last: bool,
+    /// What the answers so far have, in tokens.
+    pub(super) answered_tokens: u64,
 }
 
 /// What came of asking once more.
@@ -56,7 +62,7 @@ impl Material {
         bytes: Bytes,
         past: Context,
         failover: Failover,
-        hosted: Option<Arc<dyn HostedTools>>,
+        hosted: Option<Arc<Hosted>>,
         asks_again: bool,
     ) -> Self {
         Self {
@@ -64,11 +70,29 @@ impl Material {
             past,
             failover,
             hosted,
+            prelude: Prelude { lists: Vec::new(), approved: Vec::new() },
             asks_again,
             asks_input_again: false,
             added: Vec::new(),
             shown: 0,
             rounds: 0,
+            calls: 0,
+            is_last: false,
+            answered_tokens: 0,
+        }
+    }
+
+    /// The same, with something to be done before the model is asked.
+    pub(super) fn after(mut self, prelude: Prelude) -> Self {
+        self.prelude = prelude;
+        self
+    }
+
+    const fn round(&self) -> Round {
+        match (self.rounds, self.is_last) {
+            (0, _) => Round::First,
+            (_, false) => Round::Later,
+            (_, true) => Round::Last,
         }
     }
 
@@ -91,6 +115,7 @@ impl Material {
     }
 
     async fn send(&mut self, context: &RequestContext) -> Result<Attempt, Unanswered> {
+        let (round, answered) = (self.round(), self.answered_tokens);
         let Self { bytes, past, failover, added, hosted, asks_input_again, .. } = self;
         let asks_input_again = *asks_input_again;
         let bytes = context.app.runtime.budget.hold(extended(bytes, added)).map_err(Unanswered::Invalid)?;
@@ -99,7 +124,7 @@ impl Material {
         past.refer(&mut request).map_err(Unanswered::Invalid)?;
         let items = past.past().map_err(Unanswered::Invalid)?;
         let policy = context.snapshot.policy(&context.caller);
-        let hosted = hosted.as_ref();
+        let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(round, answered, false)));
         let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again };
         truncating::send(context, failover, &asked).await
     }
@@ -117,7 +142,9 @@ impl Turn {
         self.context.account.used(self.response.usage());
         self.context.reported(reported);
         match end {
-            RoundEnd::Hosted(calls) if !stopped => self.run_tools(calls, None),
+            RoundEnd::Hosted(calls) if !stopped => {
+                self.run_tools(calls.into_iter().map(HeldCall::Hosted).collect(), None);
+            }
             RoundEnd::Completed if !hosted.is_empty() => self.run_tools(hosted, Some(RoundEnd::Completed)),
             RoundEnd::Failed(failure) if failure.class == FailureClass::InvalidOutput && self.may_ask_again() => {
                 self.ask_again(failure);
@@ -185,51 +212,18 @@ impl Turn {
         self.show(&call);
     }
 
-    fn run_tools(&mut self, calls: Vec<HostedCall>, then: Option<RoundEnd>) {
-        let material = self.material.as_ref();
-        let too_many = material.is_none_or(|material| material.rounds >= MOST);
-        let Some(hosted) = material.and_then(|material| material.hosted.clone()).filter(|_| !too_many) else {
-            let message = "The model calls hosted tools without an end.";
-            return self.finish(RoundEnd::Failed(Failure::new(FailureClass::Server, message)));
-        };
-        self.watch.waits();
-        let run = async move {
-            // One after the other: what the client sees has the model's order.
-            let mut ran = Vec::with_capacity(calls.len());
-            for call in calls {
-                let output = hosted.call(call.clone()).await;
-                ran.push((call, output));
-            }
-            ran
-        };
-        self.phase = Phase::Running(Box::pin(run), then);
-    }
-
-    /// The tools ran: the response shows it, and the model is told, unless the client has to act first.
-    fn ran_tools(&mut self, ran: &[Ran], then: Option<RoundEnd>) {
-        let mut object = Vec::new();
-        self.response.object(clock::unix_seconds(), false, &mut object);
-        if let Some(material) = &mut self.material {
-            let items = items::of_object(&object);
-            material.added.extend(items.iter().skip(material.shown).cloned());
-            material.added.extend(ran.iter().flat_map(|(call, output)| exchange(call, output)));
-            material.shown = items.len() + ran.iter().filter(|(_, output)| output.item.is_some()).count();
-            material.rounds += 1;
-        }
-        for item in ran.iter().filter_map(|(_, output)| output.item.as_ref()) {
-            self.response.item(&item.added, &item.done, &mut self.events);
-        }
-        match then {
-            Some(end) => self.finish(end),
-            None => {
-                let message = "There was no answer after a hosted tool.";
-                self.ask(RoundEnd::Failed(Failure::new(FailureClass::Server, message)));
-            }
-        }
-    }
-
     /// Asks for another upstream answer. Without one, the response ends so.
     pub(super) fn ask(&mut self, otherwise: RoundEnd) {
+        if let Some(material) = &mut self.material
+            && let (false, Some(hosted)) = (material.prelude.is_empty(), material.hosted.clone())
+        {
+            let mut prelude = std::mem::take(&mut material.prelude);
+            self.prepare(&hosted, &mut prelude);
+            if let Some(material) = &mut self.material {
+                material.prelude = prelude;
+            }
+            return;
+        }
         let Some(material) = self.material.take() else { return self.finish(otherwise) };
         if let Some(Answer { body, .. }) = self.answer.take() {
             drain_now(body);
@@ -240,9 +234,12 @@ impl Turn {
 
     /// Waits for tools, or for another answer to begin.
     pub(super) async fn go_on(&mut self) {
+        if self.show_steps() {
+            return;
+        }
         let done = async {
             match &mut self.phase {
-                Phase::Running(running, then) => Done::Ran(running.await, then.take()),
+                Phase::Running(run) => Done::Ran(run.output().await),
                 Phase::Asking(asking, otherwise) => {
                     let failed = || RoundEnd::Failed(Failure::new(FailureClass::Server, "There was no answer."));
                     let answered = asking.await;
@@ -265,7 +262,7 @@ impl Turn {
             },
         };
         match done {
-            Done::Ran(ran, then) => self.ran_tools(&ran, then),
+            Done::Ran(output) => self.ran(output),
             Done::Compacted(came, why) => self.compacted(came, why),
             Done::Answered(Answered { material, sent }, otherwise) => {
                 self.material = Some(material);
@@ -301,15 +298,13 @@ impl Turn {
                 self.cause = refused.deadline.map(Outcome::Late);
                 self.finish(RoundEnd::Failed(refused.failure));
             }
-            Err(Unanswered::Invalid(ApiError { message, .. })) => {
-                self.finish(RoundEnd::Failed(Failure::new(FailureClass::Server, message)));
-            }
+            Err(Unanswered::Invalid(error)) => self.invalid(error),
         }
     }
 }
 
 enum Done {
-    Ran(Vec<Ran>, Option<RoundEnd>),
+    Ran(Option<Output>),
     Answered(Answered, RoundEnd),
     Compacted(Came, Why),
     Stopped,
@@ -337,21 +332,6 @@ fn extended(request: &[u8], added: &[String]) -> Vec<u8> {
 fn complaint(problem: &str) -> String {
     let words = "Answer again: only the JSON, complete, in the format that was asked for, without any other text.";
     message("user", "input_text", &format!("{problem}\n{words}"))
-}
-
-/// A hosted call and its result, as the model is shown them.
-fn exchange(call: &HostedCall, output: &HostedOutput) -> [String; 2] {
-    let HostedCall { call_id, tool, arguments } = call;
-    let name = &tool.provider_name;
-    [
-        item(|item| {
-            item.text("type", "function_call").text("call_id", call_id).text("name", name);
-            item.text("arguments", arguments);
-        }),
-        item(|item| {
-            item.text("type", "function_call_output").text("call_id", call_id).text("output", &output.output);
-        }),
-    ]
 }
 
 /// A call whose input does not fit, and what is wrong with it, as the model is shown them.

@@ -60,6 +60,7 @@ impl Refused {
             | FailureClass::Quota
             | FailureClass::InvalidOutput
             | FailureClass::Shutdown
+            | FailureClass::McpServer
             | FailureClass::Lost => None,
         }
     }
@@ -85,6 +86,7 @@ impl From<Failure> for Refused {
             | FailureClass::ContextOverflow
             | FailureClass::InvalidOutput
             | FailureClass::Shutdown
+            | FailureClass::McpServer
             | FailureClass::Lost => Remedy::Nothing,
         };
         let remedy = match (failure.retry, remedy) {

@@ -43,6 +43,10 @@ mod grammar;
 #[cfg(test)]
 mod happy;
 #[cfg(test)]
+mod hidden;
+#[cfg(test)]
+mod hosted;
+#[cfg(test)]
 mod images;
 #[cfg(test)]
 mod lessons;

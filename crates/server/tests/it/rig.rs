@@ -217,7 +217,8 @@ pub(crate) fn stream(answer: &Answer) -> Stream {
 
 /// Codes that clients act on and the schema's closed list lacks: one that it has takes their place.
 fn schema_code(response: &mut Value) {
-    const MORE: [&str; 7] = [
+    const MORE: [&str; 8] = [
+        "http_error",
         "server_restarted",
         "server_shutdown",
         "context_length_exceeded",
@@ -271,7 +272,8 @@ pub(crate) fn error(answer: &Answer) -> Error {
 }
 
 /// What OpenAI has no code for: `error.code` is null.
-const WORDS_ALONE: [&str; 9] = [
+const WORDS_ALONE: [&str; 10] = [
+    "mcp_approval_invalid",
     "invalid_json",
     "invalid_utf8",
     "invalid_body",

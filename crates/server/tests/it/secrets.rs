@@ -119,3 +119,56 @@ async fn keys_in_tools_are_neither_repeated_nor_kept() {
         assert_eq!(holding(folder.path()), Vec::<String>::new(), "{spec}");
     }
 }
+
+/// The status of a background response, when it has ended.
+async fn ended(rig: &Rig, id: &str) -> Answer {
+    loop {
+        let answer = rig.get(&format!("/v1/responses/{id}")).await;
+        if !["queued", "in_progress"].iter().any(|status| answer.json()["status"] == *status) {
+            return answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// It waits in memory only: who starts again does not have the keys, and says so.
+#[tokio::test]
+async fn a_background_request_with_keys_is_written_nowhere_while_it_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = format!(
+        "background: {{concurrency: 1, queue: 10}}, sqlite: {{path: '{}'}}",
+        folder.path().join("sessions.db").display()
+    );
+    let settings = || Settings { session: session.clone(), ..Settings::default() };
+    let upstream = Upstream::start_with(|received| match received.json()["messages"].to_string().contains("wait") {
+        true => Script::json(200, &json!({})).delay(std::time::Duration::from_secs(600)),
+        false => provider(received),
+    });
+    let rig = Rig::before(upstream.await.unwrap(), settings()).await;
+    let ask = async |rig: &Rig, text: &str| {
+        let tools = json!([mcp()]);
+        let body = json!({"model": "m", "input": text, "background": true, "tools": tools});
+        let answer = rig.post(&body).await;
+        clean(text, &answer);
+        answer.json()["id"].as_str().unwrap().to_owned()
+    };
+    let whole = ask(&rig, "Hi").await;
+    let done = ended(&rig, &whole).await;
+    clean("done", &done);
+    assert_eq!(done.json()["status"], "completed");
+    let runs = ask(&rig, "wait").await;
+    let waits = ask(&rig, "Hi, later").await;
+    assert_eq!(rig.get(&format!("/v1/responses/{waits}")).await.json()["status"], "queued");
+    assert_eq!(holding(folder.path()), Vec::<String>::new(), "while one runs and one waits");
+    rig.stop_at_once().await;
+    assert_eq!(holding(folder.path()), Vec::<String>::new());
+    let rig = Rig::before(Upstream::start_with(provider).await.unwrap(), settings()).await;
+    for id in [&runs, &waits] {
+        let lost = ended(&rig, id).await;
+        clean("lost", &lost);
+        assert_eq!(lost.json()["status"], "failed", "{}", lost.json());
+    }
+    assert!(rig.upstream.requests().is_empty(), "nobody can ask without the keys");
+    rig.stop().await;
+    assert_eq!(holding(folder.path()), Vec::<String>::new());
+}

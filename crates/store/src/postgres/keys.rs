@@ -2,7 +2,7 @@
 
 use super::jobs::span;
 use super::{Database, column, failure, sql, text, typed};
-use crate::key::{KeyRow, PreparedKey};
+use crate::key::{KeyRow, PreparedKey, UsedKey};
 use crate::{Error, KeyClaim, Tenant};
 
 /// How often a key may vanish between two looks at it before that is an outage.
@@ -32,6 +32,37 @@ impl Database {
                 }
             }
             Err(Error::unavailable("an idempotency key changed hands all the time"))
+        })
+        .await
+    }
+
+    pub(crate) async fn use_key(&self, tenant: &Tenant, key: &UsedKey) -> Result<Option<String>, Error> {
+        self.read(async |client| {
+            for _ in 0..LOOKS {
+                let row = typed![
+                    tenant.key() => BYTEA,
+                    key.key.as_bytes() => BYTEA,
+                    key.response.as_bytes() => BYTEA,
+                    span(key.keep) => FLOAT8,
+                ];
+                if client.execute_typed(sql::KEY_USE, row).await.map_err(failure)? == 1 {
+                    return Ok(None);
+                }
+                let row = typed![tenant.key() => BYTEA, key.key.as_bytes() => BYTEA];
+                if let Some(row) = client.query_typed_opt(sql::KEY_USER, row).await.map_err(failure)? {
+                    return text(&row, 0).map(Some);
+                }
+            }
+            Err(Error::unavailable("a key changed hands all the time"))
+        })
+        .await
+    }
+
+    pub(crate) async fn key_user(&self, tenant: &Tenant, key: &str) -> Result<Option<String>, Error> {
+        self.read(async |client| {
+            let row = typed![tenant.key() => BYTEA, key.as_bytes() => BYTEA];
+            let row = client.query_typed_opt(sql::KEY_USER, row).await.map_err(failure)?;
+            row.map(|row| text(&row, 0)).transpose()
         })
         .await
     }

@@ -333,6 +333,14 @@ statements! {
         ") FROM godex.idempotency i WHERE i.tenant = $1 AND i.key = $2"
     );
     KEY_RELEASE = "DELETE FROM godex.idempotency WHERE tenant = $1 AND key = $2 AND response = $3";
+    /// Uses a key up. It is nobody's work, so no worker's end frees it; only its time does.
+    KEY_USE = "INSERT INTO godex.idempotency AS i (tenant, key, fingerprint, response, worker, leased_until, expires)
+        VALUES ($1, $2, ''::bytea, $3, NULL, clock_timestamp() + $4 * interval '1 millisecond',
+        clock_timestamp() + $4 * interval '1 millisecond') ON CONFLICT (tenant, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, response = excluded.response, worker = NULL,
+        leased_until = excluded.leased_until, expires = excluded.expires
+        WHERE i.expires <= clock_timestamp() OR i.response = excluded.response";
+    KEY_USER = "SELECT response FROM godex.idempotency WHERE tenant = $1 AND key = $2 AND expires > clock_timestamp()";
     KEYS_SWEEP = "WITH over AS MATERIALIZED (SELECT tenant, key FROM godex.idempotency
         WHERE expires <= statement_timestamp() AND leased_until <= statement_timestamp()
         ORDER BY expires LIMIT $1 FOR UPDATE SKIP LOCKED)

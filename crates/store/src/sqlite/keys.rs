@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{failure, jobs, sql};
-use crate::key::{KeyRow, PreparedKey};
+use crate::key::{KeyRow, PreparedKey, UsedKey};
 use crate::{Error, KeyClaim, Worker};
 
 pub(crate) fn claim_key(connection: &Connection, tenant: &str, key: &PreparedKey, now: i64) -> Result<KeyClaim, Error> {
@@ -30,6 +30,23 @@ pub(crate) fn claim_key(connection: &Connection, tenant: &str, key: &PreparedKey
     let found =
         found.optional().map_err(failure)?.ok_or_else(|| Error::corrupt("a key that is nobody's was refused"))?;
     Ok(key.against(found))
+}
+
+pub(crate) fn use_key(connection: &Connection, tenant: &str, key: &UsedKey) -> Result<Option<String>, Error> {
+    let now = jobs::now(connection)?;
+    let mut claim = connection.prepare_cached(sql::KEY_USE).map_err(failure)?;
+    let row = params![tenant, key.key, key.response, now.saturating_add(key.keep), now];
+    if claim.execute(row).map_err(failure)? == 1 {
+        return Ok(None);
+    }
+    let user = key_user(connection, tenant, &key.key)?;
+    user.map(Some).ok_or_else(|| Error::corrupt("a key that is nobody's was refused"))
+}
+
+pub(crate) fn key_user(connection: &Connection, tenant: &str, key: &str) -> Result<Option<String>, Error> {
+    let now = jobs::now(connection)?;
+    let mut select = connection.prepare_cached(sql::KEY_USER).map_err(failure)?;
+    select.query_row(params![tenant, key, now], |row| row.get(0)).optional().map_err(failure)
 }
 
 pub(crate) fn release_key(connection: &Connection, tenant: &str, key: &str, response: &str) -> Result<(), Error> {

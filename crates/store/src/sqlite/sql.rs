@@ -258,6 +258,12 @@ statements! {
         ") FROM idempotency i WHERE i.tenant = ?1 AND i.key = ?2"
     );
     KEY_RELEASE = "DELETE FROM idempotency WHERE tenant = ?1 AND key = ?2 AND response = ?3";
+    /// Uses a key up. It is nobody's work, so no worker's end frees it; only its time does.
+    KEY_USE = "INSERT INTO idempotency (tenant, key, fingerprint, response, worker, leased_until, expires) \
+        VALUES (?1, ?2, x'', ?3, NULL, ?4, ?4) ON CONFLICT (tenant, key) DO UPDATE SET fingerprint = x'', \
+        response = excluded.response, worker = NULL, leased_until = excluded.leased_until, expires = excluded.expires \
+        WHERE idempotency.expires <= ?5 OR idempotency.response = excluded.response";
+    KEY_USER = "SELECT response FROM idempotency WHERE tenant = ?1 AND key = ?2 AND expires > ?3";
     KEYS_EXTEND = "UPDATE idempotency INDEXED BY idempotency_worker SET leased_until = ?2, \
         worker = iif(EXISTS (SELECT 1 FROM response r WHERE r.tenant = idempotency.tenant \
         AND r.id = idempotency.response), NULL, worker) WHERE worker = ?1 AND expires > ?3";

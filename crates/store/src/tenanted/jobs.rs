@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Tenanted, millis};
 use crate::job::PreparedJob;
-use crate::key::PreparedKey;
+use crate::key::{PreparedKey, UsedKey};
 use crate::packed::pack;
 use crate::prepared::Prepared;
 use crate::{
@@ -81,5 +81,20 @@ impl Tenanted {
     pub async fn release_key(&self, key: &str, response_id: &str) -> Result<(), Error> {
         let (key, response) = (key.to_owned(), response_id.to_owned());
         call!(self, write, release_key(&key, &response))
+    }
+
+    /// Uses a key up, in the name of this response: nobody else gets it for `keep`, whatever becomes of the response and of
+    /// this process. None if it is ours now, as it also is when this response uses it again; else the response that used it.
+    ///
+    /// A key that is claimed is another than one that is used: they must not have the same name.
+    pub async fn use_key(&self, key: &str, response_id: &str, keep: Duration) -> Result<Option<String>, Error> {
+        let key = UsedKey { key: key.to_owned(), response: response_id.to_owned(), keep: millis(keep) };
+        call!(self, write, use_key(&key))
+    }
+
+    /// The response that has used a key up, if one has.
+    pub async fn key_user(&self, key: &str) -> Result<Option<String>, Error> {
+        let key = key.to_owned();
+        call!(self, read, key_user(&key))
     }
 }

@@ -80,6 +80,41 @@ pub(crate) async fn of_many_who_claim_a_key_one_gets_it(store: Store) {
     one_of_many(&handles, "many").await;
 }
 
+pub(crate) async fn a_key_that_is_used_up_stays_so(store: Store) {
+    let (t, foreign) = (tenant(&store, "used keys"), tenant(&store, "used keys of another"));
+    while store.sweep_keys(1_000).await.unwrap() > 0 {}
+    let used = async |response: &str| t.use_key("once", response, DAY).await.unwrap();
+    assert_eq!(t.key_user("once").await.unwrap(), None);
+    assert_eq!(used("r1").await, None);
+    assert_eq!(used("r1").await, None, "the same use");
+    assert_eq!(foreign.use_key("once", "r2", DAY).await.unwrap(), None, "another tenant's");
+    t.put(turn("r1", "u", "a")).await.unwrap();
+    store.heartbeat(&worker(), OVER).await.unwrap();
+    assert_eq!(used("r2").await.as_deref(), Some("r1"));
+    // What it was used for may go, it stays used.
+    t.delete_response("r1").await.unwrap();
+    assert_eq!(store.sweep_keys(1_000).await.unwrap(), 0);
+    assert_eq!(used("r2").await.as_deref(), Some("r1"));
+    assert_eq!(t.key_user("once").await.unwrap().as_deref(), Some("r1"));
+    t.release_key("once", "r2").await.unwrap();
+    assert_eq!(used("r2").await.as_deref(), Some("r1"), "nobody gives back what is not his");
+    t.release_key("once", "r1").await.unwrap();
+    assert_eq!(used("r2").await, None, "given back");
+    // Its time is over.
+    assert_eq!(t.use_key("short", "r1", OVER).await.unwrap(), None);
+    assert_eq!(t.key_user("short").await.unwrap(), None);
+    assert_eq!(t.use_key("short", "r2", DAY).await.unwrap(), None);
+    assert_eq!(t.use_key("old", "r1", OVER).await.unwrap(), None);
+    assert_eq!(store.sweep_keys(1_000).await.unwrap(), 1);
+    let mut tasks = JoinSet::new();
+    for n in 0..16 {
+        let t = t.clone();
+        tasks.spawn(async move { t.use_key("many", &format!("m{n}"), DAY).await.unwrap() });
+    }
+    let users = tasks.join_all().await;
+    assert_eq!(users.iter().filter(|user| user.is_none()).count(), 1, "{users:?}");
+}
+
 /// From all of these at once.
 pub(crate) async fn one_of_many(handles: &[Tenanted], name: &str) {
     for round in 0..10 {

@@ -90,6 +90,7 @@ cases![
     keys::a_key_is_one_requests,
     keys::a_key_is_free_when_its_worker_is_gone_or_its_time_is_over,
     keys::of_many_who_claim_a_key_one_gets_it,
+    keys::a_key_that_is_used_up_stays_so,
     expiry::what_has_expired_is_not_there_on_any_road,
     expiry::what_was_there_when_a_turn_began_can_be_continued,
 ];

@@ -67,6 +67,7 @@ async fn what_an_earlier_process_ran_is_found_at_once() {
     let none = JobLimits { running: 0, queued: 9 };
     t.begin_job(NewTurn { parent, ..begun("waits", "u") }, background(), &gone, none, lease).await.unwrap();
     assert_eq!(t.claim_key(key("k", 1, "unstored", &gone), lease, lease).await.unwrap(), KeyClaim::New);
+    assert_eq!(t.use_key("used", "unstored", lease).await.unwrap(), None);
     store.close().await;
 
     let (store, me) = (open(&path).unwrap(), worker());
@@ -74,6 +75,7 @@ async fn what_an_earlier_process_ran_is_found_at_once() {
     t.begin_turn("free", lease).await.unwrap();
     assert!(matches!(t.begin_turn("held", lease).await, Err(Error::Locked)), "its turn still waits");
     assert_eq!(t.claim_key(key("k", 1, "again", &me), lease, lease).await.unwrap(), KeyClaim::New);
+    assert_eq!(t.use_key("used", "again", lease).await.unwrap().as_deref(), Some("unstored"));
     let found = store.recover(&me, 9, lease).await.unwrap();
     assert_eq!((found.requeued, found.abandoned.len()), (1, 1));
     t.finish(TurnEnd { status: Status::Failed, ..by(&found.abandoned[0].claim) }).await.unwrap();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fields::{ensure, equals, field, list, non_empty, one_of, same, text};
+use super::hosted::Hosted;
 use super::parts::Parts;
 
 pub(super) struct OpenItem {
@@ -27,7 +28,9 @@ enum Body {
         streamed: String,
         done: bool,
     },
-    /// Hosted tools and whatever else: events named after the item type, or none.
+    /// What a hosted tool did, of a kind whose events have an order.
+    Hosted(Hosted),
+    /// Other hosted tools and whatever else: events named after the item type, or none.
     Other,
 }
 
@@ -64,9 +67,10 @@ impl OpenItem {
         let item = field(event, "item")?;
         non_empty(item, "id")?;
         let kind = non_empty(item, "type")?;
-        // A compaction item is there or not; it has no status.
-        if kind != "compaction" {
+        if has_status(item) {
             equals(item, "status", "in_progress")?;
+        } else {
+            ensure(item.get("status").is_none(), "such an item has no `status`")?;
         }
         let body = match kind {
             "message" => {
@@ -89,7 +93,7 @@ impl OpenItem {
                     non_empty(item, "name")?;
                     Body::Call { call, streamed: String::new(), done: false }
                 }
-                None => Body::Other,
+                None => Hosted::of(item)?.map_or(Body::Other, Body::Hosted),
             },
         };
         let output_index = field(event, "output_index")?.clone();
@@ -121,6 +125,7 @@ impl OpenItem {
             }
             Body::Message { content } | Body::Reasoning { content, .. } => content.event(name, event),
             Body::Call { call, streamed, done } => call.event(&self.added, streamed, done, name, event),
+            Body::Hosted(hosted) => hosted.event(name, event),
             Body::Other => {
                 let prefix = format!("response.{}", kind.as_str().unwrap_or_default());
                 ensure(name.starts_with(&prefix), "no event of the open item's type")
@@ -134,8 +139,10 @@ impl OpenItem {
         let item = field(event, "item")?;
         same(&self.added, item, "id")?;
         same(&self.added, item, "type")?;
-        if item["type"] != "compaction" {
+        if has_status(item) {
             one_of(item, "status", &["completed", "incomplete", "failed"])?;
+        } else {
+            ensure(item.get("status").is_none(), "such an item has no `status`")?;
         }
         match &self.body {
             Body::Message { content } => {
@@ -155,6 +162,7 @@ impl OpenItem {
                 same(&self.added, item, "name")?;
                 equals(item, call.field, streamed.as_str())
             }
+            Body::Hosted(hosted) => hosted.done(&self.added, item),
             Body::Other => self.closed_other(item),
         }
     }
@@ -171,6 +179,11 @@ impl OpenItem {
         }
         Ok(())
     }
+}
+
+/// Some items are there or not.
+pub(super) fn has_status(item: &Value) -> bool {
+    item["type"] != "compaction" && !Hosted::is_stateless(&item["type"])
 }
 
 impl Call {

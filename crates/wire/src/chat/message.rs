@@ -29,6 +29,15 @@ impl Str<'_> {
         }
     }
 
+    /// The text itself.
+    pub fn decode(&self) -> Cow<'_, str> {
+        match self {
+            Self::Wire(text) => text.decode(),
+            Self::Ours(text) => Cow::Borrowed(text),
+            Self::Pieces(pieces) => pieces.concat().into(),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Wire(text) => text.is_empty(),

@@ -228,15 +228,28 @@ impl Function<'_> {
         let mut tool = ObjectWriter::new(out);
         tool.text("type", "function");
         let mut function = ObjectWriter::new(tool.key("function"));
-        function.text("name", &self.name);
-        if !self.description.is_empty() {
-            write_joined(function.key("description"), &self.description, "\\n\\n");
-        }
-        self.parameters.write(function.key("parameters"));
+        self.write_members(&mut function);
         if let Some(strict) = self.strict {
             function.bool("strict", strict);
         }
         function.end();
         tool.end();
+    }
+
+    /// The same as the Responses API has it: one object less, and strict unless it says that it is not.
+    pub fn write_flat(&self, out: &mut Vec<u8>) {
+        let mut tool = ObjectWriter::new(out);
+        tool.text("type", "function");
+        self.write_members(&mut tool);
+        tool.bool("strict", self.strict.unwrap_or(false));
+        tool.end();
+    }
+
+    fn write_members(&self, function: &mut ObjectWriter<'_>) {
+        function.text("name", &self.name);
+        if !self.description.is_empty() {
+            write_joined(function.key("description"), &self.description, "\\n\\n");
+        }
+        self.parameters.write(function.key("parameters"));
     }
 }

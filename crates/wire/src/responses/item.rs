@@ -208,7 +208,7 @@ open_struct! {
 open_struct! {
     /// What is kept beside a call of a tool that godex ran, and never shown: how the model called it, and what it was
     /// told. `ends_round`: the model was asked again with that, so what follows is its next message.
-    pub struct HostedOutput { call_id: Text<'a>, output: Output<'a>, sources: Raw<'a>, ends_round: bool }
+    pub struct HostedOutput { call_id: Text<'a>, output: Kept<'a, Output<'a>>, sources: Raw<'a>, ends_round: bool }
 }
 
 open_struct! {

@@ -7,12 +7,17 @@ use wire::chat::{Declared, Function, Str};
 use wire::json::{Invalid, InvalidCode, Text};
 use wire::responses::{CreateResponse, CustomTool, Item, NamespaceTool, Tool};
 
+use super::hosted::{Lists, elsewhere, reserved};
 use super::schema::Changes;
 use super::{declare, names, template};
 use crate::context::{InputSyntax, ToolKind};
 use crate::dialect::{Hosted, Lacking, ToolRules};
+use crate::plan::Hosting;
 use crate::plan::item_path::Items;
 use crate::plan::notes::{Notes, code};
+
+/// The list of the request's own tools.
+const REQUEST: &str = "tools";
 
 /// What the client calls the namespace of tools without one.
 const NO_NAMESPACE: &str = "functions";
@@ -23,8 +28,12 @@ pub(in crate::plan) struct Catalog<'a> {
     /// Entries by the namespace and name that the client knows.
     by_name: BTreeMap<String, Vec<usize>>,
     /// Declared, and not offered: the kind, and the label where that has one.
-    left_out: BTreeSet<(String, Option<String>)>,
+    pub(super) left_out: BTreeSet<(String, Option<String>)>,
+    /// The labels of the MCP servers that godex asks, and whether their tools are known.
+    pub(super) servers: BTreeMap<String, bool>,
     provider_names: BTreeSet<String>,
+    /// What tools of the client are called: godex's own step aside.
+    reserved: BTreeSet<String>,
     name_length: usize,
     /// The provider has custom tools of its own.
     has_custom: bool,
@@ -44,15 +53,35 @@ pub(super) struct Entry<'a> {
 /// Who answers a call of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    Client(ToolKind),
+    /// The client, or godex itself: the kind says it.
+    Called(ToolKind),
     Native(Hosted),
+}
+
+impl What {
+    /// Whether the client answers.
+    pub(super) fn is_clients(self) -> bool {
+        matches!(self, Self::Called(kind) if !kind.is_hosted())
+    }
+
+    /// Whether it stands for `web_search`, and godex runs it.
+    pub(super) fn is_search(self) -> bool {
+        matches!(self, Self::Called(ToolKind::WebSearch | ToolKind::OpenPage | ToolKind::FindInPage))
+    }
 }
 
 /// Where a tool is declared: the list, and the place in it.
 #[derive(Clone, Copy)]
-struct At<'p> {
+pub(super) struct At<'p> {
     list: &'p str,
     index: usize,
+}
+
+impl At<'_> {
+    /// Whether the request itself declares it.
+    fn is_of_request(self) -> bool {
+        self.list == REQUEST
+    }
 }
 
 impl std::fmt::Display for At<'_> {
@@ -66,19 +95,12 @@ impl<'a> Catalog<'a> {
         request: &CreateResponse<'a>,
         items: &Items<'_, 'a>,
         rules: &ToolRules,
+        hosting: Hosting,
         notes: &mut Notes,
     ) -> Result<Self, Invalid> {
-        let catalog = Self {
-            entries: Vec::new(),
-            by_name: BTreeMap::new(),
-            left_out: BTreeSet::new(),
-            provider_names: BTreeSet::new(),
-            name_length: rules.name_length,
-            has_custom: !rules.custom.is_empty(),
-        };
-        let mut collector = Collector { catalog, told: BTreeMap::new(), rules, notes };
+        let mut collector = Collector::new(request, items, rules, hosting, notes);
         for (index, tool) in request.tools.iter().flatten().enumerate() {
-            collector.tool(&tool.value, None, At { list: "tools", index })?;
+            collector.tool(&tool.value, None, At { list: REQUEST, index })?;
         }
         for (item, path) in items.declaring.iter().chain(&items.sent) {
             let tools = match item {
@@ -94,15 +116,48 @@ impl<'a> Catalog<'a> {
         Ok(collector.catalog)
     }
 
+    /// Only the tools that godex runs: all others go to the provider as they are.
+    pub(in crate::plan) fn of_hosted(
+        request: &CreateResponse<'a>,
+        items: &Items<'_, 'a>,
+        rules: &ToolRules,
+        hosting: Hosting,
+        notes: &mut Notes,
+    ) -> Result<Self, Invalid> {
+        let mut collector = Collector::new(request, items, rules, hosting, notes);
+        for (index, tool) in request.tools.iter().flatten().enumerate() {
+            // Whoever speaks that API may have connectors.
+            if !matches!(&tool.value, Tool::Mcp(mcp) if elsewhere(mcp).is_some()) {
+                collector.run_by_us(&tool.value, At { list: REQUEST, index })?;
+            }
+        }
+        Ok(collector.catalog)
+    }
+
+    /// Whether godex asks the MCP server of that label.
+    pub(in crate::plan) fn asks(&self, label: Option<Text<'_>>) -> bool {
+        !self.servers.is_empty() && label.is_some_and(|label| self.servers.contains_key(&*label.decode()))
+    }
+
+    /// The same; without a label, whether it asks any.
+    pub(in crate::plan) fn asks_any(&self, label: Option<Text<'_>>) -> bool {
+        if label.is_none() { !self.servers.is_empty() } else { self.asks(label) }
+    }
+
+    /// Whether the provider searches the web itself.
+    pub(in crate::plan) fn searches_natively(&self) -> bool {
+        self.entries.iter().any(|entry| entry.what == What::Native(Hosted::WebSearch))
+    }
+
     /// The provider's name of a tool that a call in the history used; a tool that is gone keeps its own name.
     pub(in crate::plan) fn call_name(&self, kind: ToolKind, namespace: Option<Text<'a>>, name: Text<'a>) -> Str<'a> {
         let space = namespace.map(Text::decode).filter(|space| !space.is_empty());
         let space = canonical(space.as_deref());
         let decoded = name.decode();
-        if let Some(entry) = self.find(&decoded, space, |what| what == What::Client(kind)) {
+        if let Some(entry) = self.find(&decoded, space, |what| what == What::Called(kind)) {
             return Self::same_or(name, &decoded, &entry.provider_name);
         }
-        if let Some(entry) = self.find(&decoded, space, |what| matches!(what, What::Client(_))) {
+        if let Some(entry) = self.find(&decoded, space, |what| matches!(what, What::Called(_))) {
             return Self::same_or(name, &decoded, &entry.provider_name);
         }
         let flat = flat(space, &decoded);
@@ -114,8 +169,8 @@ impl<'a> Catalog<'a> {
     pub(in crate::plan) fn calls_custom(&self, namespace: Option<Text<'a>>, name: Text<'a>) -> bool {
         let space = namespace.map(Text::decode).filter(|space| !space.is_empty());
         let (space, name) = (canonical(space.as_deref()), name.decode());
-        let declared = self.find(&name, space, |what| what == What::Client(ToolKind::Custom));
-        match declared.or_else(|| self.find(&name, space, |what| matches!(what, What::Client(_)))) {
+        let declared = self.find(&name, space, |what| what == What::Called(ToolKind::Custom));
+        match declared.or_else(|| self.find(&name, space, |what| matches!(what, What::Called(_)))) {
             Some(entry) => matches!(entry.declared, Declared::Custom(_)),
             None => self.has_custom,
         }
@@ -123,7 +178,7 @@ impl<'a> Catalog<'a> {
 
     /// The provider's name of a call whose tool has no name of the client's.
     pub(in crate::plan) fn fixed_name(&self, kind: ToolKind, name: &'static str) -> Str<'a> {
-        match self.find(name, None, |what| what == What::Client(kind)) {
+        match self.find(name, None, |what| what == What::Called(kind)) {
             Some(entry) if entry.provider_name != name => Str::Ours(entry.provider_name.clone().into()),
             _ => name.into(),
         }
@@ -143,9 +198,18 @@ impl<'a> Catalog<'a> {
 
     /// Whether a tool of that kind was declared, offered or not.
     pub(super) fn declares(&self, kind: &str, label: Option<&str>) -> bool {
-        let offered = self.entries.iter().any(|entry| matches!(entry.what, What::Native(_)) && entry.name == kind);
+        self.offers_native(kind) || self.leaves_out(kind, label)
+    }
+
+    /// Whether the provider runs a tool of that kind.
+    pub(super) fn offers_native(&self, kind: &str) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.what, What::Native(_)) && entry.name == kind)
+    }
+
+    /// Whether a tool of that kind was declared, and is not offered.
+    pub(super) fn leaves_out(&self, kind: &str, label: Option<&str>) -> bool {
         let same = |theirs: Option<&str>| label.is_none() || theirs.is_none() || theirs == label;
-        offered || self.left_out.iter().any(|(left_out, label)| left_out == kind && same(label.as_deref()))
+        self.left_out.iter().any(|(left_out, label)| left_out == kind && same(label.as_deref()))
     }
 
     fn same_or(name: Text<'a>, decoded: &str, provider_name: &str) -> Str<'a> {
@@ -153,16 +217,17 @@ impl<'a> Catalog<'a> {
     }
 
     /// A name that no other tool of this request has.
-    fn unique_name(&self, kind: &str, namespace: Option<&str>, name: &str) -> String {
+    fn unique_name(&self, kind: ToolKind, namespace: Option<&str>, name: &str) -> String {
+        let taken = |name: &str| self.provider_names.contains(name) || kind.is_hosted() && self.reserved.contains(name);
         let flat = flat(canonical(namespace), name);
         let encoded = names::encode(&flat, self.name_length);
-        if !self.provider_names.contains(&*encoded) {
+        if !taken(&encoded) {
             return encoded.into_owned();
         }
-        let mut identity = format!("{kind} {} {name}", namespace.unwrap_or_default());
+        let mut identity = format!("{} {} {name}", kind.name(), namespace.unwrap_or_default());
         loop {
             let candidate = names::hashed(&flat, &identity, self.name_length);
-            if !self.provider_names.contains(&candidate) {
+            if !taken(&candidate) {
                 return candidate;
             }
             identity.push('+');
@@ -170,7 +235,7 @@ impl<'a> Catalog<'a> {
     }
 }
 
-fn canonical(namespace: Option<&str>) -> Option<&str> {
+pub(super) fn canonical(namespace: Option<&str>) -> Option<&str> {
     namespace.filter(|namespace| *namespace != NO_NAMESPACE)
 }
 
@@ -179,7 +244,7 @@ fn key(namespace: Option<&str>, name: &str) -> String {
     format!("{}\0{name}", canonical(namespace).unwrap_or_default())
 }
 
-fn flat(namespace: Option<&str>, name: &str) -> String {
+pub(super) fn flat(namespace: Option<&str>, name: &str) -> String {
     match namespace {
         Some(namespace) => format!("{namespace}__{name}"),
         None => name.to_owned(),
@@ -188,22 +253,57 @@ fn flat(namespace: Option<&str>, name: &str) -> String {
 
 /// The namespace that tools are being collected from.
 #[derive(Clone, Copy)]
-struct Space<'s, 'a> {
-    name: &'s str,
+pub(super) struct Space<'s, 'a> {
+    pub(super) name: &'s str,
     /// Its description, for one tool of it.
-    description: Option<Text<'a>>,
+    pub(super) description: Option<Text<'a>>,
 }
 
-struct Collector<'a, 't> {
-    catalog: Catalog<'a>,
+pub(super) struct Collector<'a, 't> {
+    pub(super) catalog: Catalog<'a>,
     /// The entries that tell what their namespaces are for, and how they say it.
     told: BTreeMap<String, (usize, Text<'a>)>,
-    rules: &'t ToolRules,
-    notes: &'t mut Notes,
+    pub(super) rules: &'t ToolRules,
+    pub(super) hosting: Hosting,
+    /// What the servers that godex asks have.
+    pub(super) lists: Lists<'a>,
+    pub(super) notes: &'t mut Notes,
+}
+
+impl<'a, 't> Collector<'a, 't> {
+    fn new(
+        request: &CreateResponse<'a>,
+        items: &Items<'_, 'a>,
+        rules: &'t ToolRules,
+        hosting: Hosting,
+        notes: &'t mut Notes,
+    ) -> Self {
+        let catalog = Catalog {
+            entries: Vec::new(),
+            by_name: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+            servers: BTreeMap::new(),
+            provider_names: BTreeSet::new(),
+            reserved: reserved(request, rules.name_length, hosting),
+            name_length: rules.name_length,
+            has_custom: !rules.custom.is_empty(),
+        };
+        Self { catalog, told: BTreeMap::new(), rules, hosting, lists: Lists::of(items, hosting), notes }
+    }
 }
 
 impl<'a> Collector<'a, '_> {
     fn tool(&mut self, tool: &Tool<'a>, space: Option<Space<'_, 'a>>, at: At<'_>) -> Result<(), Invalid> {
+        // What a provider runs itself stays there.
+        let is_native = |kind| self.rules.native.iter().any(|(native, _)| *native == kind);
+        let ours = match tool {
+            Tool::WebSearch(_) => !is_native(Hosted::WebSearch),
+            Tool::Mcp(_) => !is_native(Hosted::Mcp),
+            _ => false,
+        };
+        if ours && at.is_of_request() && self.run_by_us(tool, at)? {
+            return Ok(());
+        }
         match tool {
             Tool::Function(function) => {
                 let name = named(function.name, at)?;
@@ -285,14 +385,14 @@ impl<'a> Collector<'a, '_> {
 
     fn remember_grammar(&mut self, tool: &CustomTool<'a>, name: &str, space: Option<Space<'_, 'a>>) {
         let namespace = space.map(|space| space.name);
-        let index = self.catalog.position(name, namespace, |what| what == What::Client(ToolKind::Custom));
+        let index = self.catalog.position(name, namespace, |what| what == What::Called(ToolKind::Custom));
         if let Some(entry) = index.and_then(|index| self.catalog.entries.get_mut(index)) {
             let is_lowered = matches!(entry.declared, Declared::Function(_));
             entry.grammar = declare::grammar(tool).filter(|_| is_lowered);
         }
     }
 
-    fn client(
+    pub(super) fn client(
         &mut self,
         kind: ToolKind,
         name: &str,
@@ -301,7 +401,7 @@ impl<'a> Collector<'a, '_> {
         declare: impl FnOnce(String) -> Declared<'a>,
     ) {
         let namespace = space.map(|space| space.name);
-        let what = What::Client(kind);
+        let what = What::Called(kind);
         let again = self.catalog.position(name, namespace, |other| other == what);
         let about = self.tell(space, again.unwrap_or(self.catalog.entries.len()));
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
@@ -314,9 +414,9 @@ impl<'a> Collector<'a, '_> {
             entry.declared = declared;
             return;
         }
-        let provider_name = self.catalog.unique_name(kind.name(), namespace, name);
+        let provider_name = self.catalog.unique_name(kind, namespace, name);
         let declared = described(declare(provider_name.clone()), about);
-        if kind != ToolKind::Function && matches!(declared, Declared::Function(_)) {
+        if kind != ToolKind::Function && !kind.is_hosted() && matches!(declared, Declared::Function(_)) {
             self.notes.lowered(code::TOOL_DEGRADED, at, format!("offered as the function {provider_name}"));
         }
         let namespace = namespace.map(str::to_owned);
@@ -362,7 +462,7 @@ impl<'a> Collector<'a, '_> {
         }
     }
 
-    fn leave_out(&mut self, kind: &str, label: Option<Text<'_>>) {
+    pub(super) fn leave_out(&mut self, kind: &str, label: Option<Text<'_>>) {
         self.catalog.left_out.insert((kind.to_owned(), label.map(|label| label.decode().into_owned())));
     }
 

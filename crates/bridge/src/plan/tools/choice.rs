@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use wire::chat;
 use wire::json::{Invalid, InvalidCode, Raw, Text};
-use wire::responses::{AllowedTools, NamedChoice, Tool, ToolChoice, ToolChoiceObject};
+use wire::responses::{AllowedTools, McpTool, NamedChoice, Tool, ToolChoice, ToolChoiceObject};
 
 use super::catalog::{Catalog, Entry, What};
 use crate::context::ToolKind;
-use crate::dialect::{ChoiceKind, Hosted, Lacking, ToolRules};
+use crate::dialect::{ChoiceKind, Dialect, Hosted, Lacking, Parameter, ToolRules};
 use crate::plan::notes::{Notes, code};
+use crate::plan::{Hosting, Round};
 
 /// What the choice comes to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,41 +34,52 @@ enum Wanted {
 }
 
 /// A choice that names what was not declared is refused, and so is one that demands a call where nothing is left to
-/// be called.
+/// be called. After the first round of a response nothing is demanded any more, and in the last nothing may be called.
 pub(super) fn choose(
     asked: Option<&ToolChoice<'_>>,
     catalog: &Catalog<'_>,
-    rules: &ToolRules,
+    dialect: &Dialect,
+    hosting: Hosting,
     notes: &mut Notes,
 ) -> Result<Chosen, Invalid> {
     let (wanted, only) = match asked {
         None | Some(ToolChoice::Auto) => (Wanted::Auto, None),
         Some(ToolChoice::None) => (Wanted::None, None),
-        Some(ToolChoice::Required) => (Wanted::Required, None),
         Some(ToolChoice::Object { choice: ToolChoiceObject::Allowed(choice), .. }) => allowed(choice, catalog)?,
-        Some(ToolChoice::Object { choice, raw }) => (object(choice, *raw, catalog)?, None),
+        Some(_) if hosting.round != Round::First => (Wanted::Auto, None),
+        Some(ToolChoice::Required) => (Wanted::Required, None),
+        Some(ToolChoice::Object { choice, raw }) => object(choice, *raw, catalog, hosting)?,
+    };
+    let wanted = match (hosting.round, wanted) {
+        (Round::Last, _) => Wanted::None,
+        (Round::Later, Wanted::Required) => Wanted::Auto,
+        (_, wanted) => wanted,
     };
     let mut chosen = Chosen { only, ..Chosen::default() };
     let nothing_left = chosen.only.as_ref().map_or(catalog.entries.is_empty(), Vec::is_empty);
     match wanted {
         Wanted::Auto | Wanted::None if nothing_left => {}
         Wanted::Required | Wanted::Named(_) | Wanted::Unnameable(_) if nothing_left => {
-            let message = "Unsupported value: 'tool_choice': none of the tools that it allows can be called here.";
-            return Err(Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice"));
+            if !(hosting.lists_pending && catalog.is_unlisted(None)) {
+                return Err(unsupported("none of the tools that it allows can be called here"));
+            }
         }
-        wanted => nearest_form(&wanted, catalog, rules, &mut chosen, notes),
+        wanted => nearest_form(&wanted, catalog, dialect, &mut chosen, notes),
     }
     Ok(chosen)
 }
 
 /// Picks the nearest form that the dialect has.
-fn nearest_form(wanted: &Wanted, catalog: &Catalog<'_>, rules: &ToolRules, chosen: &mut Chosen, notes: &mut Notes) {
+fn nearest_form(wanted: &Wanted, catalog: &Catalog<'_>, dialect: &Dialect, chosen: &mut Chosen, notes: &mut Notes) {
+    let rules = &dialect.request.tools;
     let has = |kind| rules.choices.contains(&kind);
     let required = chat::ToolChoice::Mode(rules.required_word.name());
     match wanted {
         // The default everywhere, which is not sent.
         Wanted::Auto => {}
-        Wanted::None if has(ChoiceKind::None) => chosen.choice = Some(chat::ToolChoice::Mode("none")),
+        Wanted::None if has(ChoiceKind::None) && !dialect.drops(Parameter::ToolChoice) => {
+            chosen.choice = Some(chat::ToolChoice::Mode("none"));
+        }
         // Without tools none can be called.
         Wanted::None => chosen.only = Some(Vec::new()),
         Wanted::Required if has(ChoiceKind::Required) => {
@@ -101,11 +113,19 @@ fn lacking(name: &str, rules: &ToolRules, notes: &mut Notes) {
     notes.degraded(code::PARAM_DEGRADED, "tool_choice", message);
 }
 
-fn object(choice: &ToolChoiceObject<'_>, raw: Raw<'_>, catalog: &Catalog<'_>) -> Result<Wanted, Invalid> {
+/// What is wanted, and from among which tools.
+type Want = (Wanted, Option<Vec<usize>>);
+
+fn object(
+    choice: &ToolChoiceObject<'_>,
+    raw: Raw<'_>,
+    catalog: &Catalog<'_>,
+    hosting: Hosting,
+) -> Result<Want, Invalid> {
     let client = |kind: ToolKind, name: &'static str| {
-        catalog.position(name, None, |what| what == What::Client(kind)).ok_or_else(|| unknown(name))
+        catalog.position(name, None, |what| what == What::Called(kind)).ok_or_else(|| unknown(name))
     };
-    match choice {
+    let wanted = match choice {
         ToolChoiceObject::Function(named) => by_name(named, ToolKind::Function, catalog).map(Wanted::Named),
         ToolChoiceObject::Custom(named) => by_name(named, ToolKind::Custom, catalog).map(Wanted::Named),
         ToolChoiceObject::Shell(_) => client(ToolKind::Shell, "shell").map(Wanted::Named),
@@ -116,23 +136,50 @@ fn object(choice: &ToolChoiceObject<'_>, raw: Raw<'_>, catalog: &Catalog<'_>) ->
         {
             client(ToolKind::ToolSearch, "tool_search").map(Wanted::Named)
         }
-        ToolChoiceObject::Mcp(named) => unnameable("mcp", named.server_label, catalog),
+        ToolChoiceObject::Mcp(named) => return of_servers(named, catalog, hosting),
         ToolChoiceObject::Programmatic(_)
         | ToolChoiceObject::Hosted(_)
         | ToolChoiceObject::Allowed(_)
         | ToolChoiceObject::Other { .. } => {
             let kind = raw.get("type").and_then(Raw::text).map(Text::decode).unwrap_or_default();
-            unnameable(plain(&kind), None, catalog)
+            let kind = plain(&kind);
+            let search = catalog.of_search().first().copied().filter(|_| kind == Hosted::WebSearch.name());
+            search.map_or_else(|| unnameable(kind, None, catalog), |search| Ok(Wanted::Named(search)))
         }
+    };
+    wanted.map(|wanted| (wanted, None))
+}
+
+/// A tool of MCP servers: one of those that godex asks for them, if the choice names none.
+fn of_servers(named: &NamedChoice<'_>, catalog: &Catalog<'_>, hosting: Hosting) -> Result<Want, Invalid> {
+    let (label, name) = (named.server_label.map(Text::decode), named.name.map(Text::decode));
+    let tools = catalog.of_server(label.as_deref(), name.as_deref());
+    if hosting.lists_pending && catalog.is_unlisted(label.as_deref()) {
+        return Ok((Wanted::Auto, None));
+    }
+    match (tools.as_slice(), name) {
+        ([], Some(name)) if !catalog.of_server(label.as_deref(), None).is_empty() => Err(unknown(&name)),
+        ([], _) => unnameable("mcp", label.as_deref(), catalog).map(|wanted| (wanted, None)),
+        ([tool], Some(_)) => Ok((Wanted::Named(*tool), None)),
+        _ => Ok((Wanted::Required, Some(tools))),
     }
 }
 
-fn unnameable(kind: &str, label: Option<Text<'_>>, catalog: &Catalog<'_>) -> Result<Wanted, Invalid> {
-    let label = label.map(Text::decode);
-    if catalog.declares(kind, label.as_deref()) {
+/// A tool that was declared, and is none of the functions. What nobody runs here cannot be demanded.
+fn unnameable(kind: &str, label: Option<&str>, catalog: &Catalog<'_>) -> Result<Wanted, Invalid> {
+    let is_hosted = Hosted::ALL.iter().any(|hosted| hosted.name() == kind);
+    if catalog.offers_native(kind) || !is_hosted && catalog.leaves_out(kind, label) {
         return Ok(Wanted::Unnameable(kind.chars().take(64).collect()));
     }
-    Err(unknown(label.as_deref().unwrap_or(kind)))
+    if catalog.leaves_out(kind, label) {
+        return Err(unsupported(&format!("{kind} is not available here")));
+    }
+    Err(unknown(label.unwrap_or(kind)))
+}
+
+pub(in crate::plan) fn unsupported(why: &str) -> Invalid {
+    let message = format!("Unsupported value: 'tool_choice': {why}.");
+    Invalid::sentence(InvalidCode::UnsupportedValue, message).at("tool_choice")
 }
 
 /// The kind of tool that a word means: some have a version in theirs.
@@ -152,9 +199,9 @@ fn by_name(named: &NamedChoice<'_>, kind: ToolKind, catalog: &Catalog<'_>) -> Re
 /// By kind, name and namespace; else by name alone, also by the flat name that a client may have seen.
 fn find(name: Text<'_>, namespace: Option<Text<'_>>, kind: ToolKind, catalog: &Catalog<'_>) -> Option<usize> {
     let (name, space) = (name.decode(), namespace.map(Text::decode));
-    let exact = catalog.position(&name, space.as_deref(), |what| what == What::Client(kind));
-    let any = || catalog.position(&name, space.as_deref(), |what| matches!(what, What::Client(_)));
-    let named = |entry: &Entry<'_>| entry.provider_name == name && matches!(entry.what, What::Client(_));
+    let exact = catalog.position(&name, space.as_deref(), |what| what == What::Called(kind));
+    let any = || catalog.position(&name, space.as_deref(), What::is_clients);
+    let named = |entry: &Entry<'_>| entry.provider_name == name && entry.what.is_clients();
     exact.or_else(any).or_else(|| catalog.entries.iter().position(named))
 }
 
@@ -165,7 +212,7 @@ fn unknown(name: &str) -> Invalid {
 }
 
 /// What `allowed_tools` comes to: the mode, and those of the tools that can be called.
-fn allowed(choice: &AllowedTools<'_>, catalog: &Catalog<'_>) -> Result<(Wanted, Option<Vec<usize>>), Invalid> {
+fn allowed(choice: &AllowedTools<'_>, catalog: &Catalog<'_>) -> Result<Want, Invalid> {
     let wanted = match choice.mode.map(Text::decode).as_deref() {
         None | Some("auto") => Wanted::Auto,
         Some("required") => Wanted::Required,
@@ -200,7 +247,7 @@ fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Result<Vec<usize>, Un
             None => Err(Undeclared::Unknown(label.as_deref().unwrap_or(name).to_owned())),
         }
     };
-    let client = |kind: ToolKind, name: &str| found(name, position(name, What::Client(kind)), None);
+    let client = |kind: ToolKind, name: &str| found(name, position(name, What::Called(kind)), None);
     let hosted = |kind: Hosted| found(kind.name(), position(kind.name(), What::Native(kind)), None);
     let named = |name: Option<Text<'_>>, space: Option<Text<'_>>, kind: ToolKind| {
         let name = name.ok_or(Undeclared::Nameless)?;
@@ -217,12 +264,16 @@ fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Result<Vec<usize>, Un
         Tool::LocalShell(_) => client(ToolKind::LocalShell, "local_shell"),
         Tool::ApplyPatch(_) => client(ToolKind::ApplyPatch, "apply_patch"),
         Tool::ToolSearch(_) => client(ToolKind::ToolSearch, "tool_search"),
-        Tool::WebSearch(_) => hosted(Hosted::WebSearch),
+        Tool::WebSearch(_) => {
+            let search = catalog.of_search();
+            if search.is_empty() { hosted(Hosted::WebSearch) } else { Ok(search) }
+        }
         Tool::FileSearch(_) => hosted(Hosted::FileSearch),
         Tool::CodeInterpreter(_) => hosted(Hosted::CodeInterpreter),
         Tool::ImageGeneration(_) => hosted(Hosted::ImageGeneration),
         Tool::Computer(_) => hosted(Hosted::Computer),
-        Tool::Mcp(mcp) => found("mcp", position("mcp", What::Native(Hosted::Mcp)), mcp.server_label),
+        Tool::Mcp(mcp) => of_server(mcp, catalog)
+            .map_or_else(|| found("mcp", position("mcp", What::Native(Hosted::Mcp)), mcp.server_label), Ok),
         Tool::Programmatic(_) => found("programmatic_tool_calling", None, None),
         Tool::Other { kind, .. } => found(&kind.map(Text::decode).unwrap_or_default(), None, None),
         Tool::Namespace(space) => {
@@ -232,4 +283,12 @@ fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Result<Vec<usize>, Un
             if all.is_empty() { Err(Undeclared::Unknown(name.into_owned())) } else { Ok(all) }
         }
     }
+}
+
+/// The functions of a server that godex asks; none if it is not one, or has none.
+fn of_server(mcp: &McpTool<'_>, catalog: &Catalog<'_>) -> Option<Vec<usize>> {
+    let name = mcp.extra.iter().find(|(key, _)| key.is("name")).and_then(|(_, name)| name.text());
+    let (label, name) = (mcp.server_label.map(Text::decode), name.map(Text::decode));
+    let tools = catalog.of_server(label.as_deref(), name.as_deref());
+    (!tools.is_empty()).then_some(tools)
 }

@@ -12,7 +12,6 @@ use crate::context::ToolKind;
 use crate::plan::content::clean;
 use crate::plan::item_path::ItemPath;
 use crate::plan::json;
-use crate::plan::notes::code;
 use crate::plan::tools::Catalog;
 
 /// What a call says: the tool's id, name and arguments.
@@ -112,7 +111,7 @@ impl<'a> Builder<'_, 'a, '_> {
 
     /// Arguments as the model wrote them, if they are an object; else an object that holds them. A server that parses
     /// its history would refuse every later turn because of them.
-    fn arguments(&mut self, arguments: Option<Text<'a>>, path: ItemPath) -> Str<'a> {
+    pub(super) fn arguments(&mut self, arguments: Option<Text<'a>>, path: ItemPath) -> Str<'a> {
         let Some(text) = arguments.filter(|text| !text.is_empty()) else { return "{}".into() };
         let decoded = text.decode();
         let starts = decoded.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{');
@@ -130,40 +129,10 @@ impl<'a> Builder<'_, 'a, '_> {
         });
         Str::Ours(held.into())
     }
-
-    /// A call that somebody else ran, with its result in the same item.
-    pub(super) fn hosted_call(&mut self, index: usize, item: &Item<'a>, path: ItemPath) {
-        let (id, name, arguments, result): (_, Str<'a>, _, _) = match item {
-            Item::McpCall(call) => {
-                let label = call.server_label.filter(|label| !label.is_empty());
-                let name = match call.name {
-                    Some(name) => self.catalog.call_name(ToolKind::Function, label, name),
-                    None => "mcp".into(),
-                };
-                (call.id, name, self.arguments(call.arguments, path), text_of(call.output.or(call.error)))
-            }
-            Item::FileSearchCall(call) => {
-                (call.id, "file_search".into(), wrapped("{\"queries\":", call.queries, "[]"), text_of(call.results))
-            }
-            Item::CodeInterpreterCall(call) => {
-                let code = wrapped("{\"code\":", call.code.map(Text::raw), "\"\"");
-                (call.id, "code_interpreter".into(), code, text_of(call.outputs))
-            }
-            Item::ImageGenerationCall(call) => {
-                let result = self.generated(call.result);
-                (call.id, "image_generation".into(), "{}".into(), result)
-            }
-            _ => return,
-        };
-        self.notes.lowered(code::ITEM_DEGRADED, path, "sent as a call and its result");
-        let id = self.own_id(id, index);
-        self.open.calls.push(Call { id, name, arguments, is_custom: false, extra_content: None });
-        self.open.results.push(Pending::Inline(result));
-    }
 }
 
 /// `{"name":value}` as text.
-fn wrapped<'a>(open: &'static str, value: Option<Raw<'a>>, missing: &'static str) -> Str<'a> {
+pub(super) fn wrapped<'a>(open: &'static str, value: Option<Raw<'a>>, missing: &'static str) -> Str<'a> {
     let value = value.map_or(Cow::Borrowed(missing), |raw| clean(raw.as_str()));
     Str::Pieces(vec![open.into(), value, "}".into()])
 }
@@ -191,7 +160,7 @@ fn local_shell<'a>(call: &LocalShellCall<'a>) -> Str<'a> {
 }
 
 /// A result that is a string, or JSON of some kind.
-fn text_of(result: Option<Raw<'_>>) -> ToolResult<'_> {
+pub(super) fn text_of(result: Option<Raw<'_>>) -> ToolResult<'_> {
     let Some(result) = result.filter(|result| !result.is_null()) else {
         return ToolResult::text("(no result was kept)");
     };

@@ -15,6 +15,8 @@ impl<'a> Builder<'_, 'a, '_> {
     pub(super) fn call_id(&mut self, id: Option<Text<'a>>, index: usize, nth: usize) -> Str<'a> {
         let id = id.filter(|id| !id.is_empty());
         match (id, nth) {
+            // A call that ran before has taken it.
+            (Some(id), 0) if self.made_ids.contains(&*id.decode()) => self.made(format!("{}_2", id.decode())),
             (Some(id), 0) if self.dialect.request.messages.call_ids == CallIds::Any => id.into(),
             (Some(id), 0) => self.styled(id.decode().into_owned()),
             (Some(id), nth) => self.made(format!("{}_{}", id.decode(), nth + 1)),
@@ -22,9 +24,14 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
-    /// The id of a call with its result inside: the item's own, unless another has it.
+    /// The id of a call with its result inside: its own, unless an earlier one has it. A later one steps aside: what was
+    /// sent before stays as it was.
     pub(super) fn own_id(&mut self, id: Option<Text<'a>>, index: usize) -> Str<'a> {
         match id.map(Text::decode).filter(|id| !id.is_empty()) {
+            Some(id) if !self.pairs.is_taken_before(&id, index) && !self.made_ids.contains(&*id) => {
+                self.made_ids.insert(id.clone().into_owned());
+                self.styled(id.into_owned())
+            }
             Some(id) => self.made(id.into_owned()),
             None => self.made(format!("call_{index}")),
         }

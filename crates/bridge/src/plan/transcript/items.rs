@@ -15,7 +15,10 @@ impl<'a> Builder<'_, 'a, '_> {
     pub(super) fn item(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
         match item {
             Item::Message(message) => self.message(message, path)?,
-            Item::Reasoning(reasoning) => self.think(reasoning, path),
+            Item::Reasoning(reasoning) => {
+                self.go_on();
+                self.think(reasoning, path);
+            }
             Item::FunctionCall(_)
             | Item::CustomToolCall(_)
             | Item::ShellCall(_)
@@ -33,11 +36,12 @@ impl<'a> Builder<'_, 'a, '_> {
             | Item::ComputerCallOutput(_)
             | Item::ProgramOutput(_) => self.output(index, item, path)?,
             Item::McpCall(_)
+            | Item::WebSearchCall(_)
             | Item::FileSearchCall(_)
             | Item::CodeInterpreterCall(_)
             | Item::ImageGenerationCall(_) => self.hosted_call(index, item, path),
-            Item::McpApprovalRequest(request) => self.approval_request(request),
-            Item::McpApprovalResponse(response) => self.approval(response),
+            Item::McpApprovalRequest(request) => self.approval_request(index, request, path),
+            Item::McpApprovalResponse(response) => self.approval(response, path)?,
             // Ours has been replaced with what it holds.
             Item::Compaction(_) => {
                 let why = "this summary was not made here: what it stands for is lost";
@@ -46,7 +50,7 @@ impl<'a> Builder<'_, 'a, '_> {
             Item::AgentMessage(message) => self.agent_message(message, path),
             // Their tools are in the catalogue.
             Item::AdditionalTools(_) => {}
-            Item::WebSearchCall(_) => self.skip(path, "a search that has run, without its results"),
+            Item::McpListTools(list) if self.catalog.asks(list.server_label) => {}
             Item::McpListTools(_) => self.skip(path, "the tools of a server that is not offered here"),
             Item::CompactionTrigger(_) => self.skip(path, "nothing is compacted in this request"),
             Item::ConfigurationUpdate(_) => self.skip(path, "only the request's own settings count"),
@@ -69,6 +73,7 @@ impl<'a> Builder<'_, 'a, '_> {
             return Ok(());
         };
         if role.is("assistant") {
+            self.go_on();
             let texts = self.renderer().texts(content, path);
             self.say(texts);
             return Ok(());
@@ -142,22 +147,6 @@ impl<'a> Builder<'_, 'a, '_> {
             Content::Parts(texts.into_iter().map(Part::Text).chain(media).collect())
         };
         self.plain("user", content);
-    }
-
-    fn approval_request(&mut self, request: &responses::McpApprovalRequest<'a>) {
-        let mut texts = vec!["[May this tool be called? ".into()];
-        texts.extend(request.server_label.map(Str::Wire));
-        texts.push(" ".into());
-        texts.extend(request.name.map(Str::Wire));
-        texts.push("]".into());
-        self.say(texts);
-    }
-
-    fn approval(&mut self, response: &responses::McpApprovalResponse<'a>) {
-        let verdict = if response.approve == Some(true) { "[The call is approved.]" } else { "[The call is refused.]" };
-        let mut texts = vec![verdict.into()];
-        texts.extend(response.reason.filter(|reason| !reason.is_empty()).map(Str::Wire));
-        self.plain("user", Content::Text(texts));
     }
 
     fn agent_message(&mut self, message: &responses::AgentMessage<'a>, path: ItemPath) {

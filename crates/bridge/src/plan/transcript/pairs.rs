@@ -46,7 +46,7 @@ impl<'a> Pairs<'a> {
         let batches = batches(items);
         let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
         for (index, (item, _)) in items.sent.iter().enumerate() {
-            match call_role(item) {
+            match answered_role(item) {
                 CallRole::Call(id) => calls.push((key(id), index)),
                 CallRole::Output(id) => outputs.push((key(id), index)),
                 CallRole::Neither => {}
@@ -74,6 +74,13 @@ impl<'a> Pairs<'a> {
         self.calls.binary_search_by(|(other, _)| other.as_ref().cmp(id)).is_ok()
     }
 
+    /// Whether a call before that place has this very id.
+    pub(super) fn is_taken_before(&self, id: &str, index: usize) -> bool {
+        // Within an id calls are in their order.
+        let first = self.calls.partition_point(|(other, _)| other.as_ref() < id);
+        self.calls.get(first).is_some_and(|(other, at)| other == id && *at < index)
+    }
+
     pub(super) fn link(&self, index: usize) -> Link {
         self.links.get(index).copied().unwrap_or(Link::Neither)
     }
@@ -82,7 +89,7 @@ impl<'a> Pairs<'a> {
 /// Which items are in one batch of outputs: those have the same number.
 fn batches(items: &Items<'_, '_>) -> Vec<usize> {
     let number = |batch: &mut usize, (item, _): &(&Item<'_>, _)| {
-        *batch += usize::from(!matches!(call_role(item), CallRole::Output(_)));
+        *batch += usize::from(!matches!(answered_role(item), CallRole::Output(_)));
         Some(*batch)
     };
     items.sent.iter().scan(0, number).collect()
@@ -125,8 +132,19 @@ pub enum CallRole<'a> {
     Neither,
 }
 
-/// What an item is in this respect.
+/// What an item is in this respect. What asks for an approval, and what came of that, belong together like a call and its
+/// outputs.
 pub fn call_role<'a>(item: &Item<'a>) -> CallRole<'a> {
+    match item {
+        Item::McpApprovalRequest(request) => CallRole::Call(request.id),
+        Item::McpApprovalResponse(response) => CallRole::Output(response.approval_request_id),
+        Item::McpCall(call) if call.approval_request_id.is_some() => CallRole::Output(call.approval_request_id),
+        item => answered_role(item),
+    }
+}
+
+/// The same, of calls that the client answers.
+fn answered_role<'a>(item: &Item<'a>) -> CallRole<'a> {
     match item {
         Item::FunctionCall(call) => CallRole::Call(call.call_id),
         Item::CustomToolCall(call) => CallRole::Call(call.call_id),

@@ -6,13 +6,14 @@
 //!                                     ▶ Held        written at the close, when it is known what they are
 //! ```
 //!
-//! A call of a hosted tool is held, too, and never written: it is given to whoever runs it.
+//! A call of a hosted tool is held, too, and never written: it is given to whoever runs it. What the client is to run
+//! after it is not written here either, but given along, so that items keep the model's order.
 
 use wire::json::{Kind, ObjectWriter, Raw};
-use wire::responses::{EventKind, Status};
+use wire::responses::Status;
 
 use super::super::input::{CheckedInput, InputVerdict, Inputs};
-use super::super::{HostedCall, RejectedCall};
+use super::super::{HeldCall, HostedCall, RejectedCall};
 use super::arguments::Arguments;
 use super::custom::{CustomInput, meant};
 use super::restore::{Restored, restore};
@@ -20,7 +21,7 @@ use crate::context::{OfferedTool, ToolKind};
 use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::Events;
 use crate::note::{Action, Note, code};
-use crate::response::{CUSTOM, CallItem, CallKind, FUNCTION, Named, ResponseWriter};
+use crate::response::{CUSTOM, CallForm, CallItem, CallKind, ClientCall, FUNCTION, Named, ResponseWriter};
 
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -41,7 +42,8 @@ pub(super) struct Call {
 #[derive(Debug, Clone)]
 enum CallState {
     Waiting,
-    Function(CallItem),
+    /// Announced, unless it waits for hosted calls.
+    Function(Option<CallItem>),
     Custom(CustomState),
     Held,
 }
@@ -54,6 +56,14 @@ struct CustomState {
     /// Whether the input fits, where it has to.
     check: Option<Box<CheckedInput>>,
     item: Option<CallItem>,
+}
+
+/// Whether a call may be shown while it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Showing {
+    Now,
+    /// A hosted call goes before it.
+    Later,
 }
 
 /// The tools that were offered, and what their inputs have to fit.
@@ -91,7 +101,7 @@ impl Call {
 
     /// Whether a client has seen it.
     pub(super) const fn is_announced(&self) -> bool {
-        matches!(self.state, CallState::Function(_) | CallState::Custom(CustomState { item: Some(_), .. }))
+        matches!(self.state, CallState::Function(Some(_)) | CallState::Custom(CustomState { item: Some(_), .. }))
     }
 
     pub(super) const fn has_arguments(&self) -> bool {
@@ -129,14 +139,25 @@ impl Call {
     }
 
     /// Sends what can be sent of it.
-    pub(super) fn advance(&mut self, offered: &Offered, response: &mut ResponseWriter, out: &mut Events) {
+    pub(super) fn advance(
+        &mut self,
+        offered: &Offered,
+        showing: Showing,
+        response: &mut ResponseWriter,
+        out: &mut Events,
+    ) {
         if matches!(self.state, CallState::Waiting) {
-            self.begin(offered, response, out);
+            self.begin(offered);
         }
         match &mut self.state {
-            // An empty object may be no more than a place for the real one.
-            CallState::Function(item) if !self.arguments.is_blank() => {
-                item.send(self.arguments.text(), response, out);
+            CallState::Function(item) if showing == Showing::Now => {
+                let (name, call_id) = (self.name.get(), &self.call_id);
+                let item =
+                    item.get_or_insert_with(|| open(&FUNCTION, &named(name, call_id, &offered.tools), response, out));
+                // An empty object may be no more than a place for the real one.
+                if !self.arguments.is_blank() {
+                    item.send(self.arguments.text(), response, out);
+                }
             }
             CallState::Custom(CustomState { input, read, check, item }) => {
                 let arguments = self.arguments.text();
@@ -148,7 +169,7 @@ impl Call {
                     None => input.text().len(),
                 };
                 // What may be asked for once more is not shown before it fits; where nobody watches, not before the end.
-                let shows = !asks || sendable > 0 && !out.is_silent();
+                let shows = showing == Showing::Now && (!asks || sendable > 0 && !out.is_silent());
                 if item.is_none() && input.has_begun() && shows {
                     let named = named(self.name.get(), &self.call_id, &offered.tools);
                     *item = Some(open(&CUSTOM, &named, response, out));
@@ -162,7 +183,7 @@ impl Call {
     }
 
     /// The name is whole once the arguments begin; and their first character tells whether they are an object.
-    fn begin(&mut self, offered: &Offered, response: &mut ResponseWriter, out: &mut Events) {
+    fn begin(&mut self, offered: &Offered) {
         let tools = &*offered.tools;
         let plain = || self.arguments.text().as_written().bytes().next().filter(|_| self.is_plain);
         let Some(first) = self.arguments.first().or_else(plain) else { return };
@@ -172,10 +193,7 @@ impl Call {
         let check =
             || find(self.name.get(), tools).and_then(|tool| offered.inputs.begin(&tool.provider_name)).map(Box::new);
         self.state = match self.kind(tools) {
-            ToolKind::Function if first == b'{' => {
-                let named = named(self.name.get(), &self.call_id, tools);
-                CallState::Function(open(&FUNCTION, &named, response, out))
-            }
+            ToolKind::Function if first == b'{' => CallState::Function(None),
             ToolKind::Custom if self.is_plain => {
                 let input = CustomInput::plain();
                 CallState::Custom(CustomState { input, check: check(), ..CustomState::default() })
@@ -186,48 +204,54 @@ impl Call {
         };
     }
 
-    /// Closes the item and puts it into the output; a hosted call is given back instead, unless it was cut.
+    /// Closes the item and puts it into the output. A hosted call is given back instead, unless it was cut; so is what
+    /// may be shown only later.
     pub(super) fn close(
         mut self,
         status: Status,
         offered: &Offered,
+        showing: Showing,
         response: &mut ResponseWriter,
         out: &mut Events,
-    ) -> Option<HostedCall> {
+    ) -> Option<HeldCall> {
         self.arguments.release();
         let tools = &*offered.tools;
         let tool = find(self.name.get(), tools);
         if let Some(tool) = tool.filter(|tool| tool.kind.is_hosted()) {
-            return (status == Status::Completed).then(|| self.hosted(tool));
+            return (status == Status::Completed).then(|| HeldCall::Hosted(self.hosted(tool)));
         }
-        self.advance(offered, response, out);
+        self.advance(offered, showing, response, out);
         if tool.is_none() {
             let name: String = self.name.get().decode().chars().take(64).collect();
             response.remark(Action::Degraded, "tool_calls", format!("the tool '{name}' was not offered"));
         }
         let named = named(self.name.get(), &self.call_id, tools);
-        match std::mem::replace(&mut self.state, CallState::Held) {
-            CallState::Function(item) => item.close(self.arguments.text(), &named, status, response, out),
+        let (item, form) = match std::mem::replace(&mut self.state, CallState::Held) {
+            CallState::Function(item) => (item, of_text(&FUNCTION, named, self.arguments.text(), status)),
             CallState::Custom(CustomState { mut input, item, check, .. }) if item.is_some() || input.has_begun() => {
                 input.finish();
-                let item = item.unwrap_or_else(|| open(&CUSTOM, &named, response, out));
+                let sent = item.as_ref().map_or(0, CallItem::sent);
                 // Of what was cut nobody knows what it was going to be.
                 let check = check.filter(|_| status == Status::Completed);
-                let name = named.name.get().decode();
+                let name = named.name.get().decode().into_owned();
                 let ends = offered.inputs.ends;
-                let mended = check.and_then(|check| check.conclude(input.text(), item.sent(), &name, ends, response));
+                let mended = check.and_then(|check| check.conclude(input.text(), sent, &name, ends, response));
                 let text = match mended.as_ref() {
                     Some(mended) => mended.get(),
                     // There are clients that carry out what is not whole: they get it as it came, which is nothing else.
-                    None if status != Status::Completed && item.sent() == 0 && input.is_cut() => self.arguments.text(),
+                    None if status != Status::Completed && sent == 0 && input.is_cut() => self.arguments.text(),
                     None => input.text(),
                 };
-                item.close(text, &named, status, response, out);
+                (item, of_text(&CUSTOM, named, text, status))
             }
             CallState::Custom(_) | CallState::Waiting | CallState::Held => {
-                self.close_held(&named, offered, status, response, out);
+                (None, self.whole(named, offered, status, response))
             }
+        };
+        if showing == Showing::Later {
+            return Some(HeldCall::Client(ClientCall(form)));
         }
+        form.write(item, response, out);
         None
     }
 
@@ -239,7 +263,7 @@ impl Call {
         out: &mut Events,
     ) -> Option<RejectedCall> {
         self.arguments.release();
-        self.advance(offered, response, out);
+        self.advance(offered, Showing::Now, response, out);
         let CallState::Custom(CustomState { input, check: Some(check), item: None, .. }) = &mut self.state else {
             return None;
         };
@@ -269,23 +293,16 @@ impl Call {
     }
 
     /// A call of which nothing was sent yet.
-    fn close_held(
-        &self,
-        named: &Named,
-        offered: &Offered,
-        status: Status,
-        response: &mut ResponseWriter,
-        out: &mut Events,
-    ) {
+    fn whole(&self, named: Named, offered: &Offered, status: Status, response: &mut ResponseWriter) -> CallForm {
         let kind = self.kind(&offered.tools);
         if kind == ToolKind::Custom {
-            return self.close_odd(named, offered, status, response, out);
+            return self.odd(named, offered, status, response);
         }
         let text = self.arguments.text().decode();
         let inner = double_encoded(&text);
         let arguments = inner.as_deref().unwrap_or(&text);
         if let Some(restored) = restore(kind, arguments) {
-            return self.close_restored(&restored, status, response, out);
+            return self.restored(restored, status, response);
         }
         if kind != ToolKind::Function {
             let message = "arguments that do not fit the declared tool came back as a function call";
@@ -297,23 +314,15 @@ impl Call {
             _ => inner.as_deref().map(EscapedBuf::of_plain),
         };
         let arguments = mended.as_ref().map_or(self.arguments.text(), EscapedBuf::get);
-        open(&FUNCTION, named, response, out).close(arguments, named, status, response, out);
+        of_text(&FUNCTION, named, arguments, status)
     }
 
     /// A call of a custom tool whose arguments have no input: its client knows no other call of it.
-    fn close_odd(
-        &self,
-        named: &Named,
-        offered: &Offered,
-        status: Status,
-        response: &mut ResponseWriter,
-        out: &mut Events,
-    ) {
-        let item = open(&CUSTOM, named, response, out);
+    fn odd(&self, named: Named, offered: &Offered, status: Status, response: &mut ResponseWriter) -> CallForm {
         if !self.has_arguments() || status != Status::Completed {
-            return item.close(self.arguments.text(), named, status, response, out);
+            return of_text(&CUSTOM, named, self.arguments.text(), status);
         }
-        let name = named.name.get().decode();
+        let name = named.name.get().decode().into_owned();
         let message = format!("the arguments of {name} are not the text that it takes");
         response.note(Note::new(Action::Repaired, "tool_calls", message).coded(code::TOOL_INPUT));
         let input = EscapedBuf::of_plain(&meant(&self.arguments.text().decode()));
@@ -321,14 +330,14 @@ impl Call {
         let check = tool.and_then(|tool| offered.inputs.begin(&tool.provider_name));
         let ends = offered.inputs.ends;
         let mended = check.and_then(|check| check.conclude(input.get(), 0, &name, ends, response));
-        item.close(mended.unwrap_or(input).get(), named, status, response, out);
+        of_text(&CUSTOM, named, mended.unwrap_or(input).get(), status)
     }
 
-    fn close_restored(&self, restored: &Restored, status: Status, response: &mut ResponseWriter, out: &mut Events) {
+    fn restored(&self, restored: Restored, status: Status, response: &mut ResponseWriter) -> CallForm {
         let id = response.make_id(restored.id_kind);
-        let output_index = response.output_index();
-        let write = |status: Status, doing: &[u8], out: &mut Vec<u8>| {
-            let mut item = ObjectWriter::new(out);
+        let write = |status: Status, doing: &[u8]| {
+            let mut out = Vec::with_capacity(doing.len() + 256);
+            let mut item = ObjectWriter::new(&mut out);
             item.text("id", id.as_str()).text("type", restored.item_type).text("status", status.name());
             self.call_id.get().write(item.key("call_id"));
             item.json(restored.member, doing);
@@ -336,28 +345,18 @@ impl Call {
                 item.json(name, json);
             }
             item.end();
+            out
         };
-        response.event(EventKind::OutputItemAdded, out, |event| {
-            event.int("output_index", output_index);
-            write(Status::InProgress, &restored.begun, event.key("item"));
-        });
-        for (index, command) in restored.commands.iter().map(EscapedBuf::get).enumerate() {
-            for (kind, member, text) in [
-                (EventKind::ShellCallCommandAdded, "command", Escaped::default()),
-                (EventKind::ShellCallCommandDelta, "delta", command),
-                (EventKind::ShellCallCommandDone, "command", command),
-            ] {
-                response.event(kind, out, |event| {
-                    event.int("output_index", output_index).int("command_index", index);
-                    text.write(event.key(member));
-                });
-            }
-        }
+        let added = write(Status::InProgress, &restored.begun);
         let status = if restored.may_be_incomplete { status } else { Status::Completed };
-        let mut item = Vec::with_capacity(restored.whole.len() + 256);
-        write(status, &restored.whole, &mut item);
-        response.close_item(output_index, &item, out);
+        let done = write(status, &restored.whole);
+        CallForm::Whole { added, done, commands: restored.commands }
     }
+}
+
+/// A call that is a text.
+fn of_text(kind: &'static CallKind, named: Named, text: Escaped<'_>, status: Status) -> CallForm {
+    CallForm::Text { id: None, kind, named, text: text.into(), status }
 }
 
 /// The call as the client knows it: under the name by which it declared the tool.

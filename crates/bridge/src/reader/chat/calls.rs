@@ -12,9 +12,9 @@ use wire::json::{Kind, Raw, Text};
 use wire::responses::Status;
 
 use super::super::input::AnswerEnds;
-use super::super::{HostedCall, RejectedCall, RoundEnd};
+use super::super::{HeldCall, RejectedCall, RoundEnd, let_go, only_hosted};
 use super::arguments::{Took, has_grown, same};
-use super::call::{Call, Offered};
+use super::call::{Call, Offered, Showing};
 use super::replay_data::ReplayData;
 use crate::context::{OfferedTool, ToolKind};
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
@@ -35,9 +35,11 @@ pub(super) struct Calls {
     waiting: Vec<Call>,
     /// What identified each closed call: what comes late for it has no place any more.
     closed: Vec<Closed>,
-    /// Closed calls of tools that godex runs, and how many of the closed ones are the client's.
-    hosted: Vec<HostedCall>,
+    /// Closed calls from the first one on that godex runs, and how many of all closed ones are the client's.
+    held: Vec<HeldCall>,
     client: usize,
+    /// The answer is not whole: nothing of it is run.
+    is_cut: bool,
     /// How long all names and arguments are, for an estimate of usage.
     bytes: usize,
     /// What cannot be made sense of.
@@ -105,7 +107,7 @@ impl Calls {
     /// How many bytes of calls there are that are in no closed item.
     pub(super) fn held(&self) -> usize {
         let waiting: usize = self.waiting.iter().map(Call::held).sum();
-        waiting + self.hosted.iter().map(|call| call.arguments.len()).sum::<usize>()
+        waiting + self.held.iter().map(HeldCall::held).sum::<usize>()
     }
 
     /// Whether some call may still get arguments.
@@ -430,11 +432,16 @@ impl Calls {
         }
     }
 
-    /// Sends what the live call has and has not sent.
+    /// Sends what the live call has and has not sent; after a hosted call nothing is.
     pub(super) fn stream(&mut self, response: &mut ResponseWriter, out: &mut Events) {
+        let showing = self.showing();
         if let Some(call) = self.waiting.first_mut() {
-            call.advance(&self.offered, response, out);
+            call.advance(&self.offered, showing, response, out);
         }
+    }
+
+    const fn showing(&self) -> Showing {
+        if self.held.is_empty() { Showing::Now } else { Showing::Later }
     }
 
     fn close_first(&mut self, status: Status, response: &mut ResponseWriter, out: &mut Events) {
@@ -447,7 +454,8 @@ impl Calls {
         self.closed.push(Closed { index, name, upstream_id, arguments, again: 0 });
         let is_hosted = call.kind(&self.offered.tools).is_hosted();
         self.client += usize::from(!is_hosted);
-        self.hosted.extend(call.close(status, &self.offered, response, out));
+        let held = call.close(status, &self.offered, self.showing(), response, out);
+        self.held.extend(held.filter(|_| !self.is_cut));
     }
 
     /// Takes the call that the whole answer is, if its input does not fit and it may be asked for once more. A client that
@@ -466,17 +474,21 @@ impl Calls {
     /// is asked again if there is nothing that it waits for but them.
     pub(super) fn end_round(&mut self, end: RoundEnd) -> RoundEnd {
         if end != RoundEnd::Completed {
-            self.hosted.clear();
+            return end;
         }
-        if self.hosted.is_empty() || self.client > 0 { end } else { RoundEnd::Hosted(self.take_hosted()) }
+        only_hosted(&mut self.held, self.client).map_or(end, RoundEnd::Hosted)
     }
 
-    pub(super) fn take_hosted(&mut self) -> Vec<HostedCall> {
-        std::mem::take(&mut self.hosted)
+    pub(super) fn take_hosted(&mut self) -> Vec<HeldCall> {
+        std::mem::take(&mut self.held)
     }
 
     /// Closes all; where the answer broke off, the last one is the unfinished one.
     pub(super) fn close(&mut self, last: Status, response: &mut ResponseWriter, out: &mut Events) {
+        if last != Status::Completed {
+            self.is_cut = true;
+            let_go(&mut self.held, response, out);
+        }
         while let Some(first) = self.waiting.first() {
             let finished = self.waiting.len() > 1 && (first.arguments.is_whole() || !first.has_arguments());
             self.close_first(if finished { Status::Completed } else { last }, response, out);

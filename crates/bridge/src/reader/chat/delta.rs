@@ -188,7 +188,7 @@ impl ChatReader {
             if kind.slot() == SlotKind::Message {
                 self.write_replay_data(response, out);
             }
-            self.open = Some(Slot::open(kind.slot(), response, out));
+            self.open = Some(Slot::open(kind.slot(), response, out).citing(self.setup.sources.clone()));
         }
         let logprobs = if kind == PartKind::Text { std::mem::take(&mut self.attached.logprobs) } else { Vec::new() };
         if let Some(slot) = &mut self.open {

@@ -4,14 +4,14 @@ use wire::id::IdKind;
 use wire::json::{Kind, Raw, Text};
 use wire::responses::{Incoming, Status};
 
-use super::super::HostedCall;
+use super::super::{HeldCall, HostedCall};
 use super::event::Op;
 use super::item::more;
 use super::{Ctx, string};
 use crate::context::OfferedTool;
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
 use crate::note::Action;
-use crate::response::{CallItem, CallKind, FUNCTION, Named};
+use crate::response::{CallForm, CallItem, CallKind, ClientCall, FUNCTION, Named};
 
 #[derive(Debug, Clone)]
 pub(super) struct NativeCall {
@@ -95,9 +95,11 @@ impl NativeCall {
         tools.iter().find(|tool| tool.kind.is_hosted() && tool.provider_name == name)
     }
 
-    /// Announces the call as soon as its name is known, and sends what there is of it. Of a hosted call nothing is.
+    /// Announces the call as soon as its name is known, and sends what there is of it. Of a hosted call, and of what comes
+    /// after one, nothing is.
     fn advance(&mut self, ctx: &mut Ctx<'_>) {
-        if self.item.is_none() && !self.named.name.is_empty() && self.hosted(&ctx.wanted.tools).is_none() {
+        let waits = self.named.name.is_empty() || ctx.tally.holds();
+        if self.item.is_none() && !waits && self.hosted(&ctx.wanted.tools).is_none() {
             self.take_call_id(ctx);
             let id = ctx.id(&self.upstream_id, self.kind.id_kind);
             self.item = Some(CallItem::open(id, self.kind, &self.named, ctx.response, ctx.out));
@@ -129,22 +131,30 @@ impl NativeCall {
         self.advance(ctx);
         let wanted = ctx.wanted;
         let hosted = self.hosted(&wanted.tools);
-        if self.item.is_none() && hosted.is_none() {
+        if self.named.name.is_empty() {
             return ctx.response.remark(Action::Repaired, "tool_calls", "a call without a name was left out");
         }
         ctx.tally.calls += 1;
         ctx.tally.volume.answered += self.text.len();
         let whole = !function || Raw::parse(&self.text.get().decode()).is_ok();
         ctx.tally.broken_calls += usize::from(!whole);
+        ctx.tally.client += usize::from(hosted.is_none());
         match (self.item.take(), hosted) {
             (Some(item), _) => item.close(self.text.get(), &self.named, status, ctx.response, ctx.out),
             (None, Some(tool)) if status == Status::Completed => {
                 self.take_call_id(ctx);
                 let call_id = self.named.call_id.get().decode().into_owned();
                 let arguments = self.text.get().decode().into_owned();
-                ctx.tally.hosted.push(HostedCall { call_id, tool: tool.clone(), arguments });
+                ctx.tally.held.push(HeldCall::Hosted(HostedCall { call_id, tool: tool.clone(), arguments }));
             }
-            (None, _) => {}
+            (None, Some(_)) => {}
+            (None, None) => {
+                self.take_call_id(ctx);
+                let id = Some(ctx.id(&self.upstream_id, self.kind.id_kind));
+                let Self { kind, named, mut text, .. } = self;
+                let form = CallForm::Text { id, kind, named, text: text.take(), status };
+                ctx.tally.held.push(HeldCall::Client(ClientCall(form)));
+            }
         }
     }
 }

@@ -188,8 +188,9 @@ impl TextItem {
         let count = self.list(kind).count;
         let Some((id, output_index)) = &self.shown else { return };
         let at = PartIndex { item_id: id.as_str(), output_index: *output_index, index: count };
-        let (response, out) = (&mut *ctx.response, &mut *ctx.out);
-        let open = self.open.get_or_insert_with(|| OpenPart { part: Part::open(kind, at, response, out), index });
+        let (response, out, sources) = (&mut *ctx.response, &mut *ctx.out, ctx.setup.sources.as_ref());
+        let open =
+            self.open.get_or_insert_with(|| OpenPart { part: Part::open(kind, sources, at, response, out), index });
         let wanted = logprobs.filter(|_| ctx.wanted.logprobs && kind == PartKind::Text);
         open.part.push(text, &wanted.map(cite::tokens).unwrap_or_default(), at, ctx.response, ctx.out);
     }
@@ -217,7 +218,7 @@ impl TextItem {
             }
             self.say(kind, index, Escaped::of(text), logprobs, ctx);
         }
-        let known = self.open.as_ref().map_or(0, |open| open.part.annotation_count());
+        let known = self.open.as_ref().map_or(0, |open| open.part.given());
         for annotation in annotations.into_iter().flat_map(Raw::elements).skip(known as usize) {
             self.annotate(Some(annotation), ctx);
         }

@@ -7,7 +7,19 @@ use super::native;
 use crate::laws::{Chance, for_all};
 use crate::run::{OTHER_FORMS, Run};
 
-const TYPES: &[&str] = &["message", "reasoning", "function_call", "custom_tool_call", "web_search_call", "new_kind"];
+const TYPES: &[&str] = &[
+    "message",
+    "message",
+    "reasoning",
+    "function_call",
+    "custom_tool_call",
+    "web_search_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "shell_call",
+    "new_kind",
+];
 const IDS: &[&str] = &["a", "b", "c", ""];
 const TEXTS: &[&str] = &["", "x", "x y", "{}", "{\\\"a\\\":1}", "\\ud83d", "\\ude00", "\\u00e9\\n", "\u{e9}"];
 const PARTS: &[&str] = &["output_text", "refusal", "reasoning_text", "summary_text", "odd"];
@@ -16,9 +28,11 @@ fn item(chance: &mut Chance) -> String {
     let status = chance.one_of(&["\"completed\"", "\"incomplete\"", "\"in_progress\"", "null", "7"]);
     let parts: Vec<String> = (0..chance.below(3)).map(|_| part(chance)).collect();
     format!(
-        r#"{{"type":"{}","id":"{}","status":{status},"call_id":"{}","name":"{}","arguments":"{}","input":"{}","content":[{}],"summary":[{}],"encrypted_content":{},"phase":{},"extra":{}}}"#,
+        r#"{{"type":"{}","id":"{}","status":{status},"server_label":"{}","tools":[],"error":{},"output":null,"call_id":"{}","name":"{}","arguments":"{}","input":"{}","content":[{}],"summary":[{}],"encrypted_content":{},"phase":{},"extra":{}}}"#,
         chance.one_of(TYPES),
         chance.one_of(IDS),
+        chance.one_of(&["s", "t"]),
+        chance.one_of(&["null", "null", "\"odd\""]),
         chance.one_of(&["k1", "k2", ""]),
         chance.one_of(&["f", "f", "g", ""]),
         chance.one_of(TEXTS),

@@ -154,7 +154,7 @@ fn hosted_items_pass_under_our_ids() {
         completed(&json!([])),
     ]);
     let output = &ran.stream.response["output"];
-    assert!(output[0]["id"].as_str().unwrap().starts_with("item_"), "{output}");
+    assert!(output[0]["id"].as_str().unwrap().starts_with("ws_"), "{output}");
     assert_eq!(output[0]["action"]["query"], "q");
     assert_eq!(output[1]["content"][0]["annotations"], json!([annotation]));
     assert!(ran.stream.types().contains(&"response.web_search_call.searching"));

@@ -6,7 +6,7 @@ use super::root;
 
 /// The crates that the binary is made of.
 const SHIPPED: &[&str] =
-    &["bridge", "cli", "grammar", "probe", "providers", "schema", "server", "store", "tokens", "wire"];
+    &["bridge", "cli", "grammar", "mcp", "probe", "providers", "schema", "server", "store", "tokens", "web", "wire"];
 
 /// The names below `[dependencies]` and `[target.….dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> Vec<String> {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use bridge::Frame;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
-use testkit::{Script, Upstream};
+use testkit::{McpServer, Script, Upstream};
 
-use super::{Turn, app, call, request, results, script, start};
+use super::{Turn, app, call, request, results, script, start, with};
 
 /// Two rounds with a hosted tool between them, byte by byte and with pauses in which there is nothing to read.
 fn slowly(received: &Value) -> Script {
-    let calls = json!([call("call_1", "clock"), call("call_2", "clock")]);
+    let calls = json!([call("call_1", "a__echo"), call("call_2", "a__echo")]);
     let script = match results(received) {
         0 => script(true, &json!({"role": "assistant", "content": "Let me see.", "tool_calls": calls}), "tool_calls"),
         _ => script(true, &json!({"role": "assistant", "content": "It is noon."}), "stop"),
@@ -51,7 +51,8 @@ fn as_stream(events: &[(Frame, String)]) -> Vec<u8> {
 #[tokio::test]
 async fn no_event_is_lost_and_none_comes_twice() {
     let upstream = Upstream::start_with(|received| slowly(&received.json())).await.unwrap();
-    let app = app(&upstream, "server: {heartbeat: 1s}\n").await;
+    let server = McpServer::modern().await.unwrap();
+    let app = app(&upstream, &format!("server: {{heartbeat: 1s}}\n{}", with(&server))).await;
     let mut streamed = request();
     streamed["stream"] = json!(true);
     for rest in 0..6_usize {

@@ -13,7 +13,6 @@ async fn nothing_is_compiled_that_is_not_called() {
     let app = app(&upstream, "").await;
     for (tools, answer, compiled) in [
         (json!([]), &text, 0),
-        (request()["tools"].clone(), &text, 0),
         (json!([custom]), &text, 0),
         (json!([custom]), &called, 1),
         (json!([custom]), &called, 1),

@@ -1,5 +1,7 @@
 //! Ways to break a stream. In "text" the events are: 0 created, 1 in progress, 2 item added, 3 part added,
-//! 4 and 5 deltas, 6 text done, 7 part done, 8 item done, 9 completed.
+//! 4 and 5 deltas, 6 text done, 7 part done, 8 item done, 9 completed. In "mcp call" they are: 2 item added, 3 in progress,
+//! 4 and 5 deltas, 6 arguments done, 7 completed, 8 item done; in "list" and "web search" 3 is in progress, and what
+//! follows is one event each.
 
 use serde_json::{Value, json};
 
@@ -108,6 +110,64 @@ pub(crate) const EVENTS: &[(&str, &str, Mutation)] = &[
     ("parts swapped", "two parts", |e| e[12]["item"]["content"].as_array_mut().unwrap().reverse()),
     ("unknown event", "text", |e| e.insert(4, json!({"type": "keepalive"}))),
     ("event of another hosted tool", "hosted", |e| e[3]["type"] = json!("response.file_search_call.in_progress")),
+    ("list with a status", "list", |e| {
+        e[2]["item"]["status"] = json!("in_progress");
+        e[5]["item"]["status"] = json!("completed");
+        last(e)["output"][0]["status"] = json!("completed");
+    }),
+    ("list announced with its tools", "list", |e| e[2]["item"]["tools"] = e[5]["item"]["tools"].clone()),
+    ("list not begun", "list", |e| drop(e.remove(3))),
+    ("list not completed", "list", |e| drop(e.remove(4))),
+    ("list completed before it begins", "list", |e| e.swap(3, 4)),
+    ("list completed twice", "list", |e| e.insert(4, e[4].clone())),
+    ("list failed without an error", "list", |e| e[4]["type"] = json!("response.mcp_list_tools.failed")),
+    ("list completed with an error", "failed list", |e| e[4]["type"] = json!("response.mcp_list_tools.completed")),
+    ("list of another server", "list", |e| done(e, 5, "server_label", json!("other"))),
+    ("list with a null error", "list", |e| done(e, 5, "error", Value::Null)),
+    ("list with a null description", "list", |e| {
+        done(e, 5, "tools", json!([{"name": "t", "input_schema": {}, "description": null}]));
+    }),
+    ("mcp call announced with its arguments", "mcp call", |e| e[2]["item"]["arguments"] = json!("{\"a\":1}")),
+    ("mcp call not begun", "mcp call", |e| drop(e.remove(3))),
+    ("mcp arguments before it begins", "mcp call", |e| e.swap(3, 4)),
+    ("mcp delta lost", "mcp call", |e| drop(e.remove(4))),
+    ("mcp deltas swapped", "mcp call", |e| e.swap(4, 5)),
+    ("mcp delta after the arguments are done", "mcp call", |e| e.swap(5, 6)),
+    ("mcp arguments not done", "mcp call", |e| drop(e.remove(6))),
+    ("mcp arguments differ", "mcp call", |e| done(e, 8, "arguments", json!("{}"))),
+    ("mcp call not completed", "mcp call", |e| drop(e.remove(7))),
+    ("mcp call completed twice", "mcp call", |e| e.insert(7, e[7].clone())),
+    ("mcp call failed as completed", "failed mcp call", |e| e[7]["type"] = json!("response.mcp_call.completed")),
+    ("mcp call completed as failed", "mcp call", |e| e[7]["type"] = json!("response.mcp_call.failed")),
+    ("mcp call of another tool", "mcp call", |e| done(e, 8, "name", json!("other"))),
+    ("mcp call with output and error", "failed mcp call", |e| done(e, 8, "output", json!("x"))),
+    ("mcp call for another approval", "mcp call", |e| done(e, 8, "approval_request_id", json!("mcpr_1"))),
+    ("mcp event without item_id", "mcp call", |e| drop(e[3].as_object_mut().unwrap().remove("item_id"))),
+    ("an incomplete call in a completed response", "mcp call given up", |e| {
+        let at = e.len() - 1;
+        e[at]["type"] = json!("response.completed");
+        last(e)["status"] = json!("completed");
+        last(e)["completed_at"] = json!(8);
+    }),
+    ("search announced with its action", "web search", |e| e[2]["item"]["action"] = json!({"type": "search"})),
+    ("search not begun", "web search", |e| drop(e.remove(3))),
+    ("nothing searched", "web search", |e| drop(e.remove(4))),
+    ("search completed before it searches", "web search", |e| e.swap(4, 5)),
+    ("search completed without its event", "web search", |e| drop(e.remove(5))),
+    ("search failed by an event", "failed search", |e| {
+        e.insert(5, e[4].clone());
+        e[5]["type"] = json!("response.web_search_call.failed");
+    }),
+    ("failed search that completed", "web search", |e| done(e, 6, "status", json!("failed"))),
+    ("approval request with a status", "approval", |e| {
+        e[2]["item"]["status"] = json!("completed");
+        done(e, 3, "status", json!("completed"));
+    }),
+    ("approval request whose arguments come later", "approval", |e| e[2]["item"]["arguments"] = json!("")),
+    ("approval request with an event", "approval", |e| {
+        let event = json!({"type": "response.mcp_call.in_progress", "output_index": 0, "item_id": "mcpr_1"});
+        e.insert(3, event);
+    }),
 ];
 
 type Rewrite = fn(&str) -> String;
@@ -132,6 +192,12 @@ fn rename(events: &mut [Value], from: &str, to: &str) {
     for event in events {
         *event = serde_json::from_str(&event.to_string().replace(from, to)).unwrap();
     }
+}
+
+/// Changes a member of the item at its end, in its event and in the terminal object.
+fn done(events: &mut [Value], at: usize, member: &str, value: Value) {
+    events[at]["item"][member] = value.clone();
+    last(events)["output"][0][member] = value;
 }
 
 fn last(events: &mut [Value]) -> &mut Value {

@@ -15,7 +15,15 @@ pub(crate) const GOOD: &[(&str, Good)] = &[
     ("calls", || ([function_call(0), custom_call(1)].concat(), "completed")),
     ("reasoning", || ([reasoning(0), message(1, &["Hi"])].concat(), "completed")),
     ("summary", || ([summary(0), message(1, &["Hi"])].concat(), "completed")),
-    ("hosted", || (web_search(), "completed")),
+    ("hosted", || (image(), "completed")),
+    ("web search", || (web_search("completed"), "completed")),
+    ("failed search", || (web_search("failed"), "completed")),
+    ("list", || (list_tools(None), "completed")),
+    ("failed list", || ([list_tools(Some("down")), vec![error()]].concat(), "failed")),
+    ("mcp call", || (mcp_call("completed"), "completed")),
+    ("failed mcp call", || (mcp_call("failed"), "completed")),
+    ("mcp call given up", || (mcp_call("incomplete"), "cancelled")),
+    ("approval", || (approval(), "completed")),
     ("incomplete", || (cut_short(message(0, &["Hel"])), "incomplete")),
     ("failed", || ([cut_short(message(0, &["Hel"])), vec![error()]].concat(), "failed")),
     ("cancelled", || (cut_short(message(0, &["Hel"])), "cancelled")),
@@ -188,13 +196,67 @@ fn summary(index: usize) -> Vec<Value> {
     item_events(index, item("in_progress", json!([])), body, item("completed", json!([part("hm")])))
 }
 
-fn web_search() -> Vec<Value> {
-    let item = |status: &str| json!({"id": "ws_1", "type": "web_search_call", "status": status});
+fn image() -> Vec<Value> {
+    let item = |status: &str| json!({"id": "ig_1", "type": "image_generation_call", "status": status});
     let body = vec![
-        json!({"type": "response.web_search_call.in_progress"}),
-        json!({"type": "response.web_search_call.completed"}),
+        json!({"type": "response.image_generation_call.in_progress"}),
+        json!({"type": "response.image_generation_call.completed"}),
     ];
     item_events(0, item("in_progress"), body, item("completed"))
+}
+
+fn web_search(status: &str) -> Vec<Value> {
+    let added = json!({"id": "ws_1", "type": "web_search_call", "status": "in_progress"});
+    let mut done = added.clone();
+    done["status"] = json!(status);
+    done["action"] = json!({"type": "search", "query": "q", "queries": ["q"]});
+    let mut steps = vec!["in_progress", "searching"];
+    steps.extend((status == "completed").then_some("completed"));
+    let body = steps.into_iter().map(|step| json!({"type": format!("response.web_search_call.{step}")}));
+    item_events(0, added, body.collect(), done)
+}
+
+fn list_tools(error: Option<&str>) -> Vec<Value> {
+    let added = json!({"id": "mcpl_1", "type": "mcp_list_tools", "server_label": "s", "tools": []});
+    let mut done = added.clone();
+    match error {
+        Some(error) => done["error"] = json!(error),
+        None => done["tools"] = json!([{"name": "t", "input_schema": {}, "annotations": {"read_only": false}}]),
+    }
+    let body = vec![
+        json!({"type": "response.mcp_list_tools.in_progress"}),
+        json!({"type": if error.is_some() { "response.mcp_list_tools.failed" } else { "response.mcp_list_tools.completed" }}),
+    ];
+    item_events(0, added, body, done)
+}
+
+fn mcp_call(status: &str) -> Vec<Value> {
+    let added = json!({"id": "mcp_1", "type": "mcp_call", "status": "in_progress", "approval_request_id": null,
+        "arguments": "", "error": null, "name": "t", "output": null, "server_label": "s"});
+    let mut done = added.clone();
+    done["status"] = json!(status);
+    done["arguments"] = json!("{\"a\":1}");
+    match status {
+        "completed" => done["output"] = json!("noon"),
+        "failed" => done["error"] = json!({"type": "mcp_tool_execution_error", "content": []}),
+        _ => {}
+    }
+    let mut body = vec![
+        json!({"type": "response.mcp_call.in_progress"}),
+        json!({"type": "response.mcp_call_arguments.delta", "delta": "{\"a\""}),
+        json!({"type": "response.mcp_call_arguments.delta", "delta": ":1}"}),
+        json!({"type": "response.mcp_call_arguments.done", "arguments": "{\"a\":1}"}),
+    ];
+    if status != "incomplete" {
+        body.push(json!({"type": format!("response.mcp_call.{status}")}));
+    }
+    item_events(0, added, body, done)
+}
+
+fn approval() -> Vec<Value> {
+    let item =
+        json!({"id": "mcpr_1", "type": "mcp_approval_request", "arguments": "{}", "name": "t", "server_label": "s"});
+    item_events(0, item.clone(), vec![], item)
 }
 
 fn cut_short(mut events: Vec<Value>) -> Vec<Value> {
