@@ -29,8 +29,8 @@ def steps(*rounds):
     return json.dumps([turn if isinstance(turn, list) else [turn] for turn in rounds])
 
 
-def call(name, arguments=None, **named):
-    return {"call": name, "arguments": named if arguments is None else arguments}
+def call(tool, arguments=None, /, **named):
+    return {"call": tool, "arguments": named if arguments is None else arguments}
 
 
 def say(text):

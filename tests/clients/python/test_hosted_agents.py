@@ -95,7 +95,7 @@ def test_approval_by_somebody_who_is_asked(way, chain, approve):
 @WAYS
 def test_a_choice_of_a_hosted_server(way):
     """The SDK names no server in it."""
-    settings = ModelSettings(tool_choice="hosted_mcp")
+    settings = ModelSettings(tool_choice="mcp")
     result = run(lambda agent: way(agent, ADD), model=MODEL, tools=[server()], model_settings=settings)
     assert result.final_output == "The sum is 42."
 

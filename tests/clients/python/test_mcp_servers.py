@@ -17,7 +17,7 @@ def calls_of(response):
     return [item for item in response.output if item.type == "mcp_call"]
 
 
-def result(client, label, tool, **arguments):
+def result(client, label, tool, /, **arguments):
     """The item of one call, and what the model was told."""
     response = ask(client, call(f"{label}__{tool}", arguments), RESULTS, tools=[free(label)])
     assert response.status == "completed"
@@ -68,7 +68,7 @@ def test_progress(client, label):
 def test_wrong_arguments(client, label):
     called, text = result(client, label, "get-sum", a="twenty")
     assert called.status == "failed" and called.output is None
-    assert called.error["type"] in ("mcp_tool_execution_error", "mcp_protocol_error") and len(text) > 10
+    assert called.error.type in ("mcp_tool_execution_error", "mcp_protocol_error") and len(text) > 10
 
 
 def test_a_process_gets_no_more_of_the_environment_than_it_needs(client):
