@@ -1,6 +1,9 @@
 //! Real clients against a running godex with the built-in model and a scripted provider: no key, no network, no
 //! home.
 
+mod hosted;
+mod search;
+mod steps;
 mod upstream;
 
 use std::fs;
@@ -14,6 +17,7 @@ use anyhow::{Context, Result, anyhow};
 use super::install::{self, folder};
 use super::programs::cargo;
 use crate::process::{self, Running};
+use hosted::Hosted;
 
 pub(super) fn run() -> Result<()> {
     process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
@@ -22,7 +26,9 @@ pub(super) fn run() -> Result<()> {
     fs::remove_dir_all(&home).ok();
     fs::create_dir_all(&home)?;
     let webhooks = Webhooks { python: process::free_address()?, node: process::free_address()? };
-    fs::write(home.join("godex.yaml"), upstream::configuration()? + &webhooks.configuration())?;
+    let hosted = Hosted::start()?;
+    let configuration = [upstream::configuration()?, webhooks.configuration(), hosted.configuration()?].concat();
+    fs::write(home.join("godex.yaml"), configuration)?;
     let log = folder("godex.log");
     let address = process::free_address()?;
     let mut command = Command::new(binary());
@@ -30,7 +36,7 @@ pub(super) fn run() -> Result<()> {
     // No provider key of this machine may reach it.
     command.env_clear().env("HOME", &home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let mut godex = Running::start_logged(&mut command, &log)?;
-    let tested = godex.until_healthy(address).and_then(|()| all(&format!("http://{address}"), &webhooks));
+    let tested = godex.until_healthy(address).and_then(|()| all(&format!("http://{address}"), &webhooks, &hosted));
     tested.with_context(|| format!("godex wrote to {}:\n{}", log.display(), tail(&log)))
 }
 
@@ -58,7 +64,7 @@ impl Webhooks {
     }
 }
 
-fn all(url: &str, webhooks: &Webhooks) -> Result<()> {
+fn all(url: &str, webhooks: &Webhooks, hosted: &Hosted) -> Result<()> {
     let mut pytest = Command::new(install::python());
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/clients/python"]).current_dir(crate::root());
     let mut node = Command::new(install::node()?.node);
@@ -67,6 +73,7 @@ fn all(url: &str, webhooks: &Webhooks) -> Result<()> {
         [(&mut pytest, webhooks.python.port(), PYTHON_SECRET), (&mut node, webhooks.node.port(), NODE_SECRET)]
     {
         command.env("GODEX_WEBHOOK_PORT", port.to_string()).env("GODEX_WEBHOOK_SECRET", secret);
+        command.envs(hosted.environment());
     }
     // At the same time: each has tests that wait for a silent provider.
     thread::scope(|scope| {

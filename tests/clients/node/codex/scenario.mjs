@@ -34,8 +34,8 @@ function installed(name) {
 
 // `script`: what the model does, and `knows`: what its provider takes beyond the strict (see upstream.mjs). `spec` and
 // `settings`: how godex speaks to it, `godex`: more of godex's configuration, as YAML. `key` and `provider`: of Codex's
-// provider, `search`: its `web_search`, `config` and `tables`: more of Codex's configuration, as TOML, in which HOME is Codex's home. `lost`: what
-// godex must leave out, as its notes say.
+// provider, `search`: its web search, `config` and `tables`: more of Codex's configuration, as TOML, in which HOME is
+// Codex's home. `lost`: what godex must leave out, as its notes say.
 export async function scenario(options, body) {
   const { script, knows, version = NEWEST, spec = "openai-compatible", settings = "", godex = "", lost = [] } = options;
   const root = await mkdtemp(join(tmpdir(), "godex-codex-"));
@@ -71,7 +71,7 @@ ${godex}`);
   }
 }
 
-const configuration = (url, { model = "some-model", key = 'env_key = "GODEX_API_KEY"', provider = "", search = "disabled", config = "", tables = "" }) => `
+const configuration = (url, { model = "some-model", search = "disabled", key = 'env_key = "GODEX_API_KEY"', provider = "", config = "", tables = "" }) => `
 model = "${model}"
 model_provider = "godex"
 web_search = "${search}"

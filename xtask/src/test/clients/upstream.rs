@@ -1,6 +1,6 @@
 //! A Chat Completions server for what the built-in model cannot play: a provider that is silent for longer than
-//! godex waits with its sign of life, one that shows what it was sent (`history`), and one that does so after it has
-//! called a tool (any other name). The model's name says which.
+//! godex waits with its sign of life, one that shows what it was sent (`history`), one that does what its user writes
+//! (`steps`), and one that shows what it was sent after it has called a tool (any other name). The model's name says which.
 //! It always streams: godex reads that also when it asked for a whole answer.
 
 use std::io::{BufRead, BufReader, Write};
@@ -10,17 +10,21 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::steps;
+
 /// More than the 15 seconds after which godex shows its client that it is alive.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// The configuration that puts godex in front of it as the provider `scripted`, and as `thinking`, which wants its
-/// thoughts back.
+/// The configuration that puts godex in front of it as the provider `scripted`, as `thinking`, which wants its thoughts
+/// back, and as `limited`, which takes few tools.
 pub(super) fn configuration() -> Result<String> {
     let address = start()?;
     let endpoint = format!("{{base_url: \"http://{address}/v1\"}}");
     let thinking = "{extends: openai-compatible, request: {reasoning: {replay: always}}}";
     let provider = |name, spec| format!("  {name}: {{spec: {spec}, endpoint: {endpoint}}}\n");
-    Ok(format!("providers:\n{}{}", provider("scripted", "openai-compatible"), provider("thinking", thinking)))
+    let limited = "{extends: openai-compatible, request: {tools: {max: 128}}}";
+    let providers = [("scripted", "openai-compatible"), ("thinking", thinking), ("limited", limited)];
+    Ok("providers:\n".to_owned() + &providers.map(|(name, spec)| provider(name, spec)).concat())
 }
 
 /// Serves until this process ends.
@@ -38,8 +42,12 @@ fn start() -> Result<SocketAddr> {
 
 fn answer(mut stream: TcpStream) -> Result<()> {
     let body = request(&mut BufReader::new(stream.try_clone()?))?;
+    let script = match script(&body) {
+        Ok(script) => script,
+        Err(problem) => return refuse(&mut stream, &problem),
+    };
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
-    for step in script(&body) {
+    for step in script {
         match step {
             Step::Silence => thread::sleep(SILENCE),
             Step::Delta(delta) => choice(&mut stream, &delta, "null")?,
@@ -49,6 +57,13 @@ fn answer(mut stream: TcpStream) -> Result<()> {
     let usage = r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}"#;
     write!(stream, "data: {{{HEAD},\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n")?;
     Ok(())
+}
+
+/// The test that asked reads why.
+fn refuse(stream: &mut TcpStream, problem: &str) -> Result<()> {
+    let error = serde_json::json!({"error": {"message": problem, "type": "invalid_request_error"}}).to_string();
+    let head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n";
+    Ok(write!(stream, "{head}content-length: {}\r\n\r\n{error}", error.len())?)
 }
 
 const HEAD: &str = r#""id":"scripted-1","object":"chat.completion.chunk","created":1,"model":"scripted""#;
@@ -78,7 +93,7 @@ fn request(stream: &mut impl BufRead) -> Result<String> {
     Ok(String::from_utf8(body)?)
 }
 
-enum Step {
+pub(super) enum Step {
     Silence,
     /// The JSON of a `delta`.
     Delta(String),
@@ -86,7 +101,7 @@ enum Step {
     Stop(&'static str),
 }
 
-fn script(body: &str) -> Vec<Step> {
+fn script(body: &str) -> Result<Vec<Step>, String> {
     let asked = |model: &str| body.contains(&format!("\"{model}\""));
     let text = |text: &str| Step::Delta(format!(r#"{{"content":{}}}"#, quoted(text)));
     let thought = |text: &str| Step::Delta(format!(r#"{{"reasoning_content":{}}}"#, quoted(text)));
@@ -94,7 +109,10 @@ fn script(body: &str) -> Vec<Step> {
         let function = format!(r#"{{"name":"get_weather","arguments":{}}}"#, quoted(arguments));
         Step::Delta(format!(r#"{{"tool_calls":[{{"index":0,{id}"function":{function}}}]}}"#))
     };
-    if asked("quiet-start") {
+    if asked("steps") {
+        return steps::script(body);
+    }
+    Ok(if asked("quiet-start") {
         vec![Step::Silence, text("after a "), text("long silence"), Step::Stop("stop")]
     } else if asked("quiet-text") {
         vec![text("before and "), Step::Silence, text("after a long silence"), Step::Stop("stop")]
@@ -109,7 +127,7 @@ fn script(body: &str) -> Vec<Step> {
     } else {
         let call = call(r#""id":"call_1","type":"function","#, r#"{"city": "Paris"}"#);
         vec![thought("a tool will know"), text("I look it up."), call, Step::Stop("tool_calls")]
-    }
+    })
 }
 
 /// As a JSON string; there are no control characters in what is said here.
