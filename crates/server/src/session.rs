@@ -11,6 +11,7 @@ mod lease;
 mod listed;
 mod maintenance;
 mod object;
+mod recall;
 mod record;
 mod unstored;
 
@@ -35,6 +36,7 @@ use lease::Leases;
 pub(crate) use listed::write_listed;
 pub(crate) use maintenance::maintain;
 pub(crate) use object::{Beside, Parts, join, joined_length, split};
+use recall::Recall;
 pub(crate) use record::{BegunRecord, Commit, End, NewRecord, NotKept, Record};
 pub(crate) use unstored::Unstored;
 
@@ -44,6 +46,7 @@ pub(crate) struct Sessions {
     store: Store,
     config: SessionConfig,
     leases: Arc<Leases>,
+    recall: Recall,
     /// Of what is read, too.
     budget: Arc<Budget>,
     live: Arc<Live>,
@@ -63,12 +66,13 @@ impl Sessions {
         webhooks: Arc<Webhooks>,
     ) -> Arc<Self> {
         let (leases, down, unstored) = (Arc::default(), AtomicBool::new(false), AtomicU64::new(0));
-        Arc::new(Self { store, config, leases, budget, live, webhooks, down, unstored })
+        let recall = Recall::default();
+        Arc::new(Self { store, config, leases, recall, budget, live, webhooks, down, unstored })
     }
 
     /// One tenant's sessions: the only way to read or write any.
     pub(crate) fn of(self: &Arc<Self>, tenant: Tenant) -> Session {
-        Session { store: self.store.for_tenant(tenant), all: Arc::clone(self) }
+        Session { store: self.store.for_tenant(tenant.clone()), tenant, all: Arc::clone(self) }
     }
 
     pub(crate) async fn ping(&self) -> Result<(), store::Unavailable> {
@@ -133,12 +137,20 @@ impl Sessions {
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     store: Tenanted,
+    tenant: Tenant,
     all: Arc<Sessions>,
 }
 
 impl Session {
     pub(crate) const fn store(&self) -> &Tenanted {
         &self.store
+    }
+
+    /// What is beside the items of a response that is not stored: its client may send them back.
+    pub(crate) fn remember(&self, kept: &[Beside]) {
+        if !kept.is_empty() {
+            self.all.recall.keep(&self.tenant, kept);
+        }
     }
 
     /// Streams that are followed here.

@@ -27,6 +27,8 @@ pub(crate) struct Context {
     referred: Vec<Referred>,
     /// Of these, which are stored with the turn.
     referred_room: Arc<Room>,
+    /// Calls of hosted tools that the client sends back, with what is kept beside them, by their places in the input.
+    restored: Vec<(usize, Item)>,
     continues: Continues,
     /// How many items the client sent: what follows them in a later round is ours.
     sent: usize,
@@ -81,6 +83,7 @@ impl Session {
             room: self.room(),
             referred: Vec::new(),
             referred_room: self.room(),
+            restored: Vec::new(),
             continues: Continues::Nothing,
             sent: match &request.input {
                 None => 0,
@@ -126,8 +129,34 @@ impl Session {
         if let Some(Input::Items(items)) = &request.input {
             let past = context.past.iter().map(|item| item.id.clone()).collect();
             context.referred = self.referred(references, items, past, &context.referred_room).await?;
+            context.restored = self.restored(items, &context.referred_room).await?;
         }
         Ok(())
+    }
+
+    /// The calls of hosted tools in an input of which it is known what the model was told.
+    async fn restored(&self, input: &[InputItem<'_>], room: &Arc<Room>) -> Result<Vec<(usize, Item)>, ApiError> {
+        let hosted = input.iter().enumerate().filter(|(_, item)| hidden::may_have(item));
+        let named: Vec<(usize, String)> =
+            hosted.filter_map(|(place, item)| Some((place, own_id(item.raw)?))).take(MOST_REFERENCES).collect();
+        let (mut restored, mut stored) = (Vec::new(), Vec::new());
+        for (place, id) in named {
+            match self.all.recall.of(&self.tenant, &id) {
+                Some(member) => restored.push((place, Item { body: hidden::beside(input[place].raw, &member), id })),
+                None => stored.push((place, id)),
+            }
+        }
+        if stored.is_empty() {
+            return Ok(restored);
+        }
+        let wanted = stored.iter().map(|(_, id)| id.clone()).collect();
+        let found = self.observe(self.reading(room).items(wanted).await, || ApiError::item_not_found(""))?;
+        for ((place, id), found) in stored.into_iter().zip(found) {
+            let member = found.as_ref().and_then(|item| hidden::of(&item.body));
+            restored.extend(member.map(|member| (place, Item { body: hidden::beside(input[place].raw, member), id })));
+        }
+        restored.sort_by_key(|(place, _)| *place);
+        Ok(restored)
     }
 
     async fn take(&self, id: &str, absent: impl Fn() -> ApiError) -> Result<Held, ApiError> {
@@ -187,7 +216,7 @@ impl Session {
         }
         let room = self.room();
         let referred = self.referred(references, items, present.clone(), &room).await?;
-        Ok((own(items, &referred, present, body, ids), room))
+        Ok((own(items, &referred, &[], present, body, ids), room))
     }
 
     /// The stored items that an input refers to. Each once: one that `present` names, or the input itself, or an
@@ -266,7 +295,7 @@ impl Context {
             Some(Input::Text(text)) => vec![text_item(*text, ids)],
             Some(Input::Items(items)) => {
                 let past = self.past.iter().map(|item| item.id.clone()).collect();
-                own(items, &self.referred, past, body, ids)
+                own(items, &self.referred, &self.restored, past, body, ids)
             }
         }
     }
@@ -295,6 +324,9 @@ impl Context {
     pub(crate) fn refer<'a>(&'a self, request: &mut CreateResponse<'a>) -> Result<(), ApiError> {
         let Some(Input::Items(items)) = &mut request.input else { return Ok(()) };
         items.iter_mut().take(self.sent).for_each(hidden::forget);
+        for (place, item) in &self.restored {
+            items[*place] = parse(item)?;
+        }
         for (place, item) in self.referred.iter().rev() {
             match item {
                 Some(item) => items[*place] = parse(item)?,
@@ -352,6 +384,7 @@ fn check_conversation(id: &str) -> Result<(), ApiError> {
 fn own(
     items: &[InputItem<'_>],
     referred: &[Referred],
+    restored: &[(usize, Item)],
     present: HashSet<String>,
     body: &Bytes,
     ids: &mut Ids,
@@ -371,6 +404,10 @@ fn own(
         let id = own_id(item.raw);
         named |= id.is_some();
         let id = id.unwrap_or_else(|| new_id(item.raw, ids));
+        if let Ok(at) = restored.binary_search_by_key(&place, |(at, _)| *at) {
+            stored.push(restored[at].1.clone());
+            continue;
+        }
         let kept = || body.slice_ref(item.raw.as_str().as_bytes());
         stored.push(Item { id, body: hidden::shown(item.raw).map_or_else(kept, Bytes::from) });
     }

@@ -44,6 +44,17 @@ pub(super) fn shown(item: Raw<'_>) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Whether an item is of a kind that may have it.
+pub(super) const fn may_have(item: &InputItem<'_>) -> bool {
+    matches!(item.value, WireItem::McpCall(_) | WireItem::WebSearchCall(_) | WireItem::McpApprovalRequest(_))
+}
+
+/// What is beside a stored item.
+pub(super) fn of(body: &[u8]) -> Option<&str> {
+    let text = str::from_utf8(body).ok().filter(|text| may_be_in(text))?;
+    Raw::parse(text).ok()?.get(MEMBER).map(Raw::as_str)
+}
+
 /// What a client sent in its place is as good as nothing.
 pub(super) fn forget(item: &mut InputItem<'_>) {
     match &mut item.value {

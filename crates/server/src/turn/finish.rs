@@ -123,7 +123,10 @@ impl Turn {
         let record = self.record.take_if(|_| self.response.failure().is_none() || self.keeps_failures);
         self.write_object(completed_at, record.is_some());
         self.kept = self.told.iter().map(Told::member).collect();
-        let Some(record) = record else { return self.close() };
+        let Some(record) = record else {
+            self.context.session().remember(&self.kept);
+            return self.close();
+        };
         let begun = record.is_begun();
         if begun {
             // All that was not taken yet is stored with it, or nothing of it is ever sent.

@@ -312,7 +312,7 @@ impl Turn {
         let id = self.response.make_id(IdKind::McpApprovalRequest);
         let id = approval::make(&seal, &id, &label, &tool.name, &arguments);
         let item_id = id.to_string();
-        self.response.approval_request(id, &label, &tool.name, &arguments, &mut self.events);
+        self.response.approval_request(&id, &label, &tool.name, &arguments, &mut self.events);
         let sources = Vec::new();
         self.told.push(Told { item_id, call_id, output: None, sources, ends_round: false });
     }

@@ -96,3 +96,27 @@ async fn items_that_a_client_sends_back_are_understood() {
         last["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "assistant", "user"], "{last}");
 }
+
+/// Some clients leave out what an item came with; what the model was told is known by the item's id, stored or not.
+#[tokio::test]
+async fn what_a_client_leaves_out_of_an_item_is_not_lost() {
+    let server = McpServer::modern().await.unwrap();
+    for store in [true, false] {
+        let messages = vec![calls(&[("c1", "a__image", json!({}))]), says("Done."), says("Done again.")];
+        let rig = rig(model(messages).await, &[("a", &server, NEVER)]).await;
+        let mut first = request(json!([mcp("a")]));
+        first["store"] = json!(store);
+        let response = object(&rig.post(&first).await);
+        let mut output = response["output"].as_array().unwrap().clone();
+        output[1].as_object_mut().unwrap().remove("output");
+        let mut input = vec![json!({"role": "user", "content": "Go."})];
+        input.extend(output);
+        input.push(json!({"role": "user", "content": "More."}));
+        let mut second = first.clone();
+        second["input"] = json!(input);
+        object(&rig.post(&second).await);
+        let asked = asked(&rig);
+        each_extends_the_last(&asked);
+        assert!(asked[2].to_string().contains("data:image/png;base64,"), "store: {store}");
+    }
+}

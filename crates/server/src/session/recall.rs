@@ -1,0 +1,76 @@
+//! What is kept beside the items of responses that are not stored, for a while: a client that holds its own history sends
+//! the items back, and not what the model was told. Only in memory, only so much, the oldest goes first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use store::Tenant;
+
+use super::Beside;
+
+const MOST_BYTES: usize = 64 << 20;
+/// What is larger than this is not worth the place of all others.
+const LARGEST: usize = 8 << 20;
+
+#[derive(Debug, Default)]
+pub(super) struct Recall {
+    state: Mutex<State>,
+}
+
+/// Whose it is, and the item's id.
+type Key = (Tenant, String);
+
+#[derive(Debug, Default)]
+struct State {
+    members: HashMap<Key, Arc<str>>,
+    /// The oldest first.
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl Recall {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep(&self, tenant: &Tenant, kept: &[Beside]) {
+        let mut state = self.state();
+        for (id, member) in kept.iter().filter(|(_, member)| member.len() <= LARGEST) {
+            let key = (tenant.clone(), id.clone());
+            state.bytes += member.len();
+            match state.members.insert(key.clone(), member.as_str().into()) {
+                Some(before) => state.bytes -= before.len(),
+                None => state.order.push_back(key),
+            }
+        }
+        while state.bytes > MOST_BYTES
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.bytes -= state.members.remove(&oldest).map_or(0, |member| member.len());
+        }
+    }
+
+    pub(super) fn of(&self, tenant: &Tenant, id: &str) -> Option<Arc<str>> {
+        self.state().members.get(&(tenant.clone(), id.to_owned())).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_goes_first_and_nobody_sees_anothers() {
+        let (recall, tenant) = (Recall::default(), Tenant::default());
+        let member = "x".repeat(LARGEST);
+        for number in 0..9 {
+            recall.keep(&tenant, &[(format!("ws_{number}"), member.clone())]);
+        }
+        let known = (0..9).filter(|number| recall.of(&tenant, &format!("ws_{number}")).is_some());
+        assert_eq!(known.collect::<Vec<_>>(), (1..9).collect::<Vec<_>>());
+        assert!(recall.of(&Tenant::new("another"), "ws_8").is_none());
+        recall.keep(&tenant, &[("ws_8".to_owned(), "y".to_owned()), ("ws_9".to_owned(), format!("{member}x"))]);
+        assert_eq!(recall.of(&tenant, "ws_8").as_deref(), Some("y"));
+        assert!(recall.of(&tenant, "ws_9").is_none() && recall.of(&tenant, "ws_1").is_some());
+    }
+}
