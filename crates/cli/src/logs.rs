@@ -52,7 +52,11 @@ pub(crate) fn start(config: LoggingConfig, destination: Destination) {
     }
     // Our own crates at the level asked for; the libraries below only when something is wrong.
     let level: LevelFilter = config.level.name().parse().unwrap_or(LevelFilter::INFO);
-    let filter = Targets::new().with_default(LevelFilter::WARN).with_targets(OWN.iter().map(|target| (*target, level)));
+    let filter = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_targets(OWN.iter().map(|target| (*target, level)))
+        // It repeats what servers say; what matters of that is in our own events.
+        .with_target("rmcp", LevelFilter::OFF);
     let terminal = matches!(destination, Destination::Stderr) && io::stderr().is_terminal();
     // A file is for people who look for what went wrong.
     let human_file = matches!(destination, Destination::File(_));

@@ -23,6 +23,7 @@ use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
 use crate::live::Live;
+use crate::mcp::McpRuntime;
 use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
@@ -68,6 +69,8 @@ pub(crate) struct Runtime {
     pub(crate) grammars: Arc<Grammars>,
     /// To whoever is no provider.
     pub(crate) outbound: Arc<Outbound>,
+    /// What is shared by all who use MCP servers.
+    pub(crate) mcp: Arc<McpRuntime>,
     /// Of what WebSockets remember.
     pub(crate) remembered: Arc<Budget>,
     /// What images show, for models that cannot see them.
@@ -103,6 +106,7 @@ impl App {
         }
         let snapshot = self.runtime.snapshot_of(config)?;
         self.runtime.webhooks.replace(&snapshot.config.webhooks);
+        self.runtime.mcp.replace(&snapshot.config.tools.mcp);
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
         Ok(())
     }
@@ -126,6 +130,7 @@ impl Runtime {
         let live = Arc::<Live>::default();
         let webhooks = Webhooks::new(store.clone(), &config.webhooks);
         let session = config.session.clone();
+        let outbound = Arc::<Outbound>::default();
         Ok(Self {
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
             jobs: Arc::new(Jobs::new().map_err(StartError::Worker)?),
@@ -139,7 +144,8 @@ impl Runtime {
             prefixes: Prefixes::default(),
             budget,
             grammars: Arc::default(),
-            outbound: Arc::default(),
+            mcp: Arc::new(McpRuntime::new(Arc::clone(&outbound))),
+            outbound,
             remembered: Budget::new(config.limits.remembered_bytes),
             descriptions: Descriptions::default(),
             connections: Mutex::default(),

@@ -46,6 +46,7 @@ pub use key::{Described, KeyStatus};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApproval};
+pub(crate) use mcp::{is_label, is_reserved_header};
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use provider_table::PROVIDER_KEYS;
 pub use resilience::ResilienceConfig;

@@ -26,6 +26,7 @@ mod items;
 mod jobs;
 mod listen;
 mod live;
+pub mod mcp;
 mod models;
 mod outbound;
 mod output;
@@ -57,6 +58,7 @@ pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
+pub use outbound::Network;
 pub use route::{ROUTES, Route};
 pub use start::StartError;
 
@@ -82,6 +84,12 @@ impl Server {
         self.address
     }
 
+    /// From now on whoever is no provider is looked for in this network: for tests, which have no other way there.
+    #[doc(hidden)]
+    pub fn among(&self, network: Arc<dyn Network>) {
+        self.app.runtime.outbound.among(network);
+    }
+
     /// What changes the configuration while the server runs.
     pub fn reloader(&self) -> Reloader {
         Reloader(Arc::clone(&self.app))
@@ -100,6 +108,7 @@ impl Server {
 
     async fn run_until(self, drain: listen::Signal<'_>, now: listen::Signal<'_>) {
         let (sessions, keys) = (Arc::clone(&self.app.runtime.sessions), Arc::clone(&self.app.runtime.keys));
+        let mcp = Arc::clone(&self.app.runtime.mcp);
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
@@ -110,6 +119,7 @@ impl Server {
             () = webhooks => {}
             () = models => {}
         }
+        mcp.close();
         keys.give_back().await;
         sessions.close().await;
     }

@@ -33,6 +33,7 @@ pub(crate) use connect::tls_config;
 use demo::Player;
 pub(crate) use failover::{Failover, Step};
 use health::{HealthByModel, ModelHealth};
+pub(crate) use link::Link;
 use listing::KnownListing;
 pub(crate) use listing::{ListedModel, Listing};
 use pool::HttpBody;

@@ -6,11 +6,10 @@
 //! reload. No turn ever waits for a receiver.
 //!
 //! ```text
-//!  end of a turn ─▶ notices (stored with it) ─▶ deliver ─▶ connect: a public address, unless it may be another
+//!  end of a turn ─▶ notices (stored with it) ─▶ deliver ─▶ outbound: a public address, unless it may be another
 //!                                                  └─▶ done, or put off, or given up
 //! ```
 
-mod connect;
 mod deliver;
 mod send;
 

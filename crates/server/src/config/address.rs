@@ -45,7 +45,7 @@ pub(super) fn is_loopback(host: &str) -> bool {
     }
 }
 
-fn is_private(host: &str) -> bool {
+pub(super) fn is_private(host: &str) -> bool {
     match ip(host).map(|address| address.to_canonical()) {
         Some(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private() || v4.is_link_local() || is_shared(v4),
         Some(IpAddr::V6(v6)) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),

@@ -9,8 +9,8 @@ use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
-    Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, provider, resilience,
-    session, size, table, web, webhooks,
+    Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, mcp, provider,
+    resilience, session, size, table, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -43,7 +43,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
             repair_history: keys.find(&table::COMPAT_REPAIR_HISTORY),
         },
         context: ContextConfig { rescue: keys.get(&table::CONTEXT_RESCUE) },
-        tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR), mcp: super::McpConfig::default() },
+        tools: ToolsConfig { grammar: keys.get(&table::TOOLS_GRAMMAR), mcp: mcp::read(&mut keys, sources.env) },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
         resilience: resilience::read(&mut keys),

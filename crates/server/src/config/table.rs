@@ -9,7 +9,10 @@ use super::key::{Described, Key, KeyStatus, keys};
 use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word};
 use super::session::BackendKind;
 use super::units::Bare;
-use super::{Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, PostgresConfig, Rescue, print, webhooks};
+use super::{
+    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, mcp, print,
+    webhooks,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -193,6 +196,27 @@ keys! { KEYS of Config {
     TOOLS_GRAMMAR = "tools.grammar", Word<GrammarPolicy>:
         Word { all: GrammarPolicy::ALL, name: GrammarPolicy::name, default: GrammarPolicy::Check }
         => |config| Some(config.tools.grammar);
+    /// Which MCP servers requests may name: those of `tools.mcp.servers`; or, beside them, those that begin with an entry of
+    /// `tools.mcp.allow`, or any at a public https address; or none at all.
+    TOOLS_MCP_CLIENTS = "tools.mcp.clients", Word<McpClients>:
+        Word { all: McpClients::ALL, name: McpClients::name, default: McpClients::Declared }
+        => |config| Some(config.tools.mcp.clients);
+    /// With `clients: allow_list`: what a client's `server_url` may begin with, such as `https://mcp.example.com/`; in
+    /// `https://*.example.com/` the star is any name.
+    TOOLS_MCP_ALLOW = "tools.mcp.allow", Special: Special("list of URLs"), otherwise "none"
+        => |config| {
+            let allow = &config.tools.mcp.allow;
+            (!allow.is_empty()).then(|| print::list(allow.iter().map(String::as_str)))
+        };
+    /// The MCP servers that clients may name by a label alone, each as `LABEL: {url: "https://…", headers: {authorization:
+    /// "Bearer ${KEY}"}}` or `LABEL: {command: [program, argument], env: {NAME: value}}`: a process that godex starts and that
+    /// speaks over its standard streams; it sees of godex's environment only `PATH`, `HOME`, `LANG` and `TMPDIR`, and secrets
+    /// belong into `env`. `allowed_tools: [name]`: no others may be called. `require_approval`: `always`, whatever clients say;
+    /// `never`, where they say nothing; by default their choice. `optional: true`: responses go on when the server's tools
+    /// cannot be listed. `client_headers: true`: clients may send `headers` and `authorization` of their own along. These
+    /// servers may be on this machine or a private network.
+    TOOLS_MCP_SERVERS = "tools.mcp.servers", Special: Special("mapping of labels"), otherwise "none"
+        => |config| mcp::print(&config.tools.mcp.servers);
 
     /// The model (`provider/model`, or an alias) that says what images show, for models that cannot see them: its words take
     /// the image's place. Each image is described once and remembered in memory.

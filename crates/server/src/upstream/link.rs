@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection to an upstream, driven by the turn that uses it.
+//! One HTTP/1.1 connection to an upstream (or to whoever else is asked), driven by the turn that uses it.
 //!
 //! The usual client gives each connection a task and hands the body over through a channel: a wake-up, and often a
 //! change of thread, for every chunk. Here the reader polls the connection itself, so all that one read brought is
@@ -25,7 +25,7 @@ const READ: usize = 64 * 1024;
 
 /// Why an exchange did not come to its end.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LinkError {
+pub(crate) enum LinkError {
     #[error(transparent)]
     Http(#[from] hyper::Error),
     #[error("the connection was closed")]
@@ -45,7 +45,7 @@ impl LinkError {
     }
 }
 
-pub(super) struct Link {
+pub(crate) struct Link {
     sender: SendRequest<Full<Bytes>>,
     connection: Pin<Box<Connection<Stream, Full<Bytes>>>>,
     /// The connection has ended; it must not be polled again.
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    pub(super) async fn open(stream: Stream) -> Result<Self, LinkError> {
+    pub(crate) async fn open(stream: Stream) -> Result<Self, LinkError> {
         let (sender, connection) = Builder::new().max_buf_size(READ).handshake(stream).await?;
         Ok(Self { sender, connection: Box::pin(connection), over: false })
     }
@@ -72,7 +72,7 @@ impl Link {
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, LinkError> {
+    pub(crate) async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, LinkError> {
         let mut answer = std::pin::pin!(self.sender.send_request(request));
         std::future::poll_fn(|context| {
             if let Poll::Ready(answer) = answer.as_mut().poll(context) {
@@ -91,7 +91,7 @@ impl Link {
     }
 
     /// The next data of an answer's body; `None` at its end.
-    pub(super) fn poll_data(
+    pub(crate) fn poll_data(
         &mut self,
         body: &mut Incoming,
         context: &mut Context<'_>,

@@ -13,9 +13,9 @@ use url::Url;
 use wire::json::{Raw, Text};
 
 use super::Webhooks;
-use super::connect::Connector;
 use super::send::send;
 use crate::config::WebhookConfig;
+use crate::outbound::Outbound;
 
 /// Told at the same time.
 const AT_ONCE: usize = 8;
@@ -90,7 +90,7 @@ struct Look {
 
 /// Runs for as long as the server does. Dropped, it leaves what it was telling to be told again.
 pub(crate) async fn deliver(webhooks: Arc<Webhooks>) {
-    let connector = Connector::default();
+    let outbound = Outbound::default();
     let mut under_way: FuturesUnordered<Doing<'_>> = FuturesUnordered::new();
     let (mut telling, mut looking, mut look_at) = (0, false, Instant::now());
     // When the first of those is due that this process has put off.
@@ -111,7 +111,7 @@ pub(crate) async fn deliver(webhooks: Arc<Webhooks>) {
                     due = due.filter(|due| *due > began);
                     look_at = earlier(due, Instant::now() + pause);
                     under_way.extend(found.into_iter().map(|notice| -> Doing<'_> {
-                        Box::pin(async { Done::Tried(tell(&webhooks, &connector, notice).await) })
+                        Box::pin(async { Done::Tried(tell(&webhooks, &outbound, notice).await) })
                     }));
                 }
                 Done::Tried(again) => {
@@ -145,10 +145,10 @@ impl Webhooks {
 }
 
 /// Tries to tell it, and stores what came of that. When it is due again, if it is.
-async fn tell(webhooks: &Webhooks, connector: &Connector, notice: Notice) -> Option<Instant> {
+async fn tell(webhooks: &Webhooks, outbound: &Outbound, notice: Notice) -> Option<Instant> {
     let endpoints = webhooks.endpoints();
     let tried = match endpoints.iter().find(|endpoint| endpoint.url == notice.endpoint) {
-        Some(endpoint) => try_once(connector, endpoint, &notice).await,
+        Some(endpoint) => try_once(outbound, endpoint, &notice).await,
         None => Tried::Nobody,
     };
     let fate = tried.fate(notice.tries);
@@ -163,8 +163,8 @@ async fn tell(webhooks: &Webhooks, connector: &Connector, notice: Notice) -> Opt
     again
 }
 
-async fn try_once(connector: &Connector, endpoint: &WebhookConfig, notice: &Notice) -> Tried {
-    match send(connector, endpoint, &notice.id, notice.body.clone()).await {
+async fn try_once(outbound: &Outbound, endpoint: &WebhookConfig, notice: &Notice) -> Tried {
+    match send(outbound, endpoint, &notice.id, notice.body.clone()).await {
         Ok(status) => Tried::Answered(status),
         Err(reason) => Tried::Failed(reason),
     }
