@@ -61,8 +61,8 @@ fn a_whole_section_is_read_and_printed_without_its_secrets() {
             .contains(r#"clock: {url: "https://clock.example.com/<redacted>", headers: {authorization: <redacted>}"#)
     );
     // What is printed loads again.
-    let indented: String = printed.lines().map(|line| format!("      {line}\n")).collect();
-    let (again, problems) = read_text(&format!("tools:\n  mcp:\n    servers:\n{indented}"));
+    let indented = printed.replace('\n', "\n      ");
+    let (again, problems) = read_text(&format!("tools:\n  mcp:\n    servers:{indented}\n"));
     assert_eq!((problems, print(&again.servers)), (Vec::new(), Some(printed)));
 }
 

@@ -206,3 +206,6 @@ fn shown(list: &ToolList) -> String {
     out.push(b']');
     String::from_utf8(out).unwrap_or_else(|_| "[]".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

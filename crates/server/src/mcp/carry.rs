@@ -10,7 +10,7 @@ use http_body_util::BodyDataStream;
 
 use crate::outbound::{Outbound, OutboundError, Reach};
 
-/// Carries requests to addresses within its reach.
+/// Carries requests to addresses within its reach. At which ports they may be was decided with the address.
 pub(super) struct Carrier {
     pub(super) outbound: Arc<Outbound>,
     pub(super) reach: Reach,
@@ -20,7 +20,7 @@ impl HttpClient for Carrier {
     fn send(&self, request: Request<Bytes>) -> Sending {
         let (outbound, reach) = (Arc::clone(&self.outbound), self.reach);
         Box::pin(async move {
-            let response = outbound.send(request, reach).await.map_err(|error| not_sent(&error))?;
+            let response = outbound.send_to_any_port(request, reach).await.map_err(|error| not_sent(&error))?;
             Ok(response.map(|body| BodyDataStream::new(body).map_err(|error| not_sent(&error)).boxed()))
         })
     }

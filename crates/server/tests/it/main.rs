@@ -48,6 +48,8 @@ mod images;
 mod lessons;
 mod loris;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod models;
 #[cfg(test)]
 mod native;

@@ -134,7 +134,7 @@ pub(crate) fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 's
     tokio::spawn(task)
 }
 
-fn config(upstream: &Upstream, settings: &Settings) -> Config {
+pub(crate) fn config(upstream: &Upstream, settings: &Settings) -> Config {
     let Settings { server, timeouts, session, resilience, spec, webhooks, base_url, tweak } = settings;
     let spec = if spec.is_empty() { "openai-compatible" } else { spec };
     let resilience = if resilience.is_empty() { QUICK } else { resilience };

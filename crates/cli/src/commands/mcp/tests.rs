@@ -37,8 +37,11 @@ impl Servers for Fake {
 
 const TOOLS: Fake = Fake(&["now", "delete", "fail"]);
 
-fn declared(servers: &[(&str, Option<&[&str]>, bool)]) -> Vec<McpServerConfig> {
-    let server = |(label, allowed, optional): &(&str, Option<&[&str]>, bool)| McpServerConfig {
+/// A label, the allowed tools, whether it is optional.
+type Row<'a> = (&'a str, Option<&'a [&'a str]>, bool);
+
+fn declared(servers: &[Row<'_>]) -> Vec<McpServerConfig> {
+    let server = |(label, allowed, optional): &Row<'_>| McpServerConfig {
         label: (*label).to_owned(),
         at: McpAddress::Url { url: "https://mcp.example.com/secret".to_owned(), headers: Vec::new() },
         allowed_tools: allowed.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
@@ -68,7 +71,7 @@ fn servers_are_listed_with_their_tools() {
 
 #[test]
 fn what_is_wrong_is_found() {
-    let cases: [(&[(&str, Option<&[&str]>, bool)], bool, &str); 5] = [
+    let cases: [(&[Row<'_>], bool, &str); 5] = [
         (&[], true, "no MCP servers are declared"),
         (
             &[("clock", None, false)],

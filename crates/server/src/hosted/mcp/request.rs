@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ::mcp::Endpoint;
 use http::{HeaderName, HeaderValue, header};
 use url::{Host, Url};
-use wire::json::{InvalidCode, Kind, Raw};
+use wire::json::{InvalidCode, Kind, Raw, Text};
 use wire::responses::McpTool;
 
 use super::rules::Rules;
@@ -109,7 +109,7 @@ impl Place {
     ) -> Result<(Option<&'c McpServerConfig>, Option<String>), ApiError> {
         let refuse = |message: String| Err(self.refuse("server_url", InvalidCode::InvalidValue, message));
         let by_label = config.server(label);
-        let Some(text) = tool.server_url.map(|url| url.decode()).filter(|url| !url.is_empty()) else {
+        let Some(text) = tool.server_url.map(Text::decode).filter(|url| !url.is_empty()) else {
             return match by_label {
                 Some(server) => Ok((Some(server), None)),
                 None => {
@@ -126,27 +126,28 @@ impl Place {
         let is_at =
             |server: &&McpServerConfig| matches!(&server.at, McpAddress::Url { url: at, .. } if at == url.as_str());
         if let Some(server) = by_label {
-            return match is_at(&server) {
-                true => Ok((Some(server), None)),
-                false => refuse(format!(
-                    "The label '{}' is that of a declared MCP server, which is not at this URL. Leave 'server_url' out, or \
-                     take another label.",
-                    clip(label)
-                )),
-            };
+            if is_at(&server) {
+                return Ok((Some(server), None));
+            }
+            return refuse(format!(
+                "The label '{}' is that of a declared MCP server, which is not at this URL. Leave 'server_url' out, or take \
+                 another label.",
+                clip(label)
+            ));
         }
         if let Some(server) = config.servers.iter().find(is_at) {
             return Ok((Some(server), None));
         }
-        let allowed = match config.clients {
-            McpClients::Open => true,
-            McpClients::AllowList => config.allow.iter().any(|allowed| begins_with(&url, allowed)),
-            McpClients::Declared | McpClients::Off => false,
+        let listed = || config.allow.iter().any(|allowed| begins_with(&url, allowed));
+        let (allowed, any_port) = match config.clients {
+            McpClients::Open => (true, false),
+            McpClients::AllowList => (listed(), true),
+            McpClients::Declared | McpClients::Off => (false, false),
         };
         if !allowed {
             return refuse("The operator of this server does not allow MCP servers at this URL.".to_owned());
         }
-        match unusable(&url) {
+        match unusable(&url, any_port) {
             Some(why) => refuse(format!("'server_url' {why}.")),
             None => Ok((None, Some(url.as_str().to_owned()))),
         }
@@ -206,7 +207,7 @@ impl Place {
             }
             headers.push((parsed, value));
         }
-        if let Some(token) = tool.authorization.map(|token| token.decode()).filter(|token| !token.is_empty()) {
+        if let Some(token) = tool.authorization.map(Text::decode).filter(|token| !token.is_empty()) {
             if headers.iter().any(|(name, _)| *name == header::AUTHORIZATION) {
                 let message = "'authorization' and an Authorization header cannot both be there.";
                 return Err(self.refuse("authorization", InvalidCode::InvalidValue, message));
@@ -230,7 +231,7 @@ fn sendable(text: &str) -> Option<HeaderValue> {
 }
 
 /// What is wrong with an address that a client brings, as far as it can be seen.
-fn unusable(url: &Url) -> Option<&'static str> {
+fn unusable(url: &Url, any_port: bool) -> Option<&'static str> {
     let inside = match url.host() {
         Some(Host::Ipv4(v4)) => !is_public(IpAddr::V4(v4)),
         Some(Host::Ipv6(v6)) => !is_public(IpAddr::V6(v6)),
@@ -246,6 +247,8 @@ fn unusable(url: &Url) -> Option<&'static str> {
         Some("must not hold a user or a password")
     } else if inside {
         Some("is not at a public address")
+    } else if !any_port && url.port().is_some() {
+        Some("must be at the usual port")
     } else {
         None
     }

@@ -16,7 +16,11 @@ fn config(clients: McpClients) -> McpConfig {
     let command = McpAddress::Command { command: vec!["x".to_owned()], env: Vec::new(), inherited: Vec::new() };
     McpConfig {
         clients,
-        allow: vec!["https://mcp.example.com/v1".to_owned(), "https://*.example.org/".to_owned()],
+        allow: vec![
+            "https://mcp.example.com/v1".to_owned(),
+            "https://*.example.org/".to_owned(),
+            "https://ports.example.com:8443/".to_owned(),
+        ],
         servers: vec![
             server("clock", url("http://127.0.0.1:9000/clock"), false),
             server("open", url("http://127.0.0.1:9000/open"), true),
@@ -47,7 +51,8 @@ fn who_may_be_called_is_the_operators_word() {
         (r#""server_label":"mine","server_url":"https://mcp.example.com/v1/x?y""#, ["-", "public", "public"]),
         (r#""server_label":"mine","server_url":"https://mcp.example.com/v12""#, ["-", "-", "public"]),
         (r#""server_label":"mine","server_url":"https://mcp.example.com/v1/../v2""#, ["-", "-", "public"]),
-        (r#""server_label":"mine","server_url":"https://mcp.example.com:8443/v1""#, ["-", "-", "public"]),
+        (r#""server_label":"mine","server_url":"https://mcp.example.com:8443/v1""#, ["-", "-", "-"]),
+        (r#""server_label":"mine","server_url":"https://ports.example.com:8443/a""#, ["-", "public", "-"]),
         (r#""server_label":"mine","server_url":"https://mcp.example.com.evil.net/v1""#, ["-", "-", "public"]),
         (r#""server_label":"mine","server_url":"https://a.example.org/""#, ["-", "public", "public"]),
         (r#""server_label":"mine","server_url":"https://example.org/""#, ["-", "-", "public"]),
