@@ -15,6 +15,17 @@ pub(crate) fn completion() -> Bytes {
     body.to_string().into()
 }
 
+/// A whole answer that calls this function.
+pub(crate) fn tool_call(function: &str) -> Bytes {
+    let function = json!({"name": function, "arguments": "{\"city\":\"Paris\"}"});
+    let calls = json!([{"id": "call_1", "type": "function", "function": function}]);
+    let mut body = envelope("chat.completion");
+    body["choices"] = json!([{"index": 0, "finish_reason": "tool_calls",
+        "message": {"role": "assistant", "content": null, "tool_calls": calls}}]);
+    body["usage"] = usage();
+    body.to_string().into()
+}
+
 /// `words` content chunks of about 380 bytes, between the role and the usage; then `[DONE]`.
 pub(crate) fn stream(words: usize) -> Vec<Bytes> {
     whole((1..words).map(|number| event(&json!({"content": format!(" word{number}")}), None)))

@@ -6,22 +6,22 @@ mod websocket;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::history;
+use crate::{history, mcp};
 use call::{Connection, Sample};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// http://HOST:PORT/PATH
     url: String,
-    /// sync, stream-COUNT-MILLISECONDS, hold or large; see the upstream.
+    /// sync, stream-COUNT-MILLISECONDS, hold, large or tool; see the upstream.
     #[arg(long, default_value = "sync")]
     model: String,
     #[arg(long, default_value_t = 1)]
@@ -34,12 +34,23 @@ pub(crate) struct Arguments {
     /// Ask for every response to be stored, each with an input of its own.
     #[arg(long)]
     stored: bool,
+    /// Who calls the tool that the model `tool` wants.
+    #[arg(long, value_enum)]
+    tool: Option<Caller>,
     /// Open one stream per connection, say `held=N`, and keep them open until stdin ends.
     #[arg(long)]
     hold: bool,
     /// The same with idle `WebSocket`s; `held=0` where they are refused.
     #[arg(long)]
     websockets: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Caller {
+    /// The gateway, at the MCP server that it knows.
+    Gateway,
+    /// Nobody: what is measured is two calls of the model, the second with the tool's result.
+    ByHand,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
@@ -56,7 +67,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         connections.push(Connection::open(&arguments.url).await?);
     }
     let started = Instant::now();
-    let samples = all_requests(connections, arguments.requests, &body).await?;
+    let by_hand = arguments.tool == Some(Caller::ByHand);
+    let (first, body) = if by_hand { (Some(body.clone()), with_result(&body)) } else { (None, body) };
+    let samples = all_requests(connections, arguments.requests, &body, first.as_ref()).await?;
     let seconds = started.elapsed().as_secs_f64();
     report(&samples, seconds, body.len());
     Ok(())
@@ -68,9 +81,24 @@ fn body(arguments: &Arguments) -> Bytes {
         None => json!(format!("Write a short story about a fox, a dog and a very long afternoon. {NUMBER}")),
     };
     // Written by hand so that the model comes first: the upstream looks for it.
-    let stream = arguments.model != "sync";
+    let stream = !matches!(arguments.model.as_str(), "sync" | "tool");
     let stored = arguments.stored;
-    format!(r#"{{"model":"bench/{}","stream":{stream},"store":{stored},"input":{input}}}"#, arguments.model).into()
+    let tools = if arguments.tool == Some(Caller::Gateway) {
+        format!(r#","tools":{}"#, json!([{"type": "mcp", "server_label": mcp::LABEL, "require_approval": "never"}]))
+    } else {
+        String::new()
+    };
+    format!(r#"{{"model":"bench/{}","stream":{stream},"store":{stored}{tools},"input":{input}}}"#, arguments.model)
+        .into()
+}
+
+/// The same request with the tool's result, as far as the upstream looks at it.
+fn with_result(body: &Bytes) -> Bytes {
+    let mut with = body.strip_suffix(b"}").unwrap_or(body).to_vec();
+    with.extend_from_slice(
+        br#","messages":[{"role":"tool","tool_call_id":"call_1","content":"18 degrees, and rain"}]}"#,
+    );
+    with.into()
 }
 
 /// The mark in place of a request's number: a store keeps equal inputs once, and these are to be each their own.
@@ -84,18 +112,31 @@ fn own(body: &Bytes, number: usize) -> Bytes {
 }
 
 /// Every connection takes requests from the common count until it is used up.
-async fn all_requests(connections: Vec<Connection>, requests: usize, body: &Bytes) -> Result<Vec<Sample>> {
+/// With a `first` body, that is asked before each, and both count as one.
+async fn all_requests(
+    connections: Vec<Connection>,
+    requests: usize,
+    body: &Bytes,
+    first: Option<&Bytes>,
+) -> Result<Vec<Sample>> {
     // Other than in the run before.
-    let first = std::process::id() as usize * 10_007 % 90_000_000;
-    let (left, numbered) = (Arc::new(AtomicUsize::new(requests)), Arc::new(AtomicUsize::new(first)));
+    let start = std::process::id() as usize * 10_007 % 90_000_000;
+    let (left, numbered) = (Arc::new(AtomicUsize::new(requests)), Arc::new(AtomicUsize::new(start)));
     let mut tasks = JoinSet::new();
     for mut connection in connections {
         let (left, numbered, body) = (Arc::clone(&left), Arc::clone(&numbered), body.clone());
+        let first = first.cloned();
         tasks.spawn(async move {
             let mut samples = Vec::new();
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
                 let number = numbered.fetch_add(1, Ordering::Relaxed);
-                samples.push(connection.call(own(&body, number)).await?);
+                let before = match &first {
+                    Some(first) => connection.exchange(own(first, number)).await?,
+                    None => Duration::ZERO,
+                };
+                let mut sample = connection.call(own(&body, number)).await?;
+                sample.total += before;
+                samples.push(sample);
             }
             anyhow::Ok(samples)
         });
@@ -140,7 +181,7 @@ fn report(samples: &[Sample], seconds: f64, body_bytes: usize) {
     println!("max_gap_us={}", samples.iter().map(|sample| sample.max_gap.as_micros()).max().unwrap_or(0));
 }
 
-fn sorted(durations: impl Iterator<Item = std::time::Duration>) -> Vec<u128> {
+fn sorted(durations: impl Iterator<Item = Duration>) -> Vec<u128> {
     let mut micros: Vec<u128> = durations.map(|duration| duration.as_micros()).collect();
     micros.sort_unstable();
     micros

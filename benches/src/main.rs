@@ -9,6 +9,7 @@ mod chunks;
 mod floor;
 mod history;
 mod load;
+mod mcp;
 mod serve;
 mod upstream;
 

@@ -1,6 +1,7 @@
 //! The fake upstream. It reads the whole request, and the model's name says what to answer: `sync`, or
-//! `stream-COUNT-MILLISECONDS`, or `hold` (one chunk, then silence until the peer closes), or `large` (10 MiB, streamed).
-//! One write per event.
+//! `stream-COUNT-MILLISECONDS`, or `hold` (one chunk, then silence until the peer closes), or `large` (10 MiB, streamed),
+//! or `tool` (a call of the tool, and after its result what `sync` says). One write per event. Beside it, at `/mcp`, is the
+//! server of that tool.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,23 +17,33 @@ use hyper::body::Incoming;
 use memchr::memmem;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{chunks, serve};
+use crate::{chunks, mcp, serve};
 
 pub(crate) async fn run() -> Result<()> {
     let (sync, stream, large) = (chunks::completion(), chunks::stream(200), chunks::large(10 << 20));
-    let answers = Arc::new(Answers { sync, stream, large });
+    let answers = Arc::new(Answers { sync, stream, large, call: chunks::tool_call(mcp::FUNCTION) });
     serve::serve(move |request| answer(Arc::clone(&answers), request)).await
 }
+
+/// How a request says that the tool has been called.
+const TOOL_RESULT: &[u8] = b"\"role\":\"tool\"";
 
 /// Built once: the upstream should cost as little as it can.
 struct Answers {
     sync: Bytes,
     stream: Vec<Bytes>,
     large: Vec<Bytes>,
+    call: Bytes,
 }
 
 async fn answer(answers: Arc<Answers>, request: Request<Incoming>) -> Result<Response<Answer>> {
+    let is_mcp = request.uri().path() == "/mcp";
     let body = request.into_body().collect().await?.to_bytes();
+    if is_mcp {
+        let (status, answer) = mcp::answer(&body);
+        let whole = Answer::new(vec![answer.into()], Duration::ZERO, End::Close);
+        return Ok(Response::builder().status(status).header("content-type", "application/json").body(whole)?);
+    }
     let model = model(&body).unwrap_or("sync");
     let (kind, body) = if let Some(shape) = model.strip_prefix("stream-") {
         let (count, pause) = shape.split_once('-').unwrap_or((shape, "0"));
@@ -45,6 +56,8 @@ async fn answer(answers: Arc<Answers>, request: Request<Incoming>) -> Result<Res
         ("text/event-stream", Answer::new(answers.stream[..2].to_vec(), Duration::ZERO, End::Hold))
     } else if model == "large" {
         ("text/event-stream", Answer::new(answers.large.clone(), Duration::ZERO, End::Close))
+    } else if model == "tool" && memmem::find(&body, TOOL_RESULT).is_none() {
+        ("application/json", Answer::new(vec![answers.call.clone()], Duration::ZERO, End::Close))
     } else {
         ("application/json", Answer::new(vec![answers.sync.clone()], Duration::ZERO, End::Close))
     };

@@ -10,7 +10,7 @@ mod servers;
 mod startup;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::process;
+use cases::{Load, Row};
 use servers::{Servers, Setup};
 
 #[derive(Args)]
@@ -49,12 +50,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let servers = Servers::start(arguments.gateway, &binary, Setup::default())?;
     results.extend(cases::measure(&servers, scale)?);
     drop(servers);
+    results.extend(rounds(arguments.gateway, &binary, scale)?);
     results.extend(pinned::measure(arguments.gateway, &binary, scale)?);
     results.extend(start_up);
     table::print(&results);
     kernel::run()?;
     println!("\nmeasured in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// What a round of a hosted tool costs.
+fn rounds(gateway: Gateway, binary: &Path, scale: usize) -> Result<Vec<Row>> {
+    if gateway == Gateway::Floor {
+        println!("a call of an MCP server: not measured, since the floor makes none");
+        return Ok(Vec::new());
+    }
+    let servers = Servers::start(gateway, binary, Setup { mcp: true, ..Setup::default() })?;
+    let mut rows = Vec::new();
+    for load in [cases::ROUND, Load { label: "one MCP call ×64", connections: 64, requests: 3000, ..cases::ROUND }] {
+        rows.extend(cases::run(&servers, &load, scale)?);
+    }
+    Ok(rows)
 }
 
 fn build(gateway: Gateway) -> Result<()> {

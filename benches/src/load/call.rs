@@ -66,6 +66,15 @@ impl Connection {
         Ok(Sample { total: started.elapsed(), first_delta, max_gap })
     }
 
+    /// A call whose answer is read and not looked at; how long it took.
+    pub(super) async fn exchange(&mut self, body: Bytes) -> Result<Duration> {
+        let started = Instant::now();
+        let answer = self.send(body).await?;
+        ensure!(answer.status().is_success(), "{}", answer.status());
+        answer.into_body().collect().await?;
+        Ok(started.elapsed())
+    }
+
     /// Reads until the first delta; the stream stays open as long as what is returned lives.
     pub(super) async fn first_delta(&mut self, body: Bytes) -> Result<Response<Incoming>> {
         let mut answer = self.send(body).await?;

@@ -49,6 +49,11 @@ pub(crate) enum Command {
     },
     /// Run Codex on the configured models; `setup`, `doctor` and `catalog` are for running it by itself.
     Codex(CodexArgs),
+    /// Try the MCP servers that the configuration declares.
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
+    },
     /// Print the lines that point OpenAI's clients here, for the shell: eval "$(godex env)".
     Env {
         /// The shell that reads them [default: that of $SHELL].
@@ -68,6 +73,36 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the configuration that is in force, without its secrets.
     Print,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the servers and their tools.
+    List {
+        /// This one alone.
+        server: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask every server for its tools, and say what is wrong; the exit status is 1 if anything is.
+    Check {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool and print what it answers; the exit status is 1 if it fails. No approval is asked for.
+    Call {
+        /// The label of the server.
+        server: String,
+        tool: String,
+        /// The arguments, a JSON object.
+        #[arg(default_value = "{}", value_name = "JSON")]
+        arguments: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What is probed, and what it may cost.

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod env;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod probe;
 pub(crate) mod providers;

@@ -42,6 +42,7 @@ fn causes(error: &anyhow::Error) -> String {
 fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Some(Command::Codex(codex)) => return commands::codex::run(&args.flags, codex),
+        Some(Command::Mcp { command }) => return commands::mcp::run(&args.flags, command),
         None | Some(Command::Serve) => commands::serve::run(&args.flags),
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),

@@ -11,8 +11,7 @@ mod tree;
 
 pub use interpolate::Filled;
 pub use problem::{Position, Problem, Problems};
-pub(crate) use reader::nearest;
-pub use reader::{Env, Field, Reader, Section};
+pub use reader::{Env, Field, Reader, Section, nearest};
 pub use tree::Document;
 
 /// A value at its place in the file.

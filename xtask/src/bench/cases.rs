@@ -27,6 +27,8 @@ pub(super) struct Load {
     pub(super) input_bytes: usize,
     /// Every response is stored, durably, where that means something.
     pub(super) stored: bool,
+    /// godex calls a tool of an MCP server; where nobody does, what it costs is the two calls to the model.
+    pub(super) hosted: bool,
     /// Which measurements become rows: key of the load tool or of ours, label, unit, factor.
     pub(super) show: &'static [(&'static str, &'static str, &'static str, f64)],
 }
@@ -49,7 +51,14 @@ const INPUT: &[(&str, &str, &str, f64)] = &[("p50_us", "median time", "ms", 0.00
 
 const LOADS: &[Load] = &[
     Load {
-        label: "sync ×1", model: "sync", connections: 1, requests: 4000, input_bytes: 0, stored: false, show: SYNC
+        label: "sync ×1",
+        model: "sync",
+        connections: 1,
+        requests: 4000,
+        input_bytes: 0,
+        stored: false,
+        hosted: false,
+        show: SYNC,
     },
     Load {
         label: "sync ×64",
@@ -58,6 +67,7 @@ const LOADS: &[Load] = &[
         requests: 10_000,
         input_bytes: 0,
         stored: false,
+        hosted: false,
         show: SYNC,
     },
     Load {
@@ -67,6 +77,7 @@ const LOADS: &[Load] = &[
         requests: 10_000,
         input_bytes: 0,
         stored: false,
+        hosted: false,
         show: SYNC,
     },
     Load {
@@ -76,6 +87,7 @@ const LOADS: &[Load] = &[
         requests: 480,
         input_bytes: 0,
         stored: false,
+        hosted: false,
         show: STREAM,
     },
     Load {
@@ -85,6 +97,7 @@ const LOADS: &[Load] = &[
         requests: 1,
         input_bytes: 0,
         stored: false,
+        hosted: false,
         show: LONE,
     },
     Load {
@@ -94,6 +107,7 @@ const LOADS: &[Load] = &[
         requests: 800,
         input_bytes: 200_000,
         stored: false,
+        hosted: false,
         show: INPUT,
     },
     Load {
@@ -103,6 +117,7 @@ const LOADS: &[Load] = &[
         requests: 120,
         input_bytes: 2_000_000,
         stored: false,
+        hosted: false,
         show: INPUT,
     },
     Load {
@@ -112,6 +127,7 @@ const LOADS: &[Load] = &[
         requests: 1000,
         input_bytes: 0,
         stored: true,
+        hosted: false,
         show: SYNC,
     },
     Load {
@@ -121,9 +137,22 @@ const LOADS: &[Load] = &[
         requests: 6000,
         input_bytes: 0,
         stored: true,
+        hosted: false,
         show: SYNC,
     },
 ];
+
+/// A response of two rounds, with one call of a tool between them.
+pub(super) const ROUND: Load = Load {
+    label: "one MCP call",
+    model: "tool",
+    connections: 1,
+    requests: 1000,
+    input_bytes: 0,
+    stored: false,
+    hosted: true,
+    show: SYNC,
+};
 
 pub(super) fn measure(servers: &Servers, scale: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -182,6 +211,9 @@ pub(super) fn once(servers: &Servers, target: &Target, load: &Load, requests: us
     }
     if load.stored {
         tool.arg("--stored");
+    }
+    if load.hosted {
+        tool.args(["--tool", if target.name == "godex" { "gateway" } else { "by-hand" }]);
     }
     let before = target.cpu()?;
     let printed = process::output(&mut tool).with_context(|| format!("{} on {}", load.label, target.name))?;

@@ -25,6 +25,7 @@ const OTHERS: Load = Load {
     requests: 4_000,
     input_bytes: 0,
     stored: false,
+    hosted: false,
     show: &[],
 };
 

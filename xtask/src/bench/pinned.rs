@@ -19,6 +19,7 @@ const SYNC: Load = Load {
     requests: 20_000,
     input_bytes: 0,
     stored: false,
+    hosted: false,
     show: REQUEST,
 };
 const STREAM: Load = Load {
@@ -28,6 +29,7 @@ const STREAM: Load = Load {
     requests: 600,
     input_bytes: 0,
     stored: false,
+    hosted: false,
     show: EVENT,
 };
 const SYNC_STORED: Load = Load { label: "one core: stored", requests: 8_000, stored: true, ..SYNC };
@@ -45,7 +47,7 @@ pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<V
         return Ok(rows);
     }
     for (session, loads) in SETUPS {
-        let servers = Servers::start(gateway, binary, Setup { place: Place::Pinned, bare: true, session })?;
+        let servers = Servers::start(gateway, binary, Setup { place: Place::Pinned, bare: true, session, mcp: false })?;
         for load in *loads {
             rows.extend(cases::run(&servers, load, scale)?);
         }

@@ -23,6 +23,8 @@ pub(super) struct Setup {
     pub(super) bare: bool,
     /// More lines of godex's `session` section, each with its indent and end.
     pub(super) session: &'static str,
+    /// godex knows the MCP server beside the upstream.
+    pub(super) mcp: bool,
 }
 
 /// Where they run.
@@ -96,10 +98,17 @@ fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, R
     let _ = fs::remove_dir_all(&sessions);
     let config = folder.join("godex.yaml");
     let session = setup.session;
+    let mcp = if setup.mcp {
+        format!(
+            "tools:\n  mcp:\n    servers:\n      bench: {{url: 'http://{upstream}/mcp', require_approval: never}}\n"
+        )
+    } else {
+        String::new()
+    };
     let text = format!(
         "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nmodels:\n  discover: off\nproviders:\n  bench:\n    \
          spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
-         base_url: http://{upstream}/v1\nsession:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n",
+         base_url: http://{upstream}/v1\nsession:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n{mcp}",
         address.ip(),
         address.port(),
         sessions.join("sessions.db").display(),

@@ -108,12 +108,13 @@ fn config_print_shows_the_sessions_in_force() {
 #[test]
 fn examples_in_the_documentation_load() {
     let mut found = 0;
-    for page in ["README.md", "docs/sessions.md", "docs/upstreams.md"] {
+    for page in ["README.md", "docs/hosted-tools.md", "docs/sessions.md", "docs/upstreams.md"] {
         let text = std::fs::read_to_string(testkit::root().join(page)).unwrap();
         for example in text.split("```yaml\n").skip(1) {
             let home = home(example.split("```").next().unwrap());
             let mut command = command(home.path(), &["config", "check"]);
-            for key in ["DEEPSEEK_API_KEY", "KEY_ONE", "KEY_TWO", "MY_KEY", "SPARE_KEY"] {
+            let keys = ["CLOCK_KEY", "DEEPSEEK_API_KEY", "DOCS_KEY", "KEY_ONE", "KEY_TWO", "MY_KEY", "SPARE_KEY"];
+            for key in keys.iter().chain(&["TAVILY_API_KEY"]) {
                 command.env(key, "sk-1");
             }
             command.env("GODEX_DATABASE_URL", "postgres://godex@localhost/godex");

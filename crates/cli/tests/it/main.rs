@@ -8,6 +8,9 @@ mod codex;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+#[cfg(unix)]
+mod mcp;
+#[cfg(test)]
 mod older_files;
 #[cfg(test)]
 mod outputs;

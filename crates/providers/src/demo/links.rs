@@ -56,11 +56,18 @@ fn title(before: &str) -> Option<String> {
             let (above, line) = before.rsplit_once('\n')?;
             let alone = line.chars().all(|c| !c.is_alphanumeric()) || line.trim_end().ends_with(':');
             let above = above.rsplit('\n').next().filter(|_| alone)?;
-            above.trim_start_matches(|c: char| !c.is_alphabetic())
+            unnumbered(above.trim())
         }
     };
     let title: String = found.chars().filter(|c| !matches!(c, '[' | ']')).take(LONGEST_TITLE).collect();
     Some(title.trim().to_owned()).filter(|title| !title.is_empty())
+}
+
+/// Without its number in a list.
+fn unnumbered(line: &str) -> &str {
+    let numbered = line.split_once(". ").or_else(|| line.strip_prefix('[')?.split_once("] "));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbered.filter(|(number, _)| is_number(number)).map_or(line, |(_, rest)| rest)
 }
 
 fn host(address: &str) -> &str {
@@ -74,7 +81,8 @@ mod tests {
 
     #[test]
     fn addresses_are_found_and_linked() {
-        let cases: [(&str, &[&str]); 10] = [
+        let cases: [(&str, &[&str]); 11] = [
+            ("\n12. 2026 in pictures\nhttps://a.example/\nDate: today", &["[2026 in pictures](https://a.example/)"]),
             ("1. A [good] title\n   https://a.example/", &["[A good title](https://a.example/)"]),
             ("[1] A title\nURL: https://a.example/", &["[A title](https://a.example/)"]),
             ("text\nand more of it at https://a.example/", &["[a.example](https://a.example/)"]),

@@ -367,7 +367,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// The name that was probably meant, if one is near enough.
-pub(crate) fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+pub fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     if word.parse::<f64>().is_ok() {
         return None; // Numbers are not misspelt.
     }
