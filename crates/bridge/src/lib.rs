@@ -34,8 +34,8 @@ pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
 pub use plan::{
-    CallRole, CompactionWish, Hosting, ImageTexts, Needs, Plan, PlanTarget, Policy, Round, SearchFunctions, call_role,
-    check_metadata, each_sent_item, echo, first_sent, forward, plan,
+    CallRole, CompactionWish, Hosting, ImageTexts, Needs, Plan, PlanTarget, Policy, Round, SearchFunctions, Unsearched,
+    call_role, check_metadata, each_sent_item, echo, first_sent, forward, plan,
 };
 pub use reader::{
     ChatReader, Checks, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar,

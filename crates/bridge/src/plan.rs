@@ -65,6 +65,8 @@ pub struct Hosting {
     pub lists_pending: bool,
     /// `web_search` is functions to the model, where the provider has no search of its own: see [`SearchFunctions`].
     pub web_search: Option<SearchFunctions>,
+    /// What is done about `web_search` where nobody runs it.
+    pub unsearched: Unsearched,
     pub round: Round,
     /// What the rounds before this one have answered, in tokens: `max_output_tokens` is for all of them.
     pub answered_tokens: u64,
@@ -91,6 +93,17 @@ impl Hosting {
 pub struct SearchFunctions {
     /// `open_page` and `find_in_page`, beside `web_search`.
     pub pages: bool,
+}
+
+/// What becomes of a search tool that nobody runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unsearched {
+    /// It is left out, with a note, or refused, as the dialect says.
+    #[default]
+    LeaveOut,
+    Refuse,
+    /// A function takes its place, whose calls the client answers.
+    ClientCall,
 }
 
 /// Which upstream answer of a response it is.

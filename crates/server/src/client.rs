@@ -39,6 +39,8 @@ pub(crate) struct Profile {
     /// Whether it asks again by itself when a provider asks to slow down. If we did so too, each of its tries would be
     /// several.
     pub(crate) retries_rate_limits: bool,
+    /// Whether it may be left to answer calls of a function that stands for `web_search`.
+    pub(crate) may_search: bool,
 }
 
 /// What a client is recognised by; any of it is enough.
@@ -68,6 +70,7 @@ static OTHER: Profile = Profile {
     answer_headers: &[],
     repair_history: false,
     retries_rate_limits: false,
+    may_search: true,
 };
 
 /// The longest wait that is asked of Codex, which waits for as long as it is told, without an end.
@@ -114,6 +117,8 @@ const CODEX: Profile = Profile {
     // It sends histories with outputs of calls that it has forgotten, and cannot do otherwise.
     repair_history: true,
     retries_rate_limits: true,
+    // It declares the tool with every request, and knows no such function.
+    may_search: false,
 };
 
 const CODEX_STATUSES: &[(Which, StatusCode)] = &[

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bridge::{HostedCall, HostedEnd, Hosting, Round, Source, Sources, ToolKind};
 use providers::Wire;
-use wire::json::{ObjectWriter, Raw, Text};
+use wire::json::{Kind, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, HostedOutput as Kept, Input, InputItem, Item, McpTool, Tool, ToolChoice};
 
 use crate::error::ApiError;
@@ -142,7 +142,7 @@ impl Hosted {
                 _ => {}
             }
             if let Some(search) = &self.search {
-                search.shown(item.raw.as_str());
+                each_text(item.raw, &mut |text| search.shown(text));
             }
         }
     }
@@ -157,7 +157,14 @@ impl Hosted {
     /// What a plan has to know.
     pub(crate) fn hosting(&self, round: Round, answered_tokens: u64, lists_pending: bool) -> Hosting {
         let web_search = self.search.as_ref().map(WebSearch::functions);
-        Hosting { mcp: !self.labels.is_empty(), lists_pending, web_search, round, answered_tokens }
+        Hosting {
+            mcp: !self.labels.is_empty(),
+            lists_pending,
+            web_search,
+            round,
+            answered_tokens,
+            ..Hosting::default()
+        }
     }
 
     /// What an answer may cite; none where nothing is searched.
@@ -197,10 +204,10 @@ impl Hosted {
                 let known = self.known();
                 self.mcp.allows(label, &tool.name, known.annotations(label, &tool.name))
             };
-            return match may_be_called {
-                true => self.mcp.call(label, &tool.name, arguments),
-                false => Box::pin(std::future::ready(HostedOutput::not_allowed(&tool.name))),
-            };
+            if may_be_called {
+                return self.mcp.call(label, &tool.name, arguments);
+            }
+            return Box::pin(std::future::ready(HostedOutput::not_allowed(&tool.name)));
         }
         match &self.search {
             Some(search) => search.call(tool.kind, arguments),
@@ -242,6 +249,19 @@ impl HostedOutput {
         object.end();
         let end = HostedEnd::Failed { error: String::from_utf8(error).unwrap_or_default() };
         Self { end, text, images: Vec::new(), sources: Vec::new() }
+    }
+}
+
+/// Every text that a value has in it.
+fn each_text(value: Raw<'_>, look: &mut impl FnMut(&str)) {
+    let mut values = vec![value];
+    while let Some(value) = values.pop() {
+        match value.kind() {
+            Kind::String => value.text().iter().for_each(|text| look(&text.decode())),
+            Kind::Array => values.extend(value.elements()),
+            Kind::Object => values.extend(value.fields().map(|(_, value)| value)),
+            _ => {}
+        }
     }
 }
 

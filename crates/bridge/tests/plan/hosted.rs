@@ -9,6 +9,7 @@ use crate::forward::forward_hosted;
 use crate::run::{MEND, Planned, TransparentSeal, plan_hosted};
 
 const ALL: Hosting = Hosting {
+    unsearched: bridge::Unsearched::LeaveOut,
     mcp: true,
     lists_pending: false,
     web_search: Some(SearchFunctions { pages: true }),
@@ -721,5 +722,28 @@ fn a_provider_with_that_api_gets_functions_and_pairs() {
     assert_eq!(none.body["input"], json!(expected));
     for sent in [&first, &none] {
         assert!(!sent.text.contains("godex_output"), "{}", sent.text);
+    }
+}
+
+/// What becomes of a search that nobody runs is the operator's choice.
+#[test]
+fn a_search_that_nobody_runs() {
+    for (unsearched, expected) in [
+        (bridge::Unsearched::LeaveOut, Ok(vec![])),
+        (bridge::Unsearched::Refuse, Err("tools[0].type")),
+        (bridge::Unsearched::ClientCall, Ok(vec!["web_search"])),
+    ] {
+        let hosting = Hosting { unsearched, ..Hosting::default() };
+        let request = json!({"model": "m", "input": "Hi.", "tools": [{"type": "web_search"}]});
+        let planned = try_plan(&request, &Dialect::default(), hosting);
+        let found = planned.map(|planned| planned.context.tools).map_err(|invalid| invalid.path);
+        match (found, expected) {
+            (Ok(tools), Ok(names)) => {
+                assert_eq!(tools.iter().map(|tool| &*tool.provider_name).collect::<Vec<_>>(), names);
+                assert!(tools.iter().all(|tool| tool.kind == ToolKind::Function));
+            }
+            (Err(path), Err(expected)) => assert_eq!(path, expected),
+            (found, _) => panic!("{unsearched:?}: {found:?}"),
+        }
     }
 }

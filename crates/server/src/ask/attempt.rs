@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bridge::{Hosting, ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup};
+use bridge::{Hosting, ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, Unsearched};
 use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
@@ -133,16 +133,16 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
     let seal = runtime.seal(&context.caller);
     let (model, dialect) = (failover.model(), failover.dialect());
+    let hosting = Hosting {
+        unsearched: match config.tools.web_search.unavailable.into() {
+            Unsearched::ClientCall if !context.caller.profile().may_search => Unsearched::LeaveOut,
+            unsearched => unsearched,
+        },
+        ..hosted.map(|(_, hosting)| hosting).unwrap_or_default()
+    };
     let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
     let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
-    let target = PlanTarget {
-        model,
-        dialect: &dialect,
-        policy: *policy,
-        seal: &seal,
-        images,
-        hosting: hosted.map(|(_, hosting)| hosting).unwrap_or_default(),
-    };
+    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal, images, hosting };
     let plan = match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,

@@ -43,6 +43,16 @@ pub enum SearchUnavailable {
     ClientCall,
 }
 
+impl From<SearchUnavailable> for bridge::Unsearched {
+    fn from(unavailable: SearchUnavailable) -> Self {
+        match unavailable {
+            SearchUnavailable::LeaveOut => Self::LeaveOut,
+            SearchUnavailable::Fail => Self::Refuse,
+            SearchUnavailable::ClientCall => Self::ClientCall,
+        }
+    }
+}
+
 impl Default for WebSearchConfig {
     fn default() -> Self {
         Self {

@@ -75,7 +75,7 @@ pub(crate) fn mcp(label: &str) -> Value {
     json!({"type": "mcp", "server_label": label})
 }
 
-pub(crate) fn request(tools: Value) -> Value {
+pub(crate) fn request(tools: &Value) -> Value {
     json!({"model": "up/m", "input": "Go.", "tools": tools})
 }
 

@@ -13,6 +13,7 @@ use super::{declare, names, template};
 use crate::context::{InputSyntax, ToolKind};
 use crate::dialect::{Hosted, Lacking, ToolRules};
 use crate::plan::Hosting;
+use crate::plan::Unsearched;
 use crate::plan::item_path::Items;
 use crate::plan::notes::{Notes, code};
 
@@ -343,6 +344,7 @@ impl<'a> Collector<'a, '_> {
                     declare::tool_search(search, provider_name, rules)
                 });
             }
+            Tool::WebSearch(_) if self.is_left_to_client() => self.client_search(at),
             Tool::WebSearch(_) => self.hosted(Hosted::WebSearch, tool, at),
             Tool::FileSearch(_) => self.hosted(Hosted::FileSearch, tool, at),
             Tool::CodeInterpreter(_) => self.hosted(Hosted::CodeInterpreter, tool, at),
@@ -443,7 +445,8 @@ impl<'a> Collector<'a, '_> {
             let label = if let Tool::Mcp(mcp) = tool { mcp.server_label } else { None };
             self.leave_out(kind.name(), label);
             let message = format!("this provider has no {} of its own", kind.name());
-            if self.rules.lacking_hosted == Lacking::Reject {
+            let is_refused = kind == Hosted::WebSearch && self.hosting.unsearched == Unsearched::Refuse;
+            if is_refused || self.rules.lacking_hosted == Lacking::Reject {
                 let mut invalid =
                     Invalid::sentence(InvalidCode::UnsupportedValue, format!("Unsupported tool: {message}."));
                 invalid.path = format!("{at}.type");

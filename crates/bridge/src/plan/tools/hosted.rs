@@ -12,11 +12,14 @@ use wire::responses::{CreateResponse, Item, McpTool, Tool, WebSearchTool};
 use super::catalog::{At, Catalog, Collector, Entry, Space, What, canonical, flat};
 use super::{inline, names, schema};
 use crate::context::{OfferedTool, ToolKind};
+use crate::dialect::Hosted;
 use crate::plan::item_path::Items;
 use crate::plan::notes::code;
-use crate::plan::{Hosting, SearchFunctions};
+use crate::plan::{Hosting, SearchFunctions, Unsearched};
 
 const SEARCH: &[u8] = br#"{"type":"object","properties":{"queries":{"type":"array","items":{"type":"string"},"minItems":1,"description":"What to search for, each as one would type it into a search box. Several are searched at once."}},"required":["queries"],"additionalProperties":false}"#;
+
+const CLIENT_SEARCH: &[u8] = br#"{"type":"object","properties":{"query":{"type":"string"},"queries":{"type":"array","items":{"type":"string"}}},"required":["query"],"additionalProperties":false}"#;
 
 const OPEN: &[u8] = br#"{"type":"object","properties":{"url":{"type":"string","description":"The address of the page: one that was found, or that somebody named."},"start":{"type":"integer","minimum":0,"description":"Where to begin in a long page: the number at which the part before ended."}},"required":["url"],"additionalProperties":false}"#;
 
@@ -168,6 +171,23 @@ impl<'a> Collector<'a, '_> {
             offer(ToolKind::OpenPage, vec![ABOUT_OPEN.into()], OPEN);
             offer(ToolKind::FindInPage, vec![ABOUT_FIND.into()], FIND);
         }
+    }
+}
+
+impl Collector<'_, '_> {
+    /// Whether a search that nobody runs is the client's to answer.
+    pub(super) fn is_left_to_client(&self) -> bool {
+        let is_native = self.rules.native.iter().any(|(native, _)| *native == Hosted::WebSearch);
+        !is_native && self.hosting.unsearched == Unsearched::ClientCall
+    }
+
+    /// The function that stands for such a search.
+    pub(super) fn client_search(&mut self, at: At<'_>) {
+        self.notes.lowered(code::TOOL_DEGRADED, at, "nobody searches here: the client is to answer the calls of it");
+        self.client(ToolKind::Function, "web_search", None, at, |name| {
+            let (description, parameters) = (vec![ABOUT_SEARCH.into()], Json::Ours(CLIENT_SEARCH.to_vec()));
+            Declared::Function(Function { name, description, parameters, strict: None })
+        });
     }
 }
 

@@ -62,6 +62,7 @@ fn command(
         base_url: &format!("{url}/v1"),
         model: &choice.model,
         catalog: catalog.as_deref(),
+        searches: !config.tools.web_search.services.is_empty(),
     };
     let mut command = Command::new(codex);
     command.args(session.arguments()).args(&args.args).env(KEY_VARIABLE, client_key());

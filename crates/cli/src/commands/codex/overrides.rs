@@ -18,6 +18,8 @@ pub(super) struct Session<'a> {
     pub(super) base_url: &'a str,
     pub(super) model: &'a str,
     pub(super) catalog: Option<&'a Path>,
+    /// Whether godex searches the web.
+    pub(super) searches: bool,
 }
 
 impl Session<'_> {
@@ -27,8 +29,7 @@ impl Session<'_> {
             ("model_provider".to_owned(), Value::from(self.provider)),
             (format!("model_providers.{}", self.provider), Value::from(provider(self.base_url))),
             ("model".to_owned(), Value::from(self.model)),
-            // It would be declared to models that nobody runs it for.
-            ("web_search".to_owned(), Value::from("disabled")),
+            ("web_search".to_owned(), Value::from(web_search(self.searches))),
         ];
         if let Some(catalog) = self.catalog {
             settings.push(("model_catalog_json".to_owned(), Value::from(catalog.to_string_lossy().as_ref())));
@@ -36,6 +37,11 @@ impl Session<'_> {
         let argument = |(key, value): (String, Value)| ["-c".to_owned(), format!("{key}={}", value.to_string().trim())];
         settings.into_iter().flat_map(argument).collect()
     }
+}
+
+/// Codex's `web_search`: where nobody searches, it would be declared to models that nobody runs it for.
+pub(super) const fn web_search(searches: bool) -> &'static str {
+    if searches { "live" } else { "disabled" }
 }
 
 fn provider(base_url: &str) -> InlineTable {
@@ -72,6 +78,7 @@ mod tests {
             base_url: "http://127.0.0.1:1/v1",
             model: "a \"quoted\" \\ model",
             catalog: Some(Path::new("/tmp/it's here.json")),
+            searches: false,
         };
         let arguments = session.arguments();
         let settings: Vec<&String> = arguments.iter().skip(1).step_by(2).collect();

@@ -19,7 +19,7 @@ use wire::visible::{visible, visible_lines};
 
 use super::choice::{self, Choice};
 use super::installed::{self, Version};
-use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, files, gateway};
+use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, files, gateway, overrides};
 use crate::args::{Flags, SetupArgs, variable};
 use crate::output;
 use edit::Settings;
@@ -154,7 +154,7 @@ fn set_up(flags: &Flags, codex: Option<&Path>, args: &SetupArgs, home: &Path) ->
     let before = files::read(&path)?;
     let at = || format!("{}; nothing was changed", path.display());
     let mut text = before.clone().unwrap_or_default();
-    let settings = settings(&choice, &catalog);
+    let settings = settings(&choice, &catalog, !config.tools.web_search.services.is_empty());
     let provider = provider(&gateway::url(&config));
     // What is wrong is told by the lines of the file as it is.
     edit::set_table(&text, "model_providers", PROVIDER, &provider).with_context(at)?;
@@ -198,9 +198,9 @@ fn version(codex: Option<&Path>) -> Option<Version> {
 }
 
 /// What a profile says.
-fn settings(choice: &Choice, catalog: &Path) -> Settings {
+fn settings(choice: &Choice, catalog: &Path, searches: bool) -> Settings {
     let catalog = catalog.to_string_lossy();
-    let values = [choice.model.as_str(), PROVIDER, catalog.as_ref(), "disabled"].map(Value::from);
+    let values = [choice.model.as_str(), PROVIDER, catalog.as_ref(), overrides::web_search(searches)].map(Value::from);
     ROOT.into_iter().zip(values).collect()
 }
 

@@ -11,7 +11,7 @@ async fn waiting(server: &McpServer) -> (Rig, Value) {
     let upstream = model(vec![calls(&[("c1", "a__echo", json!({"text": "x"}))]), says("Done.")]).await;
     let rig = rig(upstream, &[("a", server, "")]).await;
     let before = server.calls().len();
-    let response = both(&rig, &request(json!([mcp("a")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a")]))).await;
     assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_approval_request"]);
     assert_eq!((response["status"].as_str(), server.calls().len()), (Some("completed"), before));
     (rig, response)
@@ -22,7 +22,7 @@ fn answered(response: &Value, approve: bool) -> Value {
     json!({"type": "mcp_approval_response", "approval_request_id": id, "approve": approve, "reason": "because"})
 }
 
-fn next(response: &Value, input: Value) -> Value {
+fn next(response: &Value, input: &Value) -> Value {
     json!({"model": "up/m", "tools": [mcp("a")], "previous_response_id": response["id"], "input": input})
 }
 
@@ -30,7 +30,7 @@ fn next(response: &Value, input: Value) -> Value {
 async fn an_approved_call_runs_before_the_model_is_asked() {
     let server = McpServer::modern().await.unwrap();
     let (rig, response) = waiting(&server).await;
-    let approved = next(&response, json!([answered(&response, true)]));
+    let approved = next(&response, &json!([answered(&response, true)]));
     let done = object(&rig.post(&approved).await);
     assert_eq!(kinds(&done), ["mcp_call", "message"]);
     assert_eq!(done["output"][0]["approval_request_id"], response["output"][1]["id"]);
@@ -50,7 +50,7 @@ async fn an_approved_call_runs_before_the_model_is_asked() {
 async fn a_refused_call_does_not_run_and_the_model_is_told_why() {
     let server = McpServer::modern().await.unwrap();
     let (rig, response) = waiting(&server).await;
-    let done = object(&rig.post(&next(&response, json!([answered(&response, false)]))).await);
+    let done = object(&rig.post(&next(&response, &json!([answered(&response, false)]))).await);
     assert_eq!((kinds(&done), server.calls().len()), (vec!["message"], 0));
     let last = asked(&rig).pop().unwrap();
     let told = last["messages"][2]["content"].as_str().unwrap();
@@ -61,7 +61,7 @@ async fn a_refused_call_does_not_run_and_the_model_is_told_why() {
 async fn a_question_that_nobody_answers_is_no_approval() {
     let server = McpServer::modern().await.unwrap();
     let (rig, response) = waiting(&server).await;
-    let done = object(&rig.post(&next(&response, json!("Something else."))).await);
+    let done = object(&rig.post(&next(&response, &json!("Something else."))).await);
     assert_eq!((kinds(&done), server.calls().len()), (vec!["message"], 0));
 }
 
@@ -93,7 +93,7 @@ async fn approvals_come_by_reference_in_conversations_and_in_a_clients_own_histo
     let upstream = model(vec![calls(&[("c1", "a__echo", json!({"text": "x"}))]), says("Done.")]).await;
     let rig = super::rig(upstream, &[("a", &server, "")]).await;
     let conversation = rig.send(Method::POST, "/v1/conversations", &json!({})).await.json()["id"].clone();
-    let mut first = request(json!([mcp("a")]));
+    let mut first = request(&json!([mcp("a")]));
     first["conversation"] = conversation.clone();
     let response = object(&rig.post(&first).await);
     let mut second = first.clone();
@@ -107,7 +107,7 @@ async fn an_approval_of_nothing_is_refused() {
     let (rig, response) = waiting(&server).await;
     let unknown = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
     for input in [json!([unknown]), json!([answered(&response, true), answered(&response, false)])] {
-        let refused = error(&rig.post(&next(&response, input)).await);
+        let refused = error(&rig.post(&next(&response, &input)).await);
         assert_eq!((refused.status, refused.param.as_deref()), (400, Some("input")), "{refused:?}");
     }
     assert!(server.calls().is_empty());
@@ -120,7 +120,7 @@ async fn what_needs_no_approval_runs_beside_what_does() {
     let rig = rig(model(vec![both_called, says("Done.")]).await, &[("a", &server, "")]).await;
     let mut tool = mcp("a");
     tool["require_approval"] = json!({"never": {"read_only": true}});
-    let response = both(&rig, &request(json!([tool]))).await;
+    let response = both(&rig, &request(&json!([tool]))).await;
     assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_call", "mcp_approval_request"]);
     assert_eq!(asked(&rig).len(), 2);
 }

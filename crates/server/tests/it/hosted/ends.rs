@@ -12,7 +12,7 @@ async fn a_server_that_cannot_be_listed_fails_the_response() {
     let server = McpServer::modern().await.unwrap();
     server.change(|options| options.list_fault = Some(Script::json(500, &json!({"error": "broken"}))));
     let rig = rig(model(vec![says("Never.")]).await, &[("a", &server, NEVER)]).await;
-    let (whole, streamed) = rig.both(&request(json!([mcp("a")]))).await;
+    let (whole, streamed) = rig.both(&request(&json!([mcp("a")]))).await;
     let failed = error(&whole);
     assert_eq!(failed.key(), (424, "external_connector_error", "http_error", Some("tools")));
     assert!(failed.message.contains("'a'"), "{failed:?}");
@@ -28,7 +28,7 @@ async fn an_optional_server_is_done_without() {
     broken.change(|options| options.list_fault = Some(Script::json(500, &json!({"error": "broken"}))));
     let servers = [("a", &broken, ", require_approval: never, optional: true"), ("b", &whole, NEVER)];
     let rig = rig(model(vec![calls(&[("c1", "b__echo", json!({"text": "x"}))]), says("Done.")]).await, &servers).await;
-    let response = both(&rig, &request(json!([mcp("a"), mcp("b")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a"), mcp("b")]))).await;
     assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_list_tools", "mcp_call", "message"]);
     assert!(response["output"][0]["error"].is_object() || response["output"][0]["error"].is_string());
 }
@@ -49,7 +49,7 @@ async fn a_call_that_fails_is_the_models_business() {
         ] {
             let upstream = model(vec![calls(&[("c1", &format!("a__{tool}"), json!({}))]), says("Done.")]).await;
             let rig = rig(upstream, &[("a", &server, NEVER)]).await;
-            let response = both(&rig, &request(json!([mcp("a")]))).await;
+            let response = both(&rig, &request(&json!([mcp("a")]))).await;
             assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_call", "message"], "{tool}");
             let call = &response["output"][1];
             assert_eq!((call["status"].as_str(), &call["output"]), (Some("failed"), &json!(null)), "{tool}");
@@ -66,7 +66,7 @@ async fn arguments_that_are_none_call_nothing() {
     let mut wrong = calls(&[("c1", "a__echo", json!({}))]);
     wrong["tool_calls"][0]["function"]["arguments"] = json!("[1]");
     let rig = rig(model(vec![wrong, says("Done.")]).await, &[("a", &server, NEVER)]).await;
-    let response = both(&rig, &request(json!([mcp("a")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a")]))).await;
     assert_eq!((response["output"][1]["status"].as_str(), server.calls().len()), (Some("failed"), 0));
 }
 
@@ -79,7 +79,7 @@ async fn a_provider_that_fails_later_fails_the_response() {
     let rig = rig(upstream, &[("a", &server, NEVER)]).await;
     let call = calls(&[("c1", "a__echo", json!({"text": "x"}))]);
     rig.upstream.queue(super::answer(&call, true));
-    let mut streamed = request(json!([mcp("a")]));
+    let mut streamed = request(&json!([mcp("a")]));
     streamed["stream"] = json!(true);
     let failed = stream(&rig.post(&streamed).await);
     assert_eq!(
@@ -87,5 +87,5 @@ async fn a_provider_that_fails_later_fails_the_response() {
         (Some("failed"), vec!["mcp_list_tools", "mcp_call"])
     );
     rig.upstream.queue(super::answer(&call, false));
-    assert_eq!(error(&rig.post(&request(json!([mcp("a")]))).await).status, 400);
+    assert_eq!(error(&rig.post(&request(&json!([mcp("a")]))).await).status, 400);
 }

@@ -17,7 +17,7 @@ async fn no_more_calls_are_made_than_the_client_wants() {
     let three: Vec<(&str, &str, Value)> =
         ["c1", "c2", "c3"].into_iter().map(|id| (id, "a__echo", json!({"text": id}))).collect();
     let rig = rig(model(vec![calls(&three), says("Done.")]).await, &[("a", &server, NEVER)]).await;
-    let mut request = request(json!([mcp("a")]));
+    let mut request = request(&json!([mcp("a")]));
     request["max_tool_calls"] = json!(1);
     let response = both(&rig, &request).await;
     assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_call", "message"]);
@@ -39,7 +39,7 @@ async fn a_model_that_calls_for_ever_has_to_answer_in_the_end() {
         messages.push(call);
     }
     let rig = rig(model(messages).await, &[("a", &server, NEVER)]).await;
-    let response = both(&rig, &request(json!([mcp("a")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a")]))).await;
     assert_eq!(response["status"], "completed");
     let asked = asked(&rig);
     assert_eq!(asked.len(), 2 * 25);
@@ -58,7 +58,7 @@ async fn the_tokens_of_all_answers_count() {
     for (most, rounds, status) in [(50, 3, "completed"), (40, 2, "incomplete"), (20, 1, "incomplete")] {
         let messages = vec![again("c1"), again("c2"), used(says("Done."))];
         let rig = rig(model(messages).await, &[("a", &server, NEVER)]).await;
-        let mut request = request(json!([mcp("a")]));
+        let mut request = request(&json!([mcp("a")]));
         request["max_output_tokens"] = json!(most);
         let response = both(&rig, &request).await;
         assert_eq!((response["status"].as_str(), asked(&rig).len()), (Some(status), 2 * rounds), "{most}");
@@ -74,7 +74,7 @@ async fn calls_of_an_answer_that_was_cut_are_not_made() {
     let mut cut = calls(&[("c1", "a__echo", json!({"text": "x"}))]);
     cut["finish_reason"] = json!("length");
     let rig = rig(model(vec![cut, says("Never.")]).await, &[("a", &server, NEVER)]).await;
-    let response = both(&rig, &request(json!([mcp("a")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a")]))).await;
     assert_eq!((response["status"].as_str(), server.calls().len()), (Some("incomplete"), 0));
     assert_eq!(kinds(&response), ["mcp_list_tools"]);
 }

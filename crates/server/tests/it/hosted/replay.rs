@@ -19,7 +19,7 @@ async fn a_later_turn_extends_what_the_loop_sent() {
             says("Done again."),
         ];
         let rig = rig(model(messages).await, &[("a", &server, NEVER)]).await;
-        let mut first = request(json!([mcp("a")]));
+        let mut first = request(&json!([mcp("a")]));
         if continues == "conversation" {
             let made = rig.send(Method::POST, "/v1/conversations", &json!({})).await.json();
             first["conversation"] = made["id"].clone();
@@ -47,7 +47,7 @@ async fn clients_see_nothing_of_what_is_kept_beside_items() {
     let rig = rig(upstream, &[("a", &server, NEVER)]).await;
     let made = rig.send(Method::POST, "/v1/conversations", &json!({})).await.json();
     let conversation = made["id"].as_str().unwrap().to_owned();
-    let mut first = request(json!([mcp("a")]));
+    let mut first = request(&json!([mcp("a")]));
     first["conversation"] = json!(conversation);
     let response = object(&rig.post(&first).await);
     let id = response["id"].as_str().unwrap();
@@ -79,7 +79,7 @@ async fn items_that_a_client_sends_back_are_understood() {
         says("Done again."),
     ];
     let rig = rig(model(messages).await, &[("a", &server, NEVER)]).await;
-    let mut first = request(json!([mcp("a")]));
+    let mut first = request(&json!([mcp("a")]));
     first["store"] = json!(false);
     let response = both(&rig, &first).await;
     let mut input = vec![json!({"role": "user", "content": "Go."})];
@@ -104,7 +104,7 @@ async fn what_a_client_leaves_out_of_an_item_is_not_lost() {
     for store in [true, false] {
         let messages = vec![calls(&[("c1", "a__image", json!({}))]), says("Done."), says("Done again.")];
         let rig = rig(model(messages).await, &[("a", &server, NEVER)]).await;
-        let mut first = request(json!([mcp("a")]));
+        let mut first = request(&json!([mcp("a")]));
         first["store"] = json!(store);
         let response = object(&rig.post(&first).await);
         let mut output = response["output"].as_array().unwrap().clone();

@@ -11,7 +11,7 @@ async fn a_server_is_listed_its_tools_run_and_the_model_goes_on() {
         let first = calls(&[("c1", "a__echo", json!({"text": "one"})), ("c2", "a__echo", json!({"text": "two"}))]);
         let upstream = model(vec![first, calls(&[("c3", "a__echo", json!({"text": "three"}))]), says("Done.")]).await;
         let rig = rig(upstream, &[("a", &server, NEVER)]).await;
-        let response = both(&rig, &request(json!([mcp("a")]))).await;
+        let response = both(&rig, &request(&json!([mcp("a")]))).await;
         assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_call", "mcp_call", "mcp_call", "message"]);
         let outputs: Vec<&str> = (1..4).map(|at| response["output"][at]["output"].as_str().unwrap()).collect();
         assert!(outputs.iter().zip(["one", "two", "three"]).all(|(output, text)| output.contains(text)), "{outputs:?}");
@@ -33,7 +33,7 @@ async fn a_server_is_listed_its_tools_run_and_the_model_goes_on() {
 async fn tools_that_are_offered_and_not_called_change_nothing_else() {
     let server = McpServer::modern().await.unwrap();
     let rig = rig(model(vec![says("Hi.")]).await, &[("a", &server, NEVER)]).await;
-    let response = both(&rig, &request(json!([mcp("a")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a")]))).await;
     assert_eq!(kinds(&response), ["mcp_list_tools", "message"]);
     assert!(server.calls().is_empty());
 }
@@ -43,7 +43,7 @@ async fn two_servers_with_the_same_names_are_two() {
     let (one, two) = (McpServer::modern().await.unwrap(), McpServer::legacy().await.unwrap());
     let both_called = calls(&[("c1", "a__echo", json!({"text": "x"})), ("c2", "b__echo", json!({"text": "y"}))]);
     let rig = rig(model(vec![both_called, says("Done.")]).await, &[("a", &one, NEVER), ("b", &two, NEVER)]).await;
-    let response = both(&rig, &request(json!([mcp("a"), mcp("b")]))).await;
+    let response = both(&rig, &request(&json!([mcp("a"), mcp("b")]))).await;
     assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_list_tools", "mcp_call", "mcp_call", "message"]);
     assert_eq!(one.calls()[0].1, json!({"text": "x"}));
     assert_eq!(two.calls()[0].1, json!({"text": "y"}));
@@ -57,7 +57,7 @@ async fn the_clients_own_calls_keep_their_place_and_end_the_response() {
         let list: Vec<(&str, &str, serde_json::Value)> =
             ["c1", "c2", "c3"].into_iter().zip(order).map(|(id, name)| (id, name, json!({"text": id}))).collect();
         let rig = rig(model(vec![calls(&list), says("Done.")]).await, &[("a", &server, NEVER)]).await;
-        let response = both(&rig, &request(json!([mcp("a"), function.clone()]))).await;
+        let response = both(&rig, &request(&json!([mcp("a"), function.clone()]))).await;
         let kind = |name: &str| if name == "mine" { "function_call" } else { "mcp_call" };
         let expected: Vec<&str> = std::iter::once("mcp_list_tools").chain(order.map(kind)).collect();
         assert_eq!(kinds(&response), expected);
@@ -85,7 +85,7 @@ async fn a_demanded_call_is_demanded_once() {
     for choice in [json!("required"), json!({"type": "mcp", "server_label": "a"}), json!({"type": "mcp"})] {
         let upstream = model(vec![calls(&[("c1", "a__echo", json!({"text": "x"}))]), says("Done.")]).await;
         let rig = rig(upstream, &[("a", &server, NEVER)]).await;
-        let mut request = request(json!([mcp("a")]));
+        let mut request = request(&json!([mcp("a")]));
         request["tool_choice"] = choice;
         let (whole, streamed) = rig.both(&request).await;
         assert_eq!((whole.status, streamed.status), (200, 200), "{request}");

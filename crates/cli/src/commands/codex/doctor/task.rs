@@ -34,7 +34,7 @@ async fn run(codex: &Path, url: &str, choice: &Choice) -> anyhow::Result<String>
     let folder = Folder::make()?;
     let users = files::read(&codex_home()?.join("config.toml"))?.unwrap_or_default();
     let (provider, base_url) = (overrides::provider_id(&users), format!("{url}/v1"));
-    let session = Session { provider, base_url: &base_url, model: &choice.model, catalog: None };
+    let session = Session { provider, base_url: &base_url, model: &choice.model, catalog: None, searches: false };
     let mut command = Command::new(codex);
     command
         .args(session.arguments())
