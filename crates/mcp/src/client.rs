@@ -145,7 +145,7 @@ impl Client {
     pub fn server(&self) -> Option<String> {
         let info = self.service.peer_info()?;
         let server = info.server_info.as_ref()?;
-        Some(format!("{} {}", server.name, server.version))
+        Some(format!("{} {}", server.name, server.version).trim().to_owned())
     }
 
     /// Whether nothing can be asked any more.

@@ -48,7 +48,14 @@ impl Shown {
         let end = word.find("](").unwrap_or(word.len());
         let word = &word[..end];
         self.add(word);
-        let trimmed = word.trim_end_matches([')', ']', '.', ',', ';', ':', '!', '?', '\'', '*', '_', '…', '。', '，']);
+        let mut trimmed = word;
+        while let Some(last) = trimmed.chars().next_back().filter(|last| ")].,;:!?'*_…。，”’".contains(*last)) {
+            // A bracket that was opened in the address belongs to it.
+            if last == ')' && trimmed.matches(')').count() <= trimmed.matches('(').count() {
+                break;
+            }
+            trimmed = &trimmed[..trimmed.len() - last.len_utf8()];
+        }
         if trimmed.len() < word.len() {
             self.add(trimmed);
         }
@@ -144,6 +151,7 @@ mod tests {
             ("https://d.org/p", true),
             ("http://e.org:8080", true),
             ("http://e.org", false),
+            ("https://f.org/f", true),
             ("https://g.org/g", true),
             ("https://h.org/a_(b)", true),
             ("https://i.org/", true),

@@ -21,6 +21,8 @@ mod providers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod signals;

@@ -1,9 +1,10 @@
 //! What calls come to.
 
 use serde_json::json;
-use testkit::mcp::{McpOptions, PIXEL};
+use testkit::McpServer;
+use testkit::mcp::{McpEra, McpOptions, PIXEL};
 
-use super::*;
+use crate::help::{BOTH, call, connect, soon, start};
 
 #[tokio::test]
 async fn results_are_texts_and_images() {

@@ -1,39 +1,41 @@
 //! Whatever goes wrong in a call ends it, says what it was, and hurts no other.
 
-use std::time::Instant;
+use std::time::Duration;
 
+use mcp::{CallTimes, Failure};
 use serde_json::json;
 use testkit::Fate;
+use testkit::mcp::McpEra;
 
-use super::*;
+use crate::help::{BOTH, call, soon, start};
 
 #[tokio::test]
 async fn every_fault_has_its_failure() {
-    let http =
-        |code: u16| move |failure: &Failure| matches!(failure, Failure::Http { code: found, .. } if *found == code);
+    let kind = |failure: &Failure| match failure {
+        Failure::Tool { text } => format!("tool: {text}"),
+        Failure::Protocol { code, message } => format!("protocol {code}: {message}"),
+        Failure::Http { code, .. } => format!("http {code}"),
+    };
+    let cases = [
+        ("fail", "tool: it did not work"),
+        ("rpc_error", "protocol -32602: Unknown tool"),
+        ("status_401", "http 401"),
+        ("status_500", "http 500"),
+        ("cut", "http 502"),
+        ("cut_stream", "http 502"),
+        ("no_json", "http 502"),
+        ("wrong_id", "http 502"),
+        ("empty", "http 502"),
+        ("huge", "http 502"),
+        ("input_required", "http 502"),
+        ("redirect_away", "http 307"),
+        ("nobody_knows_it", "protocol -32602: Unknown tool"),
+    ];
     for era in BOTH {
         let (_server, client) = start(era).await;
-        let cases: [(&str, Box<dyn Fn(&Failure) -> bool>); 13] = [
-            ("fail", Box::new(|failure| *failure == Failure::Tool { text: "it did not work".to_owned() })),
-            (
-                "rpc_error",
-                Box::new(|failure| *failure == Failure::Protocol { code: -32602, message: "Unknown tool".to_owned() }),
-            ),
-            ("status_401", Box::new(http(401))),
-            ("status_500", Box::new(http(500))),
-            ("cut", Box::new(http(502))),
-            ("cut_stream", Box::new(http(502))),
-            ("no_json", Box::new(http(502))),
-            ("wrong_id", Box::new(http(502))),
-            ("empty", Box::new(http(502))),
-            ("huge", Box::new(http(502))),
-            ("input_required", Box::new(http(502))),
-            ("redirect_away", Box::new(http(307))),
-            ("nobody_knows_it", Box::new(|failure| matches!(failure, Failure::Protocol { code: -32602, .. }))),
-        ];
-        for (tool, fits) in cases {
+        for (tool, expected) in cases {
             let failure = soon(call(&client, tool, json!({}))).await.unwrap_err();
-            assert!(fits(&failure), "{era:?} {tool}: {failure:?}");
+            assert_eq!(kind(&failure), expected, "{era:?} {tool}: {failure:?}");
             let text = call(&client, "echo", json!({"text": "still here"})).await.unwrap().text;
             assert_eq!(text, "still here", "after {tool}");
         }
@@ -75,9 +77,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
                 }
             }
             let index = server.methods().iter().position(|method| method == "tools/call").unwrap();
-            let began = Instant::now();
             soon(server.upstream().closed_after(index)).await;
-            assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
             assert_eq!(server.upstream().fate(index), Some(Fate::PeerClosed));
             if era == McpEra::Legacy {
                 assert!(server.asked("notifications/cancelled", 1).await);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use mcp::Failure;
 use serde_json::json;
-use testkit::mcp::{McpOptions, SESSION, tool};
+use testkit::mcp::{McpEra, McpOptions, SESSION, tool};
 use testkit::{McpServer, Script};
 
-use super::*;
+use crate::help::{BOTH, call, connect, soon, start};
 
 #[tokio::test]
 async fn both_eras_list_and_end_as_they_should() {

@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
+use mcp::{Client, Failure};
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use super::*;
+use crate::help::{call, soon};
 
 async fn shell(script: &str) -> (Child, Result<Client, Failure>) {
     let mut command = Command::new("sh");

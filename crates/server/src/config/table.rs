@@ -305,9 +305,9 @@ keys! { KEYS of Config {
     /// The service, as `tools.web_search` names it. `zhipu` uses the key of the provider of that name.
     WEB_SEARCH_PROVIDER = "web_search.provider", Unset<Word<&str>>: words(&["none", "mock", "zhipu"]),
         otherwise "`none`"; Older => |_| None;
-    /// What is done with the tool when nobody can search: a function that the client answers, a refusal, or nothing.
+    /// What is done with the tool when nobody can search.
     WEB_SEARCH_ON_UNAVAILABLE = "web_search.on_unavailable", Unset<Word<&str>>:
-        words(&["client_tool_call", "fail", "ignore"]), otherwise "`ignore`"; Older => |_| None;
+        words(&["client_tool_call", "fail", "ignore"]); NoEffect => |_| None;
     /// How often a model may search in one turn, as `max_calls` of `tools.web_search`.
     WEB_SEARCH_MAX_ITERATIONS = "web_search.max_iterations", Unset<Number>: ANY, otherwise "no limit of its own"; Older => |_| None;
     /// How long a search may take, in milliseconds.

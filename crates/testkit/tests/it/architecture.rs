@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// The crates without I/O, and what they must not reach through any chain of normal dependencies.
-const PURE: &[&str] = &["wire", "bridge", "grammar", "probe", "providers", "schema", "tokens"];
+const PURE: &[&str] = &["wire", "bridge", "grammar", "probe", "providers", "schema", "tokens", "web"];
 const IMPURE: &[&str] =
     &["axum", "getrandom", "http", "hyper", "rand", "reqwest", "rusqlite", "rustls", "tokio", "tracing"];
 

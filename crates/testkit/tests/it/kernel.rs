@@ -5,7 +5,7 @@ use std::fs;
 use crate::source::{self, has_word};
 
 /// Spec names that are words of their own: the API, the generic spec, and the built-in model.
-const GENERIC: &[&str] = &["openai", "openai-compatible", "demo"];
+const GENERIC: &[&str] = &["openai", "openai-compatible", "demo", "mock"];
 
 /// Time, chance, the outside world, and maps whose order differs from run to run.
 const BANNED: &[&str] = &[
@@ -22,8 +22,9 @@ const BANNED: &[&str] = &[
 
 #[test]
 fn the_kernel_names_no_vendor() {
-    let specs = fs::read_dir(testkit::root().join("specs")).into_iter().flatten();
-    let stems = specs.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned());
+    let folders = ["specs", "specs/search"].map(|folder| fs::read_dir(testkit::root().join(folder)).unwrap());
+    let files = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let stems = files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
     let vendors: Vec<String> = stems.filter(|stem| !GENERIC.contains(&stem.as_str())).collect();
     for file in source::below("crates/bridge/src") {
         for (number, code) in file.code() {

@@ -138,7 +138,7 @@ mod tests {
 
     fn read(tool: &str) -> Result<Wishes, String> {
         let tool = WebSearchTool::from_raw(Raw::parse(tool).unwrap()).map_err(|invalid| invalid.to_string())?;
-        Wishes::of(&tool).map_err(|invalid| invalid.to_string())
+        Wishes::of(&tool).map_err(|invalid| format!("{}: {invalid}", invalid.path))
     }
 
     #[test]
