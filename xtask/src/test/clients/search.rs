@@ -1,4 +1,4 @@
-//! A search service that answers as SearXNG does, and a page for whoever fetches one.
+//! A search service that answers as `SearXNG` does, and a page for whoever fetches one.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
