@@ -3,8 +3,6 @@
 //! dropped. Knows no proxy: behind one, the address could not be checked. Follows no redirect, keeps no cookie.
 
 mod dial;
-#[cfg(test)]
-mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -157,3 +155,6 @@ impl Body for Answer {
         self.incoming.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,6 @@ mod address;
 mod charset;
 mod clean;
 mod html;
-#[cfg(test)]
-mod laws;
 mod markdown;
 mod passages;
 
@@ -46,12 +44,13 @@ const MOST_LINKS: usize = 5000;
 pub fn read(text: &str, kind: Kind, url: &Url) -> Page {
     let mut page = Page { url: url.to_string(), ..Page::default() };
     if kind == Kind::Plain {
-        page.text = clean(text).trim().to_owned();
+        clean(text).trim().clone_into(&mut page.text);
         page.links = addresses(&page.text).take(MOST_LINKS).collect();
         return page;
     }
     let read = markdown::markdown(text, url, kind == Kind::Xhtml);
     (page.title, page.text, page.links) = (read.title, read.text, read.links);
+    page.is_cut = page.text.len() > markdown::MOST_TEXT;
     page
 }
 
@@ -82,3 +81,7 @@ pub fn is_binary(bytes: &[u8]) -> bool {
     let controls = head.iter().filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace() && **byte != 0x1b);
     head.contains(&0) || controls.count() * 20 > head.len()
 }
+
+#[cfg(test)]
+#[path = "page/laws_tests.rs"]
+mod laws;

@@ -1,9 +1,6 @@
 //! Pages of the web, fetched for a model: only from public addresses, only so much, only text. Each redirect is looked at
 //! as the first address was. Sends nothing of the client's; what goes wrong is said in words for the model.
 
-#[cfg(test)]
-mod tests;
-
 use std::io::Read;
 use std::time::Duration;
 
@@ -148,7 +145,8 @@ fn read(fetched: &Fetched) -> Result<Page, String> {
         return Err("it is said to be text, but it is not".to_owned());
     }
     let text = page::decoded(&bytes, parameter(content_type(&fetched.headers), "charset"));
-    Ok(Page { is_cut, ..page::read(&text, kind, &fetched.url) })
+    let page = page::read(&text, kind, &fetched.url);
+    Ok(Page { is_cut: is_cut || page.is_cut, ..page })
 }
 
 /// The body as it was before it was packed, up to the limit, and whether there is more of it.
@@ -171,7 +169,7 @@ fn inflated(fetched: &Fetched) -> Result<(Vec<u8>, bool), String> {
     // One more than may be, to know whether there is more.
     let read = unpack.take(MOST_BYTES as u64 + 1).read_to_end(&mut out);
     // What was cut when it came ends in mid-stream.
-    if read.is_err() && !(fetched.is_cut && !out.is_empty()) {
+    if read.is_err() && (!fetched.is_cut || out.is_empty()) {
         return Err("it cannot be unpacked".to_owned());
     }
     let is_cut = fetched.is_cut || out.len() > MOST_BYTES;
@@ -213,3 +211,6 @@ fn parameter<'t>(content_type: &'t str, wanted: &str) -> Option<&'t str> {
     let mut found = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case(wanted));
     found.next().map(|(_, value)| value.trim())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
+use crate::source;
+
 /// Who may use whom, among ours, as normal dependencies. `godex` is the binary and may use all of them.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &[]),
@@ -114,6 +116,18 @@ fn reached(krate: &str) -> BTreeMap<&'static PackageId, String> {
         }
     }
     paths
+}
+
+/// A network in which public addresses are elsewhere is brought by tests only: no command and no configuration does.
+#[test]
+fn only_tests_have_a_network_of_their_own() {
+    let own = |path: &str| path == "crates/server/src/lib.rs" || path.starts_with("crates/server/src/outbound");
+    let sources = ["crates/cli/src", "crates/server/src"].into_iter().flat_map(source::below);
+    for file in sources.filter(|file| !own(&file.path.to_string_lossy())) {
+        for (number, code) in file.code() {
+            assert!(!code.contains(".among(") && !code.contains("Network"), "{}", file.at(number));
+        }
+    }
 }
 
 /// `arbitrary_precision` breaks floats in tagged and flattened types, and any dependency can switch it on.

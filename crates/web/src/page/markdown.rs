@@ -12,7 +12,7 @@ use super::html::{Tag, Token, Tokens, resolved};
 use super::normalised;
 
 /// Longer than what is read of a page, because links become longer.
-const MOST_TEXT: usize = 3 << 20;
+pub(super) const MOST_TEXT: usize = 3 << 20;
 /// Links beyond these, and longer ones, are text only.
 const MOST_LINKS: usize = 5000;
 const LONGEST_LINK: usize = 2048;

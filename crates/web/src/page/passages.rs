@@ -127,7 +127,7 @@ mod tests {
     /// The numbers in a note are those that the next call needs: all parts together are the page.
     #[test]
     fn parts_add_up_to_the_page() {
-        let lines: String = (0..20_000).map(|number| format!("Zeile {number} – ü\n")).collect();
+        let lines = (0..20_000).map(|number| format!("Zeile {number} – ü\n")).collect::<Vec<_>>().concat();
         for text in [lines, "é".repeat(100_000), "x".repeat(MOST_TEXT), "x".repeat(MOST_TEXT + 1)] {
             let (page, mut start, mut all) = (page(&text), 0, String::new());
             loop {
