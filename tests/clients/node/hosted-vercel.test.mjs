@@ -27,11 +27,11 @@ const ways = {
   },
 };
 
-function forEachWay(name, body) {
+function forEachWay(name, body, stores = [true, false]) {
   for (const [way, ask] of Object.entries(ways)) {
-    for (const store of [true, false]) {
+    for (const store of stores) {
       const settings = { model: openai.responses(MODEL), maxRetries: 0, providerOptions: { openai: { store } } };
-      test(`${name}, ${way}, ${store ? "stored" : "not stored"}`, () => body((messages, tools) => ask({ ...settings, messages, tools }), store));
+      test(`${name}, ${way}, ${store ? "stored" : "not stored"}`, () => body((messages, tools) => ask({ ...settings, messages, tools })));
     }
   }
 }
@@ -52,15 +52,15 @@ forEachWay("a tool of a server", async (ask) => {
   assert.ok(second.text.includes("The sum is 42."));
 });
 
-forEachWay("what was stored is found by its references", async (ask, store) => {
-  if (!store) return;
+const byReference = async (ask) => {
   const messages = [user(ADD)];
   const first = await ask(messages, server("never"));
   messages.push(...first.response.messages, user(steps(SHOW)));
   const { text } = await ask(messages, server("never"));
   assert.deepEqual(roles(text), ["user", "assistant", "tool", "assistant", "user"]);
   assert.deepEqual(toolTexts(text), ["42"]);
-});
+};
+forEachWay("what was stored is found by its references", byReference, [true]);
 
 forEachWay("a failing tool", async (ask) => {
   const script = steps(call("tools__fail", { message: "no such file" }), RESULTS);
@@ -70,9 +70,7 @@ forEachWay("a failing tool", async (ask) => {
 });
 
 for (const approved of [true, false]) {
-  forEachWay(`an approval: ${approved}`, async (ask, store) => {
-    // What is not stored holds no request: the SDK sends an answer to it alone.
-    if (!store) return;
+  const answered = async (ask) => {
     const messages = [user(DELETE)];
     const first = await ask(messages, server("always"));
     const [request] = parts(first.content, "tool-approval-request");
@@ -84,8 +82,24 @@ for (const approved of [true, false]) {
     messages.push(...second.response.messages, user(steps(SHOW)));
     const third = await ask(messages, server("always"));
     assert.ok(third.text.includes(JSON.stringify(second.text).slice(1, -1)));
-  });
+  };
+  forEachWay(`an approval: ${approved}`, answered, [true]);
 }
+
+// The SDK sends the answer alone: there is nothing to be found that it answers.
+test("an approval of what is not stored is refused in plain words", async () => {
+  const settings = { model: openai.responses(MODEL), maxRetries: 0, providerOptions: { openai: { store: false } }, tools: server("always") };
+  const messages = [user(DELETE)];
+  const first = await generateText({ ...settings, messages });
+  const [{ approvalId }] = parts(first.content, "tool-approval-request");
+  const response = { type: "tool-approval-response", approvalId, approved: true, providerExecuted: true };
+  messages.push(...first.response.messages, { role: "tool", content: [response] });
+  await assert.rejects(generateText({ ...settings, messages }), (error) => {
+    assert.equal(error.statusCode, 400);
+    assert.match(error.message, /approval/);
+    return true;
+  });
+});
 
 forEachWay("a search", async (ask) => {
   const tools = { web_search: openai.tools.webSearch({ searchContextSize: "low" }) };

@@ -385,8 +385,8 @@ def test_a_search_with_citations(client, ask):
 def test_events_of_a_search(client):
     with client.responses.create(model=MODEL, input=SEARCHED, tools=[SEARCH], stream=True) as stream:
         events = list(stream)
-    (search,) = [event.item for event in events if event.type == "response.output_item.done"][:1]
-    of_search = [event for event in events if getattr(event, "item_id", getattr(getattr(event, "item", None), "id", None)) == search.id]
+    search = next(event.item for event in events if event.type == "response.output_item.done")
+    of_search = [event for event in events if search.id in (getattr(event, "item_id", None), getattr(getattr(event, "item", None), "id", None))]
     kinds_of_search = ["output_item.added", "web_search_call.in_progress", "web_search_call.searching"]
     kinds_of_search += ["web_search_call.completed", "output_item.done"]
     assert [event.type.removeprefix("response.") for event in of_search] == kinds_of_search
@@ -398,11 +398,11 @@ def test_events_of_a_search(client):
             said += event.delta
         elif event.type == "response.output_text.annotation.added":
             annotations.append(event.annotation)
-            assert event.annotation["end_index"] <= len(said)
+            assert event.annotation.end_index <= len(said)
             assert event.annotation_index == len(annotations) - 1
     final = events[-1].response.output[-1].content[0]
     assert said == final.text == CITED
-    assert annotations == [annotation.to_dict() for annotation in final.annotations]
+    assert [cited.to_dict() for cited in annotations] == [cited.to_dict() for cited in final.annotations]
 
 
 @WAYS
