@@ -90,6 +90,7 @@ impl IncompleteReason {
 pub struct HostedCall {
     /// As the model gave it, or one of ours.
     pub call_id: String,
+    /// Without a namespace, and of an MCP server: a tool that was not offered.
     pub tool: OfferedTool,
     /// As the model wrote them; `{}` where it wrote none.
     pub arguments: String,

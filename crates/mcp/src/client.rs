@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::LARGEST;
 use crate::failure::{Failure, Secrets};
 use crate::http::{Carrier, HttpClient};
+use crate::lines::Lines;
 use crate::result::CallResult;
 
 const MOST_PAGES: usize = 20;
@@ -77,6 +78,15 @@ pub struct ToolList {
     pub public: bool,
 }
 
+/// How a conversation with a server begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// As the newer protocol has it; as the older one, if the server says so, or nothing for ten seconds.
+    Either,
+    /// As the older protocol has it: however long the server takes.
+    Initialize,
+}
+
 /// A conversation with a server. When it is dropped, its connections close, its session is given back, and what is under
 /// way is cancelled.
 pub struct Client {
@@ -101,7 +111,7 @@ impl Client {
             .reinit_on_expired_session(false);
         config.retry_config = Arc::new(NeverRetry::default());
         let carrier = Carrier { http, secrets: secrets.clone() };
-        Self::start(StreamableHttpClientTransport::with_client(carrier, config), secrets).await
+        Self::start(StreamableHttpClientTransport::with_client(carrier, config), secrets, Opening::Either).await
     }
 
     /// With a process that reads and writes a message to a line. `secrets`: what it was started with and must not say again.
@@ -109,17 +119,18 @@ impl Client {
         read: R,
         write: W,
         secrets: impl Iterator<Item = &'a str>,
+        opening: Opening,
     ) -> Result<Self, Failure>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let secrets = Secrets::of(secrets);
-        let streams = AsyncRwTransport::new(read, write).with_max_line_length(LARGEST);
-        Self::start(streams, secrets).await
+        let streams = AsyncRwTransport::new(Lines::new(read, LARGEST), write).with_max_line_length(LARGEST);
+        Self::start(streams, secrets, opening).await
     }
 
-    async fn start<T, E, A>(transport: T, secrets: Secrets) -> Result<Self, Failure>
+    async fn start<T, E, A>(transport: T, secrets: Secrets, opening: Opening) -> Result<Self, Failure>
     where
         T: transport::IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
@@ -127,9 +138,12 @@ impl Client {
         // No capabilities: nothing is asked of the user, sampled, or rooted here.
         let us = Implementation::new("godex", env!("CARGO_PKG_VERSION"));
         let config = ClientConfig::new(ClientCapabilities::default(), us);
-        let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        let lifecycle = match opening {
+            Opening::Either => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
+            Opening::Initialize => ClientLifecycleMode::Initialize,
         };
         let started = Box::pin(config.serve_with_lifecycle(transport, lifecycle)).await;
         let service = started.map_err(|error| Failure::of_start(&error, &secrets))?;

@@ -6,9 +6,10 @@
 mod client;
 mod failure;
 mod http;
+mod lines;
 mod result;
 
-pub use client::{CallTimes, Client, Endpoint, Tool, ToolList};
+pub use client::{CallTimes, Client, Endpoint, Opening, Tool, ToolList};
 pub use failure::Failure;
 pub use http::{ByteStream, HttpClient, NotSent, Sending};
 pub use result::CallResult;

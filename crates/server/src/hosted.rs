@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bridge::{HostedCall, HostedEnd, Hosting, Round, Source, Sources, ToolKind};
 use providers::Wire;
-use wire::json::{Kind, ObjectWriter, Raw, Text};
+use wire::json::{InvalidCode, Kind, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, HostedOutput as Kept, Input, InputItem, Item, McpTool, Tool, ToolChoice};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, clip};
 use crate::request::RequestContext;
 use crate::upstream::Failover;
+use approval::Approved;
 use mcp::{Listed, McpServers, NotListed};
 use search::WebSearch;
 
@@ -130,6 +131,9 @@ impl Hosted {
             }
             None => &[],
         };
+        if let (Some(search), Some(instructions)) = (&self.search, request.instructions) {
+            search.shown(&instructions.decode());
+        }
         let mut known = self.known();
         for item in past.iter().chain(input) {
             match &item.value {
@@ -141,8 +145,8 @@ impl Hosted {
                 }
                 _ => {}
             }
-            if let Some(search) = &self.search {
-                each_text(item.raw, &mut |text| search.shown(text));
+            if let (Some(search), Some(text)) = (&self.search, shows(item)) {
+                each_text(text, &mut |text| search.shown(text));
             }
         }
     }
@@ -194,6 +198,21 @@ impl Hosted {
         let (known, tool) = (self.known(), &*call.tool.name);
         let annotations = known.annotations(label, tool);
         self.mcp.allows(label, tool, annotations) && self.mcp.needs_approval(label, tool, annotations)
+    }
+
+    /// Refuses an approval of a call that this request does not let be made: it can be used by one that does.
+    pub(crate) fn check_approved(&self, approved: &Approved) -> Result<(), ApiError> {
+        let Approved { server_label, name, .. } = approved;
+        if !self.labels.contains(server_label) {
+            return Err(unusable(server_label, "is not among the request's 'tools'"));
+        }
+        // What it says of its tools may not be known yet.
+        let known = self.known();
+        let is_listed = known.tools.contains_key(server_label);
+        if is_listed && !self.mcp.allows(server_label, name, known.annotations(server_label, name)) {
+            return Err(unusable(server_label, "does not let this tool be called in this request"));
+        }
+        Ok(())
     }
 
     /// Runs the call. What goes wrong is for the model to read.
@@ -252,6 +271,26 @@ impl HostedOutput {
     }
 }
 
+/// What of an item may name addresses that a model may open: what people say, and what searches and pages have shown. Not
+/// what the model says itself, nor what any other tool says: either may have been told by a page where to carry things.
+fn shows<'a>(item: &InputItem<'a>) -> Option<Raw<'a>> {
+    match &item.value {
+        Item::Message(message) if message.role.is_some_and(|role| !role.is("assistant")) => item.raw.get("content"),
+        Item::WebSearchCall(_) => {
+            let (kept, action) = (item.raw.get("godex_output")?, item.raw.get("action"));
+            // What was searched for is the model's own words.
+            let searched =
+                action.and_then(|action| action.get("type")).is_some_and(|kind| kind.as_str() == "\"search\"");
+            kept.get(if searched { "sources" } else { "output" }).filter(|_| !has_failed(item.raw))
+        }
+        _ => None,
+    }
+}
+
+fn has_failed(item: Raw<'_>) -> bool {
+    item.get("status").and_then(Raw::text).is_some_and(|status| status.is("failed"))
+}
+
 /// Every text that a value has in it.
 fn each_text(value: Raw<'_>, look: &mut impl FnMut(&str)) {
     let mut values = vec![value];
@@ -272,6 +311,19 @@ fn server(call: &HostedCall) -> Option<&str> {
 
 fn label(tool: &McpTool<'_>) -> Option<String> {
     tool.server_label.map(|label| label.decode().into_owned())
+}
+
+fn unusable(label: &str, why: &str) -> ApiError {
+    let message = format!("An approval in the input is for a tool of the MCP server '{}', which {why}.", clip(label));
+    ApiError::bad_request(InvalidCode::InvalidValue, message).with_param("input")
+}
+
+/// Refuses approvals where no MCP server may be called at all.
+pub(crate) fn refuse_approvals(approved: &[Approved]) -> Result<(), ApiError> {
+    match approved.first() {
+        Some(approved) => Err(unusable(&approved.server_label, "is not among the request's 'tools'")),
+        None => Ok(()),
+    }
 }
 
 /// Whether the operator declares the server.

@@ -5,6 +5,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use aws_lc_rs::digest;
 use url::Url;
 
 /// The most addresses of one conversation.
@@ -107,7 +108,7 @@ pub(crate) fn page(url: &str) -> Option<String> {
 }
 
 /// Sessions by their keys, the latest first.
-type ByKey = VecDeque<(String, Arc<Mutex<Shown>>)>;
+type ByKey = VecDeque<([u8; 32], Arc<Mutex<Shown>>)>;
 
 /// What sessions have shown whose clients search by themselves, request by request. Forgotten with the process.
 #[derive(Debug, Default)]
@@ -116,7 +117,9 @@ pub(crate) struct ShownInSessions(Mutex<ByKey>);
 impl ShownInSessions {
     /// What this session of this tenant has shown so far.
     pub(crate) fn of(&self, tenant: &str, session: &str) -> Arc<Mutex<Shown>> {
-        let key = format!("{}:{tenant}{session}", tenant.len());
+        // However long they are.
+        let hash = digest::digest(&digest::SHA256, format!("{}:{tenant}{session}", tenant.len()).as_bytes());
+        let key: [u8; 32] = hash.as_ref().first_chunk().copied().unwrap_or_default();
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = sessions.iter().position(|(known, _)| *known == key).and_then(|at| sessions.remove(at));
         let session = found.unwrap_or_else(|| (key, Arc::default()));

@@ -105,7 +105,7 @@ impl ChatReader {
             promise,
             heard: Heard::default(),
             open: None,
-            calls: Calls::new(Offered { tools, inputs }),
+            calls: Calls::new(Offered::new(tools, inputs)),
             pending: Vec::new(),
             pending_bytes: 0,
             held: HeldText::new(setup.dialect.think_tags, unfences),

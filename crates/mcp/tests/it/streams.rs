@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use mcp::{Client, Failure};
+use mcp::{Client, Failure, Opening};
 use serde_json::json;
 use tokio::process::{Child, Command};
 
@@ -13,7 +13,7 @@ async fn shell(script: &str) -> (Child, Result<Client, Failure>) {
     command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     let (read, write) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    let client = soon(Client::over_streams(read, write, std::iter::empty())).await;
+    let client = soon(Client::over_streams(read, write, std::iter::empty(), Opening::Either)).await;
     (child, client)
 }
 

@@ -203,6 +203,9 @@ fn nothing_that_a_spec_says_of_errors_is_in_the_kernel() {
     let mut facts = Vec::new();
     for entry in fs::read_dir(testkit::root().join("specs")).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
         let document = Document::parse(&path.display().to_string(), &fs::read_to_string(&path).unwrap()).unwrap();
         gather(&document.root, "", &mut facts);
     }

@@ -37,10 +37,18 @@ pub(crate) async fn search(context: &RequestContext, request: Request<Incoming>)
     let mut wishes = Wishes::of_settings(settings).map_err(|invalid| invalid.at("settings"))?;
     wishes.size = length(commands).unwrap_or(wishes.size);
     let session = get("id").and_then(Raw::text).map(Text::decode).unwrap_or_default();
-    let shown = context.app.runtime.shown.of(context.caller.tenant().name(), &session);
+    let shown = match &*session {
+        // Nobody can be told apart by it.
+        "" => std::sync::Arc::default(),
+        session => context.app.runtime.shown.of(context.caller.tenant().name(), session),
+    };
     if let Some(input) = get("input") {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        texts(input, &mut |text| shown.read(text));
+        let mut read = |text: &str| shown.read(text);
+        match input.kind() {
+            Kind::Array => input.elements().filter(|item| is_of_people(*item)).for_each(|item| texts(item, &mut read)),
+            _ => texts(input, &mut read),
+        }
     }
     let Some(search) = WebSearch::standalone(wishes.clone(), shown.clone(), context) else {
         let message = "There is no search service: the operator names one in `tools.web_search`.";
@@ -125,6 +133,11 @@ fn length(commands: Raw<'_>) -> Option<ContextSize> {
 }
 
 /// Every text in what was said.
+/// Whether an item is something that people said, and not the model or one of its tools.
+fn is_of_people(item: Raw<'_>) -> bool {
+    item.kind() == Kind::String || item.get("role").and_then(Raw::text).is_some_and(|role| !role.is("assistant"))
+}
+
 fn texts(value: Raw<'_>, each: &mut impl FnMut(&str)) {
     match value.kind() {
         Kind::String => value.text().into_iter().for_each(|text| each(&text.decode())),

@@ -125,8 +125,8 @@ codes! {
     InvalidIdempotencyKey(BAD_REQUEST, "invalid_idempotency_key") => "Send 1 to 255 visible ASCII characters.";
     /// An approval answers no request that is in the context, or one that this server did not make for this tenant, that was changed, or that is too old; or it is there twice.
     McpApprovalInvalid(BAD_REQUEST, "mcp_approval_invalid", None) => "Send the `mcp_approval_request` as it came, or continue the response that has it, with one `mcp_approval_response`; else let the model ask again.";
-    /// The approval was used by another response, which has run the call.
-    McpApprovalUsed(BAD_REQUEST, "mcp_approval_used") => "Continue the response that the message names; else let the model ask again.";
+    /// The approval was used by another response, which has tried the call.
+    McpApprovalUsed(BAD_REQUEST, "mcp_approval_used") => "Continue the response that the message names, if it did not fail; else let the model ask again.";
     /// There is no conversation of that id.
     ConversationNotFound(NOT_FOUND, "conversation_not_found", None) => "Check the id.";
     /// There is no item of that id.

@@ -139,7 +139,7 @@ impl Server {
 
     async fn list(&self) -> Result<Listed, NotListed> {
         match self.tools().await {
-            Ok(list) => Ok(Listed { tools: shown(&list) }),
+            Ok(list) => Ok(Listed { tools: shown(&list, &self.named.rules) }),
             Err(failure) => {
                 tracing::info!(server = %self.named.label, %failure, "the tools of an MCP server cannot be listed");
                 Err(not_listed(&self.named.label, &failure, self.named.optional))
@@ -179,10 +179,11 @@ fn not_listed(label: &str, failure: &Failure, optional: bool) -> NotListed {
     NotListed { message, error: String::from_utf8(error).unwrap_or_default(), optional }
 }
 
-/// What an item shows of the tools.
-fn shown(list: &ToolList) -> String {
+/// What an item shows of the tools: no others than the operator lets be called.
+fn shown(list: &ToolList, rules: &rules::Rules) -> String {
     let mut out = vec![b'['];
-    for (index, tool) in list.tools.iter().enumerate() {
+    let allowed = list.tools.iter().filter(|tool| rules.operator_allows(&tool.name));
+    for (index, tool) in allowed.enumerate() {
         if index > 0 {
             out.push(b',');
         }

@@ -215,8 +215,7 @@ impl State {
         }
         let opening = Box::pin(pages::open(self.services.outbound(), url, &self.wishes.domains));
         let page = tokio::time::timeout(PAGE_TIMEOUT, opening).await;
-        let page = page.unwrap_or_else(|_| Err("it took too long".to_owned()));
-        let page = page.map_err(|why| format!("The page could not be opened: {why}."))?;
+        let page = page.unwrap_or_else(|_| Err("The page could not be opened: it took too long.".to_owned()))?;
         // Where it led to may be no domain that is wanted, or one that is not.
         if !self.wishes.allows(&page.url) {
             return Err("This page was not opened: it leads to a domain that may not be looked at.".to_owned());

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::mcp::{Client, Failure};
+use ::mcp::{Client, Failure, Opening};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const HEALTHY: Duration = Duration::from_secs(30);
 /// The most of a line that is logged.
 const LONGEST_LINE: usize = 1024;
+/// Who has not begun by then was asked in both ways.
+const UNDECIDED: Duration = Duration::from_secs(9);
 
 /// All that run.
 #[derive(Debug, Default)]
@@ -121,7 +123,20 @@ impl Process {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).wait();
     }
 
+    /// A program that takes its time, because it has to be fetched first, finds two openings before it and answers the one
+    /// that is given up: it is started once more, and waited for.
     async fn start(&self) -> Result<Arc<Running>, Failure> {
+        let began = Instant::now();
+        match Box::pin(self.launch(Opening::Either)).await {
+            Err(failure) if began.elapsed() >= UNDECIDED => {
+                tracing::info!(server = %self.label, %failure, "the MCP server was slow to begin: once more");
+                Box::pin(self.launch(Opening::Initialize)).await
+            }
+            launched => launched,
+        }
+    }
+
+    async fn launch(&self, opening: Opening) -> Result<Arc<Running>, Failure> {
         let McpAddress::Command { command, env, inherited } = &self.at else {
             return Err(Failure::broken("The server is no process."));
         };
@@ -149,7 +164,7 @@ impl Process {
             return Err(Failure::broken("The server's program has no streams."));
         };
         let secrets = env.iter().map(|(_, value)| value.expose());
-        let client = Box::pin(Client::over_streams(output, input, secrets)).await?;
+        let client = Box::pin(Client::over_streams(output, input, secrets, opening)).await?;
         tracing::info!(server = %self.label, version = client.version(), "the MCP server runs");
         Ok(Arc::new(Running { client, since: Instant::now(), _child: child }))
     }

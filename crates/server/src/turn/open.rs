@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bridge::{CompactionWish, Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter, Round};
 use bytes::Bytes;
+use providers::Wire;
 use wire::id::{Id, IdKind, Ids};
 use wire::json::{InvalidCode, Kept, Raw};
 use wire::responses::CreateResponse;
@@ -171,8 +172,8 @@ impl Opened {
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
             Box::pin(images::describe(&self.context, &failover, &request, &items)).await;
-            if let Some(hosted) = hosted.as_deref().filter(|_| !is_known) {
-                match tools::before(hosted, &request, &items, &self.context, self.response.id()).await {
+            if !is_known && (hosted.is_some() || failover.wire() != Wire::Responses) {
+                match tools::before(hosted.as_deref(), &request, &items, &self.context, self.response.id()).await {
                     Ok(found) => before = found,
                     Err(error) => return self.unanswered(Unanswered::Invalid(error), &failover).await,
                 }

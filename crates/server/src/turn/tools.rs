@@ -28,7 +28,7 @@ use crate::clock;
 use crate::error::ApiError;
 use crate::hosted::approval::{self, Approved, HeldApproval};
 use crate::hosted::mcp::{Listed, NotListed};
-use crate::hosted::{Hosted, HostedOutput, Running};
+use crate::hosted::{Hosted, HostedOutput, Running, refuse_approvals};
 use crate::items::{self, item};
 use crate::request::RequestContext;
 
@@ -37,6 +37,9 @@ const AT_ONCE: usize = 8;
 
 /// After so many rounds the model has to answer without tools.
 const MOST_ROUNDS: u32 = 24;
+
+/// What a model is told of a call beyond those that may be made.
+const LIMIT: &str = "Skipped: the limit of tool calls is reached. Answer with what is known.";
 
 /// What is done before the model is asked for the first time.
 #[derive(Debug, Default)]
@@ -62,17 +65,23 @@ impl Prelude {
 
 /// What has to be done before the model is asked. An approval is taken for this response.
 pub(super) async fn before(
-    hosted: &Hosted,
+    hosted: Option<&Hosted>,
     request: &CreateResponse<'_>,
     past: &[InputItem<'_>],
     context: &RequestContext,
     response: &Id,
 ) -> Result<Prelude, ApiError> {
-    hosted.look_at(past, request);
     let mut approved = Vec::new();
     let seal = context.app.runtime.seal(&context.caller);
     let mend = context.snapshot.policy(&context.caller).repair_history;
+    let Some(hosted) = hosted else {
+        // Whatever else is wrong with approvals is for the plan to say.
+        let pending = approval::pending(&seal, past, input(request), mend).unwrap_or_default();
+        return refuse_approvals(&pending).map(|()| Prelude::default());
+    };
+    hosted.look_at(past, request);
     for approval in approval::pending(&seal, past, input(request), mend)? {
+        hosted.check_approved(&approval)?;
         let held = approval::claim(context, &approval, response, request.store.unwrap_or(true)).await?;
         approved.push((approval, held));
     }
@@ -95,8 +104,8 @@ pub(super) struct Run {
     outputs: Pin<Box<dyn Stream<Item = Output> + Send>>,
     /// What is shown as begun, with the model's id of the call.
     open: Option<(HostedItem, String)>,
-    /// Calls that are not made.
-    skipped: Vec<HostedCall>,
+    /// Calls that are not made, and what the model is told of them.
+    skipped: Vec<(HostedCall, String)>,
     /// How many of what is kept of items was there before.
     kept: usize,
     /// What follows: an end, or another round.
@@ -243,8 +252,15 @@ impl Turn {
         for call in calls {
             match call {
                 HeldCall::Client(call) => steps.push_back(Step::Client(call)),
+                HeldCall::Hosted(call) if call.tool.kind == ToolKind::Mcp && call.tool.namespace.is_none() => {
+                    let told = format!(
+                        "There is no tool '{}'. Only the tools that are offered can be called.",
+                        call.tool.name
+                    );
+                    skipped.push((call, told));
+                }
                 HeldCall::Hosted(call) if hosted.max_calls.is_some_and(|most| material.calls >= most) => {
-                    skipped.push(call);
+                    skipped.push((call, LIMIT.to_owned()));
                 }
                 HeldCall::Hosted(call) if hosted.needs_approval(&call) => {
                     asks_for_approval = true;
@@ -379,7 +395,7 @@ impl Turn {
         let (kept, answered) = (&self.told[before..], self.response.usage().map_or(0, |usage| usage.output_tokens));
         let Some(material) = &mut self.material else { return };
         material.take_items(&items::of_object(&object), kept);
-        material.added.extend(skipped.iter().flat_map(skipped_call));
+        material.added.extend(skipped.iter().flat_map(|(call, told)| skipped_call(call, told)));
         material.answered_tokens = answered;
         let most = material.hosted.as_ref().and_then(|hosted| hosted.max_output_tokens);
         if most.is_some_and(|most| answered >= most) {
@@ -410,8 +426,8 @@ impl Material {
     }
 }
 
-/// A call that is not made because there were enough, and that the model is told so.
-fn skipped_call(call: &HostedCall) -> [String; 2] {
+/// A call that is not made, and that the model is told so.
+fn skipped_call(call: &HostedCall, told: &str) -> [String; 2] {
     let HostedCall { call_id, tool, arguments } = call;
     [
         item(|item| {
@@ -419,8 +435,7 @@ fn skipped_call(call: &HostedCall) -> [String; 2] {
             item.text("arguments", arguments);
         }),
         item(|item| {
-            let output = "Skipped: the limit of tool calls is reached. Answer with what is known.";
-            item.text("type", "function_call_output").text("call_id", call_id).text("output", output);
+            item.text("type", "function_call_output").text("call_id", call_id).text("output", told);
         }),
     ]
 }

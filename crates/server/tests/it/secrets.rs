@@ -15,7 +15,7 @@ const CANARY: &str = "canary-7d1f";
 
 fn mcp() -> Value {
     json!({
-        "type": "mcp", "server_label": "crm", "server_url": format!("https://u:{CANARY}@mcp.example/{CANARY}/sse"),
+        "type": "mcp", "server_label": "crm", "server_url": format!("https://mcp.example/{CANARY}/sse"),
         "authorization": CANARY, "headers": {"x-api-key": CANARY}, "require_approval": "never",
     })
 }
@@ -33,6 +33,15 @@ fn container() -> Value {
     json!({"type": "code_interpreter", "container": {"type": "auto", "network_policy": policy}})
 }
 
+/// The server has no tools, so nobody asks it for them.
+fn listed() -> Value {
+    json!({"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "crm", "tools": []})
+}
+
+fn any_server(config: &mut server::config::Config) {
+    config.tools.mcp.clients = server::config::McpClients::Open;
+}
+
 fn item() -> Value {
     json!({"type": "additional_tools", "role": "developer", "tools": [mcp()]})
 }
@@ -40,7 +49,7 @@ fn item() -> Value {
 fn body() -> Value {
     json!({
         "model": "m",
-        "input": [{"role": "user", "content": "Hi"}, item()],
+        "input": [{"role": "user", "content": "Hi"}, item(), listed()],
         "tools": [{"type": "function", "name": "f"}, mcp(), container()],
         "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}, mcp()]},
     })
@@ -90,7 +99,8 @@ async fn keys_in_tools_are_neither_repeated_nor_kept() {
         let folder = tempfile::tempdir().unwrap();
         let session = format!("sqlite: {{path: '{}'}}", folder.path().join("sessions.db").display());
         let upstream = Upstream::start_with(provider).await.unwrap();
-        let rig = Rig::before(upstream, Settings { session, spec, ..Settings::default() }).await;
+        let rig =
+            Rig::before(upstream, Settings { session, spec, tweak: Some(any_server), ..Settings::default() }).await;
         let (whole, streamed) = rig.both(&body()).await;
         let from_stream = testkit::grammar::check(&streamed.body).unwrap().response;
         for (answer, response) in [(&whole, whole.json()), (&streamed, from_stream)] {
@@ -140,7 +150,7 @@ async fn a_background_request_with_keys_is_written_nowhere_while_it_waits() {
         "background: {{concurrency: 1, queue: 10}}, sqlite: {{path: '{}'}}",
         folder.path().join("sessions.db").display()
     );
-    let settings = || Settings { session: session.clone(), ..Settings::default() };
+    let settings = || Settings { session: session.clone(), tweak: Some(any_server), ..Settings::default() };
     let upstream = Upstream::start_with(|received| {
         let waits = received.json()["messages"].to_string().contains("wait");
         if waits { Script::json(200, &json!({})).delay(Duration::from_mins(10)) } else { provider(received) }
@@ -148,7 +158,8 @@ async fn a_background_request_with_keys_is_written_nowhere_while_it_waits() {
     let rig = Rig::before(upstream.await.unwrap(), settings()).await;
     let ask = async |rig: &Rig, text: &str| {
         let tools = json!([mcp()]);
-        let body = json!({"model": "m", "input": text, "background": true, "tools": tools});
+        let input = json!([listed(), {"role": "user", "content": text}]);
+        let body = json!({"model": "m", "input": input, "background": true, "tools": tools});
         let answer = rig.post(&body).await;
         clean(text, &answer);
         answer.json()["id"].as_str().unwrap().to_owned()

@@ -285,11 +285,12 @@ impl Call {
             "" | "null" => "{}",
             arguments => arguments,
         };
-        HostedCall {
-            call_id: self.call_id.get().decode().into_owned(),
-            tool: tool.clone(),
-            arguments: arguments.to_owned(),
+        let mut tool = tool.clone();
+        if tool.provider_name == UNKNOWN {
+            tool.provider_name = self.name.get().decode().into_owned();
+            tool.name.clone_from(&tool.provider_name);
         }
+        HostedCall { call_id: self.call_id.get().decode().into_owned(), tool, arguments: arguments.to_owned() }
     }
 
     /// A call of which nothing was sent yet.
@@ -379,7 +380,32 @@ fn open(kind: &'static CallKind, named: &Named, response: &mut ResponseWriter, o
 fn find<'t>(name: Escaped<'_>, tools: &'t [OfferedTool]) -> Option<&'t OfferedTool> {
     let name = name.decode();
     let of = |name: &str| tools.iter().find(|tool| tool.provider_name == name);
-    of(&name).or_else(|| of(name.strip_prefix("functions.")?))
+    of(&name).or_else(|| of(name.strip_prefix("functions.")?)).or_else(|| unknown(&name, tools))
+}
+
+/// The name of no tool: stands for all that were not offered beside tools that godex runs.
+const UNKNOWN: &str = "\0";
+
+impl Offered {
+    /// What was offered. A model that makes up a tool of a server is told that there is none; the client could not be.
+    pub(super) fn new(mut tools: Vec<OfferedTool>, inputs: Inputs) -> Self {
+        if tools.iter().any(|tool| tool.kind.is_hosted()) {
+            let (provider_name, name) = (UNKNOWN.to_owned(), String::new());
+            tools.push(OfferedTool { provider_name, kind: ToolKind::Mcp, name, namespace: None });
+        }
+        Self { tools, inputs }
+    }
+}
+
+/// Whether a name that was not offered can only be meant for us: it is one of a server's, or the client has no tools.
+fn unknown<'t>(name: &str, tools: &'t [OfferedTool]) -> Option<&'t OfferedTool> {
+    let unknown = tools.last().filter(|tool| tool.provider_name == UNKNOWN && !name.is_empty())?;
+    let hosted = |tool: &OfferedTool| tool.kind.is_hosted();
+    let of_server = |tool: &OfferedTool| {
+        let label = tool.namespace.as_deref().filter(|_| tool.kind == ToolKind::Mcp);
+        label.is_some_and(|label| name.strip_prefix(label).is_some_and(|rest| rest.starts_with("__")))
+    };
+    (tools.iter().all(hosted) || tools.iter().any(of_server)).then_some(unknown)
 }
 
 /// The object inside of a JSON string.

@@ -9,7 +9,7 @@ use super::super::HeldCall;
 use super::event::{Op, own_of};
 use super::{Ctx, fits, string};
 use crate::escaped::EscapedBuf;
-use crate::json::compact;
+use crate::json::{bracketed, compact, join};
 use crate::note::Action;
 use crate::response::{CallForm, ClientCall, HostedKind};
 use crate::shown::shown_item;
@@ -174,12 +174,28 @@ fn write(item: Raw<'_>, id: &Id, status: Status, added: Option<Raw<'_>>, out: &m
     for (key, value) in item.fields().filter(|(key, _)| !ours.iter().any(|name| key.is(name))) {
         let name = key.decode();
         let value = added.filter(|_| fixed(&name)).and_then(|added| added.get(&name)).unwrap_or(value);
-        // Some clients take no null here.
-        if !(value.is_null() && name == "error" && is("mcp_list_tools")) {
-            compact(value.as_str(), object.key(&name));
+        match &*name {
+            "error" if value.is_null() && is("mcp_list_tools") => {}
+            "tools" if is("mcp_list_tools") => write_tools(value, object.key(&name)),
+            name => compact(value.as_str(), object.key(name)),
         }
     }
     object.end();
+}
+
+/// The tools of a list. Some clients take no null in them, where there is no description or no annotation.
+fn write_tools(tools: Raw<'_>, out: &mut Vec<u8>) {
+    let mut list = Vec::new();
+    for tool in tools.elements() {
+        let mut written = Vec::with_capacity(tool.as_str().len());
+        let mut object = ObjectWriter::new(&mut written);
+        for (key, value) in tool.fields().filter(|(_, value)| !value.is_null()) {
+            compact(value.as_str(), object.key(&key.decode()));
+        }
+        object.end();
+        join(&mut list, &written);
+    }
+    bracketed(out, &list);
 }
 
 fn parsed(json: &[u8]) -> Option<Raw<'_>> {

@@ -59,6 +59,10 @@ impl Rules {
         self.allows_name(tool) && self.allowed.fits(tool, is_read_only(annotations))
     }
 
+    pub(super) fn operator_allows(&self, tool: &str) -> bool {
+        self.operators_allowed.as_ref().is_none_or(|names| names.iter().any(|name| name == tool))
+    }
+
     pub(super) fn allows_name(&self, tool: &str) -> bool {
         let named =
             |names: &Option<Vec<String>>| names.as_ref().is_none_or(|names| names.iter().any(|name| name == tool));
@@ -78,7 +82,9 @@ impl Rules {
             Approval::Never => false,
             Approval::Some { always, never } => {
                 let fits = |filter: &Option<Filter>| filter.as_ref().is_some_and(|filter| filter.fits(tool, read_only));
-                fits(always) || (!fits(never) && otherwise)
+                // A filter that says nothing lets nothing run.
+                let never = never.as_ref().filter(|filter| filter.names.is_some() || filter.read_only.is_some());
+                fits(always) || (!never.is_some_and(|filter| filter.fits(tool, read_only)) && otherwise)
             }
         }
     }
@@ -203,7 +209,8 @@ mod tests {
                 [false, false, true],
             ),
             (Some(r#"{"never":{"tool_names":["a"],"read_only":true}}"#), all, [false, true, true], none),
-            (Some(r#"{"never":{}}"#), none, none, none),
+            // A filter that names nothing lets nothing run.
+            (Some(r#"{"never":{}}"#), all, all, none),
         ];
         for (asked, unknown, silent, lenient) in cases {
             assert_eq!(needs(&rules(None, asked, None)), unknown, "{asked:?}");

@@ -39,7 +39,8 @@ async fn a_restart_leaves_nothing_unfinished() {
 #[tokio::test]
 async fn what_has_keys_waits_in_memory_only() {
     let folder = tempfile::tempdir().unwrap();
-    let rig = Rig::with(stuck(), file(&folder)).await;
+    let any_server = |config: &mut server::config::Config| config.tools.mcp.clients = server::config::McpClients::Open;
+    let rig = Rig::with(stuck(), Settings { tweak: Some(any_server), ..file(&folder) }).await;
     submit(&rig).await;
     let mut body = request(false);
     body["tools"] = json!([{"type": "mcp", "server_label": "s", "server_url": "https://example.com", "authorization": "SECRET-KEY"}]);

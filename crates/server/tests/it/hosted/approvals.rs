@@ -124,3 +124,19 @@ async fn what_needs_no_approval_runs_beside_what_does() {
     assert_eq!(kinds(&response), ["mcp_list_tools", "mcp_call", "mcp_approval_request"]);
     assert_eq!(asked(&rig).len(), 2);
 }
+
+/// It is not used up, and can be sent again with what it lacks.
+#[tokio::test]
+async fn an_approval_without_its_server_is_refused() {
+    let server = McpServer::modern().await.unwrap();
+    let (rig, response) = waiting(&server).await;
+    let mut approved = next(&response, &json!([answered(&response, true)]));
+    for tools in [json!([]), json!([{"type": "mcp", "server_label": "a", "allowed_tools": ["fail"]}])] {
+        approved["tools"] = tools;
+        let refused = error(&rig.post(&approved).await);
+        assert_eq!((refused.status, refused.param.as_deref()), (400, Some("input")), "{refused:?}");
+    }
+    approved["tools"] = json!([mcp("a")]);
+    assert_eq!(kinds(&object(&rig.post(&approved).await)), ["mcp_call", "message"]);
+    assert_eq!(server.calls().len(), 1);
+}

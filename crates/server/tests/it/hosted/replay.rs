@@ -94,7 +94,7 @@ async fn items_that_a_client_sends_back_are_understood() {
     let last: &Value = asked.last().unwrap();
     let roles: Vec<&str> =
         last["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["user", "assistant", "tool", "tool", "assistant", "user"], "{last}");
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool", "assistant", "user"], "{last}");
 }
 
 /// Some clients leave out what an item came with; what the model was told is known by the item's id, stored or not.

@@ -93,3 +93,37 @@ async fn a_demanded_call_is_demanded_once() {
         assert_eq!(choices[..2], [json!("required"), json!(null)], "{request}");
     }
 }
+
+/// Whatever a model makes up beside the tools of a server is answered here: no client could.
+#[tokio::test]
+async fn a_tool_that_was_not_offered_is_told_to_the_model() {
+    let server = McpServer::modern().await.unwrap();
+    let function = json!({"type": "function", "name": "mine", "parameters": {"type": "object", "properties": {}}});
+    for (name, tools) in [
+        ("a__nope", json!([mcp("a")])),
+        ("nope", json!([mcp("a")])),
+        ("a__nope", json!([mcp("a"), function])),
+        ("a__write", json!([{"type": "mcp", "server_label": "a", "allowed_tools": ["echo"]}, function])),
+    ] {
+        let upstream = model(vec![calls(&[("c1", name, json!({}))]), says("Done.")]).await;
+        let rig = rig(upstream, &[("a", &server, NEVER)]).await;
+        let response = both(&rig, &request(&tools)).await;
+        assert_eq!(kinds(&response), ["mcp_list_tools", "message"], "{name}");
+        let told = asked(&rig)[1]["messages"][2]["content"].as_str().unwrap().to_owned();
+        assert!(told.contains("There is no tool"), "{name}: {told}");
+    }
+    assert!(server.calls().is_empty());
+}
+
+/// What the operator does not let be called is not even shown.
+#[tokio::test]
+async fn a_server_shows_the_tools_that_the_operator_allows() {
+    let server = McpServer::modern().await.unwrap();
+    let rig = rig(model(vec![says("Hi.")]).await, &[("a", &server, ", allowed_tools: [echo, fail]")]).await;
+    let response = both(&rig, &request(&json!([mcp("a")]))).await;
+    let names = |list: &serde_json::Value, at: &str| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|tool| tool.pointer(at).unwrap().as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&response["output"][0]["tools"], "/name"), ["echo", "fail"]);
+    assert_eq!(names(&asked(&rig)[0]["tools"], "/function/name"), ["a__echo", "a__fail"]);
+}
