@@ -14,10 +14,12 @@ use tokio::time::Instant;
 use wire::id::Id;
 use wire::responses::{Status, Usage};
 
+use crate::access::terms::dollars;
 use crate::caller::Caller;
-use crate::client::Client;
 use crate::compat;
+use crate::limits::Permit;
 use crate::prefix::Shared;
+use crate::spending::{Spending, Used};
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
 pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
@@ -49,7 +51,7 @@ struct Open {
 pub(crate) struct Entries {
     /// The pattern of the route that was found.
     route: Option<&'static str>,
-    caller: Option<(Box<str>, Client)>,
+    caller: Option<Caller>,
     response_id: Option<Id>,
     /// As the client asked for it.
     model: Option<Box<str>>,
@@ -62,6 +64,11 @@ pub(crate) struct Entries {
     estimated: Option<(String, String, u64)>,
     /// How much of the last body its provider had seen before.
     prefix: Option<Shared>,
+    /// What holds the turn's place among those of its key.
+    permit: Option<Permit>,
+    /// Where what was used is counted, and what was.
+    spending: Option<Arc<Spending>>,
+    charges: Vec<Charge>,
     received: u64,
     sent: u64,
     times: Times,
@@ -85,6 +92,17 @@ struct Times {
     last_byte: Option<Duration>,
     /// Spent on storing.
     committing: Option<Duration>,
+}
+
+/// What one upstream answer has used, also one of godex's own questions.
+#[derive(Debug, Clone)]
+pub(crate) struct Charge {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) usage: Usage,
+    /// None: its price is not known.
+    pub(crate) nanodollars: Option<u64>,
+    pub(crate) tool_calls: u64,
 }
 
 /// One try to get an answer from an upstream.
@@ -194,7 +212,7 @@ impl Account {
     pub(crate) fn routed(&self, route: &'static str, caller: &Caller) {
         let mut entries = self.enter();
         entries.route = Some(route);
-        entries.caller = Some((caller.tenant().name().into(), caller.client()));
+        entries.caller = Some(caller.clone());
     }
 
     pub(crate) fn received(&self, bytes: usize) {
@@ -267,6 +285,21 @@ impl Account {
         }
     }
 
+    /// The turn may run; it keeps its place until this account closes.
+    pub(crate) fn permitted(&self, permit: Permit) {
+        self.enter().permit = Some(permit);
+    }
+
+    /// What is used is to be counted here.
+    pub(crate) fn counted_by(&self, spending: &Arc<Spending>) {
+        self.enter().spending = Some(Arc::clone(spending));
+    }
+
+    /// An upstream answer has ended, of this turn or of a question of godex's own.
+    pub(crate) fn charged(&self, charge: Charge) {
+        self.enter().charges.push(charge);
+    }
+
     /// A body of about so many tokens went to that model.
     pub(crate) fn estimated(&self, provider: &str, model: &str, tokens: u64) {
         self.enter().estimated = Some((provider.to_owned(), model.to_owned(), tokens));
@@ -330,6 +363,36 @@ impl Drop for Open {
         let took = self.began.elapsed();
         let entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
         self.write_line(&entries, took);
+        entries.settle();
+    }
+}
+
+impl Entries {
+    /// What the turn has really used is known now.
+    fn settle(self) {
+        let tokens = |charge: &Charge| charge.usage.input_tokens + charge.usage.output_tokens;
+        if let Some(permit) = self.permit {
+            permit.settle((!self.charges.is_empty()).then(|| self.charges.iter().map(tokens).sum()));
+        }
+        let (Some(spending), Some(caller)) = (self.spending, self.caller) else { return };
+        let key = caller.grant().map_or("", |grant| &grant.id);
+        for Charge { provider, model, usage, nanodollars, tool_calls } in &self.charges {
+            let (usage, nanodollars, tool_calls) = (*usage, *nanodollars, *tool_calls);
+            spending.add(&Used {
+                tenant: caller.tenant().name(),
+                key,
+                provider,
+                model,
+                usage,
+                nanodollars,
+                tool_calls,
+            });
+        }
+    }
+
+    /// What it cost, as far as prices are known; None if none is.
+    fn cost(&self) -> Option<u64> {
+        self.charges.iter().filter_map(|charge| charge.nanodollars).reduce(u64::saturating_add)
     }
 }
 
@@ -389,8 +452,10 @@ impl Open {
             bytes_in = entries.received,
             bytes_out = entries.sent,
             notes = (!entries.notes.is_empty()).then(|| compat::short(entries.notes.iter())).as_deref(),
-            tenant = caller.as_ref().map(|(tenant, _)| &**tenant).filter(|tenant| *tenant != "default"),
-            client = caller.as_ref().map(|(_, client)| client.name()).filter(|name| *name != "other"),
+            tenant = caller.as_ref().map(|caller| caller.tenant().name()).filter(|tenant| *tenant != "default"),
+            key = caller.as_ref().and_then(Caller::grant).map(|grant| &*grant.name),
+            cost_usd = entries.cost().map(dollars).as_deref(),
+            client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),
             request_id,
             response_id = entries.response_id.as_ref().map(Id::as_str),
             "request"

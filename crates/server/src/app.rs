@@ -11,6 +11,7 @@ use std::time::Duration;
 use bridge::Policy;
 use store::{MemoryLimits, SqliteOptions, Store};
 
+use crate::access::Access;
 use crate::account::Account;
 use crate::body::{self, Budget};
 use crate::caller::Caller;
@@ -22,6 +23,7 @@ use crate::descriptions::Descriptions;
 use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
+use crate::limits::Limits;
 use crate::live::Live;
 use crate::mcp::McpRuntime;
 use crate::outbound::Outbound;
@@ -29,6 +31,7 @@ use crate::prefix::Prefixes;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::shown::ShownInSessions;
+use crate::spending::Spending;
 use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
@@ -53,6 +56,12 @@ pub(crate) struct Snapshot {
 /// What stays as it is when the configuration changes.
 #[derive(Debug)]
 pub(crate) struct Runtime {
+    /// Who may ask.
+    pub(crate) access: Arc<Access>,
+    /// How much.
+    pub(crate) limits: Arc<Limits>,
+    /// What it costs.
+    pub(crate) spending: Arc<Spending>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) jobs: Arc<Jobs>,
     /// Streams that are followed.
@@ -108,6 +117,7 @@ impl App {
             return Err(StartError::NeedsRestart { section });
         }
         let snapshot = self.runtime.snapshot_of(config)?;
+        self.runtime.access.replace(&snapshot.config);
         self.runtime.webhooks.replace(&snapshot.config.webhooks);
         self.runtime.mcp.replace(&snapshot.config.tools.mcp);
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
@@ -135,6 +145,9 @@ impl Runtime {
         let session = config.session.clone();
         let outbound = Arc::<Outbound>::default();
         Ok(Self {
+            access: Access::new(store.clone(), config).await.map_err(StartError::Access)?,
+            limits: Limits::new(store.clone()),
+            spending: Spending::new(store.clone()),
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
             jobs: Arc::new(Jobs::new().map_err(StartError::Worker)?),
             live,

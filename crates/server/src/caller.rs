@@ -1,8 +1,11 @@
 //! Who asks: found once, in the route, and handed to every handler, to the sessions and to the seal.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use store::Tenant;
 
+use crate::access::Grant;
 use crate::client::{Client, Profile};
 
 /// Who asks.
@@ -10,22 +13,29 @@ use crate::client::{Client, Profile};
 pub(crate) struct Caller {
     tenant: Tenant,
     client: Client,
+    grant: Option<Arc<Grant>>,
 }
 
 impl Caller {
-    /// Everybody is one tenant until there are keys; nothing that a client sends says which.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        Self { tenant: Tenant::default(), client: Client::of(headers) }
+    /// Whoever has shown this, or nothing, where nothing has to be shown. Nothing else that a client sends says whose
+    /// data it may see.
+    pub(crate) fn new(grant: Option<Arc<Grant>>, headers: &HeaderMap) -> Self {
+        Self::earlier(grant.as_ref().map(|grant| grant.tenant.clone()).unwrap_or_default(), grant, Client::of(headers))
     }
 
     /// Somebody who asked earlier.
-    pub(crate) const fn new(tenant: Tenant, client: Client) -> Self {
-        Self { tenant, client }
+    pub(crate) const fn earlier(tenant: Tenant, grant: Option<Arc<Grant>>, client: Client) -> Self {
+        Self { tenant, client, grant }
     }
 
     /// Whose data it may see: the one name under which the store and the seal know it.
     pub(crate) const fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    /// What it has shown; None where nothing has to be shown.
+    pub(crate) const fn grant(&self) -> Option<&Arc<Grant>> {
+        self.grant.as_ref()
     }
 
     pub(crate) const fn client(&self) -> Client {

@@ -1,6 +1,7 @@
 //! The HTTP side of godex: the accept loop, one file per endpoint, the turn driver, calls to providers.
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod account;
 mod api;
 mod app;
@@ -24,6 +25,7 @@ mod idempotency;
 mod images;
 mod items;
 mod jobs;
+mod limits;
 mod listen;
 mod live;
 pub mod mcp;
@@ -39,6 +41,7 @@ mod seal;
 mod session;
 mod shown;
 mod socket;
+mod spending;
 mod start;
 mod stop;
 mod tasks;
@@ -115,14 +118,22 @@ impl Server {
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
+        let access = Box::pin(Arc::clone(&self.app.runtime.access).maintain());
+        let limits = Box::pin(Arc::clone(&self.app.runtime.limits).maintain());
+        let spending = Arc::clone(&self.app.runtime.spending);
+        let counting = Box::pin(Arc::clone(&spending).maintain());
         tokio::select! {
             () = listen::serve(self.app, self.listener, drain, now) => {}
             () = session::maintain(Arc::clone(&sessions), Arc::clone(&keys)) => {}
             () = background => {}
             () = webhooks => {}
             () = models => {}
+            () = access => {}
+            () = limits => {}
+            () = counting => {}
         }
         mcp.close();
+        spending.flush().await;
         keys.give_back().await;
         sessions.close().await;
     }

@@ -12,6 +12,7 @@ use crate::api::{conversations, health, models, responses, search};
 use crate::app::App;
 use crate::body::Body;
 use crate::caller::Caller;
+use crate::client::Client;
 use crate::clock;
 use crate::error::ApiError;
 use crate::guard;
@@ -87,16 +88,18 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     let own_id = ids.make(IdKind::Request);
     let path = request.uri().path().to_owned();
     let account = Account::open(request.method(), &path, request.headers(), &own_id);
-    let (method, snapshot, caller) = (request.method().clone(), app.snapshot(), Caller::of(request.headers()));
-    let client = caller.client();
+    let (method, snapshot, client) = (request.method().clone(), app.snapshot(), Client::of(request.headers()));
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
-            None => {
-                let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
-                (Some(admitted), dispatch_until_stopped(context, request, &path).await)
-            }
+            None => match caller(&app, &request, &path) {
+                Ok(caller) => {
+                    let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
+                    (Some(admitted), dispatch_until_stopped(context, request, &path).await)
+                }
+                Err(error) => (Some(admitted), Err(error)),
+            },
         },
         Err(error) => (None, Err(error)),
     };
@@ -114,6 +117,12 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
     response
+}
+
+/// Who asks, if it may.
+fn caller<B>(app: &App, request: &Request<B>, path: &str) -> Result<Caller, ApiError> {
+    let grant = if is_public(path) { None } else { app.runtime.access.admit(request.headers())? };
+    Ok(Caller::new(grant, request.headers()))
 }
 
 /// Everybody may ask whether the server is there: balancers, and pages that show it.

@@ -142,7 +142,7 @@ impl Connection {
     fn new(app: Arc<App>, headers: HeaderMap) -> Self {
         let snapshot = app.snapshot();
         let (server, limit) = (&snapshot.config.server, snapshot.config.server.max_body_bytes);
-        let tenant = Caller::of(&headers).tenant().clone();
+        let tenant = Caller::new(None, &headers).tenant().clone();
         let memory = Memory::new(tenant, limit, Arc::clone(&app.runtime.remembered));
         let (config, expires) = (server.websocket, Instant::now() + server.websocket.lifetime);
         let lanes = Lanes::new(limit.saturating_mul(2));
@@ -255,7 +255,7 @@ impl Connection {
 
     /// A message that is not dispatched is a request as well.
     fn refuse(&self, channel: &mut Channel, error: &ApiError, bytes: usize, stream_id: Option<&StreamId>) {
-        let account = running::account(&Caller::of(&self.headers), bytes, &mut clock::ids());
+        let account = running::account(&Caller::new(None, &self.headers), bytes, &mut clock::ids());
         account.answered(error.status.as_u16(), Some(error.code.domain()));
         account.delivered(0, true);
         self.say_error(channel, error, account.request_id(), stream_id);
@@ -289,7 +289,7 @@ impl Connection {
     /// Begins what may begin.
     fn dispatch(&mut self) {
         while let Some(create) = self.lanes.next() {
-            let caller = Caller::of(&self.headers);
+            let caller = Caller::new(None, &self.headers);
             self.memory.belongs_to(caller.tenant());
             let before = create.previous_response_id.as_deref().and_then(|id| self.memory.find(id));
             self.lanes.run(Running::new(&self.app, caller, create, before));

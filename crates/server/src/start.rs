@@ -13,6 +13,8 @@ pub enum StartError {
     Store(#[from] store::OpenError),
     #[error("this process gets no name")]
     Worker(#[source] store::Error),
+    #[error("the API keys cannot be read")]
+    Access(#[source] store::Error),
     /// A running server was given a configuration that differs in what only a start reads.
     #[error("the section `{section}` cannot change while the server runs")]
     NeedsRestart { section: &'static str },

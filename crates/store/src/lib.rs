@@ -14,11 +14,13 @@
 //! what it adds. `erasure` says what a deletion takes along.
 #![forbid(unsafe_code)]
 
+mod access;
 mod clock;
 mod conversation;
 mod erasure;
 mod error;
 mod event;
+mod holdings;
 mod job;
 mod key;
 mod migration;
@@ -31,27 +33,33 @@ mod prepared;
 mod room;
 mod rows;
 mod same;
+mod share;
 mod sqlite;
 mod tenanted;
 mod turn;
 mod upkeep;
+mod usage;
 
 use std::path::Path;
 
+pub use access::{AccessList, ApiKey};
 pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
 pub use error::{Error, OpenError, Unavailable};
 pub use event::{Event, EventLimits, EventPage, Log, NewEvents};
+pub use holdings::{Erased, Exported, Holding, Holdings};
 pub use job::{Abandoned, Beat, Begun, Claim, ClaimedJob, JobKind, JobLimits, NewJob, Recovered, Runs, Worker};
 pub use key::{KeyClaim, NewKey};
 pub use notice::{NewNotice, Notice};
 pub use options::{Counters, MemoryLimits, PostgresOptions, SqliteOptions};
 use prefix::{Hashers, Secret};
 pub use room::Room;
+pub use share::{Share, ShareWish};
 pub use tenanted::Tenanted;
 pub use turn::{
     ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn, TurnEnd,
 };
+pub use usage::{Spender, UsageBatch, UsageBy, UsageKey, UsageQuery, UsageSum};
 
 /// Where sessions live. Copies are the same store.
 #[derive(Clone)]

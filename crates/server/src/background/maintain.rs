@@ -234,7 +234,7 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
         }
         return;
     };
-    let caller = Caller::new(tenant, opened.client);
+    let caller = Caller::earlier(tenant, None, opened.client);
     let context = RequestContext::of_job(app, caller, &opened.request_id);
     drive::spawn(context, opened.body, Job { claim, has_log, next_event, created_at });
 }

@@ -47,6 +47,13 @@ impl Turn {
         }
         let echo = bridge::echo(&request)?;
         let hosted = Hosted::of(&request, &failover, &context)?;
+        context.account.counted_by(&context.app.runtime.spending);
+        // A background turn is permitted when it runs.
+        if let Some(grant) = context.caller.grant().filter(|_| job.is_some() || request.background != Some(true)) {
+            context.app.runtime.spending.check(grant)?;
+            let tokens = (bytes.len() / 4) as u64;
+            context.account.permitted(context.app.runtime.limits.admit(grant, tokens).await?);
+        }
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,
             None => new_identity(&context),

@@ -42,7 +42,7 @@ fn context(app: &Arc<App>) -> RequestContext {
     RequestContext {
         app: Arc::clone(app),
         snapshot: app.snapshot(),
-        caller: Caller::of(&headers),
+        caller: Caller::new(None, &headers),
         account: Account::open(&Method::POST, "/v1/responses", &headers, &id),
         ids,
     }

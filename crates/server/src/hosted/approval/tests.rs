@@ -38,7 +38,7 @@ fn context(app: &Arc<App>) -> RequestContext {
     RequestContext {
         app: Arc::clone(app),
         snapshot: app.snapshot(),
-        caller: Caller::of(&headers),
+        caller: Caller::new(None, &headers),
         account: Account::open(&Method::POST, "/v1/responses", &headers, &id),
         ids,
     }
@@ -109,7 +109,7 @@ async fn an_id_is_of_its_call_and_its_tenant() {
     for odd in ["", "mcpr_", "mcpr_1", &id.as_str()[1..], &format!("{id}0"), &id.as_str().to_uppercase()] {
         assert!(!is_ours(&seal, odd, "files", "delete", ARGUMENTS), "{odd}");
     }
-    let other = Caller::new(Tenant::new("other"), context(&app).caller.client());
+    let other = Caller::earlier(Tenant::new("other"), None, context(&app).caller.client());
     assert!(!is_ours(&app.runtime.seal(&other), id.as_str(), "files", "delete", ARGUMENTS), "another tenant");
 }
 
@@ -120,7 +120,7 @@ type Case = (&'static str, Vec<Value>, Vec<Value>, bool, Result<usize, &'static 
 async fn what_is_approved_runs_and_nothing_else() {
     let app = app().await;
     let seal = app.runtime.seal(&context(&app).caller);
-    let theirs = app.runtime.seal(&Caller::new(Tenant::new("other"), context(&app).caller.client()));
+    let theirs = app.runtime.seal(&Caller::earlier(Tenant::new("other"), None, context(&app).caller.client()));
     let (a, b, foreign) = (made(&seal), made(&seal), made(&theirs));
     let old = (clock::unix_millis()) - 91 * 24 * 60 * 60 * 1000;
     let old = make_at(old, &seal, &fresh(), "files", "delete", ARGUMENTS).to_string();
@@ -314,7 +314,7 @@ async fn an_approval_is_used_once() {
         let _ = context.session().store().delete_response(response(3).as_str()).await;
         assert!(claim(&context, &one, &response(5), second).await.is_err());
         let mut other = context.clone();
-        other.caller = Caller::new(Tenant::new("other"), context.caller.client());
+        other.caller = Caller::earlier(Tenant::new("other"), None, context.caller.client());
         assert!(claim(&other, &one, &response(6), second).await.is_ok(), "another tenant has its own");
     }
 }

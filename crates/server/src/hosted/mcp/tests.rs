@@ -57,7 +57,7 @@ fn of(app: &Arc<App>, tool: &Value) -> Result<McpServers, ApiError> {
     let context = RequestContext {
         app: Arc::clone(app),
         snapshot: app.snapshot(),
-        caller: Caller::of(&headers),
+        caller: Caller::new(None, &headers),
         account: Account::open(&Method::POST, "/v1/responses", &headers, &id),
         ids,
     };
