@@ -101,6 +101,9 @@ fn with_result(body: &Bytes) -> Bytes {
     with.into()
 }
 
+/// What every request shows; a gateway that has keys knows it.
+pub(crate) const BEARER: &str = "Bearer the-key-of-the-load-generator";
+
 /// The mark in place of a request's number: a store keeps equal inputs once, and these are to be each their own.
 const NUMBER: &str = "#00000000";
 

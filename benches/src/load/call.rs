@@ -94,7 +94,7 @@ impl Connection {
         let request = Request::post(self.uri.path())
             .header("host", host)
             .header("content-type", "application/json")
-            .header("authorization", "Bearer bench")
+            .header("authorization", crate::load::BEARER)
             .body(Full::new(body))?;
         self.sender.ready().await?;
         Ok(self.sender.send_request(request).await?)

@@ -27,9 +27,10 @@ async fn open(uri: &Uri) -> Result<Result<TcpStream, StatusCode>> {
     let authority = uri.authority().context("no host in the URL")?;
     let mut socket = TcpStream::connect(authority.as_str()).await?;
     let request = format!(
-        "GET {} HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer bench\r\nconnection: Upgrade\r\n\
+        "GET {} HTTP/1.1\r\nhost: {authority}\r\nauthorization: {bearer}\r\nconnection: Upgrade\r\n\
          upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        uri.path()
+        uri.path(),
+        bearer = super::BEARER,
     );
     socket.write_all(request.as_bytes()).await?;
     let mut head = Vec::new();

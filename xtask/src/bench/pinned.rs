@@ -47,7 +47,8 @@ pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<V
         return Ok(rows);
     }
     for (session, loads) in SETUPS {
-        let servers = Servers::start(gateway, binary, Setup { place: Place::Pinned, bare: true, session, mcp: false })?;
+        let setup = Setup { place: Place::Pinned, bare: true, session, ..Setup::default() };
+        let servers = Servers::start(gateway, binary, setup)?;
         for load in *loads {
             rows.extend(cases::run(&servers, load, scale)?);
         }

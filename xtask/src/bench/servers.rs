@@ -23,8 +23,10 @@ pub(super) struct Setup {
     pub(super) bare: bool,
     /// More lines of godex's `session` section, each with its indent and end.
     pub(super) session: &'static str,
-    /// godex knows the MCP server beside the upstream.
-    pub(super) mcp: bool,
+    /// More lines of its provider, likewise.
+    pub(super) provider: &'static str,
+    /// More sections of godex's configuration; `{upstream}` is the upstream's address.
+    pub(super) more: &'static str,
 }
 
 /// Where they run.
@@ -91,24 +93,19 @@ fn start_floor(upstream: &str, setup: Setup) -> Result<(String, Running)> {
 
 fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, Running)> {
     let address = process::free_address()?;
-    let folder = crate::root().join("target/bench");
+    // Two may run at once, if they differ.
+    let folder = crate::root().join("target/bench").join(if setup.more.is_empty() { "plain" } else { "more" });
     fs::create_dir_all(&folder)?;
     // Fresh, and on the disk that the rest of the build is on: a store in memory would flatter us.
     let sessions = folder.join("sessions");
     let _ = fs::remove_dir_all(&sessions);
     let config = folder.join("godex.yaml");
-    let session = setup.session;
-    let mcp = if setup.mcp {
-        format!(
-            "tools:\n  mcp:\n    servers:\n      bench: {{url: 'http://{upstream}/mcp', require_approval: never}}\n"
-        )
-    } else {
-        String::new()
-    };
+    let Setup { session, provider, .. } = setup;
+    let more = setup.more.replace("{upstream}", upstream);
     let text = format!(
         "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nmodels:\n  discover: off\nproviders:\n  bench:\n    \
          spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
-         base_url: http://{upstream}/v1\nsession:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n{mcp}",
+         base_url: http://{upstream}/v1\n{provider}session:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n{more}",
         address.ip(),
         address.port(),
         sessions.join("sessions.db").display(),
