@@ -16,7 +16,7 @@ use wire::responses::{Status, Usage};
 
 use crate::caller::Caller;
 use crate::compat;
-use crate::limits::Permit;
+use crate::limits::{Permit, Rates};
 use crate::prefix::Shared;
 use crate::spending::{Spending, Used};
 use crate::terms::dollars;
@@ -64,8 +64,10 @@ pub(crate) struct Entries {
     estimated: Option<(String, String, u64)>,
     /// How much of the last body its provider had seen before.
     prefix: Option<Shared>,
-    /// What holds the turn's place among those of its key.
+    /// What holds the turn's place, among those of its key and all.
     permit: Option<Permit>,
+    /// What is left of its key's limits.
+    rates: Rates,
     /// Where what was used is counted, and what was.
     spending: Option<Arc<Spending>>,
     charges: Vec<Charge>,
@@ -288,6 +290,15 @@ impl Account {
     /// The turn may run; it keeps its place until this account closes.
     pub(crate) fn permitted(&self, permit: Permit) {
         self.enter().permit = Some(permit);
+    }
+
+    /// So much is left of the limits of whoever asks.
+    pub(crate) fn limited(&self, rates: Rates) {
+        self.enter().rates = rates;
+    }
+
+    pub(crate) fn rates(&self) -> Rates {
+        self.enter().rates
     }
 
     /// What is used is to be counted here.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bridge::Policy;
 use store::{MemoryLimits, SqliteOptions, Store};
 
-use crate::access::Access;
+use crate::access::{Access, Terms};
 use crate::account::Account;
 use crate::body::{self, Budget};
 use crate::caller::Caller;
@@ -151,12 +151,13 @@ impl Runtime {
         let webhooks = Webhooks::new(store.clone(), &config.webhooks);
         let session = config.session.clone();
         let outbound = Arc::<Outbound>::default();
+        let jobs = Arc::new(Jobs::new().map_err(StartError::Worker)?);
         Ok(Self {
             access,
-            limits: Limits::new(store.clone()),
+            limits: Limits::new(store.clone(), jobs.worker, &config.limits),
             spending: Spending::new(store.clone()),
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
-            jobs: Arc::new(Jobs::new().map_err(StartError::Worker)?),
+            jobs,
             live,
             keys: Arc::default(),
             webhooks,
@@ -186,6 +187,25 @@ impl Runtime {
     /// Seals what the caller carries for us.
     pub(crate) fn seal(&self, caller: &Caller) -> TenantSeal {
         self.seal_key.tenant(caller.tenant())
+    }
+
+    /// What the caller's bodies may hold: a part of what all may, if that is limited.
+    pub(crate) fn bodies(&self, caller: &Caller) -> Arc<Budget> {
+        let Some(grant) = caller.grant() else { return Arc::clone(&self.budget) };
+        let part = |budget: Arc<Budget>, kind: &str, name: &str, terms: &Terms| match terms.body_bytes {
+            Some(limit) => budget.part(&format!("{kind}/{name}"), limit),
+            None => budget,
+        };
+        let budget = part(Arc::clone(&self.budget), "tenant", grant.tenant.name(), &grant.tenant_terms);
+        part(budget, "key", &grant.id, &grant.terms)
+    }
+
+    /// Forgets what can be found out again: memory is short.
+    pub(crate) fn shed(&self) {
+        self.descriptions.forget();
+        self.prefixes.forget();
+        self.grammars.forget();
+        self.tidy();
     }
 
     /// Closes connections that nobody will want; called now and then.
@@ -248,8 +268,8 @@ impl Snapshot {
     }
 
     /// How large a request's body may be, and all of them together.
-    pub(crate) fn body_limits(&self, runtime: &Runtime) -> body::Limits {
-        body::Limits { body: self.config.server.max_body_bytes, budget: Arc::clone(&runtime.budget) }
+    pub(crate) fn body_limits(&self, runtime: &Runtime, caller: &Caller) -> body::Limits {
+        body::Limits { body: self.config.server.max_body_bytes, budget: runtime.bodies(caller) }
     }
 }
 

@@ -105,6 +105,7 @@ const CODEX: Profile = Profile {
         // Not retried, and shown as its message alone.
         kept: &[Code::ModelNotFound, Code::Upstream(FailureClass::ModelNotFound)],
         statuses: CODEX_STATUSES,
+        limits: &[],
         // Known to it: retried by the request, and not again by the turn.
         codes: &[(Code::Upstream(FailureClass::Overloaded), "server_is_overloaded")],
         longest_wait: Some(CODEX_WAIT),
@@ -135,6 +136,15 @@ const CODEX_STATUSES: &[(Which, StatusCode)] = &[
     (Which::Status(StatusCode::INTERNAL_SERVER_ERROR), StatusCode::BAD_GATEWAY),
 ];
 
+/// What passes is a 503, which is asked for again, and shows its words; what does not is a 400.
+const CODEX_BEFORE_LIMITS: &[(Code, StatusCode)] = &[
+    (Code::RequestsPerMinute, StatusCode::SERVICE_UNAVAILABLE),
+    (Code::TokensPerMinute, StatusCode::SERVICE_UNAVAILABLE),
+    (Code::TurnsAtOnce, StatusCode::SERVICE_UNAVAILABLE),
+    (Code::BodyBytes, StatusCode::SERVICE_UNAVAILABLE),
+    (Code::RequestBeyondLimit, StatusCode::BAD_REQUEST),
+];
+
 /// Versions before that, and those that do not say which they are: only what all of them understand. They give up on any
 /// 429 without its reason, retry a 404 whatever its code, and retry what reached the limit.
 const CODEX_BEFORE: Profile = Profile {
@@ -142,6 +152,7 @@ const CODEX_BEFORE: Profile = Profile {
     errors: ErrorSurface {
         in_stream: &[FailureClass::ContextOverflow, FailureClass::RateLimit, FailureClass::Quota],
         kept: &[],
+        limits: CODEX_BEFORE_LIMITS,
         ..CODEX.errors
     },
     failed_when_incomplete: &[IncompleteReason::MaxOutputTokens, IncompleteReason::ContentFilter],

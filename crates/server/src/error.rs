@@ -206,6 +206,12 @@ impl ApiError {
         Self::new(Code::TooManyBytesInFlight, message)
     }
 
+    /// Those of one key or tenant.
+    pub(crate) fn too_many_bytes_of_one() -> Self {
+        let message = "Your requests hold as many bytes as they may. Please retry when some of them are answered.";
+        Self { retry_after: Some(1), ..Self::new(Code::BodyBytes, message) }
+    }
+
     pub(crate) fn key_in_use() -> Self {
         let message = "A request with the same Idempotency-Key is being answered. Please retry in a moment.";
         Self { retry_after: Some(1), ..Self::new(Code::IdempotencyKeyInUse, message) }

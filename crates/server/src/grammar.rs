@@ -77,6 +77,13 @@ impl Grammars {
         })
     }
 
+    /// Forgets all of them; whoever uses one keeps it.
+    pub(crate) fn forget(&self) {
+        let mut known = self.known();
+        known.grammars = HashMap::new();
+        known.bytes = 0;
+    }
+
     /// How many were compiled, or tried to be, and are still kept.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {

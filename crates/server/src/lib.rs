@@ -81,6 +81,7 @@ impl Server {
     /// Opens the store, builds the clients, binds the port.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let address = config.server.address();
+        listen::raise_file_limit();
         let app = Arc::new(App::new(config).await?);
         let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
@@ -121,6 +122,13 @@ impl Server {
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
         let access = Box::pin(Arc::clone(&self.app.runtime.access).maintain());
         let limits = Box::pin(Arc::clone(&self.app.runtime.limits).maintain());
+        let pressed = Arc::clone(&self.app);
+        let shedding = async move {
+            loop {
+                pressed.runtime.limits.load().pressed().await;
+                pressed.runtime.shed();
+            }
+        };
         let spending = Arc::clone(&self.app.runtime.spending);
         let counting = Box::pin(Arc::clone(&spending).maintain());
         tokio::select! {
@@ -131,6 +139,7 @@ impl Server {
             () = models => {}
             () = access => {}
             () = limits => {}
+            () = shedding => {}
             () = counting => {}
         }
         mcp.close();

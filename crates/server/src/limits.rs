@@ -1,46 +1,482 @@
 //! How much may be asked: requests and tokens per minute, turns at once, for each key and each tenant; on several
-//! instances together. What is not limited costs nothing.
+//! instances together. And what the whole server can bear. What is not limited costs nothing.
 //!
 //! A turn gets a [`Permit`] before anybody is asked; it holds a place as long as the turn lives, and what it really used
-//! is settled at its end.
+//! is settled at its end. Whoever is refused has used nothing.
+//!
+//! ```text
+//!   one process:   window ── what was used here in the last minute
+//!   several:       share ─── taken from the database in parts of 5 %, spent here without asking;
+//!                            what is not wanted for some seconds goes back
+//! ```
+//!
+//! Nothing here ever decides who may see what, and a database that is away refuses nobody: each process then keeps the
+//! limits by itself.
 
-use std::sync::Arc;
+mod bank;
+mod estimate;
+mod load;
+mod memory;
+mod rate;
+mod shards;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod window;
 
-use store::Store;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use crate::access::Grant;
-use crate::error::ApiError;
+use store::{ShareWish, Store, Worker};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::access::{Grant, Terms};
+use crate::config::LimitsConfig;
+use crate::error::{ApiError, Code};
+use crate::tasks::spawn_service;
+use bank::{Away, Bank, LEASE};
+pub(crate) use estimate::Tokens;
+pub(crate) use load::Load;
+use load::Place;
+pub(crate) use rate::Rates;
+use rate::{Reached, Which, Whose, too_large};
+use shards::Shards;
+use subject::{Lack, Meter, Mode, Subject};
+
+/// How often what is too much here goes back to the others.
+const TIDY: Duration = Duration::from_millis(250);
+/// A database that was away is not asked again for so long.
+const REST: Duration = Duration::from_secs(1);
+/// How often those are forgotten who use nothing.
+const FORGET: Duration = Duration::from_mins(1);
+/// More often the database is not asked for one turn.
+const ROUNDS: usize = 4;
+
+/// What begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Somebody waits for the answer.
+    Turn,
+    /// A background response is put into the queue: it is a request, and runs later.
+    Submits,
+    /// A background response runs: it was a request when it was submitted.
+    Runs,
+}
 
 /// What all that is limited has used.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    store: Store,
+    bank: Bank,
+    keys: Shards,
+    tenants: Shards,
+    load: Arc<Load>,
+    /// The database was away: until when it is not asked.
+    resting: Mutex<Option<Instant>>,
+    is_away: AtomicBool,
+}
+
+/// What came of asking for a permit, and what is left.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) permit: Result<Permit, ApiError>,
+    pub(crate) rates: Rates,
+}
+
+/// One whose limits a turn has to keep to.
+#[derive(Debug, Clone)]
+struct Want {
+    subject: Arc<Subject>,
+    whose: Whose,
+    rpm: Option<u64>,
+    tpm: Option<u64>,
+    places: Option<u64>,
+    tokens: u64,
+}
+
+type Wants = [Option<Want>; 2];
+
+impl Want {
+    /// What is wanted of what may be used per minute.
+    fn metered(&self) -> impl Iterator<Item = (Which, u64, u64)> {
+        let requests = self.rpm.map(|limit| (Which::Requests, limit, 1));
+        requests.into_iter().chain(self.tpm.map(|limit| (Which::Tokens, limit, self.tokens)))
+    }
+}
+
+/// Who lacks what.
+enum Lacking {
+    Reached(Reached),
+    Ask,
 }
 
 impl Limits {
-    pub(crate) fn new(store: Store) -> Arc<Self> {
-        Arc::new(Self { store })
+    pub(crate) fn new(store: Store, worker: Worker, config: &LimitsConfig) -> Arc<Self> {
+        let bank = if store.is_shared() { Bank::Store(store, worker) } else { Bank::None };
+        Arc::new(Self::with(bank, config))
     }
 
-    /// Lets a turn of about so many tokens begin.
-    pub(crate) async fn admit(self: &Arc<Self>, grant: &Arc<Grant>, tokens: u64) -> Result<Permit, ApiError> {
-        let _ = (grant, tokens, &self.store);
-        Ok(Permit {})
+    fn with(bank: Bank, config: &LimitsConfig) -> Self {
+        Self {
+            bank,
+            keys: Shards::default(),
+            tenants: Shards::default(),
+            load: Load::new(config),
+            resting: Mutex::default(),
+            is_away: AtomicBool::new(false),
+        }
     }
 
-    /// Keeps what is held elsewhere; runs as long as the server.
+    /// What the whole server can bear.
+    pub(crate) const fn load(&self) -> &Arc<Load> {
+        &self.load
+    }
+
+    /// Lets something begin that takes about so many tokens. They are asked for only where they are limited.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        grant: Option<&Arc<Grant>>,
+        asks: Asks,
+        tokens: impl FnOnce() -> Tokens,
+    ) -> Admitted {
+        let mut rates = Rates::default();
+        let permit = self.permit(grant, asks, tokens, &mut rates).await;
+        Admitted { permit, rates }
+    }
+
+    async fn permit(
+        self: &Arc<Self>,
+        grant: Option<&Arc<Grant>>,
+        asks: Asks,
+        tokens: impl FnOnce() -> Tokens,
+        rates: &mut Rates,
+    ) -> Result<Permit, ApiError> {
+        let place = if asks == Asks::Submits { None } else { Some(self.load.enter()?) };
+        let Some(grant) = grant else { return Ok(Permit::of(self, place, [None, None])) };
+        let wants = self.wants(grant, asks, tokens)?;
+        if wants.iter().all(Option::is_none) {
+            return Ok(Permit::of(self, place, [None, None]));
+        }
+        for _ in 0..ROUNDS {
+            match self.take(&wants, self.mode(Instant::now()), rates) {
+                Ok(taken) => return Ok(Permit::of(self, place, taken)),
+                Err(Lacking::Reached(reached)) => return Err(reached.error(grant)),
+                Err(Lacking::Ask) => self.ask(&wants, true).await,
+            }
+        }
+        // What the database gave was taken by others, again and again.
+        Err(ApiError::new(Code::Overloaded, "Too many requests come at the same time. Please retry in a moment."))
+    }
+
+    fn wants(&self, grant: &Grant, asks: Asks, tokens: impl FnOnce() -> Tokens) -> Result<Wants, ApiError> {
+        let both = [(Whose::Key, &grant.terms), (Whose::Tenant, &*grant.tenant_terms)];
+        let counts = |terms: &Terms| asks != Asks::Submits && terms.tpm.is_some();
+        let tokens = if both.iter().any(|(_, terms)| counts(terms)) { tokens() } else { Tokens::default() };
+        let mut wants = [None, None];
+        for ((whose, terms), want) in both.into_iter().zip(&mut wants) {
+            let rpm = terms.rpm.filter(|_| asks != Asks::Runs);
+            let tpm = terms.tpm.filter(|_| asks != Asks::Submits);
+            let places = terms.concurrency.filter(|_| asks != Asks::Submits);
+            if rpm.is_none() && tpm.is_none() && places.is_none() {
+                continue;
+            }
+            if let Some(limit) = tpm.filter(|limit| tokens.input > *limit) {
+                return Err(too_large(whose, grant, limit, tokens.input));
+            }
+            // What an answer may take is a guess, and must not keep small limits from ever being used.
+            let tokens = tokens.input + tokens.output.min(tpm.unwrap_or(0).saturating_sub(tokens.input) / 4);
+            let subject = match whose {
+                Whose::Key => self.keys.find(&grant.id, || format!("key/{}", grant.id)),
+                Whose::Tenant => self.tenants.find(grant.tenant.name(), || format!("tenant/{}", grant.tenant.name())),
+            };
+            *want = Some(Want { subject, whose, rpm, tpm, places, tokens });
+        }
+        Ok(wants)
+    }
+
+    fn mode(&self, now: Instant) -> Mode {
+        if !self.bank.is_shared() {
+            return Mode::Alone;
+        }
+        if !self.is_away.load(Ordering::Relaxed) {
+            return Mode::Together;
+        }
+        let resting = *self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        if resting.is_some_and(|until| now < until) { Mode::Apart } else { Mode::Together }
+    }
+
+    /// Takes all, or nothing.
+    fn take(self: &Arc<Self>, wants: &Wants, mode: Mode, rates: &mut Rates) -> Result<[Option<Taken>; 2], Lacking> {
+        let now = Instant::now();
+        // The key's first, always: nobody waits for one who waits.
+        let mut states = wants.each_ref().map(|want| want.as_ref().map(|want| (want, want.subject.state())));
+        let mut lacking: Option<Lacking> = None;
+        for (want, state) in states.iter_mut().flatten() {
+            state.used_at = now;
+            for (which, limit, need) in want.metered() {
+                let Some(meter) = state.meter(which) else { continue };
+                if let Err(lack) = meter.look(limit, need, mode, now) {
+                    let used = limit.saturating_sub(meter.rate(limit, mode, now).remaining);
+                    let reached =
+                        Reached { whose: want.whose, which, limit, used, requested: need, wait: Duration::ZERO };
+                    lacking = Some(worse(lacking, lack, reached));
+                }
+            }
+            if let Some(limit) = want.places
+                && let Err(lack) = state.places.look(limit, mode, now)
+            {
+                let (which, used) = (Which::Places, state.places.running);
+                let reached = Reached { whose: want.whose, which, limit, used, requested: 1, wait: Duration::ZERO };
+                lacking = Some(worse(lacking, lack, reached));
+            }
+        }
+        let mut soon = false;
+        let taken = match &lacking {
+            Some(_) => None,
+            None => Some(states.each_mut().map(|state| {
+                let (want, state) = state.as_mut()?;
+                let mut take = |meter: &mut Meter, limit: u64, amount: u64| {
+                    let number = meter.take(limit, amount, mode, now);
+                    soon |= mode == Mode::Together && meter.runs_out(limit, now);
+                    (amount, number)
+                };
+                want.rpm.map(|limit| take(&mut state.requests, limit, 1));
+                let tokens = want.tpm.map(|limit| take(&mut state.tokens, limit, want.tokens));
+                want.places.inspect(|limit| state.places.take(*limit));
+                Some(Taken { subject: Arc::clone(&want.subject), place: want.places.is_some(), tokens, at: now })
+            })),
+        };
+        *rates = Rates::default();
+        for (want, state) in states.iter_mut().flatten() {
+            for (which, limit, _) in want.metered() {
+                if let Some(meter) = state.meter(which) {
+                    rates.add(which, meter.rate(limit, mode, now));
+                }
+            }
+        }
+        drop(states);
+        if soon {
+            let (limits, wants) = (Arc::clone(self), wants.clone());
+            spawn_service(async move { limits.ask(&wants, false).await });
+        }
+        taken.ok_or(lacking.unwrap_or(Lacking::Ask))
+    }
+
+    /// Asks the database for what is lacking, or will be soon.
+    async fn ask(&self, wants: &Wants, now_needed: bool) {
+        let wants: Vec<&Want> = wants.iter().flatten().collect();
+        let mut locks = Vec::with_capacity(wants.len());
+        for want in &wants {
+            locks.push(want.subject.asking.lock().await);
+        }
+        let mut wishes = Vec::new();
+        for want in &wants {
+            let mut state = want.subject.state();
+            for (which, limit, need) in want.metered() {
+                let need = if now_needed { need } else { 0 };
+                let wish = state.meter(which).and_then(|meter| {
+                    let enough = meter.look(limit, need, Mode::Together, Instant::now()) != Err(Lack::Ask);
+                    let enough = enough && !meter.runs_out(limit, Instant::now());
+                    if enough { None } else { meter.wish(limit, need, || want.subject.of(which)) }
+                });
+                wishes.extend(wish.map(|wish| (&want.subject, which, wish)));
+            }
+        }
+        if !self.ask_for(wishes).await {
+            return;
+        }
+        for want in wants {
+            let Some(limit) = want.places else { continue };
+            let Some(wanted) = want.subject.state().places.wish(limit) else { continue };
+            match self.bank.hold(&want.subject.of(Which::Places), wanted, limit).await {
+                Ok(held) => want.subject.state().places.given(held, Instant::now()),
+                Err(error) => return self.went_away(&error),
+            }
+        }
+    }
+
+    /// Whether the database has heard it.
+    async fn ask_for(&self, wishes: Vec<(&Arc<Subject>, Which, ShareWish)>) -> bool {
+        if wishes.is_empty() {
+            return true;
+        }
+        let asked = self.bank.take(wishes.iter().map(|(.., wish)| wish.clone()).collect()).await;
+        let now = Instant::now();
+        match asked {
+            Ok(shares) => {
+                self.is_back();
+                for ((subject, which, wish), share) in wishes.iter().zip(shares) {
+                    if let Some(meter) = subject.state().meter(*which) {
+                        meter.given(wish, share, now);
+                    }
+                }
+                true
+            }
+            Err(error) => {
+                for (subject, which, wish) in &wishes {
+                    if let Some(meter) = subject.state().meter(*which) {
+                        meter.unheard(wish);
+                    }
+                }
+                self.went_away(&error);
+                false
+            }
+        }
+    }
+
+    fn went_away(&self, error: &Away) {
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
+        if !self.is_away.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "the database is away: each instance keeps the limits by itself");
+        }
+    }
+
+    fn is_back(&self) {
+        if self.is_away.load(Ordering::Relaxed) && self.is_away.swap(false, Ordering::Relaxed) {
+            tracing::info!("the database is back: the limits are kept together");
+            // Places may be somebody else's by now.
+            self.each(|subject| subject.state().places.held = 0);
+        }
+    }
+
+    fn each(&self, mut act: impl FnMut(&Arc<Subject>)) {
+        self.keys.each(&mut act);
+        self.tenants.each(&mut act);
+    }
+
+    /// Keeps what is held elsewhere, and looks at the memory; runs as long as the server.
     pub(crate) async fn maintain(self: Arc<Self>) {
-        std::future::pending().await
+        let share = async {
+            if self.bank.is_shared() {
+                self.share().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let forget = async {
+            let mut ticks = ticks(FORGET);
+            loop {
+                ticks.tick().await;
+                self.forget(Instant::now());
+            }
+        };
+        tokio::join!(share, forget, self.load.watch());
+    }
+
+    fn forget(&self, now: Instant) {
+        self.keys.forget(now);
+        self.tenants.forget(now);
+    }
+
+    /// Gives back what is too much here, and says that this process is still there.
+    async fn share(&self) {
+        let (mut tidy, mut keep) = (ticks(TIDY), ticks(LEASE / 3));
+        loop {
+            tokio::select! {
+                _ = tidy.tick() => self.tidy().await,
+                _ = keep.tick() => {
+                    if let Err(error) = self.bank.keep().await {
+                        self.went_away(&error);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn tidy(&self) {
+        let now = Instant::now();
+        if self.mode(now) != Mode::Together {
+            return;
+        }
+        let (mut wishes, mut places) = (Vec::new(), Vec::new());
+        self.each(|subject| {
+            let mut state = subject.state();
+            for which in [Which::Requests, Which::Tokens] {
+                let wish = state.meter(which).and_then(|meter| meter.tidy(|| subject.of(which), now));
+                wishes.extend(wish.map(|wish| (Arc::clone(subject), which, wish)));
+            }
+            // Who asks at the moment wants more.
+            if let Ok(asking) = subject.asking.try_lock() {
+                drop(asking);
+                places.extend(state.places.has_spare().then(|| Arc::clone(subject)));
+            }
+        });
+        let wishes = wishes.iter().map(|(subject, which, wish)| (subject, *which, wish.clone())).collect();
+        if !self.ask_for(wishes).await {
+            return;
+        }
+        for subject in places {
+            let _asking = subject.asking.lock().await;
+            let Some((enough, limit)) = subject.state().places.tidy() else { continue };
+            match self.bank.hold(&subject.of(Which::Places), enough, limit).await {
+                Ok(held) => subject.state().places.held = held,
+                Err(error) => return self.went_away(&error),
+            }
+        }
     }
 }
 
-/// A turn that may run. Dropped, it gives its place back.
+fn ticks(every: Duration) -> tokio::time::Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// What is to be said, if both are lacking: what is reached before what can be asked for, and the longer wait.
+fn worse(before: Option<Lacking>, lack: Lack, reached: Reached) -> Lacking {
+    match (before, lack) {
+        (Some(Lacking::Reached(before)), Lack::Full(wait)) if before.wait >= wait => Lacking::Reached(before),
+        (_, Lack::Full(wait)) => Lacking::Reached(Reached { wait, ..reached }),
+        (Some(before), Lack::Ask) => before,
+        (None, Lack::Ask) => Lacking::Ask,
+    }
+}
+
+/// A turn that may run. Dropped, it gives its place back, and what was held back for it and not used.
 #[derive(Debug)]
-pub(crate) struct Permit {}
+pub(crate) struct Permit {
+    limits: Arc<Limits>,
+    _place: Option<Place>,
+    taken: [Option<Taken>; 2],
+    used: u64,
+}
+
+#[derive(Debug)]
+struct Taken {
+    subject: Arc<Subject>,
+    place: bool,
+    /// How many, and in which minute.
+    tokens: Option<(u64, u64)>,
+    at: Instant,
+}
 
 impl Permit {
-    /// What it has really used.
-    pub(crate) fn settle(self, tokens: Option<u64>) {
-        let _ = tokens;
+    fn of(limits: &Arc<Limits>, place: Option<Place>, taken: [Option<Taken>; 2]) -> Self {
+        Self { limits: Arc::clone(limits), _place: place, taken, used: 0 }
+    }
+
+    /// What it has really used; None: nobody was asked.
+    pub(crate) fn settle(mut self, tokens: Option<u64>) {
+        self.used = tokens.unwrap_or(0);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        if taken.iter().all(Option::is_none) {
+            return;
+        }
+        let now = Instant::now();
+        let mode = self.limits.mode(now);
+        for Taken { subject, place, tokens, at } in taken.into_iter().flatten() {
+            let mut state = subject.state();
+            state.used_at = now;
+            if let Some((tokens, number)) = tokens {
+                state.tokens.settle((tokens, self.used), (at, number), mode, now);
+            }
+            if place {
+                state.places.running = state.places.running.saturating_sub(1);
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod connection;
 mod door;
+mod files;
 mod pause;
 mod socket;
 mod streams;
@@ -20,7 +21,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Interval;
 
 use crate::app::{App, Runtime};
@@ -31,7 +32,9 @@ use crate::route;
 use crate::socket::Opening;
 use crate::stop::Phase;
 use connection::Patience;
+use door::Door;
 pub(crate) use door::bind;
+pub(crate) use files::raise_limit as raise_file_limit;
 use pause::Pause;
 use socket::Socket;
 use streams::Streams;
@@ -94,7 +97,7 @@ struct Host {
     app: Arc<App>,
     config: Config,
     builder: auto::Builder<Streams>,
-    slots: Arc<Semaphore>,
+    door: Door,
     tidying: Interval,
 }
 
@@ -102,8 +105,8 @@ impl Host {
     fn new(app: Arc<App>) -> Self {
         let config = app.snapshot().config.clone();
         let builder = builder(&app, &config);
-        let slots = Arc::new(Semaphore::new(config.server.max_connections.min(Semaphore::MAX_PERMITS)));
-        Self { app, config, builder, slots, tidying: tokio::time::interval(TIDY) }
+        let door = Door::new(config.server.max_connections, app.runtime.tasks.clone());
+        Self { app, config, builder, door, tidying: tokio::time::interval(TIDY) }
     }
 
     /// Takes in whoever comes, until then.
@@ -111,8 +114,7 @@ impl Host {
         let mut until = std::pin::pin!(until);
         loop {
             tokio::select! {
-                // A connection beyond the cap waits in the kernel's queue until another ends.
-                accepted = door::accept(listener, &self.slots) => {
+                accepted = self.door.accept(listener) => {
                     if let Some((stream, slot)) = accepted {
                         self.take(stream, Some(slot));
                     }

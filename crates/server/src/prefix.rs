@@ -74,6 +74,11 @@ struct Print {
 }
 
 impl Prefixes {
+    /// Forgets all of them.
+    pub(crate) fn forget(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
+    }
+
     /// Compares a body with the last one of the session `before`, and remembers it for what follows under `after`. None
     /// where there is nothing to compare it with.
     pub(crate) fn measure(&self, before: Option<SessionKey<'_>>, after: SessionKey<'_>, body: &[u8]) -> Option<Shared> {

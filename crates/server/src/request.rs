@@ -15,6 +15,7 @@ use crate::body;
 use crate::caller::Caller;
 use crate::clock;
 use crate::error::ApiError;
+use crate::limits::{Asks, Tokens};
 use crate::prefix::SessionKey;
 use crate::session::Session;
 use crate::upstream::Failover;
@@ -82,9 +83,25 @@ impl RequestContext {
         self.app.runtime.session(&self.caller)
     }
 
+    /// Lets something begin, if whoever asks may, and the server can bear it. Its place is kept until the account closes.
+    pub(crate) async fn admit(&self, asks: Asks, tokens: impl FnOnce() -> Tokens) -> Result<(), ApiError> {
+        let runtime = &self.app.runtime;
+        self.account.counted_by(&runtime.spending);
+        let grant = self.caller.grant();
+        if let Some(grant) = grant {
+            runtime.spending.check(grant)?;
+        }
+        let admitted = runtime.limits.admit(grant, asks, tokens).await;
+        if grant.is_some() {
+            self.account.limited(admitted.rates);
+        }
+        self.account.permitted(admitted.permit?);
+        Ok(())
+    }
+
     /// The whole body of a request that says it is JSON.
     pub(crate) async fn read_json(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Bytes, ApiError> {
-        let limits = self.snapshot.body_limits(&self.app.runtime);
+        let limits = self.snapshot.body_limits(&self.app.runtime, &self.caller);
         let bytes = body::read_json(headers, incoming, &limits).await?;
         self.account.received(bytes.len());
         Ok(bytes)

@@ -113,6 +113,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     if let Some(admitted) = admitted {
         admitted.share(response.headers_mut());
     }
+    account.rates().write(response.headers_mut());
     response.headers_mut().insert("x-request-id", account.request_id().clone());
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
@@ -163,6 +164,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
     let upgrade = request.headers().contains_key(http::header::UPGRADE);
     let (route, parameters) = find(request.method(), path, upgrade)?;
     context.account.routed(route.path, &context.caller);
+    bearable(&context.app, route.endpoint)?;
     let [id, item_id] = parameters.map(|part| percent_decode_str(part).decode_utf8_lossy());
     let (id, item_id, uri) = (&*id, &*item_id, request.uri().clone());
     match route.endpoint {
@@ -187,6 +189,18 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::Search => search::search(&context, request).await,
         Endpoint::Health => Ok(health::health(&context)),
         Endpoint::Ready => health::ready(&context.app).await,
+    }
+}
+
+/// Refuses the newest work first, before its body is read, when the server has as much as it can bear.
+fn bearable(app: &App, endpoint: Endpoint) -> Result<(), ApiError> {
+    let load = app.runtime.limits.load();
+    match endpoint {
+        Endpoint::Health | Endpoint::Ready => Ok(()),
+        Endpoint::CreateResponse | Endpoint::ResponsesSocket | Endpoint::CompactResponse | Endpoint::Search => {
+            load.takes_turns()
+        }
+        _ => load.takes_requests(),
     }
 }
 

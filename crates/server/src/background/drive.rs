@@ -29,6 +29,10 @@ const ENOUGH: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long one that has no place among the turns of its key waits for it, and how often it looks.
+const QUEUED: Duration = Duration::from_hours(1);
+const PLACE_PAUSE: Duration = Duration::from_secs(1);
+
 /// What became of a turn.
 enum Left {
     /// Its end is stored.
@@ -147,7 +151,8 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
     }
 }
 
-/// Nothing was asked of anybody yet, so a store that is away for a moment is waited for.
+/// Nothing was asked of anybody yet, so a store that is away for a moment is waited for, and a place among the turns of
+/// its key much longer: it is in the queue as long as it has none.
 async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Started, ApiError> {
     let began = Instant::now();
     loop {
@@ -158,15 +163,24 @@ async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Start
             {
                 tokio::time::sleep(PAUSE).await;
             }
+            Err(error) if waits_for_place(error.code) && began.elapsed() < QUEUED => {
+                let wait = Duration::from_secs(error.retry_after.unwrap_or(1).into());
+                tokio::time::sleep(wait.min(PLACE_PAUSE)).await;
+            }
             started => return started,
         }
     }
+}
+
+const fn waits_for_place(code: Code) -> bool {
+    matches!(code, Code::TurnsAtOnce | Code::TokensPerMinute | Code::Overloaded | Code::BodyBytes)
 }
 
 /// An error that a foreground client would have been answered with.
 fn failure(error: ApiError) -> Failure {
     let class = match error.code {
         Code::Upstream(class) => class,
+        code if waits_for_place(code) || code == Code::RequestBeyondLimit => FailureClass::RateLimit,
         code if code.status().is_server_error() => FailureClass::Server,
         Code::ModelNotFound => FailureClass::ModelNotFound,
         _ => FailureClass::InvalidRequest,

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{Ending, drive, end, envelope};
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::jobs::Job;
 use crate::request::RequestContext;
@@ -28,6 +29,14 @@ impl App {
     pub(super) fn job_limits(&self) -> JobLimits {
         let config = self.snapshot().config.session.background;
         JobLimits { running: if self.is_draining() { 0 } else { config.concurrency }, queued: config.queue }
+    }
+
+    /// The same for one who may have fewer. The queue is the tenant's: its other keys' responses wait in it as well.
+    fn job_limits_of(&self, caller: &Caller) -> JobLimits {
+        let limits = self.job_limits();
+        let terms = caller.grant().map(|grant| [grant.terms.queue, grant.tenant_terms.queue]);
+        let fewest = terms.into_iter().flatten().flatten().min().map(|queue| queue.try_into().unwrap_or(limits.queued));
+        JobLimits { queued: fewest.map_or(limits.queued, |fewest| limits.queued.min(fewest)), ..limits }
     }
 }
 
@@ -92,7 +101,7 @@ async fn store(submission: Submission) -> Result<(Submitted, Ready), ApiError> {
         background.secret().insert(response_id.clone(), request.clone());
     }
     let job = NewJob { kind: JobKind::Background, request: (!secret).then_some(request) };
-    let (limits, created_at) = (context.app.job_limits(), record.created_at());
+    let (limits, created_at) = (context.app.job_limits_of(&context.caller), record.created_at());
     let begun = record.begin(&response_id, Status::Queued, &object, first, job, (&background.worker, limits)).await;
     let begun = begun.map_err(|error| {
         background.secret().remove(&response_id);

@@ -1,8 +1,9 @@
 //! A budget of bytes for the bodies of all requests together. What a client sends in a kilobyte may become
 //! megabytes here, and stays as long as a provider takes to answer.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 
@@ -15,11 +16,42 @@ const PAGE: usize = 32 << 20;
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
+    /// What this is a part of.
+    whole: Option<Arc<Self>>,
+    /// Its own parts, as long as anybody holds them.
+    parts: Mutex<Parts>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    known: HashMap<Box<str>, Weak<Budget>>,
+    /// So many are not looked through for those that are gone.
+    enough: usize,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0) })
+        Self::of(limit, None)
+    }
+
+    fn of(limit: usize, whole: Option<Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0), whole, parts: Mutex::default() })
+    }
+
+    /// A part of this budget: what is taken from it is taken from the whole as well. All who name it share it.
+    pub(crate) fn part(self: &Arc<Self>, name: &str, limit: u64) -> Arc<Self> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = parts.known.get(name).and_then(Weak::upgrade).filter(|known| known.limit == limit) {
+            return known;
+        }
+        if parts.known.len() >= parts.enough {
+            parts.known.retain(|_, part| part.strong_count() > 0);
+            parts.enough = (parts.known.len() * 2).max(64);
+        }
+        let part = Self::of(limit, Some(Arc::clone(self)));
+        parts.known.insert(name.into(), Arc::downgrade(&part));
+        part
     }
 
     /// Room for bytes that are held elsewhere.
@@ -37,7 +69,18 @@ impl Budget {
     fn take(&self, bytes: usize) -> Result<(), ApiError> {
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.map(drop).map_err(|_| ApiError::too_many_bytes())
+        let Some(whole) = &self.whole else {
+            return taken.map(drop).map_err(|_| ApiError::too_many_bytes());
+        };
+        taken.map_err(|_| ApiError::too_many_bytes_of_one())?;
+        whole.take(bytes).inspect_err(|_| drop(self.used.fetch_sub(bytes, Ordering::Relaxed)))
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.give_back(bytes);
+        }
     }
 
     /// Room for what one request reads from the store.
@@ -85,7 +128,7 @@ impl Share {
             return Bytes::new();
         }
         let spare = self.bytes.saturating_sub(bytes.len());
-        self.budget.used.fetch_sub(spare, Ordering::Relaxed);
+        self.budget.give_back(spare);
         self.bytes -= spare;
         Bytes::from_owner(Held { bytes, _share: self })
     }
@@ -93,7 +136,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.give_back(self.bytes);
     }
 }
 
@@ -113,13 +156,13 @@ impl store::Room for Room {
 
     fn give_back(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.give_back(bytes);
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+        self.budget.give_back(*self.bytes.get_mut());
     }
 }
 
@@ -152,6 +195,28 @@ mod tests {
         assert_eq!(budget.hold(vec![0; 40]).unwrap().len(), 40);
         drop(slice);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_part_is_taken_from_the_whole_and_shared_by_all_who_name_it() {
+        let whole = Budget::new(100);
+        let (one, same, other) = (whole.part("a", 60), whole.part("a", 60), whole.part("b", 60));
+        let held = one.hold(vec![0; 40]).unwrap();
+        assert_eq!((same.used(), whole.used()), (40, 40));
+        assert_eq!(same.reserve(21).unwrap_err().status.as_u16(), 429);
+        // Of the whole there is not as much left as of the part; nothing of a refused share stays.
+        let more = other.reserve(60).unwrap();
+        assert_eq!(same.reserve(1).unwrap_err().status.as_u16(), 503);
+        assert_eq!((same.used(), other.used(), whole.used()), (40, 60, 100));
+        drop((held, more));
+        assert_eq!((same.used(), other.used(), whole.used()), (0, 0, 0));
+        // Those that nobody holds are forgotten, and another limit counts at once.
+        drop((one, same, other));
+        for name in 0..1000 {
+            whole.part(&name.to_string(), 1);
+        }
+        assert!(whole.parts.lock().unwrap().known.len() <= 65);
+        assert!(whole.part("a", 80).reserve(61).is_ok());
     }
 
     #[test]

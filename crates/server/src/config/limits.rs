@@ -12,6 +12,10 @@ pub struct LimitsConfig {
     pub body_bytes_in_flight: usize,
     /// Of responses that are not stored, over all WebSockets.
     pub remembered_bytes: usize,
+    /// Turns at once; None: as many as come.
+    pub turns: Option<usize>,
+    /// Bytes that the process may use; None: what its container or the machine has.
+    pub memory: Option<u64>,
     /// How long a client may take none of what is ready for it.
     pub write_stall: Duration,
     /// How long API keys work from memory while the store is away.
@@ -31,6 +35,8 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
     LimitsConfig {
         body_bytes_in_flight: size(bodies.unwrap_or(table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.max(two_bodies))),
         remembered_bytes: size(keys.get(&table::LIMITS_REMEMBERED_BYTES)),
+        turns: keys.find(&table::LIMITS_TURNS).map(size),
+        memory: keys.find(&table::LIMITS_MEMORY),
         write_stall: keys.get(&table::LIMITS_WRITE_STALL),
         key_grace: keys.get(&table::LIMITS_KEY_GRACE),
     }

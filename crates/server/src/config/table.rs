@@ -75,6 +75,14 @@ keys! { KEYS of Config {
     /// Bytes of responses with `store: false` that all WebSockets together may remember, so that they can be continued.
     LIMITS_REMEMBERED_BYTES = "limits.remembered_bytes", Size: Size { range: 0..=1 << 44, default: 256 << 20 }
         => |config| Some(config.limits.remembered_bytes as u64);
+    /// Requests that ask a model at once, of everybody together. Beyond that they are answered with 503, at once.
+    LIMITS_TURNS = "limits.turns", Unset<Number>: Unset(Number { range: 1..=1 << 32, default: 1000 }), otherwise "no limit"
+        => |config| config.limits.turns.map(|turns| turns as u64);
+    /// The memory that the process may use. From 85 % of it on new requests that ask a model are answered with 503, from
+    /// 95 % on all but `/health` and `/ready`. Linux only.
+    LIMITS_MEMORY = "limits.memory", Unset<Size>: Unset(Size { range: 1 << 26..=1 << 50, default: 1 << 30 }),
+        otherwise "what the container, or the machine, has"
+        => |config| config.limits.memory;
     /// How long a client may take none of what is ready for it.
     LIMITS_WRITE_STALL = "limits.write_stall", Time:
         Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_mins(1) }

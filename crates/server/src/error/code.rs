@@ -165,6 +165,18 @@ codes! {
     StorageDamaged(INTERNAL_SERVER_ERROR, "storage_damaged") => "The operator restores the database from a backup.";
     /// The store gave an answer that cannot be.
     StorageError(INTERNAL_SERVER_ERROR, "storage_error") => "Retry; if it stays, report it with the log.";
+    /// The key, or its tenant, has made as many requests in the last minute as it may (`rpm`).
+    RequestsPerMinute(TOO_MANY_REQUESTS, "requests_per_minute", Some("rate_limit_exceeded")) => "Wait as long as `Retry-After` says; the operator can raise the limit.";
+    /// The key, or its tenant, has used as many tokens in the last minute as it may (`tpm`), or would with this request.
+    TokensPerMinute(TOO_MANY_REQUESTS, "tokens_per_minute", Some("rate_limit_exceeded")) => "Wait as long as `Retry-After` says; the operator can raise the limit.";
+    /// The request alone has more tokens than the key, or its tenant, may use in a minute (`tpm`).
+    RequestBeyondLimit(TOO_MANY_REQUESTS, "request_beyond_limit", Some("rate_limit_exceeded")) => "Send less: no wait helps; the operator can raise the limit.";
+    /// The key, or its tenant, runs as many requests as it may at the same time (`concurrency`).
+    TurnsAtOnce(TOO_MANY_REQUESTS, "turns_at_once", Some("rate_limit_exceeded")) => "Wait until some of them are answered; the operator can raise the limit.";
+    /// The requests of the key, or of its tenant, hold as many bytes as they may together (`body_bytes`).
+    BodyBytes(TOO_MANY_REQUESTS, "body_bytes", Some("rate_limit_exceeded")) => "Wait until some of them are answered; the operator can raise the limit.";
+    /// The server runs as many requests as it can, or is short of memory or of file descriptors.
+    Overloaded(SERVICE_UNAVAILABLE, "overloaded") => "Retry in a moment; the operator adds instances, or raises `limits.turns`, `limits.memory` or the limit of open files.";
     /// The requests that are being served hold as many bytes as they may together.
     TooManyBytesInFlight(SERVICE_UNAVAILABLE, "too_many_bytes_in_flight") => "Retry in a moment; the operator can raise `limits.body_bytes_in_flight`.";
     /// The server is stopping and ended the request.
@@ -210,6 +222,8 @@ impl Code {
     pub fn kind(self) -> &'static str {
         match self {
             Self::Upstream(class) => class.kind(),
+            Self::RequestsPerMinute | Self::TurnsAtOnce | Self::BodyBytes => "requests",
+            Self::TokensPerMinute | Self::RequestBeyondLimit => "tokens",
             code if code.status().is_server_error() => "server_error",
             code if code.status() == StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
             _ => "invalid_request_error",
@@ -218,7 +232,8 @@ impl Code {
 
     /// Whether it will be the same in a minute, though its status is one that clients retry.
     pub const fn lasts(self) -> bool {
-        matches!(self, Self::StorageDamaged | Self::Upstream(FailureClass::Quota | FailureClass::Auth))
+        use FailureClass::{Auth, Quota};
+        matches!(self, Self::StorageDamaged | Self::RequestBeyondLimit | Self::Upstream(Quota | Auth))
     }
 }
 

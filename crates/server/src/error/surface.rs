@@ -18,6 +18,8 @@ pub(crate) struct ErrorSurface {
     pub(crate) kept: &'static [Code],
     /// Other statuses than the API's, for all others. The first that fits counts.
     pub(crate) statuses: &'static [(Which, StatusCode)],
+    /// Other statuses for godex's own limits, before those.
+    pub(crate) limits: &'static [(Code, StatusCode)],
     /// Other codes than ours.
     pub(crate) codes: &'static [(Code, &'static str)],
     /// `Retry-After` is with every 429 that may pass, and never more seconds than this.
@@ -33,8 +35,14 @@ pub(crate) enum Which {
 
 impl ErrorSurface {
     /// As the API has it. It, too, says in a stream that the context is too long.
-    pub(crate) const EXACT: Self =
-        Self { in_stream: &[FailureClass::ContextOverflow], kept: &[], statuses: &[], codes: &[], longest_wait: None };
+    pub(crate) const EXACT: Self = Self {
+        in_stream: &[FailureClass::ContextOverflow],
+        kept: &[],
+        statuses: &[],
+        limits: &[],
+        codes: &[],
+        longest_wait: None,
+    };
 
     /// The error as the client is told it.
     pub(crate) fn shown(&self, mut error: ApiError) -> ApiError {
@@ -42,7 +50,9 @@ impl ErrorSurface {
             Which::Code(code) => code == error.code,
             Which::Status(status) => status == error.status,
         };
+        let limit = self.limits.iter().find(|(code, _)| *code == error.code).map(|(_, status)| *status);
         let status = self.statuses.iter().find(|(which, _)| fits(*which)).map(|(_, status)| *status);
+        let status = limit.or(status);
         if let Some(status) = status.filter(|_| !self.kept.contains(&error.code)) {
             error.status = status;
         }

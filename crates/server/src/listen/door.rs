@@ -6,14 +6,27 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::files;
+use crate::error::{ApiError, Code};
+use crate::tasks::Tasks;
 
 /// What may wait in the kernel, which doubles it, for a client that does not read.
 const KERNEL_UNSENT: u32 = 128 * 1024;
 
 /// How long to rest when no connection can be accepted (no file descriptors left): no spinning.
 const BACK_OFF: Duration = Duration::from_millis(50);
+
+/// For so long a connection beyond the cap waits for another to end, before whoever comes is sent away.
+const FULL: Duration = Duration::from_secs(1);
+
+/// How many are sent away at the same time, and how long that may take.
+const REFUSED_AT_ONCE: usize = 64;
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Connections that may wait to be accepted. The usual 128 drops some when a few hundred clients come at once,
 /// and a dropped one comes back a second later.
@@ -43,19 +56,142 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The next connection, when there is a slot for it.
-pub(super) async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let slot = Arc::clone(slots).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, slot)),
-        Err(error) => {
-            tracing::warn!(%error, "cannot accept connections");
-            tokio::time::sleep(BACK_OFF).await;
-            None
+/// Takes connections in, as many as there may be.
+///
+/// One beyond that waits in the kernel's queue: others may end soon. When none has for a while, whoever comes is told so
+/// at once, and so is everybody when the file descriptors run out; those who are in do not notice.
+#[derive(Debug)]
+pub(super) struct Door {
+    slots: Arc<Semaphore>,
+    /// Those who are told at the same time that they cannot come in.
+    refused: Arc<Semaphore>,
+    /// Since when there is no slot.
+    full_since: Option<Instant>,
+    reserve: Reserve,
+    tasks: Tasks,
+}
+
+enum Accepted {
+    In(TcpStream, OwnedSemaphorePermit),
+    Refused(TcpStream, OwnedSemaphorePermit),
+}
+
+impl Door {
+    pub(super) fn new(connections: usize, tasks: Tasks) -> Self {
+        let slots = Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
+        let refused = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
+        Self { slots, refused, full_since: None, reserve: Reserve::new(), tasks }
+    }
+
+    /// The next connection that may come in.
+    pub(super) async fn accept(&mut self, listener: &TcpListener) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        match self.next(listener).await {
+            Ok(Accepted::In(stream, slot)) if !files::nearly_out(&stream) => Some((stream, slot)),
+            Ok(Accepted::In(stream, _)) => {
+                // Without a place there to say so, it is only closed.
+                if let Ok(place) = Arc::clone(&self.refused).try_acquire_owned() {
+                    self.refuse(stream, place, "The server has too many open files.");
+                }
+                None
+            }
+            Ok(Accepted::Refused(stream, place)) => {
+                self.refuse(stream, place, "The server has as many connections as it may.");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections");
+                if files::is_out(&error) {
+                    self.reserve.refuse(listener).await;
+                } else {
+                    tokio::time::sleep(BACK_OFF).await;
+                }
+                None
+            }
         }
+    }
+
+    async fn next(&mut self, listener: &TcpListener) -> io::Result<Accepted> {
+        let slot = match Arc::clone(&self.slots).try_acquire_owned() {
+            Ok(slot) => Some(slot),
+            Err(_) => {
+                let since = *self.full_since.get_or_insert_with(Instant::now);
+                let slot = Arc::clone(&self.slots).acquire_owned();
+                // What waits here is dropped and made anew by whoever accepts: so the time is one that stays.
+                tokio::time::timeout_at(since + FULL, slot).await.ok().and_then(Result::ok)
+            }
+        };
+        if let Some(slot) = slot {
+            self.full_since = None;
+            return listener.accept().await.map(|(stream, _)| Accepted::In(stream, slot));
+        }
+        let place = Arc::clone(&self.refused).acquire_owned();
+        tokio::select! {
+            biased;
+            // A slot is free again, for whoever comes next.
+            slot = Arc::clone(&self.slots).acquire_owned() => {
+                self.full_since = None;
+                let slot = slot.map_err(io::Error::other)?;
+                listener.accept().await.map(|(stream, _)| Accepted::In(stream, slot))
+            }
+            refused = async {
+                let place = place.await.map_err(io::Error::other)?;
+                Ok::<_, io::Error>((listener.accept().await?.0, place))
+            } => refused.map(|(stream, place)| Accepted::Refused(stream, place)),
+        }
+    }
+
+    fn refuse(&self, stream: TcpStream, place: OwnedSemaphorePermit, why: &'static str) {
+        self.tasks.spawn(async move {
+            let _ = tokio::time::timeout(FAREWELL, say_refused(stream, why)).await;
+            drop(place);
+        });
+    }
+}
+
+/// Hears the request, so that its answer is not lost with a reset, and answers that there is no place.
+async fn say_refused(mut stream: TcpStream, why: &str) {
+    let mut heard = [0; 4096];
+    let _ = stream.read(&mut heard).await;
+    if stream.write_all(refusal(why).as_bytes()).await.is_ok() && stream.shutdown().await.is_ok() {
+        while stream.read(&mut heard).await.is_ok_and(|read| read > 0) {}
+    }
+}
+
+/// A whole answer: 503.
+fn refusal(why: &str) -> String {
+    let error = ApiError::new(Code::Overloaded, format!("{why} Please retry in a moment.")).response();
+    let mut text = format!("HTTP/1.1 {}\r\nconnection: close\r\n", error.status());
+    for (name, value) in error.headers() {
+        text.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
+    }
+    text.push_str(&format!("content-length: {}\r\n\r\n", error.body().len()));
+    text.push_str(&String::from_utf8_lossy(error.body()));
+    text
+}
+
+/// A file descriptor that is kept for the moment when there is none left: with it, one connection after the other can be
+/// taken, told so, and closed. Otherwise they would all wait, and hear nothing.
+#[derive(Debug)]
+struct Reserve(Option<std::fs::File>);
+
+impl Reserve {
+    fn new() -> Self {
+        Self(std::fs::File::open("/dev/null").ok())
+    }
+
+    /// Takes about as long as a rest, so that nothing spins.
+    async fn refuse(&mut self, listener: &TcpListener) {
+        let rest = tokio::time::sleep(BACK_OFF);
+        if self.0.take().is_some() {
+            let told = async {
+                if let Ok((stream, _)) = listener.accept().await {
+                    say_refused(stream, "The server has too many open files.").await;
+                }
+            };
+            let _ = tokio::time::timeout(BACK_OFF, told).await;
+        }
+        rest.await;
+        *self = Self::new();
     }
 }
 

@@ -28,6 +28,7 @@ use crate::hosted::{Hosted, approval};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::images;
 use crate::jobs::Job;
+use crate::limits::{Asks, Tokens};
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Record, Unstored};
 use crate::upstream::{Failover, Refused};
@@ -47,13 +48,6 @@ impl Turn {
         }
         let echo = bridge::echo(&request)?;
         let hosted = Hosted::of(&request, &failover, &context)?;
-        context.account.counted_by(&context.app.runtime.spending);
-        // A background turn is permitted when it runs.
-        if let Some(grant) = context.caller.grant().filter(|_| job.is_some() || request.background != Some(true)) {
-            context.app.runtime.spending.check(grant)?;
-            let tokens = (bytes.len() / 4) as u64;
-            context.account.permitted(context.app.runtime.limits.admit(grant, tokens).await?);
-        }
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,
             None => new_identity(&context),
@@ -68,6 +62,17 @@ impl Turn {
             },
             None => None,
         };
+        if !warm_up {
+            let asks = match (&job, request.background) {
+                (Some(_), _) => Asks::Runs,
+                (None, Some(true)) => Asks::Submits,
+                (None, _) => Asks::Turn,
+            };
+            if let Err(error) = context.admit(asks, || Tokens::of(&bytes, request.max_output_tokens)).await {
+                release(None, key).await;
+                return Err(error);
+            }
+        }
         let mut past = context.session().context(&request, past).await?;
         let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember);
         // One moment for the response and for the store: whoever goes on with the turn knows that one only.

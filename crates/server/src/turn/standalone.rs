@@ -15,6 +15,7 @@ use crate::body;
 use crate::clock;
 use crate::compaction::{self, NotCompacted, Scope};
 use crate::error::ApiError;
+use crate::limits::{Asks, Tokens};
 use crate::request::RequestContext;
 use crate::session::{Past, write_listed};
 
@@ -49,6 +50,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     check(&request)?;
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;
+    context.admit(Asks::Turn, || Tokens::of(bytes, None)).await?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;
     let items = past.past()?;

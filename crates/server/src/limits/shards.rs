@@ -1,0 +1,59 @@
+//! All subjects of one kind, by name, in parts that are locked one by one and for a moment only.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::subject::Subject;
+
+const PARTS: usize = 16;
+
+type Part = HashMap<Box<str>, Arc<Subject>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Shards {
+    hasher: RandomState,
+    parts: [Mutex<Part>; PARTS],
+}
+
+impl Shards {
+    pub(super) fn find(&self, key: &str, name: impl FnOnce() -> String) -> Arc<Subject> {
+        let at = usize::try_from(self.hasher.hash_one(key) % PARTS as u64).unwrap_or_default();
+        let mut part = lock(&self.parts[at]);
+        if let Some(known) = part.get(key) {
+            return Arc::clone(known);
+        }
+        let subject = Arc::new(Subject::new(name(), Instant::now()));
+        part.insert(key.into(), Arc::clone(&subject));
+        subject
+    }
+
+    pub(super) fn each(&self, act: &mut impl FnMut(&Arc<Subject>)) {
+        for part in &self.parts {
+            let subjects: Vec<Arc<Subject>> = lock(part).values().cloned().collect();
+            subjects.iter().for_each(&mut *act);
+        }
+    }
+
+    /// Those who use nothing, and whom nobody holds.
+    pub(super) fn forget(&self, now: Instant) {
+        for part in &self.parts {
+            let mut part = lock(part);
+            part.retain(|_, subject| Arc::strong_count(subject) > 1 || !subject.state().is_idle(now));
+            if part.len() * 4 < part.capacity() {
+                part.shrink_to_fit();
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(|part| lock(part).len()).sum()
+    }
+}
+
+fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
