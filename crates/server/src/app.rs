@@ -144,12 +144,13 @@ impl Runtime {
         let webhooks = Webhooks::new(store.clone(), &config.webhooks);
         let session = config.session.clone();
         let outbound = Arc::<Outbound>::default();
+        let jobs = Arc::new(Jobs::new().map_err(StartError::Worker)?);
         Ok(Self {
             access: Access::new(store.clone(), config).await.map_err(StartError::Access)?,
             limits: Limits::new(store.clone()),
-            spending: Spending::new(store.clone()),
+            spending: Spending::new(store.clone(), jobs.worker),
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
-            jobs: Arc::new(Jobs::new().map_err(StartError::Worker)?),
+            jobs,
             live,
             keys: Arc::default(),
             webhooks,

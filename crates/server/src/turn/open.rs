@@ -30,6 +30,7 @@ use crate::images;
 use crate::jobs::Job;
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Record, Unstored};
+use crate::spending;
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
@@ -47,13 +48,9 @@ impl Turn {
         }
         let echo = bridge::echo(&request)?;
         let hosted = Hosted::of(&request, &failover, &context)?;
-        context.account.counted_by(&context.app.runtime.spending);
         // A background turn is permitted when it runs.
-        if let Some(grant) = context.caller.grant().filter(|_| job.is_some() || request.background != Some(true)) {
-            context.app.runtime.spending.check(grant)?;
-            let tokens = (bytes.len() / 4) as u64;
-            context.account.permitted(context.app.runtime.limits.admit(grant, tokens).await?);
-        }
+        let runs = job.is_some() || request.background != Some(true);
+        admit(&context, &mut failover, bytes.len(), runs).await?;
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,
             None => new_identity(&context),
@@ -402,6 +399,29 @@ pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     if request.background == Some(true) && request.store == Some(false) {
         let message = "Unsupported parameter: 'background' is not available with 'store' set to false.";
         return Err(ApiError::bad_request(InvalidCode::UnsupportedParameter, message).with_param("background"));
+    }
+    Ok(())
+}
+
+/// Whether the caller may have a turn of about this size: what is left of its budgets, of what it may use per minute, of
+/// its places. Where a budget counts, only models whose price is known are asked.
+pub(super) async fn admit(
+    context: &RequestContext,
+    failover: &mut Failover,
+    bytes: usize,
+    runs: bool,
+) -> Result<(), ApiError> {
+    let Some(grant) = context.caller.grant() else { return Ok(()) };
+    let (runtime, tokens) = (&context.app.runtime, (bytes / 4) as u64);
+    if spending::is_limited(grant) {
+        if !failover.keep_priced() {
+            return Err(ApiError::not_priced(failover.model()));
+        }
+        let reservation = runtime.spending.check(grant, failover.input_cost(tokens)).await?;
+        context.account.reserved(reservation);
+    }
+    if runs {
+        context.account.permitted(runtime.limits.admit(grant, tokens).await?);
     }
     Ok(())
 }
