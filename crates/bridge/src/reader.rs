@@ -237,6 +237,15 @@ impl Reader {
         self.report().usage
     }
 
+    /// What the answer took so far, though it may have broken off: as the upstream says, else estimated from sizes, which
+    /// the second value tells.
+    pub fn taken(&self) -> (Usage, bool) {
+        match self {
+            Self::Chat(reader) => reader.taken(),
+            Self::Responses(reader) => reader.taken(),
+        }
+    }
+
     /// Whether anything of an answer has come. That it was cut, or held back, before it began is an answer, too.
     fn has_begun(&self) -> bool {
         let said = match self {

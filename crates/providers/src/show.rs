@@ -3,7 +3,7 @@
 use wire::visible::visible;
 
 use crate::spec::{
-    Endpoint, Entry, Layer, LayerKind, Matches, Places, Provider, Setting, Source, Spec, Variables, Yaml,
+    Endpoint, Entry, Layer, LayerKind, Matches, Places, Price, Provider, Setting, Source, Spec, Variables, Yaml,
 };
 
 /// A line to print: the path of the value, the value, and a comment.
@@ -65,6 +65,17 @@ impl Provider {
         let layer = self.layers.iter().find(|layer| layer.kind == LayerKind::Entry);
         let entries = layer.into_iter().flat_map(|layer| &layer.spec.models.entries);
         entries.flat_map(|entry| element(entry, |_| false, false, Variables::Hidden)).collect()
+    }
+
+    /// What the user's entry for the provider says of prices, as the lines of a mapping.
+    pub fn entry_prices(&self) -> Vec<String> {
+        let layer = self.layers.iter().find(|layer| layer.kind == LayerKind::Entry);
+        let prices = layer.into_iter().flat_map(|layer| layer.spec.prices.iter().map(move |price| (layer, price)));
+        let line = |(layer, (pattern, price)): (&Layer, &(String, Price))| {
+            let shown = price.shown(&format!("prices.{pattern}"), Source::hiding(&layer.places));
+            format!("{}: {shown}", pattern.yaml())
+        };
+        prices.map(line).collect()
     }
 
     /// The way to every value of the whole spec.

@@ -9,6 +9,7 @@ mod describe;
 mod glob;
 mod layer;
 mod models;
+mod price;
 mod request;
 mod terms;
 mod values;
@@ -21,6 +22,8 @@ pub use catalog::{ApplyPatch, CatalogRules, DiscoveryRules, SubAgents};
 pub use describe::{SpecKey, Taken, spec_keys};
 pub(crate) use layer::{Layer, LayerKind, Places, Setting, Source, Sources, Variables};
 pub(crate) use models::{Entry, Models};
+pub(crate) use price::Prices;
+pub use price::{Price, price_per_call};
 use terms::Terms;
 pub(crate) use values::Yaml;
 
@@ -103,6 +106,7 @@ pub(crate) struct Spec {
     key_env: Option<String>,
     default_model: Option<String>,
     pub(crate) models: Models,
+    pub(crate) prices: Prices,
     discovery: Discovery,
     terms: Terms,
 }
@@ -135,6 +139,7 @@ impl Spec {
             key_env: section.read("key_env", Field::text),
             default_model: section.read("default_model", Field::text),
             models: section.read("models", Models::read).unwrap_or_default(),
+            prices: section.read("prices", price::read).unwrap_or_default(),
             discovery: {
                 let mut section = section.section("discovery");
                 let discovery = Discovery::pick(&mut section);
@@ -156,6 +161,7 @@ impl Spec {
             key_env: of.key_env.clone(),
             default_model: of.default_model.clone(),
             models: Models::default(),
+            prices: price::whole(&of.layers),
             discovery: Discovery::whole(&of.discovery),
             terms: Terms::whole(model),
         }
@@ -163,7 +169,7 @@ impl Spec {
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
     pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
-        let Self { extends, endpoint, auth, key_env, default_model, models: _, discovery, terms } = self;
+        let Self { extends, endpoint, auth, key_env, default_model, models: _, prices, discovery, terms } = self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
         let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
@@ -174,6 +180,7 @@ impl Spec {
         say("auth", auth.as_ref().map(Yaml::yaml));
         say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
+        say("prices", (!prices.is_empty()).then(|| prices.shown("prices", from("prices"))));
         discovery.settings("discovery.", from, &mut out);
         terms.settings(from, &mut out);
         out
@@ -181,7 +188,7 @@ impl Spec {
 
     /// Lays this spec over what it extends: what it says replaces, the rest stays.
     fn apply(&self, to: &mut Provider) {
-        let Self { extends: _, endpoint, auth, key_env, default_model, models, discovery, terms: _ } = self;
+        let Self { extends: _, endpoint, auth, key_env, default_model, models, prices: _, discovery, terms: _ } = self;
         let Endpoint { base_url, path, query } = endpoint;
         to.auth = auth.unwrap_or(to.auth);
         // A new address must not get the key that is meant for the old one.
@@ -226,13 +233,20 @@ impl Provider {
         Self { wire, dialect, context_window, ..provider }
     }
 
-    /// The same with what the user's entry for this provider says over it: where it is, and its models.
+    /// The same with what the user's entry for this provider says over it: where it is, its models, what they cost.
     #[must_use]
-    pub fn entered(self, entry: &Field<'_>, endpoint: Endpoint, models: Option<&Field<'_>>) -> Self {
+    pub fn entered(
+        self,
+        entry: &Field<'_>,
+        endpoint: Endpoint,
+        models: Option<&Field<'_>>,
+        prices: Option<&Field<'_>>,
+    ) -> Self {
         let models = models.and_then(Models::read).unwrap_or_default();
+        let prices = prices.and_then(price::read).unwrap_or_default();
         // The environment's key is meant for the spec's own address, if it has one, and goes nowhere else.
         let goes_elsewhere = endpoint.base_url.is_some() && self.base_url.is_some();
-        let spec = Spec { endpoint, models, ..Spec::default() };
+        let spec = Spec { endpoint, models, prices, ..Spec::default() };
         let Self { spec_name, key_env, mut layers, .. } = self;
         layers.push(Layer { kind: LayerKind::Entry, spec, places: Places::of(entry) });
         Self { key_env: key_env.filter(|_| !goes_elsewhere), ..Self::of(&spec_name, layers) }
@@ -263,6 +277,11 @@ impl Provider {
             }
         }
         spec
+    }
+
+    /// What a model costs, if anybody says.
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        price::of_model(&self.layers, model)
     }
 
     /// What the spec comes to for one model.

@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::compat;
 use crate::limits::{Permit, Rates};
 use crate::prefix::Shared;
-use crate::spending::{Spending, Used};
+use crate::spending::{Reservation, Spending, Used};
 use crate::terms::dollars;
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
@@ -68,7 +68,9 @@ pub(crate) struct Entries {
     permit: Option<Permit>,
     /// What is left of its key's limits.
     rates: Rates,
-    /// Where what was used is counted, and what was.
+    /// What is set aside of its budgets while it runs.
+    reservation: Option<Reservation>,
+    /// Where what was used is counted, and what was: together what one model, or one tool, has.
     spending: Option<Arc<Spending>>,
     charges: Vec<Charge>,
     received: u64,
@@ -102,9 +104,19 @@ pub(crate) struct Charge {
     pub(crate) provider: String,
     pub(crate) model: String,
     pub(crate) usage: Usage,
+    /// The provider did not say.
+    pub(crate) estimated: bool,
     /// None: its price is not known.
     pub(crate) nanodollars: Option<u64>,
     pub(crate) tool_calls: u64,
+}
+
+impl Charge {
+    /// A call of a hosted tool.
+    pub(crate) fn of_call(service: &str, tool: &str, nanodollars: Option<u64>) -> Self {
+        let (provider, model, usage) = (service.to_owned(), tool.to_owned(), Usage::default());
+        Self { provider, model, usage, estimated: false, nanodollars, tool_calls: 1 }
+    }
 }
 
 /// One try to get an answer from an upstream.
@@ -306,9 +318,15 @@ impl Account {
         self.enter().spending = Some(Arc::clone(spending));
     }
 
-    /// An upstream answer has ended, of this turn or of a question of godex's own.
+    /// So much of the turn's budgets is set aside until this account closes.
+    pub(crate) fn reserved(&self, reservation: Reservation) {
+        self.enter().reservation = Some(reservation);
+    }
+
+    /// An upstream answer has ended, of this turn or of a question of godex's own; or a hosted tool was called. It counts
+    /// at once: a turn may be long.
     pub(crate) fn charged(&self, charge: Charge) {
-        self.enter().charges.push(charge);
+        self.enter().charge(charge);
     }
 
     /// A body of about so many tokens went to that model.
@@ -385,19 +403,31 @@ impl Entries {
         if let Some(permit) = self.permit {
             permit.settle((!self.charges.is_empty()).then(|| self.charges.iter().map(tokens).sum()));
         }
-        let (Some(spending), Some(caller)) = (self.spending, self.caller) else { return };
-        let key = caller.grant().map_or("", |grant| &grant.id);
-        for Charge { provider, model, usage, nanodollars, tool_calls } in &self.charges {
-            let (usage, nanodollars, tool_calls) = (*usage, *nanodollars, *tool_calls);
+    }
+
+    fn charge(&mut self, charge: Charge) {
+        if let (Some(spending), Some(caller)) = (&self.spending, &self.caller) {
+            let Charge { provider, model, usage, nanodollars, tool_calls, .. } = &charge;
             spending.add(&Used {
                 tenant: caller.tenant().name(),
-                key,
+                key: caller.grant().map_or("", |grant| &grant.id),
                 provider,
                 model,
-                usage,
-                nanodollars,
-                tool_calls,
+                usage: *usage,
+                nanodollars: *nanodollars,
+                tool_calls: *tool_calls,
             });
+        }
+        let same = |known: &&mut Charge| known.provider == charge.provider && known.model == charge.model;
+        match self.charges.iter_mut().find(same) {
+            Some(known) => {
+                known.usage = known.usage.plus(charge.usage);
+                known.estimated |= charge.estimated;
+                known.nanodollars =
+                    known.nanodollars.zip(charge.nanodollars).map(|(one, other)| one.saturating_add(other));
+                known.tool_calls += charge.tool_calls;
+            }
+            None => self.charges.push(charge),
         }
     }
 
@@ -466,6 +496,7 @@ impl Open {
             tenant = caller.as_ref().map(|caller| caller.tenant().name()).filter(|tenant| *tenant != "default"),
             key = caller.as_ref().and_then(Caller::grant).map(|grant| &*grant.name),
             cost_usd = entries.cost().map(dollars).as_deref(),
+            cost_estimated = entries.charges.iter().any(|charge| charge.estimated).then_some(true),
             client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),
             request_id,
             response_id = entries.response_id.as_ref().map(Id::as_str),

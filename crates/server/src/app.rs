@@ -155,7 +155,7 @@ impl Runtime {
         Ok(Self {
             access,
             limits: Limits::new(store.clone(), jobs.worker, &config.limits),
-            spending: Spending::new(store.clone()),
+            spending: Spending::new(store.clone(), jobs.worker),
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
             jobs,
             live,

@@ -6,6 +6,7 @@
 
 mod answer;
 pub(crate) mod attempt;
+mod meter;
 mod question;
 mod watch;
 

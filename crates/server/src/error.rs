@@ -94,6 +94,25 @@ impl ApiError {
         Self::new(Code::ToolNotAllowed, message).with_param("tools")
     }
 
+    /// For callers with a budget.
+    pub(crate) fn not_priced(model: &str) -> Self {
+        let message = format!(
+            "This key has a budget, and the price of the model '{}' is not known. The operator can say it in `prices`.",
+            clip(model)
+        );
+        Self::new(Code::ModelNotPriced, message).with_param("model")
+    }
+
+    /// `until`: when there is something again, in words; none: never by itself.
+    pub(crate) fn insufficient_quota(whose: &str, until: Option<&str>) -> Self {
+        let until = until.map(|until| format!(" It begins anew on {until}.")).unwrap_or_default();
+        let message = format!(
+            "You exceeded your current quota, please check your plan and billing details. The budget of this {whose} is \
+             spent.{until}"
+        );
+        Self::new(Code::BudgetSpent, message)
+    }
+
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("The request body is larger than the {limit} bytes that are accepted.");
         Self::new(Code::RequestTooLarge, message)

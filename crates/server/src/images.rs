@@ -14,6 +14,7 @@ use wire::responses::{CreateResponse, Input, InputItem};
 use crate::ask::{NoAnswer, OwnAnswer, ask};
 use crate::descriptions::ImageKey;
 use crate::request::RequestContext;
+use crate::spending;
 use crate::upstream::Failover;
 
 /// New images of one request that are described, the latest first: earlier ones have had their turn.
@@ -44,6 +45,11 @@ pub(crate) async fn describe(
 ) {
     let Some(model) = &context.snapshot.config.images.describe else { return };
     if failover.dialect().request.content.images != ImageInput::None {
+        return;
+    }
+    // Whoever has a budget asks nobody whose price is not known.
+    let has_budget = context.caller.grant().is_some_and(|grant| spending::is_limited(grant));
+    if has_budget && !targets(context, model).is_some_and(|mut failover| failover.keep_priced()) {
         return;
     }
     let descriptions = &context.app.runtime.descriptions;
@@ -78,9 +84,16 @@ async fn one(context: &RequestContext, model: &str, key: ImageKey, url: Text<'_>
     descriptions.put(key, text.as_deref());
 }
 
+fn targets(context: &RequestContext, model: &str) -> Option<Failover> {
+    context.snapshot.failover(model, &context.app.runtime, &context.account).ok()
+}
+
 /// What the model says. Why it says nothing is in the log of the failed attempts.
 async fn asked(context: &RequestContext, model: &str, url: Text<'_>) -> Option<String> {
-    let mut failover = context.snapshot.failover(model, &context.app.runtime, &context.account).ok()?;
+    let mut failover = targets(context, model)?;
+    if context.caller.grant().is_some_and(|grant| spending::is_limited(grant)) {
+        failover.keep_priced();
+    }
     match ask(context, &mut failover, question(model, url), || ()).await {
         Ok(OwnAnswer { mut text, .. }) => {
             text.truncate(text.floor_char_boundary(LONGEST));

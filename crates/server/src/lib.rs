@@ -66,6 +66,7 @@ pub use hosted::search::search;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use route::{ROUTES, Route};
+pub use spending::report as usage;
 pub use start::StartError;
 pub use web::search::Found;
 

@@ -18,6 +18,7 @@ use crate::error::ApiError;
 use crate::limits::{Asks, Tokens};
 use crate::prefix::SessionKey;
 use crate::session::Session;
+use crate::spending;
 use crate::upstream::Failover;
 
 /// One request's surroundings.
@@ -84,12 +85,27 @@ impl RequestContext {
     }
 
     /// Lets something begin, if whoever asks may, and the server can bear it. Its place is kept until the account closes.
-    pub(crate) async fn admit(&self, asks: Asks, tokens: impl FnOnce() -> Tokens) -> Result<(), ApiError> {
+    /// Where a budget counts, only models whose price is known are left among the targets of so many bytes.
+    pub(crate) async fn admit(
+        &self,
+        asks: Asks,
+        targets: Option<(&mut Failover, usize)>,
+        tokens: impl FnOnce() -> Tokens,
+    ) -> Result<(), ApiError> {
         let runtime = &self.app.runtime;
         self.account.counted_by(&runtime.spending);
         let grant = self.caller.grant();
-        if let Some(grant) = grant {
-            runtime.spending.check(grant)?;
+        if let Some(grant) = grant.filter(|grant| spending::is_limited(grant)) {
+            let nanodollars = match targets {
+                Some((failover, bytes)) => {
+                    if !failover.keep_priced() {
+                        return Err(ApiError::not_priced(failover.model()));
+                    }
+                    failover.input_cost((bytes / 4) as u64)
+                }
+                None => 0,
+            };
+            self.account.reserved(runtime.spending.check(grant, nanodollars).await?);
         }
         let admitted = runtime.limits.admit(grant, asks, tokens).await;
         if grant.is_some() {

@@ -1,18 +1,66 @@
 //! What is used and what it costs: counted in memory as answers end, written to the store every second, and held against
 //! the budgets of keys and tenants before a turn begins.
+//!
+//! Nothing that was used is ever forgotten while the process lives, and nothing is written twice: what could not be
+//! written stays, and a batch has a number by which the store knows it. No request waits for the store here, but the
+//! first of a key with a budget.
 
-use std::sync::Arc;
+mod budgets;
+mod pending;
+mod period;
+pub mod report;
 
-use store::Store;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use store::{Store, UsageBatch, Worker};
+use tokio::time::MissedTickBehavior;
 use wire::responses::Usage;
 
 use crate::access::Grant;
+use crate::clock;
 use crate::error::ApiError;
+pub(crate) use budgets::Reservation;
+use budgets::{Spent, Tabs};
+use pending::Pending;
+
+/// How often what was used is written, and what others have spent is read.
+const EVERY: Duration = Duration::from_secs(1);
+/// How often a failure that lasts is told.
+const TOLD_EVERY: u64 = 60;
+/// How often the last batch is tried, and how long is waited in between.
+const LAST_TRIES: u32 = 10;
+const LAST_WAIT: Duration = Duration::from_millis(300);
 
 /// What was used and is not written yet, and what was spent in the periods of budgets.
-#[derive(Debug)]
 pub(crate) struct Spending {
     store: Store,
+    worker: Worker,
+    clock: Clock,
+    /// The latest hour that was ever seen: a clock that is set back begins no new period.
+    hour: AtomicI64,
+    pending: Pending,
+    tabs: Tabs,
+    /// What is being written, until it is known to be.
+    batch: Mutex<Batches>,
+}
+
+/// Seconds since 1970.
+type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+#[derive(Debug, Default)]
+struct Batches {
+    /// Of the last one.
+    number: i64,
+    waiting: Option<UsageBatch>,
+}
+
+impl fmt::Debug for Spending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spending").field("hour", &self.hour).finish_non_exhaustive()
+    }
 }
 
 /// Something that was used.
@@ -26,29 +74,140 @@ pub(crate) struct Used<'a> {
     pub(crate) usage: Usage,
     /// None: its price is not known.
     pub(crate) nanodollars: Option<u64>,
+    /// Of a hosted tool; 0: it is an answer of a model.
     pub(crate) tool_calls: u64,
 }
 
+/// Whether the key, or its tenant, has a budget.
+pub(crate) fn is_limited(grant: &Grant) -> bool {
+    grant.terms.budget.is_some() || grant.tenant_terms.budget.is_some()
+}
+
 impl Spending {
-    pub(crate) fn new(store: Store) -> Arc<Self> {
-        Arc::new(Self { store })
+    pub(crate) fn new(store: Store, worker: Worker) -> Arc<Self> {
+        Self::by(store, worker, Arc::new(clock::unix_seconds))
     }
 
-    /// Whether the key and its tenant have anything left; 429 `insufficient_quota` if not.
-    pub(crate) fn check(&self, grant: &Grant) -> Result<(), ApiError> {
-        let _ = (grant, &self.store);
+    fn by(store: Store, worker: Worker, clock: Clock) -> Arc<Self> {
+        let (pending, tabs, batch) = (Pending::default(), Tabs::default(), Mutex::default());
+        Arc::new(Self { store, worker, clock, hour: AtomicI64::new(0), pending, tabs, batch })
+    }
+
+    /// Whole hours since 1970, by a clock that never goes back.
+    fn hour(&self) -> i64 {
+        let now = i64::try_from((self.clock)() / 3600).unwrap_or(i64::MAX);
+        self.hour.fetch_max(now, Ordering::Relaxed).max(now)
+    }
+
+    /// Whether the key and its tenant have anything left; 429 `insufficient_quota` if not. So much is set aside until the
+    /// reservation is dropped.
+    pub(crate) async fn check(&self, grant: &Grant, nanodollars: u64) -> Result<Reservation, ApiError> {
+        let hour = self.hour();
+        let tabs = self.tabs.of(grant, hour);
+        for tab in tabs.iter().flatten() {
+            // Only the first request of a budget in this process, and in a period, waits.
+            if let Some(asked) = tab.unknown() {
+                let spent = self.store.spent(vec![asked.clone()]).await.map_err(|error| ApiError::store(&error))?;
+                tab.read(&asked, spent.first().copied().unwrap_or(0));
+            }
+        }
+        Reservation::make(tabs, nanodollars)
+            .map_err(|Spent { whose, per }| ApiError::insufficient_quota(whose, period::end(per, hour).as_deref()))
+    }
+
+    /// Counts it. Cheap: it is done for every answer.
+    pub(crate) fn add(&self, used: &Used<'_>) {
+        self.pending.add(used, self.hour());
+        if let Some(nanodollars) = used.nanodollars.filter(|amount| *amount > 0) {
+            // After the sum: counted twice for a moment is better than not at all.
+            self.tabs.add(used.key, used.tenant, nanodollars);
+        }
+    }
+
+    fn batches(&self) -> MutexGuard<'_, Batches> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be written next: the batch that could not be, as it was; else what was used since.
+    fn next_batch(&self) -> Option<UsageBatch> {
+        let mut batches = self.batches();
+        if batches.waiting.is_none() {
+            let rows = self.pending.take();
+            if rows.is_empty() {
+                return None;
+            }
+            self.tabs.writing();
+            batches.number += 1;
+            batches.waiting = Some(UsageBatch { worker: self.worker, number: batches.number, rows });
+        }
+        batches.waiting.clone()
+    }
+
+    async fn write(&self) -> Result<(), store::Error> {
+        if let Some(batch) = self.next_batch() {
+            self.store.add_usage(batch).await?;
+            self.batches().waiting = None;
+        }
         Ok(())
     }
 
-    pub(crate) fn add(&self, used: &Used<'_>) {
-        let _ = used;
+    /// What was spent by everybody, here and in other processes.
+    async fn read(&self) -> Result<(), store::Error> {
+        let (tabs, asked): (Vec<_>, Vec<_>) = self.tabs.all(self.hour()).into_iter().unzip();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let spent = self.store.spent(asked.clone()).await?;
+        for ((tab, asked), spent) in tabs.iter().zip(&asked).zip(spent) {
+            tab.read(asked, spent);
+        }
+        Ok(())
+    }
+
+    /// Only what is written is read back: otherwise it would be missed in between.
+    async fn write_and_read(&self) -> Result<(), store::Error> {
+        self.write().await?;
+        self.read().await
     }
 
     /// Writes what was used every second; runs as long as the server.
     pub(crate) async fn maintain(self: Arc<Self>) {
-        std::future::pending().await
+        let mut ticks = tokio::time::interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut failures: u64 = 0;
+        loop {
+            ticks.tick().await;
+            match self.write_and_read().await {
+                Ok(()) => failures = 0,
+                Err(error) => {
+                    if failures.is_multiple_of(TOLD_EVERY) {
+                        tracing::warn!(%error, "what was used is not written yet; it is kept");
+                    }
+                    failures += 1;
+                }
+            }
+        }
     }
 
     /// Writes what is left, at the end.
-    pub(crate) async fn flush(&self) {}
+    pub(crate) async fn flush(&self) {
+        for attempt in 1..=LAST_TRIES {
+            // One that could not be written, and what came since.
+            let written = match self.write().await {
+                Ok(()) => self.write().await,
+                failed => failed,
+            };
+            match written {
+                Ok(()) => return,
+                Err(error) if attempt == LAST_TRIES => {
+                    let lost = self.next_batch().map_or(0, |batch| batch.rows.len());
+                    tracing::error!(%error, rows = lost, "what was used at last could not be written");
+                }
+                Err(_) => tokio::time::sleep(LAST_WAIT).await,
+            }
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

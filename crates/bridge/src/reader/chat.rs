@@ -25,12 +25,12 @@ mod think_tags;
 
 use wire::chat::Answer;
 use wire::json::Raw;
-use wire::responses::Status;
+use wire::responses::{Status, Usage};
 
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
 use super::input::Inputs;
-use super::report::{Report, Volume};
+use super::report::{self, Report, Volume};
 use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup};
 use crate::context::AnswerContext;
 use crate::dialect::AnswerDialect;
@@ -195,11 +195,17 @@ impl ChatReader {
         if !self.attached.annotations.is_empty() {
             response.remark(Action::Ignored, "annotations", "citations without a text were left out");
         }
-        let answered = self.heard.volume.answered + self.calls.bytes();
-        let volume = Volume { answered, ..self.heard.volume };
-        let cost = self.report.cost(&round, self.setup.prompt_bytes, volume, response);
+        let cost = self.report.cost(&round, self.setup.prompt_bytes, self.volume(), response);
         response.end_round(cost);
         self.calls.end_round(round)
+    }
+
+    fn volume(&self) -> Volume {
+        Volume { answered: self.heard.volume.answered + self.calls.bytes(), ..self.heard.volume }
+    }
+
+    pub(super) fn taken(&self) -> (Usage, bool) {
+        report::taken(&self.report, self.setup.prompt_bytes, self.volume())
     }
 
     pub(super) fn take_hosted(&mut self) -> Vec<HeldCall> {

@@ -12,11 +12,11 @@ mod text;
 
 use wire::id::{Id, IdKind};
 use wire::json::{Kind, MAX_DEPTH, ObjectWriter, Raw, Text};
-use wire::responses::{EventKind, Incoming, Status, Whole};
+use wire::responses::{EventKind, Incoming, Status, Usage, Whole};
 
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
-use super::report::{Report, Volume};
+use super::report::{self, Report, Volume};
 use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup, let_go, only_hosted};
 use crate::context::{AnswerContext, NativeContext, OfferedTool};
 use crate::dialect::{AnswerDialect, FinishMeaning, ItemIds};
@@ -273,6 +273,10 @@ impl NativeReader {
         let cost = self.report.cost(&round, self.setup.prompt_bytes, self.tally.volume, response);
         response.end_round(cost);
         self.end_round(round)
+    }
+
+    pub(super) fn taken(&self) -> (Usage, bool) {
+        report::taken(&self.report, self.setup.prompt_bytes, self.tally.volume)
     }
 
     /// As with a chat answer: hosted calls are run if the answer is whole, and the model is asked again if it waits for

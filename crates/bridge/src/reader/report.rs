@@ -48,6 +48,14 @@ impl Report {
     }
 }
 
+/// What the answer took so far, whatever becomes of it: as the provider says, else by sizes. Whether it is estimated.
+pub(super) fn taken(report: &Report, prompt_bytes: usize, volume: Volume) -> (Usage, bool) {
+    match report.usage.filter(|usage| usage.total_tokens > 0) {
+        Some(usage) => (usage, false),
+        None => (usage::estimate(prompt_bytes, volume.answered, volume.reasoned), true),
+    }
+}
+
 /// How many bytes an answer has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Volume {

@@ -188,6 +188,15 @@ pub fn spec_keys() -> Vec<SpecKey> {
             "What is listed, and entries `{match: PATTERN, …}` for single models.",
             "list of names and entries",
         ),
+        whole(
+            "prices",
+            "What models cost, in US dollars for a million tokens; of those that fit a name, its own counts, then the \
+             longest pattern. `input` and `output` are needed; `cached_input` and `cache_write` cost what `input` does, and \
+             `reasoning` what `output` does, where they are not said. `tiers` are prices of whole answers whose input is \
+             `above` so many tokens. They count for the spec's own address only. Without a price, a cost is unknown.",
+            "mapping of names and patterns to `{input, cached_input, cache_write, output, reasoning, tiers: [{above, …}], \
+             as_of, source}`",
+        ),
         key::<Wire>("wire".to_owned(), "Which API is spoken there.", true),
         key::<u64>("context_window".to_owned(), "How many tokens a model takes, input and output together.", true),
     ];

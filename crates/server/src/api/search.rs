@@ -58,7 +58,7 @@ pub(crate) async fn search(context: &RequestContext, request: Request<Incoming>)
         let message = "There is no search service: the operator names one in `tools.web_search`.";
         return Err(ApiError::new(Code::NotFound, message));
     };
-    context.admit(Asks::Turn, Tokens::default).await?;
+    context.admit(Asks::Turn, None, Tokens::default).await?;
     let output = run(&search, commands, &wishes, &shown, context).await;
     let most = get("max_output_tokens").and_then(|tokens| tokens.as_str().parse::<u64>().ok());
     let most = most.map_or(MOST_BYTES, |tokens| tokens.saturating_mul(BYTES_PER_TOKEN).min(MOST_BYTES));

@@ -1,10 +1,11 @@
 //! One upstream answer: its bytes become events or one JSON, and go to the reader.
 
-use bridge::{End, Events, Failure, FailureClass, Flow, HeldCall, Reader, ResponseWriter, RoundEnd};
+use bridge::{End, Events, Failure, FailureClass, Flow, HeldCall, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use wire::responses::Usage;
 use wire::sse::Decoder;
 
+use super::meter::Metered;
 use crate::upstream::{Accepted, AnswerBody, Format, Redactor};
 
 /// One event of an upstream stream may be this large.
@@ -19,7 +20,7 @@ const MAX_AROUND: usize = 1 << 10;
 /// An answer that is being read.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    reader: Reader,
+    reader: Metered,
     source: Source,
     pub(crate) body: AnswerBody,
     pub(crate) redactor: Redactor,
@@ -36,7 +37,7 @@ enum Source {
 }
 
 impl Answer {
-    pub(crate) fn new(reader: Reader, accepted: Accepted) -> Self {
+    pub(crate) fn new(reader: Metered, accepted: Accepted) -> Self {
         let source = match accepted.format {
             Format::Json => Source::Json(Vec::new()),
             // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
@@ -117,7 +118,9 @@ impl Answer {
             End::Done | End::Eof => too_large(self.reader.content(response)).unwrap_or(end),
             End::Failed(_) => end,
         };
-        self.reader.end(end, response, out)
+        let end = self.reader.end(end, response, out);
+        self.reader.settle();
+        end
     }
 
     /// What the upstream says that this answer took.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use wire::json::Raw;
 use wire::responses::{CreateResponse, InputItem};
 
+use super::meter::Metered;
 use crate::config::GrammarPolicy;
 use crate::error::ApiError;
 use crate::grammar::InputChecks;
@@ -34,7 +35,7 @@ pub(crate) struct Asked<'r, 'a> {
 
 /// An upstream has accepted.
 pub(crate) struct Attempt {
-    pub(crate) reader: Reader,
+    pub(crate) reader: Metered,
     pub(crate) accepted: Accepted,
     pub(crate) deadlines: Deadlines,
     /// What is not done as asked.
@@ -87,6 +88,7 @@ pub(crate) async fn send(
                 context.sent(failover, asked.request, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
+                let reader = Metered::new(reader, context, failover);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
             }
             Step::Again => {}

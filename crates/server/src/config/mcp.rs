@@ -5,7 +5,7 @@ use providers::yaml::{Env, Field, Section};
 use url::Url;
 
 use super::key::Keys;
-use super::print::{list, quote};
+use super::print::{dollars, list, quote};
 use super::{Secret, address, provider, table};
 
 /// Who may have which servers called.
@@ -65,6 +65,8 @@ pub struct McpServerConfig {
     pub optional: bool,
     /// Whether clients may send headers of their own along, beside those of the operator.
     pub client_headers: bool,
+    /// What a call costs, in nanodollars, if the operator says.
+    pub price_per_call: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -201,6 +203,7 @@ fn server(label: String, field: Field<'_>, environment: Env<'_>) -> Option<McpSe
             .read("require_approval", |field| field.choice(RequireApproval::ALL, RequireApproval::name)),
         optional: section.read("optional", Field::boolean).unwrap_or(false),
         client_headers: section.read("client_headers", Field::boolean).unwrap_or(false),
+        price_per_call: section.read("price_per_call", providers::price_per_call),
         label,
         at: McpAddress::Command { command: Vec::new(), env: Vec::new(), inherited: Vec::new() },
     };
@@ -329,6 +332,7 @@ pub(super) fn print(servers: &[McpServerConfig]) -> Option<String> {
         }
         parts.push(format!("optional: {}", server.optional));
         parts.push(format!("client_headers: {}", server.client_headers));
+        parts.extend(server.price_per_call.map(|price| format!("price_per_call: {}", dollars(price))));
         format!("\n{}: {{{}}}", quote(&server.label), parts.join(", "))
     };
     (!servers.is_empty()).then(|| servers.iter().map(line).collect())

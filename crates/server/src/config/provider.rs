@@ -55,11 +55,12 @@ impl Entry<'_> {
         let headers = keys.field(&table::HEADERS).as_ref().and_then(headers).unwrap_or_default();
         let transport = transport::read(&mut keys, self.sources);
         let (spec, models) = (keys.field(&table::SPEC), keys.field(&table::MODELS));
+        let prices = keys.field(&table::PRICES);
         let endpoint = keys.section("endpoint").map(Endpoint::read).unwrap_or_default();
         let endpoint = Endpoint { base_url: given.base_url.text.clone(), ..endpoint };
         let provider = self.spec(&whole, spec.as_ref());
         keys.finish();
-        let provider = provider?.entered(&whole, endpoint, models.as_ref());
+        let provider = provider?.entered(&whole, endpoint, models.as_ref(), prices.as_ref());
         let base_url = base_url_of(&whole, &given, &provider);
         let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
         if transport.http2 && forwarded {

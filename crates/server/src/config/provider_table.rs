@@ -64,6 +64,10 @@ keys! { PROVIDER_KEYS of ProviderConfig {
     /// The models that are listed; and entries `{match: PATTERN, …}` with what a spec may say of single models.
     MODELS = "providers.NAME.models", Special: Special("list of names and entries"), otherwise "the spec's"
         => |config| Some(print::models(config));
+    /// What models cost, by their names or patterns, in US dollars for a million tokens: `{"gpt-5*": {input: 1.25,
+    /// cached_input: 0.125, output: 10}}`; the words are those of `prices` in a spec, over which these lie.
+    PRICES = "providers.NAME.prices", Special: Special("mapping"), otherwise "the spec's, for its own address"
+        => |config| print::prices(config);
     /// Headers that every request has; a value may be a secret.
     HEADERS = "providers.NAME.headers", Special: Special("mapping"), otherwise "none" => |config| print::headers(config);
 } }

@@ -76,6 +76,8 @@ pub struct SearchService {
     /// Where the client does not say.
     pub country: Option<String>,
     pub language: Option<String>,
+    /// What a question costs, in nanodollars, if anybody says.
+    pub price_per_call: Option<u64>,
 }
 
 pub(super) fn read(
@@ -132,11 +134,13 @@ impl Entry<'_> {
         });
         let country = section.read("country", |field| code(field, 2..=2, "a country such as `DE`"));
         let language = section.read("language", |field| code(field, 2..=8, "a language such as `de`"));
+        let price = section.read("price_per_call", providers::price_per_call);
         self.whole(&mut section, config);
         section.finish();
         let spec = self.spec(&spec?)?;
         let service = self.service(spec, field, base_url.as_ref(), key.as_ref(), plain_http)?;
-        Some(SearchService { timeout: timeout.unwrap_or(TIMEOUT), country, language, ..service })
+        let price_per_call = price.or(service.price_per_call);
+        Some(SearchService { timeout: timeout.unwrap_or(TIMEOUT), country, language, price_per_call, ..service })
     }
 
     /// What is said of all services together.
@@ -207,9 +211,17 @@ impl Entry<'_> {
         plain_http: bool,
     ) -> Option<SearchService> {
         let timeout = TIMEOUT;
-        let (country, language) = (None, None);
+        let (country, language, price_per_call) = (None, None, own_price(&spec, base_url.is_some()));
         if spec.engine == Engine::Mock {
-            return Some(SearchService { spec, base_url: String::new(), api_key: None, timeout, country, language });
+            return Some(SearchService {
+                spec,
+                base_url: String::new(),
+                api_key: None,
+                timeout,
+                country,
+                language,
+                price_per_call,
+            });
         }
         let at = base_url.unwrap_or(whole);
         let text = match base_url {
@@ -234,8 +246,13 @@ impl Entry<'_> {
             key.unwrap_or(whole).problem_of_key("credentials.api_key is missing", help);
         }
         let api_key = given.map(Secret::new);
-        Some(SearchService { spec, base_url: base.url, api_key, timeout, country, language })
+        Some(SearchService { spec, base_url: base.url, api_key, timeout, country, language, price_per_call })
     }
+}
+
+/// The spec's price is that of the spec's own address.
+fn own_price(spec: &SearchSpec, goes_elsewhere: bool) -> Option<u64> {
+    spec.price_per_call.filter(|_| !goes_elsewhere)
 }
 
 fn code(field: &Field<'_>, length: std::ops::RangeInclusive<usize>, expected: &str) -> Option<String> {
@@ -270,15 +287,23 @@ fn older_service(
     providers: &[ProviderConfig],
 ) -> Option<SearchService> {
     let spec = SearchSpec::named(name, sources.env).ok()??;
-    let (country, language) = (None, None);
+    let (country, language, price_per_call) = (None, None, spec.price_per_call);
     if spec.engine == Engine::Mock {
-        return Some(SearchService { spec, base_url: String::new(), api_key: None, timeout, country, language });
+        return Some(SearchService {
+            spec,
+            base_url: String::new(),
+            api_key: None,
+            timeout,
+            country,
+            language,
+            price_per_call,
+        });
     }
     let provider = providers.iter().find(|provider| provider.name == name)?;
     let api_key = Some(provider.api_keys.first()?.clone());
     // The search is not at the address of the coding plan.
     let base_url = provider.base_url.replace("/api/coding/paas/", "/api/paas/");
-    Some(SearchService { spec, base_url, api_key, timeout, country, language })
+    Some(SearchService { spec, base_url, api_key, timeout, country, language, price_per_call })
 }
 
 /// As a comment: without its key, which is not printed, a service cannot be read again.
@@ -293,9 +318,11 @@ pub(super) fn print(config: &WebSearchConfig) -> Option<String> {
             code.as_ref().map(|code| format!(", {name}: {}", print::quote(code))).unwrap_or_default()
         };
         let calls = config.max_calls.map(|calls| format!(", max_calls: {calls}")).unwrap_or_default();
+        let price = service.price_per_call.map(|price| format!(", price_per_call: {}", print::dollars(price)));
+        let price = price.unwrap_or_default();
         let whole = format!(", pages: {}, only_shown: {}{calls}", config.pages, config.only_shown);
         format!(
-            "\n# - {{spec: {}{base}{key}, timeout: {}{}{}{}}}",
+            "\n# - {{spec: {}{base}{key}, timeout: {}{}{}{price}{}}}",
             print::quote(&service.spec.name),
             units::print_duration(service.timeout),
             code("country", &service.country),

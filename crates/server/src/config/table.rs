@@ -236,14 +236,14 @@ keys! { KEYS of Config {
     /// speaks over its standard streams; it sees of godex's environment only `PATH`, `HOME`, `LANG` and `TMPDIR`, and secrets
     /// belong into `env`. `allowed_tools: [name]`: no others may be called. `require_approval`: `always`, whatever clients say;
     /// `never`, where they say nothing; by default their choice. `optional: true`: responses go on when the server's tools
-    /// cannot be listed. `client_headers: true`: clients may send `headers` and `authorization` of their own along. These
-    /// servers may be on this machine or a private network.
+    /// cannot be listed. `client_headers: true`: clients may send `headers` and `authorization` of their own along.
+    /// `price_per_call: 0.01`: what each call costs, in US dollars. These servers may be on this machine or a private network.
     TOOLS_MCP_SERVERS = "tools.mcp.servers", Special: Special("mapping of labels"), otherwise "none"
         => |config| mcp::print(&config.tools.mcp.servers);
     /// The services that search the web for models whose providers do not, each as `{spec: tavily, credentials: {api_key:
     /// "${TAVILY_API_KEY}"}}`, or by the name of its spec alone; the next one is asked where one fails. `spec` is a built-in
-    /// one, a file, or written here. Also `endpoint.base_url`, `endpoint.allow_plain_http`, `timeout`, and `country` and
-    /// `language` for clients that say none. In the first entry, for all of them: `pages: false` lets no page be opened,
+    /// one, a file, or written here. Also `endpoint.base_url`, `endpoint.allow_plain_http`, `timeout`, `price_per_call`
+    /// in US dollars, and `country` and `language` for clients that say none. In the first entry, for all of them: `pages: false` lets no page be opened,
     /// `only_shown: false` lets a model open addresses that its conversation has not shown, `max_calls` is how often one
     /// response may search.
     TOOLS_WEB_SEARCH = "tools.web_search", Special: Special("mapping, or list of mappings"),

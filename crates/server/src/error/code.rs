@@ -105,6 +105,10 @@ codes! {
     MethodNotSupported(METHOD_NOT_ALLOWED, "method_not_supported") => "Use a method that the `Allow` header names.";
     /// The name of the model is empty or half a `provider/model`, or `GET /v1/models/NAME` asks for one that is not listed.
     ModelNotFound(NOT_FOUND, "model_not_found") => "Name a model that `GET /v1/models` lists.";
+    /// The key, or its tenant, has a budget, and nobody has said what the model costs.
+    ModelNotPriced(FORBIDDEN, "model_not_priced") => "Ask for a model with a price; the operator says prices in `providers.NAME.prices`.";
+    /// The budget of the key, or of its tenant, is spent.
+    BudgetSpent(TOO_MANY_REQUESTS, "budget_spent", Some("insufficient_quota")) => "Wait until the period that the message names is over, or ask the operator for a larger budget.";
     /// The body did not arrive in time.
     RequestTimeout(REQUEST_TIMEOUT, "request_timeout") => "Retry; the line may be too slow for a body of this size.";
     /// The body is larger than is taken.
@@ -224,6 +228,7 @@ impl Code {
             Self::Upstream(class) => class.kind(),
             Self::RequestsPerMinute | Self::TurnsAtOnce | Self::BodyBytes => "requests",
             Self::TokensPerMinute | Self::RequestBeyondLimit => "tokens",
+            Self::BudgetSpent => "insufficient_quota",
             code if code.status().is_server_error() => "server_error",
             code if code.status() == StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
             _ => "invalid_request_error",
@@ -233,7 +238,10 @@ impl Code {
     /// Whether it will be the same in a minute, though its status is one that clients retry.
     pub const fn lasts(self) -> bool {
         use FailureClass::{Auth, Quota};
-        matches!(self, Self::StorageDamaged | Self::RequestBeyondLimit | Self::Upstream(Quota | Auth))
+        matches!(
+            self,
+            Self::StorageDamaged | Self::RequestBeyondLimit | Self::BudgetSpent | Self::Upstream(Quota | Auth)
+        )
     }
 }
 

@@ -12,6 +12,7 @@ use wire::json::{ObjectWriter, Raw};
 use wire::responses::McpTool;
 
 use super::{HostedOutput, Running};
+use crate::account::{Account, Charge};
 use crate::error::ApiError;
 use crate::mcp::{Connection, ListKey, McpRuntime, tools_of};
 use crate::request::RequestContext;
@@ -52,6 +53,8 @@ impl McpServers {
                 runtime: Arc::clone(&context.app.runtime.mcp),
                 connection: Mutex::default(),
                 listed: OnceCell::new(),
+                price: context.snapshot.config.tools.mcp.server(&named.label).and_then(|server| server.price_per_call),
+                account: context.account.clone(),
                 named,
             })
         };
@@ -122,6 +125,9 @@ struct Server {
     /// One for the whole response; another only if the first has broken.
     connection: Mutex<Arc<OnceCell<Arc<Connection>>>>,
     listed: OnceCell<Result<Listed, NotListed>>,
+    /// What a call costs, and who pays.
+    price: Option<u64>,
+    account: Account,
 }
 
 impl Server {
@@ -163,6 +169,7 @@ impl Server {
             return Err(refused(format!("The tool '{tool}' may not be called.")));
         }
         let connection = self.connection().await?;
+        self.account.charged(Charge::of_call(&self.named.label, tool, self.price));
         Box::pin(connection.client().call(tool, arguments, CallTimes::default())).await
     }
 }

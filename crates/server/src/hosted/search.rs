@@ -18,7 +18,6 @@ use super::pages::{self, Page};
 use super::{HostedOutput, Running};
 use crate::config::{Config, WebSearchConfig};
 use crate::error::ApiError;
-use crate::outbound::Outbound;
 use crate::request::RequestContext;
 use crate::shown::{self, Shown};
 pub(crate) use services::{Services, searched};
@@ -61,25 +60,25 @@ impl WebSearch {
             return Ok(None);
         }
         let wishes = Wishes::of(tool).map_err(|invalid| invalid.at_index(index).at("tools"))?;
-        Ok(Some(Self::new(config, wishes, with_sources, &context.app.runtime.outbound, Arc::default())))
+        Ok(Some(Self::new(config, wishes, with_sources, Services::of(context), Arc::default())))
     }
 
     /// The search of a client that runs its own tools: it has shown so much before.
     pub(crate) fn standalone(wishes: Wishes, shown: Arc<Mutex<Shown>>, context: &RequestContext) -> Option<Self> {
         let config = &context.snapshot.config.tools.web_search;
         let is_there = !config.services.is_empty();
-        is_there.then(|| Self::new(config, wishes, false, &context.app.runtime.outbound, shown))
+        is_there.then(|| Self::new(config, wishes, false, Services::of(context), shown))
     }
 
     fn new(
         config: &WebSearchConfig,
         wishes: Wishes,
         with_sources: bool,
-        outbound: &Arc<Outbound>,
+        services: Services,
         shown: Arc<Mutex<Shown>>,
     ) -> Self {
         Self(Arc::new(State {
-            services: Services::new(config.services.clone(), Arc::clone(outbound)),
+            services,
             pages: config.pages && wishes.pages,
             only_shown: config.only_shown,
             max_calls: config.max_calls,
@@ -253,7 +252,7 @@ pub async fn search(config: &Config, query: &str) -> Result<Vec<web::search::Fou
     if config.services.is_empty() {
         return Err("there is no search service: name one in `tools.web_search`".to_owned());
     }
-    let services = Services::new(config.services.clone(), Arc::default());
+    let services = Services::new(config.services.clone(), Arc::default(), None);
     Ok(searched(vec![services.search(query, &Wishes::default()).await?]))
 }
 

@@ -68,7 +68,8 @@ impl Turn {
                 (None, Some(true)) => Asks::Submits,
                 (None, _) => Asks::Turn,
             };
-            if let Err(error) = context.admit(asks, || Tokens::of(&bytes, request.max_output_tokens)).await {
+            let tokens = || Tokens::of(&bytes, request.max_output_tokens);
+            if let Err(error) = context.admit(asks, Some((&mut failover, bytes.len())), tokens).await {
                 release(None, key).await;
                 return Err(error);
             }

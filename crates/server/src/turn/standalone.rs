@@ -50,7 +50,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     check(&request)?;
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;
-    context.admit(Asks::Turn, || Tokens::of(bytes, None)).await?;
+    context.admit(Asks::Turn, Some((&mut failover, bytes.len())), || Tokens::of(bytes, None)).await?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;
     let items = past.past()?;

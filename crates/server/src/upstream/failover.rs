@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, LimitField, Needs, Note, Refusal, Unsupported};
 use bytes::Bytes;
-use providers::Wire;
+use providers::{Price, Wire};
 use tokio::time::Instant;
+use wire::responses::Usage;
 
 use super::budget::{Budget, Counted};
 use super::health::ModelHealth;
@@ -171,6 +172,31 @@ impl Failover {
 
     pub(crate) fn wire(&self) -> Wire {
         self.candidates[self.at].profile.wire
+    }
+
+    /// What it costs, where that is known.
+    pub(crate) fn price(&self) -> Option<Arc<Price>> {
+        let Candidate { provider, model, .. } = &self.candidates[self.at];
+        provider.price(model)
+    }
+
+    /// Leaves out the targets whose price nobody knows. False, and nothing is changed: it is known of none. To be called
+    /// before anybody is asked.
+    pub(crate) fn keep_priced(&mut self) -> bool {
+        let is_priced = |candidate: &Candidate| candidate.provider.price(&candidate.model).is_some();
+        if !self.candidates.iter().any(is_priced) {
+            return false;
+        }
+        self.candidates.retain(is_priced);
+        self.at = 0;
+        true
+    }
+
+    /// What so many tokens of input cost at the most, in nanodollars.
+    pub(crate) fn input_cost(&self, tokens: u64) -> u64 {
+        let usage = Usage { input_tokens: tokens, ..Usage::default() };
+        let prices = self.candidates.iter().filter_map(|candidate| candidate.provider.price(&candidate.model));
+        prices.map(|price| price.cost(&usage)).max().unwrap_or(0)
     }
 
     /// How many tokens it takes, input and output together, where that is known.

@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bridge::{AnswerDialect, Dialect};
-use providers::{Matches, ModelSpec, Wire};
+use providers::{Matches, ModelSpec, Price, Wire};
 use tokio::time::Instant;
 
 use super::{Deadlines, HealthByModel, HttpClient, KnownListing, UpstreamClient};
 use crate::config::{ProviderConfig, ResilienceConfig, Timeouts};
 use crate::start::StartError;
+
+/// So many models' prices are kept: clients may name any model.
+const PRICES: usize = 256;
 
 /// A provider that can be called.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct Provider {
     spec: providers::Provider,
     /// What the spec comes to for the models that were asked for so far: one for each set of its entries.
     profiles: RwLock<HashMap<Matches, Arc<ModelProfile>>>,
+    /// What those models cost.
+    prices: RwLock<HashMap<String, Option<Arc<Price>>>>,
     timeouts: Timeouts,
     pub(super) connections: Arc<Connections>,
 }
@@ -65,6 +70,7 @@ impl Provider {
             name: config.name.clone(),
             spec: config.provider.clone(),
             profiles: RwLock::default(),
+            prices: RwLock::default(),
             timeouts: config.timeouts,
             connections,
         }
@@ -81,6 +87,19 @@ impl Provider {
     pub(crate) fn context_window(&self, model: &str) -> Option<u64> {
         let listed = || self.connections.listing.get()?.find(model)?.context_window;
         self.profile(model).context_window.or_else(listed)
+    }
+
+    /// What the model costs, if anybody says.
+    pub(super) fn price(&self, model: &str) -> Option<Arc<Price>> {
+        if let Some(price) = self.prices.read().unwrap_or_else(PoisonError::into_inner).get(model) {
+            return price.clone();
+        }
+        let price = self.spec.price(model).cloned().map(Arc::new);
+        let mut prices = self.prices.write().unwrap_or_else(PoisonError::into_inner);
+        if prices.len() < PRICES {
+            prices.insert(model.to_owned(), price.clone());
+        }
+        price
     }
 
     pub(crate) const fn connections(&self) -> &Arc<Connections> {

@@ -48,6 +48,7 @@ fn declared(servers: &[Row<'_>]) -> Vec<McpServerConfig> {
         require_approval: None,
         optional: *optional,
         client_headers: false,
+        price_per_call: None,
     };
     servers.iter().map(server).collect()
 }

@@ -5,7 +5,15 @@ use crate::config::Secret;
 
 fn server(label: &str, at: McpAddress, client_headers: bool) -> McpServerConfig {
     let label = label.to_owned();
-    McpServerConfig { label, at, allowed_tools: None, require_approval: None, optional: false, client_headers }
+    McpServerConfig {
+        label,
+        at,
+        allowed_tools: None,
+        require_approval: None,
+        optional: false,
+        client_headers,
+        price_per_call: None,
+    }
 }
 
 fn config(clients: McpClients) -> McpConfig {

@@ -165,6 +165,7 @@ mod tests {
             require_approval: approval,
             optional: false,
             client_headers: false,
+            price_per_call: None,
         }
     }
 

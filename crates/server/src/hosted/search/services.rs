@@ -10,8 +10,10 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use web::search::{Ask, Engine, Found, LARGEST_ANSWER, Unreadable, mocked};
 
 use super::Wishes;
+use crate::account::{Account, Charge};
 use crate::config::{SearchService, Secret};
 use crate::outbound::{Outbound, OutboundError, Reach};
+use crate::request::RequestContext;
 use crate::shown;
 
 /// Why a service gave no results.
@@ -35,11 +37,19 @@ enum Unanswered {
 pub(crate) struct Services {
     services: Vec<SearchService>,
     outbound: Arc<Outbound>,
+    /// Who pays; none where it is only tried out.
+    account: Option<Account>,
 }
 
 impl Services {
-    pub(crate) const fn new(services: Vec<SearchService>, outbound: Arc<Outbound>) -> Self {
-        Self { services, outbound }
+    pub(crate) const fn new(services: Vec<SearchService>, outbound: Arc<Outbound>, account: Option<Account>) -> Self {
+        Self { services, outbound, account }
+    }
+
+    /// The operator's; the request pays.
+    pub(super) fn of(context: &RequestContext) -> Self {
+        let services = context.snapshot.config.tools.web_search.services.clone();
+        Self::new(services, Arc::clone(&context.app.runtime.outbound), Some(context.account.clone()))
     }
 
     pub(super) fn outbound(&self) -> &Outbound {
@@ -53,6 +63,12 @@ impl Services {
             let asked = tokio::time::timeout(service.timeout, Box::pin(self.ask(service, query, wishes))).await;
             let answer = asked.unwrap_or(Err(Unanswered::TimedOut));
             let name = &service.spec.name;
+            // What was turned away, or never sent, is not paid for.
+            let unpaid =
+                matches!(answer, Err(Unanswered::Status(_) | Unanswered::Outbound(_) | Unanswered::Unsendable));
+            if let Some(account) = self.account.as_ref().filter(|_| !unpaid) {
+                account.charged(Charge::of_call(name, "web_search", service.price_per_call));
+            }
             match answer {
                 Ok(found) => {
                     tracing::debug!(service = %name, results = found.len(), "searched");

@@ -16,11 +16,13 @@ fn mock() -> SearchService {
         timeout: std::time::Duration::from_secs(10),
         country: None,
         language: None,
+        price_per_call: None,
     }
 }
 
 fn search(config: &WebSearchConfig, wishes: Wishes) -> WebSearch {
-    WebSearch::new(config, wishes, true, &Arc::default(), Arc::default())
+    let services = Services::new(config.services.clone(), Arc::default(), None);
+    WebSearch::new(config, wishes, true, services, Arc::default())
 }
 
 fn usual() -> WebSearchConfig {
@@ -92,7 +94,7 @@ async fn what_a_search_has_shown_may_be_opened() {
 
 #[tokio::test]
 async fn results_elsewhere_are_left_out() {
-    let services = Services::new(vec![mock()], Arc::default());
+    let services = Services::new(vec![mock()], Arc::default(), None);
     let wishes = Wishes { blocked: vec!["example.com".into()], ..Wishes::default() };
     assert_eq!(services.search("q", &wishes).await, Ok(vec![]));
     let wishes = Wishes { domains: vec!["a.org".into()], ..Wishes::default() };

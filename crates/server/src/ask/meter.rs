@@ -1,0 +1,72 @@
+//! The meter of one upstream answer: when the answer is over, or nobody reads it any more, it enters into the account what
+//! was taken, once, at the price of whoever has answered.
+//!
+//! An upstream that has accepted works, and is paid, whatever becomes of its answer: also where the client is gone, the
+//! answer fails, or it is only godex that has asked. What the provider does not say is estimated.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use bridge::Reader;
+use providers::Price;
+
+use crate::account::{Account, Charge};
+use crate::request::RequestContext;
+use crate::upstream::Failover;
+
+/// A reader whose answer is paid for.
+#[derive(Debug)]
+pub(crate) struct Metered {
+    reader: Reader,
+    bill: Option<Bill>,
+}
+
+#[derive(Debug)]
+struct Bill {
+    account: Account,
+    provider: String,
+    model: String,
+    price: Option<Arc<Price>>,
+}
+
+impl Metered {
+    /// The target whose turn it is has accepted.
+    pub(super) fn new(reader: Reader, context: &RequestContext, failover: &Failover) -> Self {
+        context.account.counted_by(&context.app.runtime.spending);
+        let bill = Bill {
+            account: context.account.clone(),
+            provider: failover.provider().name.clone(),
+            model: failover.model().to_owned(),
+            price: failover.price(),
+        };
+        Self { reader, bill: Some(bill) }
+    }
+
+    /// The answer is over.
+    pub(super) fn settle(&mut self) {
+        let Some(Bill { account, provider, model, price }) = self.bill.take() else { return };
+        let (usage, estimated) = self.reader.taken();
+        let nanodollars = price.map(|price| price.cost(&usage));
+        account.charged(Charge { provider, model, usage, estimated, nanodollars, tool_calls: 0 });
+    }
+}
+
+impl Drop for Metered {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl Deref for Metered {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+impl DerefMut for Metered {
+    fn deref_mut(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+}

@@ -1,0 +1,235 @@
+//! What is left of budgets. A budget that somebody uses here has a tab: what the store says was spent in its period, by
+//! all processes; what was spent here and is not written yet; and what running turns will cost at least.
+//!
+//! A turn begins as long as anything is left, so what is spent ends beyond the budget by what the running turns cost.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use store::Spender;
+
+use super::period;
+use crate::access::Grant;
+use crate::access::terms::{Budget, Period};
+
+/// A tab that nobody has asked for while the store was read so often is forgotten.
+const IDLE: u32 = 600;
+
+/// The tabs of this process.
+#[derive(Debug, Default)]
+pub(super) struct Tabs {
+    /// By the ids of keys, and by the names of tenants.
+    keys: RwLock<HashMap<String, Arc<Tab>>>,
+    tenants: RwLock<HashMap<String, Arc<Tab>>>,
+    /// How many there are: most have none.
+    count: AtomicUsize,
+}
+
+/// What is known of one budget.
+#[derive(Debug)]
+pub(super) struct Tab {
+    spender: Spender,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    budget: Budget,
+    /// The first hour of the period.
+    begin: i64,
+    /// As the store says; None until it was asked.
+    stored: Option<u64>,
+    /// What is being written, and may be in the store already.
+    writing: u64,
+    /// What was spent since.
+    open: u64,
+    reserved: u64,
+    /// How often the store was read since somebody asked.
+    idle: u32,
+}
+
+/// A budget is spent.
+#[derive(Debug)]
+pub(super) struct Spent {
+    /// `key` or `project`.
+    pub(super) whose: &'static str,
+    pub(super) per: Period,
+}
+
+/// What is asked of the store: whose spending, and since when.
+pub(super) type Asked = (Spender, i64);
+
+impl Tabs {
+    /// Those that a grant's turns are on: of its key, and of its tenant.
+    pub(super) fn of(&self, grant: &Grant, hour: i64) -> [Option<Arc<Tab>>; 2] {
+        let key = grant
+            .terms
+            .budget
+            .map(|budget| self.tab(&self.keys, &grant.id, budget, hour, || Spender::Key(grant.id.clone())));
+        let tenant = grant.tenant_terms.budget.map(|budget| {
+            self.tab(&self.tenants, grant.tenant.name(), budget, hour, || Spender::Tenant(grant.tenant.clone()))
+        });
+        [key, tenant]
+    }
+
+    fn tab(
+        &self,
+        tabs: &RwLock<HashMap<String, Arc<Tab>>>,
+        name: &str,
+        budget: Budget,
+        hour: i64,
+        spender: impl FnOnce() -> Spender,
+    ) -> Arc<Tab> {
+        let known = tabs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let tab = known.unwrap_or_else(|| {
+            let mut tabs = tabs.write().unwrap_or_else(PoisonError::into_inner);
+            self.count.fetch_add(usize::from(!tabs.contains_key(name)), Ordering::Relaxed);
+            let tab = tabs.entry(name.to_owned()).or_insert_with(|| Arc::new(Tab::new(spender(), budget, hour)));
+            Arc::clone(tab)
+        });
+        tab.turn_to(budget, hour);
+        tab
+    }
+
+    /// The key, and its tenant, have spent so much.
+    pub(super) fn add(&self, key: &str, tenant: &str, nanodollars: u64) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for (tabs, name) in [(&self.keys, key), (&self.tenants, tenant)] {
+            if let Some(tab) = tabs.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+                let mut state = tab.enter();
+                state.open = state.open.saturating_add(nanodollars);
+            }
+        }
+    }
+
+    /// What was spent so far is in the batch that is written next.
+    pub(super) fn writing(&self) {
+        self.each(|tab| {
+            let mut state = tab.enter();
+            state.writing = state.writing.saturating_add(std::mem::take(&mut state.open));
+        });
+    }
+
+    /// All of them, with what the store is to be asked; those that nobody needs are forgotten.
+    pub(super) fn all(&self, hour: i64) -> Vec<(Arc<Tab>, Asked)> {
+        for tabs in [&self.keys, &self.tenants] {
+            let mut tabs = tabs.write().unwrap_or_else(PoisonError::into_inner);
+            let before = tabs.len();
+            tabs.retain(|_, tab| tab.is_needed());
+            self.count.fetch_sub(before - tabs.len(), Ordering::Relaxed);
+        }
+        let mut all = Vec::new();
+        self.each(|tab| {
+            let budget = tab.enter().budget;
+            tab.roll(budget, hour);
+            let begin = tab.enter().begin;
+            all.push((Arc::clone(tab), (tab.spender.clone(), begin)));
+        });
+        all
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Arc<Tab>)) {
+        for tabs in [&self.keys, &self.tenants] {
+            tabs.read().unwrap_or_else(PoisonError::into_inner).values().for_each(&mut visit);
+        }
+    }
+}
+
+impl Tab {
+    const fn new(spender: Spender, budget: Budget, hour: i64) -> Self {
+        let begin = period::begin(budget.per, hour);
+        let state = State { budget, begin, stored: None, writing: 0, open: 0, reserved: 0, idle: 0 };
+        Self { spender, state: Mutex::new(state) }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody asks for it, at this hour, and the budget may be another by now.
+    fn turn_to(&self, budget: Budget, hour: i64) {
+        self.enter().idle = 0;
+        self.roll(budget, hour);
+    }
+
+    fn roll(&self, budget: Budget, hour: i64) {
+        let mut state = self.enter();
+        let begin = period::begin(budget.per, hour);
+        if begin > state.begin && budget.per == state.budget.per {
+            // Nothing of the period before counts; what others have spent in this one is soon known.
+            (state.stored, state.writing, state.open) = (state.stored.map(|_| 0), 0, 0);
+        } else if begin != state.begin {
+            // Another kind of period: the store has to say.
+            state.stored = None;
+        }
+        (state.budget, state.begin) = (budget, begin);
+    }
+
+    /// What the store has to be asked before the budget can be held against anything.
+    pub(super) fn unknown(&self) -> Option<Asked> {
+        let state = self.enter();
+        state.stored.is_none().then(|| (self.spender.clone(), state.begin))
+    }
+
+    /// What the store says, which has all that was being written.
+    pub(super) fn read(&self, (_, begin): &Asked, spent: u64) {
+        let mut state = self.enter();
+        // A new period may have begun since it was asked.
+        if state.begin == *begin {
+            (state.stored, state.writing) = (Some(spent), 0);
+        }
+    }
+
+    fn is_needed(&self) -> bool {
+        let mut state = self.enter();
+        state.idle += 1;
+        state.idle < IDLE || state.reserved > 0 || state.open > 0 || state.writing > 0
+    }
+
+    fn reserve(&self, nanodollars: u64) -> Result<(), Spent> {
+        let mut state = self.enter();
+        let known = [state.stored.unwrap_or(0), state.writing, state.open, state.reserved];
+        if known.into_iter().fold(0, u64::saturating_add) >= state.budget.nanodollars {
+            let whose = match self.spender {
+                Spender::Key(_) => "key",
+                Spender::Tenant(_) => "project",
+            };
+            return Err(Spent { whose, per: state.budget.per });
+        }
+        state.reserved = state.reserved.saturating_add(nanodollars);
+        Ok(())
+    }
+}
+
+/// What a running turn will cost at least, set aside until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    tabs: [Option<Arc<Tab>>; 2],
+    nanodollars: u64,
+}
+
+impl Reservation {
+    /// On both tabs, or on none.
+    pub(super) fn make(tabs: [Option<Arc<Tab>>; 2], nanodollars: u64) -> Result<Self, Spent> {
+        let mut made = Self { tabs: [None, None], nanodollars };
+        for (made, tab) in made.tabs.iter_mut().zip(tabs) {
+            if let Some(tab) = &tab {
+                tab.reserve(nanodollars)?;
+            }
+            *made = tab;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        for tab in self.tabs.iter().flatten() {
+            let mut state = tab.enter();
+            state.reserved = state.reserved.saturating_sub(self.nanodollars);
+        }
+    }
+}
