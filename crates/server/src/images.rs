@@ -80,7 +80,7 @@ async fn one(context: &RequestContext, model: &str, key: ImageKey, url: Text<'_>
 
 /// What the model says. Why it says nothing is in the log of the failed attempts.
 async fn asked(context: &RequestContext, model: &str, url: Text<'_>) -> Option<String> {
-    let mut failover = context.snapshot.failover(model, &context.app.runtime, &context.account).ok()?;
+    let mut failover = context.failover(model).ok()?;
     match ask(context, &mut failover, question(model, url), || ()).await {
         Ok(OwnAnswer { mut text, .. }) => {
             text.truncate(text.floor_char_boundary(LONGEST));

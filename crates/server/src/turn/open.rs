@@ -416,8 +416,7 @@ pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failov
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
-    let failover = context.snapshot.failover(model, &context.app.runtime, &context.account);
-    failover.map_err(|error| ApiError::model_not_found(model, &hint(&error)))
+    context.failover(model).map_err(|error| ApiError::model_not_found(model, &hint(&error)))
 }
 
 fn hint(error: &ModelError) -> String {
