@@ -26,6 +26,7 @@ pub(super) fn run(bytes: &[u8]) {
             policy,
             seal: &Unsealed,
             images: None,
+            cache_key: None,
             hosting: bridge::Hosting::default(),
         };
         if let Ok(plan) = bridge::plan(&request, &[], target) {

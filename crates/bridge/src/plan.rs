@@ -52,6 +52,8 @@ pub struct PlanTarget<'a> {
     pub seal: &'a dyn Seal,
     /// What is in images that the model cannot see, where somebody looks at them for it.
     pub images: Option<&'a dyn ImageTexts>,
+    /// What the provider gets instead of the client's `prompt_cache_key`.
+    pub cache_key: Option<&'a str>,
     pub hosting: Hosting,
 }
 
@@ -177,7 +179,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
         None => None,
     };
     body.extra.extend(effort_object.as_deref());
-    options::plan(request, dialect, target.hosting, &mut body, &mut notes);
+    options::plan(request, target, &mut body, &mut notes);
     remaining_params::plan(request, target.hosting, &mut notes)?;
     let context = AnswerContext {
         wire: AnswerWire::Chat,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bridge::Policy;
-use store::{MemoryLimits, SqliteOptions, Store};
+use store::{MemoryLimits, SqliteOptions, Store, Tenant};
 
 use crate::access::{Access, Terms};
 use crate::account::Account;
@@ -35,8 +35,8 @@ use crate::spending::Spending;
 use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
-use crate::tokens::TokenCounts;
-use crate::upstream::{Connections, Failover, Provider};
+use crate::tokens::TokensByTenant;
+use crate::upstream::{Connections, Failover, Learner, Provider};
 use crate::webhooks::Webhooks;
 
 /// The application.
@@ -72,7 +72,7 @@ pub(crate) struct Runtime {
     pub(crate) stop: Arc<Stop>,
     pub(crate) tasks: Tasks,
     /// What is known of the tokens of models.
-    pub(crate) tokens: Arc<TokenCounts>,
+    pub(crate) tokens: TokensByTenant,
     /// What providers were sent last in each session.
     pub(crate) prefixes: Prefixes,
     pub(crate) budget: Arc<Budget>,
@@ -164,7 +164,7 @@ impl Runtime {
             seal_key,
             stop: Arc::new(Stop::new()),
             tasks: Tasks::default(),
-            tokens: Arc::default(),
+            tokens: TokensByTenant::default(),
             prefixes: Prefixes::default(),
             budget,
             grammars: Arc::default(),
@@ -208,8 +208,9 @@ impl Runtime {
         self.tidy();
     }
 
-    /// Closes connections that nobody will want; called now and then.
+    /// Closes connections that nobody will want, and ends processes that nobody uses; called now and then.
     pub(crate) fn tidy(&self) {
+        self.mcp.tidy();
         let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.values().for_each(|(_, _, connections)| connections.tidy());
     }
@@ -236,8 +237,14 @@ impl Runtime {
 }
 
 impl Snapshot {
-    /// Those who may serve this `model`, in the order in which they are to be tried.
-    pub(crate) fn failover(&self, model: &str, runtime: &Runtime, account: &Account) -> Result<Failover, ModelError> {
+    /// Those who may serve this `model` for the tenant, in the order in which they are to be tried.
+    pub(crate) fn failover(
+        &self,
+        model: &str,
+        runtime: &Runtime,
+        tenant: &Tenant,
+        account: &Account,
+    ) -> Result<Failover, ModelError> {
         // Even shares without a die: the multiples of the golden ratio leave no gaps.
         let draw = runtime.requests.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let targets = self.config.targets(model, draw)?;
@@ -247,7 +254,8 @@ impl Snapshot {
         if targets.is_empty() {
             return Err(ModelError::Incomplete { model: model.to_owned() });
         }
-        Ok(Failover::new(targets, self.config.resilience, account.clone(), Arc::clone(&runtime.tokens)))
+        let learner = Learner { tenant: tenant.clone(), tokens: runtime.tokens.of(tenant) };
+        Ok(Failover::new(targets, self.config.resilience, account.clone(), learner))
     }
 
     /// The connections of a provider.

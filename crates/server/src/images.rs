@@ -85,7 +85,7 @@ async fn one(context: &RequestContext, model: &str, key: ImageKey, url: Text<'_>
 }
 
 fn targets(context: &RequestContext, model: &str) -> Option<Failover> {
-    context.snapshot.failover(model, &context.app.runtime, &context.account).ok()
+    context.failover(model).ok()
 }
 
 /// What the model says. Why it says nothing is in the log of the failed attempts.

@@ -33,6 +33,7 @@ mod models;
 mod outbound;
 mod output;
 pub mod peer;
+mod per_tenant;
 mod prefix;
 pub mod probe;
 mod request;

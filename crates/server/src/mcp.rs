@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ::mcp::{Client, Endpoint, Failure};
 use http::{HeaderName, HeaderValue};
+use store::Tenant;
 use tokio::time::timeout;
 
 use crate::config::{McpAddress, McpConfig, McpServerConfig};
@@ -61,7 +62,7 @@ impl ServerAt {
     }
 }
 
-/// A conversation with a server: one's own, or with a process that many share.
+/// A conversation with a server: one's own, or with a process that all responses of a tenant share.
 #[derive(Debug)]
 pub(crate) enum Connection {
     Own(Client),
@@ -82,8 +83,8 @@ impl McpRuntime {
         Self { outbound, processes: Processes::default(), lists: Lists::default() }
     }
 
-    /// Begins a conversation, within its deadline.
-    pub(crate) async fn connect(&self, at: &ServerAt) -> Result<Connection, Failure> {
+    /// Begins a conversation for a tenant, within its deadline.
+    pub(crate) async fn connect(&self, tenant: &Tenant, at: &ServerAt) -> Result<Connection, Failure> {
         match at {
             ServerAt::Http { endpoint, reach } => {
                 let http = Arc::new(Carrier { outbound: Arc::clone(&self.outbound), reach: *reach });
@@ -91,7 +92,7 @@ impl McpRuntime {
                 begun.unwrap_or_else(|_| Err(late("begin", BEGIN))).map(Connection::Own)
             }
             ServerAt::Process(config) => {
-                let begun = timeout(BEGIN_PROCESS, Box::pin(self.processes.get(config))).await;
+                let begun = timeout(BEGIN_PROCESS, Box::pin(self.processes.get(tenant, config))).await;
                 begun.unwrap_or_else(|_| Err(late("begin", BEGIN_PROCESS))).map(Connection::Shared)
             }
         }
@@ -100,6 +101,11 @@ impl McpRuntime {
     /// Processes that this configuration does not have end; those that it has stay as they are.
     pub(crate) fn replace(&self, config: &McpConfig) {
         self.processes.keep(&config.servers);
+    }
+
+    /// Ends processes that nobody has used for a while.
+    pub(crate) fn tidy(&self) {
+        self.processes.tidy();
     }
 
     /// Ends all processes.

@@ -14,11 +14,13 @@ use crate::app::{App, Snapshot};
 use crate::body;
 use crate::caller::Caller;
 use crate::clock;
+use crate::config::ModelError;
 use crate::error::ApiError;
 use crate::limits::{Asks, Tokens};
 use crate::prefix::SessionKey;
 use crate::session::Session;
 use crate::spending;
+use crate::tokens::TokenCounts;
 use crate::upstream::Failover;
 
 /// One request's surroundings.
@@ -50,7 +52,7 @@ impl RequestContext {
     pub(crate) fn sent(&self, failover: &Failover, request: &CreateResponse<'_>, body: &[u8]) {
         let (provider, model) = (&failover.provider().name, failover.model());
         self.compare(&format!("{provider}/{model}"), request, body);
-        if let Some(estimated) = self.app.runtime.tokens.sample(provider, model, body) {
+        if let Some(estimated) = self.tokens().sample(provider, model, body) {
             self.account.estimated(provider, model, estimated);
         }
     }
@@ -75,8 +77,18 @@ impl RequestContext {
     /// An upstream answer has ended, and this is what it took, if the provider says so.
     pub(crate) fn reported(&self, usage: Option<Usage>) {
         if let (Some(usage), Some((provider, model, estimated))) = (usage, self.account.take_estimated()) {
-            self.app.runtime.tokens.learn(&provider, &model, estimated, usage.input_tokens);
+            self.tokens().learn(&provider, &model, estimated, usage.input_tokens);
         }
+    }
+
+    /// What is known of the tokens of models from the caller's requests.
+    pub(crate) fn tokens(&self) -> Arc<TokenCounts> {
+        self.app.runtime.tokens.of(self.caller.tenant())
+    }
+
+    /// Those who may serve this `model` for the caller.
+    pub(crate) fn failover(&self, model: &str) -> Result<Failover, ModelError> {
+        self.snapshot.failover(model, &self.app.runtime, self.caller.tenant(), &self.account)
     }
 
     /// The caller's sessions.

@@ -181,7 +181,7 @@ impl Session {
 
     /// Whom to tell of the end of a response; this is the head of its object.
     pub(crate) fn notices(&self, response: &str, status: store::Status, head: &[u8]) -> Vec<store::NewNotice> {
-        self.all.webhooks.notices(response, status, head)
+        self.all.webhooks.notices(&self.tenant, response, status, head)
     }
 
     /// Room for items that are read; it counts until it is gone, and has to stay as long as they do.

@@ -2,17 +2,18 @@
 //! no other ones, or whoever writes a page could have it carry off what the conversation says. What they are taken from
 //! is not kept.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::digest;
+use store::Tenant;
 use url::Url;
 
 /// The most addresses of one conversation.
 const MOST: usize = 20_000;
 /// A longer one is none that somebody wrote.
 const LONGEST: usize = 2048;
-/// The most conversations that are remembered beyond one request.
+/// The most conversations that are remembered beyond one request; of the tenant with most of them the oldest goes first.
 const MOST_SESSIONS: usize = 256;
 
 /// Addresses, as far as they lead to different pages.
@@ -108,7 +109,14 @@ pub(crate) fn page(url: &str) -> Option<String> {
 }
 
 /// Sessions by their keys, the latest first.
-type ByKey = VecDeque<([u8; 32], Arc<Mutex<Shown>>)>;
+type ByKey = VecDeque<Session>;
+
+#[derive(Debug)]
+struct Session {
+    tenant: Tenant,
+    key: [u8; 32],
+    shown: Arc<Mutex<Shown>>,
+}
 
 /// What sessions have shown whose clients search by themselves, request by request. Forgotten with the process.
 #[derive(Debug, Default)]
@@ -116,18 +124,30 @@ pub(crate) struct ShownInSessions(Mutex<ByKey>);
 
 impl ShownInSessions {
     /// What this session of this tenant has shown so far.
-    pub(crate) fn of(&self, tenant: &str, session: &str) -> Arc<Mutex<Shown>> {
-        // However long they are.
-        let hash = digest::digest(&digest::SHA256, format!("{}:{tenant}{session}", tenant.len()).as_bytes());
+    pub(crate) fn of(&self, tenant: &Tenant, session: &str) -> Arc<Mutex<Shown>> {
+        // However long it is.
+        let hash = digest::digest(&digest::SHA256, session.as_bytes());
         let key: [u8; 32] = hash.as_ref().first_chunk().copied().unwrap_or_default();
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = sessions.iter().position(|(known, _)| *known == key).and_then(|at| sessions.remove(at));
-        let session = found.unwrap_or_else(|| (key, Arc::default()));
-        let shown = Arc::clone(&session.1);
+        let is_it = |known: &Session| known.key == key && known.tenant == *tenant;
+        let found = sessions.iter().position(is_it).and_then(|at| sessions.remove(at));
+        let session = found.unwrap_or_else(|| Session { tenant: tenant.clone(), key, shown: Arc::default() });
+        let shown = Arc::clone(&session.shown);
         sessions.push_front(session);
-        sessions.truncate(MOST_SESSIONS);
+        if sessions.len() > MOST_SESSIONS {
+            make_room(&mut sessions);
+        }
         shown
     }
+}
+
+/// Forgets the oldest session of the tenant that has most: a flood of them costs whoever sends it.
+fn make_room(sessions: &mut ByKey) {
+    let mut counts: HashMap<&Tenant, usize> = HashMap::new();
+    sessions.iter().for_each(|session| *counts.entry(&session.tenant).or_default() += 1);
+    let most = counts.values().max().copied().unwrap_or_default();
+    let oldest = sessions.iter().rposition(|session| counts.get(&session.tenant) == Some(&most));
+    oldest.and_then(|at| sessions.remove(at));
 }
 
 #[cfg(test)]
@@ -183,13 +203,17 @@ mod tests {
 
     #[test]
     fn sessions_are_apart_and_the_oldest_goes_first() {
+        let (one, two) = (Tenant::new("one"), Tenant::new("two"));
         let sessions = ShownInSessions::default();
-        let has = |tenant: &str, session: &str| sessions.of(tenant, session).lock().unwrap().has("https://a.org/");
-        sessions.of("one", "s").lock().unwrap().add("https://a.org/");
-        assert!(has("one", "s") && !has("two", "s") && !has("one", "t") && !has("on", "es"));
+        let has = |tenant: &Tenant, session: &str| sessions.of(tenant, session).lock().unwrap().has("https://a.org/");
+        sessions.of(&one, "s").lock().unwrap().add("https://a.org/");
+        sessions.of(&two, "t").lock().unwrap().add("https://a.org/");
+        assert!(has(&one, "s") && !has(&two, "s") && !has(&one, "t") && !has(&Tenant::new("on"), "es"));
         for number in 0..MOST_SESSIONS {
-            let _ = sessions.of("one", &number.to_string());
+            let _ = sessions.of(&one, &number.to_string());
         }
-        assert!(!has("one", "s"));
+        assert!(!has(&one, "s"));
+        assert!(has(&two, "t"), "a flood costs whoever sends it");
+        assert_eq!(sessions.0.lock().unwrap().len(), MOST_SESSIONS);
     }
 }

@@ -2,7 +2,8 @@
 //! elsewhere, and corrected by what the provider reports of requests that it answered. What a model takes at most is
 //! learned from its refusals, where they say it.
 //!
-//! All of it is in memory and bounded: clients may name any model. Nothing of a request's text is kept.
+//! All of it is in memory and bounded: clients may name any model. Nothing of a request's text is kept. It is known to the
+//! tenant only from whose requests it was learned: odd texts skew an estimate, and others cut their histories by it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,9 +14,10 @@ use tokens::{Encoding, Learned};
 use tokio::time::Instant;
 
 use crate::output::aside;
+use crate::per_tenant::PerTenant;
 
-/// Models of which something is remembered; then the one that was not heard of for longest is forgotten.
-const MODELS: usize = 512;
+/// Models of which something is remembered for a tenant; then the one that was not heard of for longest is forgotten.
+const MODELS: usize = 128;
 
 /// Names are remembered up to this length, both together.
 const LONGEST_NAME: usize = 512;
@@ -37,6 +39,9 @@ pub(crate) struct Count {
     /// Counted with the model's own tokenizer; else estimated.
     pub(crate) exact: bool,
 }
+
+/// What each tenant has come to know of the tokens of models.
+pub(crate) type TokensByTenant = PerTenant<TokenCounts>;
 
 /// What is known of the tokens of models.
 #[derive(Debug, Default)]

@@ -31,7 +31,7 @@ use crate::account::Deadline;
 pub(crate) use client::HttpClient;
 pub(crate) use connect::tls_config;
 use demo::Player;
-pub(crate) use failover::{Failover, Step};
+pub(crate) use failover::{Failover, Learner, Step};
 use health::{HealthByModel, ModelHealth};
 pub(crate) use link::Link;
 use listing::KnownListing;

@@ -16,7 +16,7 @@ mod send;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use store::{NewNotice, Status, Store};
+use store::{NewNotice, Status, Store, Tenant};
 use tokio::sync::Notify;
 use wire::id::{IdKind, Ids};
 use wire::json::{ObjectWriter, Raw};
@@ -49,15 +49,15 @@ impl Webhooks {
         Arc::clone(&self.endpoints.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is to be stored with the end of a response, of which this is the object without its output. Only ends of
+    /// What is to be stored with the end of a tenant's response, of which this is the object without its output. Only ends of
     /// background responses are told.
-    pub(crate) fn notices(&self, response: &str, status: Status, object: &[u8]) -> Vec<NewNotice> {
+    pub(crate) fn notices(&self, tenant: &Tenant, response: &str, status: Status, object: &[u8]) -> Vec<NewNotice> {
         let endpoints = self.endpoints();
         let Some(event) = event(status).filter(|_| !endpoints.is_empty() && is_background(object)) else {
             return Vec::new();
         };
         let mut ids = clock::ids();
-        let wanted = endpoints.iter().filter(|endpoint| endpoint.events.contains(&event));
+        let wanted = endpoints.iter().filter(|endpoint| endpoint.wants(event, tenant));
         wanted.map(|endpoint| notice(&mut ids, endpoint, event, response)).collect()
     }
 

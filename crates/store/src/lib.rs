@@ -15,6 +15,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
+#[cfg(test)]
+mod bound;
 mod clock;
 mod conversation;
 mod erasure;

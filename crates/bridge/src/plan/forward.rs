@@ -79,7 +79,11 @@ pub fn forward(
     let mut body = Vec::with_capacity(capacity);
     let mut object = ObjectWriter::new(&mut body);
     object.text("model", target.model);
-    let ours = Ours { hosted: &hosted, limit: limit.filter(|_| target.hosting.answered_tokens > 0) };
+    let ours = Ours {
+        hosted: &hosted,
+        limit: limit.filter(|_| target.hosting.answered_tokens > 0),
+        cache_key: target.cache_key,
+    };
     parameters(request, document, dialect, ours, &mut object, &mut notes);
     let searches = !hosted.catalog.of_search().is_empty();
     include(request, rules.encrypted, searches, object.key("include"));
@@ -105,11 +109,12 @@ fn wants_logprobs(request: &CreateResponse<'_>) -> bool {
     included || request.top_logprobs.is_some_and(|count| count > 0)
 }
 
-/// What is written otherwise than it was asked for, because of the tools that godex runs.
+/// What is written otherwise than it was asked for: because of the tools that godex runs, or of who asks.
 #[derive(Clone, Copy)]
 struct Ours<'h, 'a> {
     hosted: &'h HostedTools<'a>,
     limit: Option<i64>,
+    cache_key: Option<&'h str>,
 }
 
 impl Ours<'_, '_> {
@@ -121,6 +126,10 @@ impl Ours<'_, '_> {
             ("max_output_tokens", Some(limit)) => {
                 object.int(name, limit);
                 return true;
+            }
+            ("prompt_cache_key", _) => {
+                self.cache_key.map(|key| object.text(name, key));
+                return self.cache_key.is_some();
             }
             _ => return false,
         };

@@ -1,10 +1,10 @@
 //! Sampling, limits and the other parameters that only change their name or their range, or nothing.
 
-use wire::chat;
+use wire::chat::{self, Str};
 use wire::json::{Number, Raw, Text};
 use wire::responses::CreateResponse;
 
-use super::Hosting;
+use super::PlanTarget;
 use super::notes::{Notes, code};
 use crate::dialect::{Bounds, Dialect, Parameter, UserField};
 
@@ -12,11 +12,11 @@ pub(super) const LOGPROBS: &str = "message.output_text.logprobs";
 
 pub(super) fn plan<'a>(
     request: &CreateResponse<'a>,
-    dialect: &'a Dialect,
-    hosting: Hosting,
+    target: PlanTarget<'a>,
     body: &mut chat::Request<'a>,
     notes: &mut Notes,
 ) {
+    let PlanTarget { dialect, hosting, cache_key, .. } = target;
     let rules = &dialect.request.options;
     let mut gate = Gate { dialect, notes };
     let temperature = gate.warn(Parameter::Temperature, request.temperature);
@@ -35,12 +35,17 @@ pub(super) fn plan<'a>(
     }
     let stop = request.extra.iter().find(|(key, _)| key.is("stop")).map(|(_, value)| *value);
     body.stop = gate.warn(Parameter::Stop, stop.filter(|stop| !stop.is_null()));
-    strings(request, &mut gate, body);
+    strings(request, cache_key, &mut gate, body);
     body.extra.extend(rules.members.as_deref());
 }
 
 /// What tells requests, users and prices apart; the answer is the same without it.
-fn strings<'a>(request: &CreateResponse<'a>, gate: &mut Gate<'_>, body: &mut chat::Request<'a>) {
+fn strings<'a>(
+    request: &CreateResponse<'a>,
+    cache_key: Option<&'a str>,
+    gate: &mut Gate<'_>,
+    body: &mut chat::Request<'a>,
+) {
     let rules = &gate.dialect.request.options;
     let verbosity = request.text.as_ref().and_then(|text| text.verbosity).or(request.verbosity);
     push(body, "verbosity", gate.warn(Parameter::Verbosity, verbosity));
@@ -49,8 +54,9 @@ fn strings<'a>(request: &CreateResponse<'a>, gate: &mut Gate<'_>, body: &mut cha
     let only_one = gate.dialect.drops(Parameter::ServiceTier);
     let tier = request.service_tier.filter(|tier| !(tier.is("auto") || only_one && tier.is("default")));
     push(body, "service_tier", gate.info(Parameter::ServiceTier, tier));
-    let cache_key = gate.info(Parameter::PromptCacheKey, request.prompt_cache_key);
-    push(body, rules.cache_key_field.name(), cache_key);
+    let asked = gate.info(Parameter::PromptCacheKey, request.prompt_cache_key).filter(|key| !key.is_empty());
+    let sent = asked.map(|asked| cache_key.map_or_else(|| asked.into(), |ours| Str::Ours(ours.into())));
+    body.strings.extend(sent.map(|key| (rules.cache_key_field.name(), key)));
     let safety = gate.info(Parameter::SafetyIdentifier, request.safety_identifier);
     let user = gate.info(Parameter::User, request.user);
     match rules.user_field {

@@ -25,6 +25,7 @@ fn context() -> AnswerContext {
         policy: Policy::default(),
         seal: &Unsealed,
         images: None,
+        cache_key: None,
         hosting: bridge::Hosting::default(),
     };
     bridge::plan(&request(), &[], target).unwrap().context

@@ -46,7 +46,7 @@ fn forwarded(
         &value,
         raw,
         &past,
-        PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal, images: None, hosting },
+        PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal, images: None, cache_key: None, hosting },
     )?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -77,6 +77,36 @@ fn what_is_not_ours_goes_as_it_is() {
     assert_eq!(sent.text, expected);
     assert_eq!(sent.notes, Vec::<String>::new());
     assert!(sent.context.logprobs && matches!(sent.context.wire, bridge::AnswerWire::Responses(_)));
+}
+
+/// The server says by which name a provider knows a cache; a client that names none gets none.
+#[test]
+fn a_cache_has_the_name_that_the_server_gives_it() {
+    let dialect = dialect();
+    for (key, ours, expected) in
+        [(Some("mine"), None, Some("mine")), (Some("mine"), Some("ours"), Some("ours")), (None, Some("ours"), None)]
+    {
+        let mut request = json!({"model": "m", "input": "x"});
+        if let Some(key) = key {
+            request["prompt_cache_key"] = json!(key);
+        }
+        let request = request.to_string();
+        let Kept { raw, value } = Kept::<CreateResponse<'_>>::from_raw(Raw::parse(&request).unwrap()).unwrap();
+        let target = PlanTarget {
+            model: "up",
+            dialect: &dialect,
+            policy: Policy::default(),
+            seal: &TransparentSeal,
+            images: None,
+            cache_key: ours,
+            hosting: bridge::Hosting::default(),
+        };
+        let bodies = [bridge::forward(&value, raw, &[], target), bridge::plan(&value, &[], target)];
+        for plan in bodies {
+            let body: Value = serde_json::from_slice(&plan.unwrap().body).unwrap();
+            assert_eq!(body.get("prompt_cache_key").and_then(Value::as_str), expected, "{body}");
+        }
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn cost(request: &Value) -> (u64, u64) {
         policy,
         seal: &Unsealed,
         images: None,
+        cache_key: None,
         hosting: bridge::Hosting::default(),
     };
     let counted = allocation_counter::measure(|| {

@@ -62,8 +62,11 @@ pub(crate) fn plan_hosted(
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap())?;
     let past: Vec<InputItem<'_>> =
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap())).collect::<Result<_, _>>()?;
-    let Plan { body: bytes, context, notes } =
-        bridge::plan(&request, &past, PlanTarget { model: "up", dialect, policy, seal, images: None, hosting })?;
+    let Plan { body: bytes, context, notes } = bridge::plan(
+        &request,
+        &past,
+        PlanTarget { model: "up", dialect, policy, seal, images: None, cache_key: None, hosting },
+    )?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         panic!("not JSON: {error}: {}", String::from_utf8_lossy(&bytes));
     });

@@ -27,6 +27,7 @@ fn planned<T>(spec: &str, extra: &Value, read: impl FnOnce(bridge::Plan) -> T) -
         policy: Policy::default(),
         seal: &Unsealed,
         images: None,
+        cache_key: None,
         hosting: bridge::Hosting::default(),
     };
     read(bridge::plan(&request, &[], target).unwrap_or_else(|invalid| panic!("{spec}: {invalid:?}")))

@@ -28,9 +28,10 @@ pub(crate) async fn list(context: &RequestContext, headers: &HeaderMap) -> Respo
         write(model, context, data);
     }
     data.push(b']');
+    let tokens = context.tokens();
     let window = |provider: &str, model: &str| {
         let declared = context.snapshot.context_window(provider, model);
-        context.app.runtime.tokens.window(provider, model, declared)
+        tokens.window(provider, model, declared)
     };
     let known = Known { discovered: &discovered, window: &window };
     models::write_catalog(&models, known, list.key("models"));

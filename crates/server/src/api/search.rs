@@ -44,7 +44,7 @@ pub(crate) async fn search(context: &RequestContext, request: Request<Incoming>)
     let shown = match &*session {
         // Nobody can be told apart by it.
         "" => std::sync::Arc::default(),
-        session => context.app.runtime.shown.of(context.caller.tenant().name(), session),
+        session => context.app.runtime.shown.of(context.caller.tenant(), session),
     };
     if let Some(input) = get("input") {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bridge::{Hosting, ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, Unsearched};
 use bytes::Bytes;
 use providers::Wire;
+use store::Tenant;
 use tokio::time::Instant;
 use wire::json::Raw;
 use wire::responses::{CreateResponse, InputItem};
@@ -17,6 +20,7 @@ use crate::grammar::InputChecks;
 use crate::hosted::Hosted;
 use crate::output;
 use crate::request::RequestContext;
+use crate::seal::TenantSeal;
 use crate::upstream::{Accepted, Deadlines, Failover, Refused, Step};
 
 /// A request with everything that it continues.
@@ -130,6 +134,15 @@ pub(crate) struct Planned {
     may_go_on: MayGoOn,
 }
 
+/// What a provider gets instead of the client's `prompt_cache_key`, which names a cache of one account for all tenants:
+/// nobody is to find, or to crowd out, what another tenant has cached there. The tenant of those who have no key, and of
+/// all that was there before, keeps its own words: so its caches stay as they are.
+fn cache_key(tenant: &Tenant, seal: &TenantSeal, request: &CreateResponse<'_>) -> Option<String> {
+    let asked = request.prompt_cache_key.filter(|_| *tenant != Tenant::default())?;
+    let code = seal.mac("prompt cache key", &[asked.decode().as_bytes()]);
+    Some(URL_SAFE_NO_PAD.encode(code))
+}
+
 fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
     let Asked { request, document, past, policy, hosted, asks_input_again } = asked;
     let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
@@ -144,7 +157,9 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     };
     let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
     let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
-    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal, images, hosting };
+    let cache_key = cache_key(context.caller.tenant(), &seal, request);
+    let cache_key = cache_key.as_deref();
+    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal, images, cache_key, hosting };
     let plan = match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target)?,
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,

@@ -14,7 +14,7 @@ const MEDIA: usize = 1000 * BYTES;
 
 /// How many tokens a body has for the target whose turn it is. Below `limit` an estimate will do.
 pub(crate) fn body_tokens(context: &RequestContext, failover: &Failover, body: &[u8], limit: u64) -> u64 {
-    let (tokens, provider, model) = (&context.app.runtime.tokens, &failover.provider().name, failover.model());
+    let (tokens, provider, model) = (context.tokens(), &failover.provider().name, failover.model());
     let estimate = tokens.estimate(provider, model, body);
     if estimate < limit / 4 * 3 {
         return estimate;

@@ -193,7 +193,7 @@ keys! { KEYS of Config {
     /// Who is told when background responses end, each as `{url: "https://…", secret: "${HOOK_SECRET}"}`, signed as
     /// Standard Webhooks say. `secret` is `whsec_` and base64, or any text of 24 characters or more. `events` are those of
     /// `response.completed`, `response.failed`, `response.incomplete` and `response.cancelled` that are wanted, by default
-    /// all. `allow_private: true` lets a webhook go to this machine, a private network, or over plain http.
+    /// all. `tenants` are those whose responses it is told of, by default all. `allow_private: true` lets a webhook go to this machine, a private network, or over plain http.
     WEBHOOKS = "webhooks", Special: Special("list of mappings"), otherwise "none"
         => |config| webhooks::print(&config.webhooks);
 

@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use providers::yaml::Field;
+use store::Tenant;
 use url::{Host, Url};
 
 use super::{address, print};
@@ -22,8 +23,18 @@ pub struct WebhookConfig {
     pub key: SigningKey,
     /// Of what; not empty.
     pub events: Vec<WebhookEvent>,
+    /// Of whose responses, by the tenants' names; of everybody's if None, else not empty.
+    pub tenants: Option<Vec<String>>,
     /// Whether it may be on this machine or network, and may be told without encryption.
     pub allow_private: bool,
+}
+
+impl WebhookConfig {
+    /// Whether it is told of this end of a response of this tenant.
+    pub(crate) fn wants(&self, event: WebhookEvent, tenant: &Tenant) -> bool {
+        let theirs = self.tenants.as_ref().is_none_or(|tenants| tenants.iter().any(|name| name == tenant.name()));
+        theirs && self.events.contains(&event)
+    }
 }
 
 /// An end of a background response.
@@ -100,6 +111,7 @@ fn webhook(field: Field<'_>) -> Option<(WebhookConfig, Field<'_>)> {
         field
     });
     let events = section.read("events", events);
+    let tenants = section.read("tenants", tenants);
     let allow_private = section.read("allow_private", Field::boolean).unwrap_or(false);
     section.finish();
     let key = secret.and_then(|field| key(&field));
@@ -112,7 +124,7 @@ fn webhook(field: Field<'_>) -> Option<(WebhookConfig, Field<'_>)> {
         }
     };
     let events = events.unwrap_or_else(|| WebhookEvent::ALL.to_vec());
-    Some((WebhookConfig { url, key: key?, events, allow_private }, url_field))
+    Some((WebhookConfig { url, key: key?, events, tenants, allow_private }, url_field))
 }
 
 fn events(field: &Field<'_>) -> Option<Vec<WebhookEvent>> {
@@ -122,6 +134,14 @@ fn events(field: &Field<'_>) -> Option<Vec<WebhookEvent>> {
     }
     let event = |field: &Field<'_>| field.choice(WebhookEvent::ALL, WebhookEvent::name);
     Some(list.iter().filter_map(event).collect())
+}
+
+fn tenants(field: &Field<'_>) -> Option<Vec<String>> {
+    let list = field.list()?;
+    if list.is_empty() {
+        field.problem("expected at least one tenant", Some("leave it out to be told of everybody's".to_owned()));
+    }
+    Some(list.iter().filter_map(Field::text).collect())
 }
 
 fn key(field: &Field<'_>) -> Option<SigningKey> {
@@ -159,10 +179,12 @@ fn url(text: &str, allow_private: bool) -> Result<String, (&'static str, Option<
 /// As a comment: without its secret, which is not printed, a webhook cannot be read again.
 pub(super) fn print(webhooks: &[WebhookConfig]) -> Option<String> {
     let line = |webhook: &WebhookConfig| {
-        let WebhookConfig { url, events, allow_private, .. } = webhook;
+        let WebhookConfig { url, events, tenants, allow_private, .. } = webhook;
         let events = print::list(events.iter().map(|event| event.name()));
+        let tenants = tenants.as_ref().map(|tenants| print::list(tenants.iter().map(String::as_str)));
+        let tenants = tenants.map(|tenants| format!("tenants: {tenants}, ")).unwrap_or_default();
         format!(
-            "\n# - {{url: {}, secret: <redacted>, events: {events}, allow_private: {allow_private}}}",
+            "\n# - {{url: {}, secret: <redacted>, events: {events}, {tenants}allow_private: {allow_private}}}",
             print::quote(url)
         )
     };
@@ -208,6 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn a_webhook_is_told_of_its_events_and_of_its_tenants_responses() {
+        let text = "webhooks:\n- {url: 'https://a.example', secret: '${SECRET}', events: [response.failed], tenants: [one, two]}\n\
+                    - {url: 'https://b.example', secret: '${SECRET}'}\n";
+        let (webhooks, problems) = read_text(text);
+        assert_eq!(problems, Vec::<String>::new());
+        let wants = |at: usize, event, tenant| webhooks[at].wants(event, &Tenant::new(tenant));
+        for (event, tenant, expected) in [
+            (WebhookEvent::Failed, "one", [true, true]),
+            (WebhookEvent::Failed, "two", [true, true]),
+            (WebhookEvent::Failed, "three", [false, true]),
+            (WebhookEvent::Failed, "default", [false, true]),
+            (WebhookEvent::Failed, "On", [false, true]),
+            (WebhookEvent::Completed, "one", [false, true]),
+        ] {
+            assert_eq!([wants(0, event, tenant), wants(1, event, tenant)], expected, "{event:?} {tenant}");
+        }
+        assert!(print(&webhooks).unwrap().contains("tenants: [one, two], allow_private"), "{:?}", print(&webhooks));
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_line_and_without_the_secret() {
         let with = |url: &str| format!("{{url: '{url}', secret: '${{SECRET}}'}}");
         let at = |url: &str, more: &str| format!("{{url: '{url}', secret: '${{SECRET}}', {more}}}");
@@ -230,6 +272,7 @@ mod tests {
             (keyed("whsec_dG9vIHNob3J0"), "webhooks[0].secret: expected at least 24 characters"),
             (keyed("whsec_not base64, and still long enough"), "webhooks[0].secret: expected base64 after `whsec_`"),
             (keyed("${NOT_SET}"), "webhooks[0].secret: the environment variable NOT_SET is not set"),
+            (at("https://a.example", "tenants: []"), "webhooks[0].tenants: expected at least one tenant"),
             (at("https://a.example", "events: []"), "webhooks[0].events: expected at least one event"),
             (
                 at("https://a.example", "events: [response.complete]"),

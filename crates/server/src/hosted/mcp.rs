@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::mcp::{CallTimes, Failure, ToolList};
 use bridge::HostedEnd;
+use store::Tenant;
 use tokio::sync::OnceCell;
 use wire::json::{ObjectWriter, Raw};
 use wire::responses::McpTool;
@@ -49,7 +50,7 @@ impl McpServers {
         let named = request::read(tools, &context.snapshot.config.tools.mcp)?;
         let server = |named: Named| {
             Arc::new(Server {
-                tenant: context.caller.tenant().name().to_owned(),
+                tenant: context.caller.tenant().clone(),
                 runtime: Arc::clone(&context.app.runtime.mcp),
                 connection: Mutex::default(),
                 listed: OnceCell::new(),
@@ -120,7 +121,7 @@ impl McpServers {
 #[derive(Debug)]
 struct Server {
     named: Named,
-    tenant: String,
+    tenant: Tenant,
     runtime: Arc<McpRuntime>,
     /// One for the whole response; another only if the first has broken.
     connection: Mutex<Arc<OnceCell<Arc<Connection>>>>,
@@ -139,7 +140,7 @@ impl Server {
             }
             Arc::clone(&cell)
         };
-        let connect = || async { self.runtime.connect(&self.named.at).await.map(Arc::new) };
+        let connect = || async { self.runtime.connect(&self.tenant, &self.named.at).await.map(Arc::new) };
         cell.get_or_try_init(connect).await.cloned()
     }
 
@@ -154,7 +155,7 @@ impl Server {
     }
 
     async fn tools(&self) -> Result<Arc<ToolList>, Failure> {
-        let key = ListKey::new(&self.tenant, &self.named.at);
+        let key = ListKey::new(self.tenant.name(), &self.named.at);
         if let Some(list) = self.runtime.lists.get(&key) {
             return Ok(list);
         }

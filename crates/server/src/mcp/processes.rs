@@ -1,12 +1,16 @@
-//! MCP servers that are processes: one for each declared server, shared by all, started when it is first needed and again
-//! when it has died, but not over and over. It sees nothing of our environment but what its configuration says, and ends
-//! with us.
+//! MCP servers that are processes: one for each declared server and tenant, started when it is first needed and again when
+//! it has died, but not over and over. It sees nothing of our environment but what its configuration says, and ends with
+//! us. What a process remembers is one tenant's: no two tenants ever speak to the same one.
+//!
+//! There are only so many. One that nobody has used for a while ends, and so does the one that was not used for longest when
+//! another is needed; those of the tenant `default` stay, as they do where there is no other tenant.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::mcp::{Client, Failure, Opening};
+use store::Tenant;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
@@ -24,6 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const HEALTHY: Duration = Duration::from_secs(30);
 /// The most of a line that is logged.
 const LONGEST_LINE: usize = 1024;
+/// The most processes, of all servers and all tenants but `default`, which has one for each server at most.
+const MOST: usize = 128;
+/// One that nobody has used for so long ends.
+const IDLE: Duration = Duration::from_mins(15);
 /// Who has not begun by then was asked in both ways.
 const UNDECIDED: Duration = Duration::from_secs(9);
 
@@ -31,9 +39,10 @@ const UNDECIDED: Duration = Duration::from_secs(9);
 #[derive(Debug, Default)]
 pub(super) struct Processes(Mutex<Vec<Arc<Process>>>);
 
-/// The process of one declared server, whether it runs or not.
+/// The process of one declared server for one tenant, whether it runs or not.
 #[derive(Debug)]
 struct Process {
+    tenant: Tenant,
     label: String,
     at: McpAddress,
     slot: Mutex<Slot>,
@@ -45,6 +54,8 @@ struct Slot {
     /// How often it has died in a row.
     deaths: u32,
     not_before: Option<Instant>,
+    /// When somebody was last seen to use it.
+    used_at: Option<Instant>,
 }
 
 /// A process that runs.
@@ -62,9 +73,11 @@ impl Running {
 }
 
 impl Processes {
-    /// The process of this server, started if it does not run.
-    pub(super) async fn get(&self, config: &McpServerConfig) -> Result<Arc<Running>, Failure> {
-        let process = self.process(config);
+    /// The tenant's process of this server, started if it does not run.
+    pub(super) async fn get(&self, tenant: &Tenant, config: &McpServerConfig) -> Result<Arc<Running>, Failure> {
+        let Some(process) = self.process(tenant, config) else {
+            return Err(Failure::broken("As many MCP servers run as may run at the same time. Please retry."));
+        };
         let (running, wait) = process.slot();
         if wait > PATIENCE {
             return Err(Failure::broken("The server has ended several times, and is not started again at once."));
@@ -79,15 +92,30 @@ impl Processes {
         }
     }
 
-    fn process(&self, config: &McpServerConfig) -> Arc<Process> {
+    /// None: there are too many, and all of them are in use.
+    fn process(&self, tenant: &Tenant, config: &McpServerConfig) -> Option<Arc<Process>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(process) = all.iter().find(|process| process.is_of(config)) {
-            return Arc::clone(process);
+        if let Some(process) = all.iter().find(|process| process.tenant == *tenant && process.is_of(config)) {
+            process.used();
+            return Some(Arc::clone(process));
         }
-        let (label, at) = (config.label.clone(), config.at.clone());
-        let process = Arc::new(Process { label, at, slot: Mutex::default() });
+        let others = all.iter().filter(|process| !process.stays()).count();
+        if *tenant != Tenant::default() && others >= MOST {
+            let idle = all.iter().enumerate().filter_map(|(at, process)| Some((process.idle_since()?, at)));
+            let (_, longest) = idle.min()?;
+            drop(all.swap_remove(longest));
+        }
+        let (tenant, label, at) = (tenant.clone(), config.label.clone(), config.at.clone());
+        let process = Arc::new(Process { tenant, label, at, slot: Mutex::default() });
+        process.used();
         all.push(Arc::clone(&process));
-        process
+        Some(process)
+    }
+
+    /// Ends those that nobody has used for a while; called now and then.
+    pub(super) fn tidy(&self) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|process| process.idle_since().is_none_or(|since| since.elapsed() < IDLE));
     }
 
     /// Ends all but those of these servers; a call that is under way keeps its process to its end.
@@ -100,6 +128,30 @@ impl Processes {
 impl Process {
     fn is_of(&self, config: &McpServerConfig) -> bool {
         self.label == config.label && self.at == config.at
+    }
+
+    /// Whether it stays while nobody uses it.
+    fn stays(&self) -> bool {
+        self.tenant == Tenant::default()
+    }
+
+    fn used(&self) {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).used_at = Some(Instant::now());
+    }
+
+    /// Since when nobody uses it; None while somebody does, and of those that stay.
+    fn idle_since(self: &Arc<Self>) -> Option<Instant> {
+        if self.stays() {
+            return None;
+        }
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = slot.running.get().is_some_and(|running| Arc::strong_count(running) > 1);
+        // Whoever is about to start it, or waits for it, has the process or its place.
+        if held || Arc::strong_count(self) > 1 || Arc::strong_count(&slot.running) > 1 {
+            slot.used_at = Some(Instant::now());
+            return None;
+        }
+        slot.used_at
     }
 
     /// Where it is, or will be. A dead one makes room for the next, which is not started before this wait.

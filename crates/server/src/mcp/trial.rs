@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::mcp::{CallTimes, Failure};
+use store::Tenant;
 use tokio::time::Instant;
 
 use super::{McpRuntime, ServerAt, tools_of};
@@ -50,7 +51,10 @@ pub struct Called {
 pub async fn check(server: &McpServerConfig) -> Result<Checked, String> {
     let began = Instant::now();
     let runtime = McpRuntime::new(Arc::default());
-    let connection = runtime.connect(&ServerAt::declared(server)).await.map_err(|failure| failure.to_string())?;
+    let connection = runtime
+        .connect(&Tenant::default(), &ServerAt::declared(server))
+        .await
+        .map_err(|failure| failure.to_string())?;
     let list = tools_of(&connection).await.map_err(|failure| failure.to_string())?;
     let tool = |tool: ::mcp::Tool| ListedTool {
         allowed: server.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(&tool.name)),
@@ -82,7 +86,10 @@ pub async fn list(config: &Config, label: &str) -> Result<Vec<ListedTool>, Strin
 pub async fn call(config: &Config, label: &str, tool: &str, arguments: &str) -> Result<Called, String> {
     let server = declared(config, label)?;
     let runtime = McpRuntime::new(Arc::default());
-    let connection = runtime.connect(&ServerAt::declared(server)).await.map_err(|failure| failure.to_string())?;
+    let connection = runtime
+        .connect(&Tenant::default(), &ServerAt::declared(server))
+        .await
+        .map_err(|failure| failure.to_string())?;
     match Box::pin(connection.client().call(tool, arguments, CallTimes::default())).await {
         Ok(result) => Ok(Called { text: result.text, images: result.images, failed: false }),
         Err(Failure::Tool { text }) => Ok(Called { text, images: Vec::new(), failed: true }),

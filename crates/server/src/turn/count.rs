@@ -55,7 +55,7 @@ pub(crate) async fn count_input(context: &RequestContext, bytes: &Bytes) -> Resu
     let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
     let attempt::Planned { body, mut notes, .. } = attempt::preview(context, &mut failover, &asked)?;
     let (provider, tokenizer) = (&failover.provider().name, failover.dialect().tokenizer);
-    let count = context.app.runtime.tokens.count(provider, failover.model(), tokenizer, &body);
+    let count = context.tokens().count(provider, failover.model(), tokenizer, &body);
     notes.extend(past.notes());
     if !count.exact {
         let message = "estimated: the model's tokenizer is not known here, or not all of the input is text";

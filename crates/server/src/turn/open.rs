@@ -431,7 +431,7 @@ pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failov
 
 /// The same for a model that the client has not named.
 pub(super) fn unasked_targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {
-    let failover = context.snapshot.failover(model, &context.app.runtime, &context.account);
+    let failover = context.failover(model);
     failover.map_err(|error| ApiError::model_not_found(model, &hint(&error)))
 }
 

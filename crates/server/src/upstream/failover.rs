@@ -11,6 +11,7 @@ use std::time::Duration;
 use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, LimitField, Needs, Note, Refusal, Unsupported};
 use bytes::Bytes;
 use providers::{Price, Wire};
+use store::Tenant;
 use tokio::time::Instant;
 use wire::responses::Usage;
 
@@ -44,12 +45,20 @@ pub(crate) struct Failover {
     used: Vec<Unsupported>,
     /// Knows when the request came, which its one deadline counts from, and learns of every try.
     account: Account,
-    /// Learns how much a target takes, from one that says so.
-    tokens: Arc<TokenCounts>,
+    /// For whom what targets say is remembered.
+    learner: Learner,
     /// What is reported if nothing helps, and whether waiting might help the client.
     failure: Option<(Refused, Remedy)>,
     live: Option<Counted>,
     retrying: Option<Counted>,
+}
+
+/// Whose request it is, and what is known of models from that tenant's requests alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Learner {
+    pub(crate) tenant: Tenant,
+    /// Learns how much a target takes, from one that says so.
+    pub(crate) tokens: Arc<TokenCounts>,
 }
 
 /// A target that may serve the request.
@@ -80,7 +89,7 @@ impl Failover {
         targets: Vec<(Arc<Provider>, String)>,
         policy: ResilienceConfig,
         account: Account,
-        tokens: Arc<TokenCounts>,
+        learner: Learner,
     ) -> Self {
         let candidate = |(provider, model): (Arc<Provider>, String)| {
             let (health, profile) = (provider.connections.models.of(&model), provider.profile(&model));
@@ -96,7 +105,7 @@ impl Failover {
             repaired: Vec::new(),
             used: Vec::new(),
             account,
-            tokens,
+            learner,
             failure: None,
             live: None,
             retrying: None,
@@ -158,9 +167,9 @@ impl Failover {
         Cow::Owned(bridge::adapted(&profile.dialect, &lessons))
     }
 
-    /// What the target does not take: as others found out, and as it said of this very request.
+    /// What the target does not take: as it said of the tenant's earlier requests, and of this very one.
     fn lessons(&self) -> Vec<Unsupported> {
-        let mut lessons = self.candidates[self.at].health.lessons();
+        let mut lessons = self.candidates[self.at].health.lessons(&self.learner.tenant);
         lessons.extend(self.repairs().map(|refusal| refusal.unsupported));
         lessons
     }
@@ -202,7 +211,7 @@ impl Failover {
     /// How many tokens it takes, input and output together, where that is known.
     pub(crate) fn context_window(&self) -> Option<u64> {
         let Candidate { provider, model, .. } = &self.candidates[self.at];
-        self.tokens.window(&provider.name, model, provider.context_window(model))
+        self.learner.tokens.window(&provider.name, model, provider.context_window(model))
     }
 
     /// How its answers read.
@@ -306,12 +315,12 @@ impl Failover {
         true
     }
 
-    /// What was refused with some members was accepted without them: others need not try, if it was not the client who
-    /// said so.
+    /// What was refused with some members was accepted without them: later requests of the tenant need not try, if it was
+    /// not the client who said so.
     fn learn(&self) {
         for refusal in self.repairs() {
             let (upstream, member) = (self.name(), refusal.unsupported.member());
-            if self.candidates[self.at].health.learn(refusal) {
+            if self.candidates[self.at].health.learn(&self.learner.tenant, refusal) {
                 tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
             } else {
                 tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
@@ -326,9 +335,9 @@ impl Failover {
         }
         let (provider, model) = (&self.provider().name, self.model());
         if !refused.failure.basis.is_hearsay() {
-            self.tokens.overflowed(provider, model, &refused.failure.message);
+            self.learner.tokens.overflowed(provider, model, &refused.failure.message);
         }
-        let input = || self.tokens.estimate(provider, model, body);
+        let input = || self.learner.tokens.estimate(provider, model, body);
         Refused { failure: fit::judged(refused.failure, body, input), ..refused }
     }
 

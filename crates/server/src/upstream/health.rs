@@ -1,11 +1,15 @@
 //! What is known of the models of one provider: whether each is up, what it does not take, how often it was asked.
+//!
+//! Whether a model is up is about the provider, and known to all. What it does not take is what it said of somebody's
+//! request, and that somebody may have seen to it that it says so: it is known to that tenant only.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bridge::{Proof, Refusal, Unsupported};
+use store::Tenant;
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
@@ -21,8 +25,15 @@ pub(crate) struct ModelHealth {
     pub(super) breaker: Breaker,
     pub(super) budget: Budget,
     pub(super) counts: Counts,
-    /// What it does not take, and how long we may believe it.
-    learned: RwLock<Vec<(Unsupported, Instant)>>,
+    learned: RwLock<Vec<Lesson>>,
+}
+
+/// What a model does not take of a tenant's requests, and how long we may believe it.
+#[derive(Debug)]
+struct Lesson {
+    tenant: Tenant,
+    unsupported: Unsupported,
+    until: Instant,
 }
 
 /// How often what happened; for metrics.
@@ -57,6 +68,12 @@ impl HealthByModel {
         if let Some(target) = known.get(model) {
             return Arc::clone(target);
         }
+        if known.len() >= MODELS {
+            // Names that no model answers to make room: whoever invents them takes nothing from others.
+            known.retain(|_, health| {
+                Arc::strong_count(health) > 1 || health.counts.accepted.load(Ordering::Relaxed) > 0
+            });
+        }
         let name = if known.len() < MODELS { model } else { "" };
         let new = || Arc::new(ModelHealth::new(&self.policy));
         Arc::clone(known.entry(name.to_owned()).or_insert_with(new))
@@ -64,8 +81,11 @@ impl HealthByModel {
 }
 
 impl ModelHealth {
-    /// More than this is not learned of one model.
+    /// More than this is not learned of one model from one tenant's requests.
     const LESSONS: usize = 16;
+
+    /// Nor more than this from all of them: whoever comes then finds out by each request.
+    const ALL_LESSONS: usize = 64 * Self::LESSONS;
 
     /// A lesson is forgotten after this time: models change, and some refusals had another cause.
     const MEMORY: Duration = Duration::from_hours(1);
@@ -82,15 +102,19 @@ impl ModelHealth {
         }
     }
 
-    /// What it turned out not to take, in the order in which that was learned.
-    pub(super) fn lessons(&self) -> Vec<Unsupported> {
+    /// What it turned out not to take of this tenant's requests, in the order in which that was learned.
+    pub(super) fn lessons(&self, tenant: &Tenant) -> Vec<Unsupported> {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        if learned.is_empty() {
+            return Vec::new();
+        }
         let now = Instant::now();
-        learned.iter().filter(|(_, until)| now < *until).map(|(unsupported, _)| *unsupported).collect()
+        let known = learned.iter().filter(|lesson| lesson.tenant == *tenant && now < lesson.until);
+        known.map(|lesson| lesson.unsupported).collect()
     }
 
-    /// Remembers what is not taken, for all who come later, if it can be believed. Says whether.
-    pub(super) fn learn(&self, refusal: Refusal) -> bool {
+    /// Remembers what is not taken, for later requests of the tenant, if it can be believed. Says whether.
+    pub(super) fn learn(&self, tenant: &Tenant, refusal: Refusal) -> bool {
         let Refusal { unsupported, proof } = refusal;
         let now = Instant::now();
         let until = match proof {
@@ -99,10 +123,11 @@ impl ModelHealth {
             Proof::Fields => now + Self::MEMORY,
         };
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
-        learned.retain(|(_, until)| now < *until);
-        let known = learned.iter().any(|(before, _)| *before == unsupported);
-        if learned.len() < Self::LESSONS && !known {
-            learned.push((unsupported, until));
+        learned.retain(|lesson| now < lesson.until);
+        let theirs = || learned.iter().filter(|lesson| lesson.tenant == *tenant);
+        let known = theirs().any(|lesson| lesson.unsupported == unsupported);
+        if theirs().count() < Self::LESSONS && learned.len() < Self::ALL_LESSONS && !known {
+            learned.push(Lesson { tenant: tenant.clone(), unsupported, until });
         }
         true
     }
@@ -117,33 +142,56 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_names_costs_only_so_much() {
         let targets = HealthByModel::new(ResilienceConfig::default());
-        for number in 0..MODELS + 100 {
+        let answers = |name: &str| targets.of(name).counts.accepted.fetch_add(1, Ordering::Relaxed);
+        answers("mine");
+        let mine = targets.of("mine");
+        for number in 0..3 * MODELS {
             targets.of(&number.to_string());
+            assert!(targets.known.lock().unwrap().len() <= MODELS);
+        }
+        assert!(Arc::ptr_eq(&mine, &targets.of("mine")) && !Arc::ptr_eq(&targets.of("x"), &targets.of("y")));
+        for number in 0..MODELS + 100 {
+            answers(&number.to_string());
         }
         assert!(Arc::ptr_eq(&targets.of("x"), &targets.of("y")));
         assert!(!Arc::ptr_eq(&targets.of("1"), &targets.of("2")));
         assert!(targets.known.lock().unwrap().len() <= MODELS + 1);
     }
 
+    /// One tenant's refusals say nothing to another, and cannot take all of the room.
+    #[tokio::test(start_paused = true)]
+    async fn lessons_are_the_tenants_whose_requests_were_refused() {
+        let target = ModelHealth::new(&ResilienceConfig::default());
+        let (one, two) = (Tenant::new("one"), Tenant::new("two"));
+        let lesson = Refusal { unsupported: Unsupported::ResponseFormat, proof: Proof::Fields };
+        assert!(target.learn(&one, lesson));
+        assert_eq!((target.lessons(&one), target.lessons(&two)), (vec![Unsupported::ResponseFormat], vec![]));
+        for number in 0..2 * ModelHealth::ALL_LESSONS {
+            target.learn(&Tenant::new(&number.to_string()), lesson);
+        }
+        assert_eq!(target.learned.read().unwrap().len(), ModelHealth::ALL_LESSONS);
+        assert_eq!(target.lessons(&one), [Unsupported::ResponseFormat]);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn lessons_are_learned_once_and_forgotten_in_time() {
-        let target = ModelHealth::new(&ResilienceConfig::default());
+        let (target, tenant) = (ModelHealth::new(&ResilienceConfig::default()), Tenant::default());
         let of = |unsupported, proof| Refusal { unsupported, proof };
         let temperature = Unsupported::Parameter(Parameter::Temperature);
-        assert!(!target.learn(of(temperature, Proof::Hearsay)));
-        assert_eq!(target.lessons(), []);
+        assert!(!target.learn(&tenant, of(temperature, Proof::Hearsay)));
+        assert_eq!(target.lessons(&tenant), []);
         for (proof, memory) in [(Proof::Words, ModelHealth::SHORT_MEMORY), (Proof::Fields, ModelHealth::MEMORY)] {
             for _ in 0..3 {
-                assert!(target.learn(of(temperature, proof)));
+                assert!(target.learn(&tenant, of(temperature, proof)));
             }
-            assert_eq!(target.lessons(), [temperature]);
+            assert_eq!(target.lessons(&tenant), [temperature]);
             tokio::time::advance(memory).await;
-            assert_eq!(target.lessons(), []);
+            assert_eq!(target.lessons(&tenant), []);
         }
         // Requests that found out at the same time have found out one thing.
         for _ in 0..2 {
-            target.learn(of(Unsupported::ResponseFormat, Proof::Words));
+            target.learn(&tenant, of(Unsupported::ResponseFormat, Proof::Words));
         }
-        assert_eq!(target.lessons(), [Unsupported::ResponseFormat]);
+        assert_eq!(target.lessons(&tenant), [Unsupported::ResponseFormat]);
     }
 }

@@ -82,6 +82,8 @@ mod stalls;
 #[cfg(test)]
 mod stops;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod transport;

@@ -8,7 +8,6 @@ mod lists;
 mod references;
 mod resources;
 mod room;
-mod tenants;
 mod trouble;
 #[cfg(unix)]
 mod upgrade;

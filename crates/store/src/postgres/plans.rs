@@ -106,6 +106,23 @@ fn wrong(name: &str, plan: &[String]) -> Option<&'static str> {
     None
 }
 
+/// What looks after all tenants, and never for somebody who asks.
+const FOR_ALL: &[(&str, &str)] = &[
+    ("DUE", "what has expired, of everybody; each goes by its own tenant"),
+    ("LOGS_SWEEP", "logs that were kept long enough, of everybody"),
+    ("JOBS_CLAIMABLE", "who has jobs that wait"),
+    ("JOBS_CLAIM", "by numbers that were found for one tenant; each says whose it is"),
+    ("HEARTBEAT", "all that this worker runs and holds; each says whose it is"),
+    ("JOBS_RECOVER", "what a worker has left behind; each says whose it is"),
+    ("KEYS_SWEEP", "what was kept long enough, of everybody"),
+    ("NOTICES_DUE", "what is to be told now, of everybody; each says whose it is"),
+];
+
+#[test]
+fn every_statement_is_one_tenants_or_looks_after_all() {
+    crate::bound::check(sql::ALL, FOR_ALL);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_statement_reads_more_than_it_needs() {
     let Some(server) = Postgres::start() else { return };

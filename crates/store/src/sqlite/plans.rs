@@ -148,6 +148,30 @@ fn no_statement_reads_more_than_it_needs() {
     }
 }
 
+/// What looks after all tenants, and never for somebody who asks.
+const FOR_ALL: &[(&str, &str)] = &[
+    ("DUE", "what has expired, of everybody; each goes by its own tenant"),
+    ("OLDEST", "memory has one bound for all, and what was not used for longest goes first"),
+    ("LEASES_CLEAR", "at a start: the processes that held them are gone"),
+    ("JOBS_ORPHAN", "at a start: the processes that ran them are gone"),
+    ("KEYS_ORPHAN", "at a start: the processes that held them are gone"),
+    ("LOGS_ENDED", "logs that were kept long enough, of everybody; each goes by its own tenant"),
+    ("JOB_TENANTS", "who has jobs that wait"),
+    ("JOB_CLAIM", "by its number, which was found for one tenant; it says whose it is"),
+    ("JOBS_EXTEND", "all that this worker runs; each says whose it is"),
+    ("JOBS_LATE", "what a worker has left behind"),
+    ("JOB_REQUEUE", "by its number, which was found by looking for late ones"),
+    ("JOB_TAKE", "by its number, which was found by looking for late ones; it says whose it is"),
+    ("KEYS_EXTEND", "all that this worker holds"),
+    ("KEYS_SWEEP", "what was kept long enough, of everybody"),
+    ("NOTICES_DUE", "what is to be told now, of everybody; each says whose it is"),
+];
+
+#[test]
+fn every_statement_is_one_tenants_or_looks_after_all() {
+    crate::bound::check(sql::ALL, FOR_ALL);
+}
+
 /// The work of a lookup, in steps of SQLite's machine, does not grow with the store.
 #[test]
 fn an_item_is_found_in_as_many_steps_in_a_large_store() {

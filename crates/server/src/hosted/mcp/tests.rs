@@ -14,6 +14,7 @@ use super::*;
 use crate::account::Account;
 use crate::app::App;
 use crate::caller::Caller;
+use crate::client::Client;
 use crate::clock;
 use crate::config::{Config, Overrides, Sources, load};
 
@@ -51,13 +52,17 @@ fn shell() -> (tempfile::TempDir, String) {
 }
 
 fn of(app: &Arc<App>, tool: &Value) -> Result<McpServers, ApiError> {
+    of_tenant(&Tenant::default(), app, tool)
+}
+
+fn of_tenant(tenant: &Tenant, app: &Arc<App>, tool: &Value) -> Result<McpServers, ApiError> {
     let mut ids = clock::ids();
     let id = ids.make(IdKind::Request);
     let headers = HeaderMap::new();
     let context = RequestContext {
         app: Arc::clone(app),
         snapshot: app.snapshot(),
-        caller: Caller::new(None, &headers),
+        caller: Caller::earlier(tenant.clone(), None, Client::of(&headers)),
         account: Account::open(&Method::POST, "/v1/responses", &headers, &id),
         ids,
     };
@@ -233,6 +238,62 @@ async fn a_process_is_shared_sees_little_and_is_started_again() {
     app.swap(config("{}")).unwrap();
     assert!(ended(&next).await);
     assert!(of(&app, &json!({"server_label": "files"})).is_err());
+}
+
+/// What a process remembers is one tenant's; and one that nobody uses for long ends, unless it is the only tenant's.
+#[tokio::test]
+async fn no_two_tenants_share_a_process() {
+    let (_folder, servers) = shell();
+    let app = app(&servers).await;
+    let tool = json!({"server_label": "files"});
+    let tenants = ["default", "one", "two"].map(Tenant::new);
+    let mut pids = Vec::new();
+    for tenant in &tenants {
+        let (first, second) = (of_tenant(tenant, &app, &tool).unwrap(), of_tenant(tenant, &app, &tool).unwrap());
+        let pid = text(&first, "files", "pid").await;
+        assert_eq!(text(&second, "files", "pid").await, pid);
+        assert!(!pids.contains(&pid), "{pids:?} {pid}");
+        pids.push(pid);
+    }
+    let used = of_tenant(&tenants[2], &app, &tool).unwrap();
+    assert_eq!(text(&used, "files", "pid").await, pids[2]);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_mins(16)).await;
+    app.runtime.tidy();
+    tokio::time::resume();
+    assert!(ended(&pids[1]).await, "nobody uses it");
+    assert_eq!(text(&used, "files", "pid").await, pids[2], "somebody does");
+    assert_eq!(text(&of(&app, &tool).unwrap(), "files", "pid").await, pids[0], "it stays");
+    let next = text(&of_tenant(&tenants[1], &app, &tool).unwrap(), "files", "pid").await;
+    assert!(!pids.contains(&next), "{pids:?} {next}");
+}
+
+/// However many tenants there are, only so many processes run; those in use stay.
+#[tokio::test]
+async fn a_flood_of_tenants_runs_only_so_many_processes() {
+    let (_folder, servers) = shell();
+    let app = app(&servers).await;
+    let tool = json!({"server_label": "files"});
+    let held = of_tenant(&Tenant::new("held"), &app, &tool).unwrap();
+    let pid = text(&held, "files", "pid").await;
+    let mut pids = Vec::new();
+    for number in 0..140 {
+        let one = of_tenant(&Tenant::new(&number.to_string()), &app, &tool).unwrap();
+        pids.push(text(&one, "files", "pid").await);
+    }
+    assert!(ended(&pids[0]).await, "the one that was not used for longest");
+    assert_eq!(text(&held, "files", "pid").await, pid);
+    let runs = |pid: &String| {
+        let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+        rustix::process::test_kill_process(pid).is_ok()
+    };
+    for _ in 0..200 {
+        if pids.iter().filter(|pid| runs(pid)).count() < 128 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("too many run");
 }
 
 /// Whether the process ends soon.
