@@ -35,6 +35,7 @@ mod output;
 pub mod peer;
 mod prefix;
 pub mod probe;
+mod rekey;
 mod request;
 mod route;
 mod seal;
@@ -64,8 +65,10 @@ pub use error::Code as ErrorCode;
 pub use hosted::search::search;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
+pub use rekey::{RekeyError, rekey};
 pub use route::{ROUTES, Route};
 pub use start::StartError;
+pub use store::Rekeyed;
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.

@@ -5,6 +5,7 @@ mod chance;
 mod contract;
 mod conversations;
 mod crash;
+mod encryption;
 mod expiry;
 #[cfg(unix)]
 mod instances;
