@@ -54,6 +54,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: McpCommand,
     },
+    /// Look after the database of sessions.
+    Store {
+        #[command(subcommand)]
+        command: StoreCommand,
+    },
     /// Print the lines that point OpenAI's clients here, for the shell: eval "$(godex env)".
     Env {
         /// The shell that reads them [default: that of $SHELL].
@@ -73,6 +78,17 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the configuration that is in force, without its secrets.
     Print,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Encrypt everything anew with the configured key: what is in clear, and what older keys have encrypted. With SQLite
+    /// no server may run meanwhile.
+    Rekey {
+        /// Write everything in clear instead.
+        #[arg(long)]
+        decrypt: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -49,6 +49,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
         Some(Command::Search { query, json }) => commands::search::run(&args.flags, query, *json),
         Some(Command::Providers { command, json }) => commands::providers::run(&args.flags, command.as_ref(), *json),
+        Some(Command::Store { command }) => commands::store::run(&args.flags, command),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),

@@ -138,8 +138,13 @@ impl Runtime {
             Backend::Memory { max_bytes } => {
                 Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
             }
-            Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
-            Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
+            Backend::Sqlite { path } => {
+                Store::encrypted_sqlite(path, &SqliteOptions::default(), config.session.encryption.keys.clone())?
+            }
+            Backend::Postgres(postgres) => {
+                let keys = config.session.encryption.keys.clone();
+                Store::encrypted_postgres(postgres.url.expose(), &postgres.options, keys).await?
+            }
         };
         let access = Access::new(store.clone(), config).await.map_err(StartError::Access)?;
         if access.is_open() && !config.server.may_be_open() {

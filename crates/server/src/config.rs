@@ -7,6 +7,7 @@ mod ad_hoc;
 mod address;
 mod alias;
 mod defaults;
+mod encryption;
 mod images;
 mod key;
 mod keys;
@@ -292,6 +293,8 @@ pub struct SessionConfig {
     pub chain: ChainConfig,
     /// What reasoning is sealed with; None: a key is made and kept beside the database.
     pub seal_key: Option<Secret>,
+    /// What the database is encrypted with; without a key it is in clear.
+    pub encryption: EncryptionConfig,
     /// The database of another process whose seals are ours, too: see [`SessionConfig::beside`].
     pub beside: Option<PathBuf>,
     /// How long the events of a stream that has ended can be asked for again, one by one.
@@ -315,6 +318,14 @@ impl SessionConfig {
         };
         Self { backend, beside, ..self }
     }
+}
+
+/// The keys of the database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncryptionConfig {
+    pub keys: store::Encryption,
+    /// Where the key was read from, if that is a file.
+    pub key_file: Option<PathBuf>,
 }
 
 /// What a server beside another may hold in memory.

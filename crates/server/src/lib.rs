@@ -36,6 +36,7 @@ pub mod peer;
 mod per_tenant;
 mod prefix;
 pub mod probe;
+mod rekey;
 mod request;
 mod route;
 mod seal;
@@ -66,9 +67,11 @@ pub use error::Code as ErrorCode;
 pub use hosted::search::search;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
+pub use rekey::{RekeyError, rekey};
 pub use route::{ROUTES, Route};
 pub use spending::report as usage;
 pub use start::StartError;
+pub use store::Rekeyed;
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.

@@ -117,6 +117,17 @@ pub enum OpenError {
     Tls(rustls::Error),
     #[error("the Postgres database does not answer: {reason}")]
     Postgres { reason: Box<str> },
+    #[error("the session database {name} is encrypted, and session.encryption has no key")]
+    Encrypted { name: String },
+    #[error(
+        "the session database {name} is encrypted with another key than those in session.encryption (the one whose id is \
+         {wanted}); put that one into session.encryption.previous_keys"
+    )]
+    WrongKey { name: String, wanted: String },
+    #[error("the session database {name} is damaged: its wrapped key does not open; restore a backup")]
+    DamagedKey { name: String },
+    #[error("the encryption key was refused")]
+    KeyRefused,
     #[error("no randomness from the operating system")]
     Random,
 }

@@ -6,7 +6,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::packed::{pack, unpack};
+use crate::encryption::{Cipher, Place};
 use crate::{Error, Status};
 
 /// Events to append, in order and without a gap.
@@ -82,7 +82,7 @@ pub(crate) struct PackedEvents {
 
 impl PackedEvents {
     /// None if there is nothing to append.
-    pub(crate) fn new(new: &NewEvents) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(cipher: &Cipher, response: &str, new: &NewEvents) -> Result<Option<Self>, Error> {
         let too_many = || Error::OutOfOrder { expected: 0 };
         let first = i64::try_from(new.first).map_err(|_| too_many())?;
         let count = i64::try_from(new.events.len()).map_err(|_| too_many())?;
@@ -97,7 +97,8 @@ impl PackedEvents {
             joined.extend_from_slice(&length.to_le_bytes());
             joined.extend_from_slice(event);
         }
-        Ok(Some(Self { first, next, packed: pack(&joined) }))
+        let packed = cipher.pack(Place::events(response, first), &joined)?;
+        Ok(Some(Self { first, next, packed }))
     }
 }
 
@@ -152,10 +153,10 @@ impl EventReader {
         self.full
     }
 
-    /// Takes from a row what is wanted.
-    pub(crate) fn take(&mut self, first: i64, packed: Vec<u8>) -> Result<(), Error> {
+    /// Takes from a row of this response what is wanted.
+    pub(crate) fn take(&mut self, cipher: &Cipher, response: &str, first: i64, packed: Vec<u8>) -> Result<(), Error> {
         let damaged = || Error::corrupt("a batch of events is cut off");
-        let mut rest = unpack(packed)?;
+        let mut rest = cipher.unpack(Place::events(response, first), packed)?;
         let mut number = first;
         while !rest.is_empty() && !self.full {
             let length = rest.first_chunk::<4>().ok_or_else(damaged)?;
@@ -202,14 +203,14 @@ mod tests {
 
     fn batch(first: u64, events: &[&str]) -> (i64, Vec<u8>) {
         let events = events.iter().map(|event| Bytes::copy_from_slice(event.as_bytes())).collect();
-        let packed = PackedEvents::new(&NewEvents { first, events }).unwrap().unwrap();
+        let packed = PackedEvents::new(&Cipher::default(), "r", &NewEvents { first, events }).unwrap().unwrap();
         (packed.first, packed.packed)
     }
 
     fn read(after: Option<u64>, limits: EventLimits, rows: &[(i64, Vec<u8>)]) -> Result<(Vec<u64>, bool), Error> {
         let mut reader = EventReader::new(after, limits);
         for (first, packed) in rows {
-            reader.take(*first, packed.clone())?;
+            reader.take(&Cipher::default(), "r", *first, packed.clone())?;
         }
         let page = reader.finish(Status::InProgress, Log::Kept, false);
         Ok((page.events.iter().map(|event| event.sequence).collect(), page.has_more))

@@ -19,6 +19,7 @@ mod access;
 mod bound;
 mod clock;
 mod conversation;
+mod encryption;
 mod erasure;
 mod error;
 mod event;
@@ -47,6 +48,8 @@ use std::path::Path;
 pub use access::{AccessList, ApiKey};
 pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
+use encryption::Vault;
+pub use encryption::{Encryption, Rekeyed, Rewriting, StoreKey};
 pub use error::{Error, OpenError, Unavailable};
 pub use event::{Event, EventLimits, EventPage, Log, NewEvents};
 pub use holdings::{Erased, Exported, Holding, Holdings};
@@ -69,6 +72,7 @@ pub struct Store {
     backend: Backend,
     secret: Secret,
     hashers: Hashers,
+    vault: Vault,
     clock: Clock,
 }
 
@@ -82,19 +86,37 @@ impl Store {
     /// Nothing on any disk; gone with the process. What was not used for longest makes room for the new.
     pub fn memory(limits: MemoryLimits) -> Result<Self, OpenError> {
         let (database, secret) = sqlite::Database::memory(limits)?;
-        Ok(Self { backend: Backend::Sqlite(database), secret, hashers: Hashers::default(), clock: Clock::system() })
+        Ok(Self::new(Backend::Sqlite(database), secret, Vault::default()))
     }
 
     /// Opens or creates the database file. It belongs to one process at a time.
     pub fn sqlite(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
-        let (database, secret) = sqlite::Database::file(path, options)?;
-        Ok(Self { backend: Backend::Sqlite(database), secret, hashers: Hashers::default(), clock: Clock::system() })
+        Self::encrypted_sqlite(path, options, Encryption::default())
+    }
+
+    /// As [`Self::sqlite`], with these keys. A file that needs others is refused.
+    pub fn encrypted_sqlite(path: &Path, options: &SqliteOptions, encryption: Encryption) -> Result<Self, OpenError> {
+        let (database, secret) = sqlite::Database::file(path, options, &encryption)?;
+        Ok(Self::new(Backend::Sqlite(database), secret, Vault::new(encryption)))
     }
 
     /// Connects, and brings the schema up to date. Any number of processes may share it.
     pub async fn postgres(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
-        let (database, secret) = postgres::Database::connect(url, options).await?;
-        Ok(Self { backend: Backend::Postgres(database), secret, hashers: Hashers::default(), clock: Clock::system() })
+        Self::encrypted_postgres(url, options, Encryption::default()).await
+    }
+
+    /// As [`Self::postgres`], with these keys. A database that needs others is refused.
+    pub async fn encrypted_postgres(
+        url: &str,
+        options: &PostgresOptions,
+        encryption: Encryption,
+    ) -> Result<Self, OpenError> {
+        let (database, secret) = postgres::Database::connect(url, options, &encryption).await?;
+        Ok(Self::new(Backend::Postgres(database), secret, Vault::new(encryption)))
+    }
+
+    fn new(backend: Backend, secret: Secret, vault: Vault) -> Self {
+        Self { backend, secret, hashers: Hashers::default(), vault, clock: Clock::system() }
     }
 
     /// The same store by another clock.
@@ -114,7 +136,7 @@ impl Store {
     /// The handle for everything that is one tenant's.
     pub fn for_tenant(&self, tenant: Tenant) -> Tenanted {
         let hasher = self.hashers.of(&self.secret, &tenant);
-        Tenanted::new(self.backend.clone(), self.clock.clone(), hasher, tenant)
+        Tenanted::new(self.backend.clone(), self.clock.clone(), hasher, self.vault.clone(), tenant)
     }
 
     /// Finishes what is queued and closes the database. Every other copy of this store stops working.

@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 
-use crate::Tenant;
+use crate::encryption::{Cipher, Place};
+use crate::{Error, Tenant};
 
 /// A notice that is stored with the end of a turn.
 #[derive(Debug, Clone)]
@@ -36,8 +37,9 @@ pub(crate) struct PreparedNotice {
 }
 
 impl PreparedNotice {
-    pub(crate) fn new(notice: NewNotice) -> Self {
+    pub(crate) fn new(cipher: &Cipher, notice: NewNotice) -> Result<Self, Error> {
         let NewNotice { id, endpoint, body } = notice;
-        Self { id, endpoint, packed: crate::packed::pack(&body) }
+        let packed = cipher.pack(Place::notice(&id), &body)?;
+        Ok(Self { id, endpoint, packed })
     }
 }

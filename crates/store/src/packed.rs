@@ -1,5 +1,7 @@
 //! How bodies are written in the database: a byte that says how, then the bytes, compressed when that pays.
 //!
+//! What is sealed says so in front, with the number of its data key and its length (`encryption`); it is packed before.
+//!
 //! An item's body that is NULL was erased with its response; an empty one was removed from its conversation.
 
 use std::cell::RefCell;
@@ -11,6 +13,10 @@ use crate::Error;
 
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
+pub(crate) const SEALED: u8 = 2;
+
+/// What comes before the nonce of a sealed body: its form, the number of its data key, its length.
+pub(crate) const HEADER: usize = 9;
 
 /// Below this, taking a body apart again costs more time, in every history that has it, than its room is worth.
 const WORTH_IT: usize = 16 << 10;
@@ -53,18 +59,33 @@ fn compress(body: &[u8]) -> Option<Vec<u8>> {
 /// How long the body is, before it is taken apart. What is damaged has no length; unpacking tells.
 pub(crate) fn length(packed: &[u8]) -> usize {
     match packed.split_first() {
-        Some((&ZSTD, rest)) => {
-            let length = rest.first_chunk::<4>().map(|length| u32::from_le_bytes(*length));
-            length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= LARGEST).unwrap_or(0)
-        }
+        Some((&ZSTD, rest)) => claimed(rest),
+        Some((&SEALED, rest)) => claimed(rest.get(4..).unwrap_or_default()),
         Some((_, rest)) => rest.len(),
         None => 0,
     }
 }
 
-pub(crate) fn unpack(packed: Vec<u8>) -> Result<Bytes, Error> {
+fn claimed(rest: &[u8]) -> usize {
+    let length = rest.first_chunk::<4>().map(|length| u32::from_le_bytes(*length));
+    length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= LARGEST).unwrap_or(0)
+}
+
+/// What every body begins with that is sealed by this data key.
+pub(crate) const fn mark(number: u32) -> [u8; 5] {
+    let [a, b, c, d] = number.to_le_bytes();
+    [SEALED, a, b, c, d]
+}
+
+/// The number of the data key of a sealed body.
+pub(crate) fn number(packed: &[u8]) -> Option<u32> {
+    packed.get(1..)?.first_chunk::<4>().map(|number| u32::from_le_bytes(*number))
+}
+
+/// A body that is not sealed, or not any more.
+pub(crate) fn unpack(packed: Bytes) -> Result<Bytes, Error> {
     match packed.first() {
-        Some(&RAW) => Ok(Bytes::from(packed).slice(1..)),
+        Some(&RAW) => Ok(packed.slice(1..)),
         Some(&ZSTD) => decompress(&packed).ok_or_else(|| Error::corrupt("a stored body cannot be decompressed")),
         _ => Err(Error::corrupt("a stored body is of no known form")),
     }
@@ -87,7 +108,7 @@ mod tests {
         let long = br#"{"text":"again and "}"#.repeat(5_000);
         for body in [&b""[..], b"{}", b"{\"a\":\"\\u0000\\ud800\"}", b"\0\xff", &long] {
             assert_eq!(length(&pack(body)), body.len());
-            assert_eq!(unpack(pack(body)).unwrap(), body);
+            assert_eq!(unpack(pack(body).into()).unwrap(), body);
         }
         assert!(pack(&long).len() < long.len() / 10);
     }
@@ -96,8 +117,8 @@ mod tests {
     fn damage_is_an_error() {
         let mut packed = pack(&b"abcdefgh".repeat(5_000));
         packed.truncate(12);
-        assert!(matches!(unpack(packed), Err(Error::Corrupt(_))));
-        assert!(matches!(unpack(vec![9, 9]), Err(Error::Corrupt(_))));
-        assert!(matches!(unpack(vec![ZSTD, 255, 255, 255, 255]), Err(Error::Corrupt(_))));
+        assert!(matches!(unpack(packed.into()), Err(Error::Corrupt(_))));
+        assert!(matches!(unpack(vec![9, 9].into()), Err(Error::Corrupt(_))));
+        assert!(matches!(unpack(vec![ZSTD, 255, 255, 255, 255].into()), Err(Error::Corrupt(_))));
     }
 }

@@ -7,6 +7,7 @@ mod access;
 mod connect;
 mod conversations;
 mod delete;
+mod encryption;
 mod events;
 mod failure;
 mod hints;
@@ -145,9 +146,9 @@ fn maybe_text(row: &Row, index: usize) -> Result<Option<String>, Error> {
 
 /// A future that must be able to move between threads, which the compiler checks here.
 #[expect(dead_code, reason = "a check, not a function")]
-fn check(database: &Database, tenant: &Tenant, room: &Arc<dyn crate::Room>) -> impl Future + Send {
+fn check(database: &Database, tenant: &Tenant, reading: &crate::room::Reading) -> impl Future + Send {
     async move {
-        let _ = database.response(tenant, "", 0, room).await;
+        let _ = database.response(tenant, "", 0, reading).await;
         let _ = database.delete_response(tenant, "", 0).await;
     }
 }

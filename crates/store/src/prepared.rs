@@ -1,8 +1,10 @@
 //! A turn made ready for the writer: everything that reads whole bodies is done before it gets there.
 
+use bytes::Bytes;
+
+use crate::encryption::{Cipher, Place};
 use crate::event::PackedEvents;
 use crate::notice::PreparedNotice;
-use crate::packed::pack;
 use crate::prefix::{EMPTY, Hasher, Prefix};
 use crate::{Claim, Error, Item, Lease, NewTurn, Parent, Status, TurnEnd, same};
 
@@ -51,25 +53,26 @@ impl Base {
 }
 
 impl Prepared {
-    pub(crate) fn new(hasher: &Hasher, turn: NewTurn) -> Result<Self, Error> {
+    pub(crate) fn new(hasher: &Hasher, cipher: &Cipher, turn: NewTurn) -> Result<Self, Error> {
         let NewTurn { id, parent, status, created_at, expires_at, head, settings, input, output, events } = turn;
         let inputs = input.len();
         let items = input.into_iter().chain(output);
-        let log = events.map(|events| match PackedEvents::new(&events)? {
+        let log = events.map(|events| match PackedEvents::new(cipher, &id, &events)? {
             Some(events) if events.first != 0 => Err(Error::OutOfOrder { expected: 0 }),
             events => Ok(FirstEvents(events)),
         });
+        let items = items.map(|item| PackedItem::new(hasher, cipher, item));
         Ok(Self {
+            head: cipher.pack(Place::head(&id), &head)?,
+            settings: packed_settings(hasher, cipher, settings)?,
+            items: items.collect::<Result<_, _>>()?,
+            log: log.transpose()?,
             id,
             parent,
             status,
             created: created_at,
             expires: expires_at,
-            head: pack(&head),
-            settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
-            items: items.map(|item| PackedItem::new(hasher, item)).collect(),
             inputs,
-            log: log.transpose()?,
             hasher: hasher.clone(),
         })
     }
@@ -94,6 +97,17 @@ fn prefixes(hasher: &Hasher, items: &[PackedItem], base: Option<Prefix>) -> Vec<
     items.iter().map(extend).collect()
 }
 
+/// Settings and their hash, under which they are kept.
+fn packed_settings(
+    hasher: &Hasher,
+    cipher: &Cipher,
+    settings: Option<Bytes>,
+) -> Result<Option<(Prefix, Vec<u8>)>, Error> {
+    let Some(settings) = settings else { return Ok(None) };
+    let hash = hasher.content(&settings);
+    Ok(Some((hash, cipher.pack(Place::settings(&hash), &settings)?)))
+}
+
 /// The end of a turn, made ready for the writer.
 #[derive(Debug)]
 pub(crate) struct PreparedEnd {
@@ -111,18 +125,20 @@ pub(crate) struct PreparedEnd {
 }
 
 impl PreparedEnd {
-    pub(crate) fn new(hasher: &Hasher, end: TurnEnd) -> Result<Self, Error> {
+    pub(crate) fn new(hasher: &Hasher, cipher: &Cipher, end: TurnEnd) -> Result<Self, Error> {
         let TurnEnd { id, status, head, settings, output, lease, events, claim, notices } = end;
+        let items = output.into_iter().map(|item| PackedItem::new(hasher, cipher, item));
+        let notices = notices.into_iter().map(|notice| PreparedNotice::new(cipher, notice));
         Ok(Self {
+            head: cipher.pack(Place::head(&id), &head)?,
+            settings: packed_settings(hasher, cipher, settings)?,
+            items: items.collect::<Result<_, _>>()?,
+            events: events.map(|events| PackedEvents::new(cipher, &id, &events)).transpose()?.flatten(),
+            notices: notices.collect::<Result<_, _>>()?,
             id,
             status,
-            head: pack(&head),
-            settings: settings.map(|settings| (hasher.content(&settings), pack(&settings))),
-            items: output.into_iter().map(|item| PackedItem::new(hasher, item)).collect(),
             lease,
-            events: events.map(|events| PackedEvents::new(&events)).transpose()?.flatten(),
             claim,
-            notices: notices.into_iter().map(PreparedNotice::new).collect(),
             hasher: hasher.clone(),
         })
     }
@@ -134,8 +150,9 @@ impl PreparedEnd {
 }
 
 impl PackedItem {
-    pub(crate) fn new(hasher: &Hasher, item: Item) -> Self {
-        Self { content: hasher.content(&same::key(&item.body)), packed: pack(&item.body), id: item.id }
+    pub(crate) fn new(hasher: &Hasher, cipher: &Cipher, item: Item) -> Result<Self, Error> {
+        let packed = cipher.pack(Place::item(&item.id), &item.body)?;
+        Ok(Self { content: hasher.content(&same::key(&item.body)), packed, id: item.id })
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::Error;
+use crate::encryption::Cipher;
 
 /// What a caller has for bodies that are read for it. What was taken is the caller's to give back, once the bodies are
 /// gone; only what the store read in vain it gives back itself.
@@ -23,6 +24,13 @@ impl Room for Endless {
     }
 
     fn give_back(&self, _: usize) {}
+}
+
+/// How the bodies of a tenant are read: with which keys, and into what room.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) cipher: Cipher,
+    pub(crate) room: Arc<dyn Room>,
 }
 
 /// Counts the bodies of one read.

@@ -5,13 +5,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::packed::unpack;
+use crate::encryption::{Cipher, Place};
 use crate::prefix::Prefix;
-use crate::room::{Meter, Room};
+use crate::room::{Meter, Reading};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, Turn};
 
 /// Why a response is not there any more, though its row is.
@@ -94,9 +93,10 @@ pub(crate) fn history(
     chain: Vec<TurnRow>,
     rows: Vec<ItemRow>,
     settings: &HashMap<Vec<u8>, Bytes>,
+    cipher: &Cipher,
 ) -> Result<History, Error> {
     let upto = chain.last().map_or(0, |newest| newest.upto);
-    let (items, places) = complete(rows, 0..upto)?;
+    let (items, places) = complete(cipher, rows, 0..upto)?;
     let place = |pos: i64| usize::try_from(pos).ok().and_then(|pos| places.get(pos).copied());
     let range = |range: Range<i64>| place(range.start).zip(place(range.end)).map(|(start, end)| start..end);
     let turns = chain.into_iter().map(|row| {
@@ -115,7 +115,11 @@ pub(crate) fn history(
 /// All items of a range, in order, and for each place (the end included) how many items are before it.
 ///
 /// A missing or erased one is [`Error::DeletedAncestor`]; one that was removed from its conversation is left out.
-pub(crate) fn complete(mut rows: Vec<ItemRow>, range: Range<i64>) -> Result<(Vec<Item>, Vec<usize>), Error> {
+pub(crate) fn complete(
+    cipher: &Cipher,
+    mut rows: Vec<ItemRow>,
+    range: Range<i64>,
+) -> Result<(Vec<Item>, Vec<usize>), Error> {
     rows.sort_unstable_by_key(|row| row.pos);
     let mut items = Vec::with_capacity(rows.len());
     let mut places = Vec::with_capacity(rows.len() + 1);
@@ -125,11 +129,17 @@ pub(crate) fn complete(mut rows: Vec<ItemRow>, range: Range<i64>) -> Result<(Vec
         expected += 1;
         places.push(items.len());
         if !body.is_empty() {
-            items.push(Item { id: row.id, body: unpack(body)? });
+            items.push(row_item(cipher, row.id, body)?);
         }
     }
     places.push(items.len());
     if expected == range.end.max(range.start) { Ok((items, places)) } else { Err(Error::DeletedAncestor) }
+}
+
+/// An item out of its row.
+pub(crate) fn row_item(cipher: &Cipher, id: String, packed: Vec<u8>) -> Result<Item, Error> {
+    let body = cipher.unpack(Place::item(&id), packed)?;
+    Ok(Item { id, body })
 }
 
 /// Fills a page from ranges of places. Mostly one range is enough; removed items make it ask for more, and large ones for
@@ -143,13 +153,14 @@ pub(crate) struct Pager {
     /// Bytes that the page may still take.
     bytes: usize,
     pub(crate) meter: Meter,
+    cipher: Cipher,
     items: Vec<Item>,
     has_more: bool,
 }
 
 impl Pager {
     /// `after` is the cursor's place.
-    pub(crate) fn new(page: &Page, upto: i64, after: Option<i64>, room: &Arc<dyn Room>) -> Self {
+    pub(crate) fn new(page: &Page, upto: i64, after: Option<i64>, reading: &Reading) -> Self {
         let left = match (page.order, after) {
             (_, None) => 0..upto,
             (Order::OldestFirst, Some(pos)) => pos + 1..upto,
@@ -157,8 +168,8 @@ impl Pager {
         };
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
         let window = i64::from(page.limit) + 1;
-        let (bytes, meter) = (page.max_bytes, Meter::new(room));
-        Self { order: page.order, limit, left, window, bytes, meter, items: Vec::new(), has_more: false }
+        let (bytes, meter, cipher) = (page.max_bytes, Meter::new(&reading.room), reading.cipher.clone());
+        Self { order: page.order, limit, left, window, bytes, meter, cipher, items: Vec::new(), has_more: false }
     }
 
     /// The places to read next; none when the page is full or the list at its end.
@@ -200,7 +211,7 @@ impl Pager {
                 break;
             }
             let body = row.body.ok_or(Error::DeletedAncestor)?;
-            self.items.push(Item { id: row.id, body: unpack(body)? });
+            self.items.push(row_item(&self.cipher, row.id, body)?);
         }
         Ok(())
     }

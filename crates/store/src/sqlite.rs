@@ -5,6 +5,7 @@
 mod access;
 mod conversations;
 mod delete;
+mod encryption;
 mod events;
 mod evict;
 mod jobs;
@@ -29,12 +30,15 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::prefix::Secret;
-use crate::{Counters, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
+use crate::{Counters, Encryption, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
 use threads::{Counts, Job, Ran, ReadJob, WriteJob};
 
 pub(crate) use access::*;
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
+pub(crate) use encryption::{
+    add_data_key, data_keys, forget_data_keys, forget_keys_of, keep_secret, rewrite, rotate, sealed_only, tenant_after,
+};
 pub(crate) use events::{append_events, events_after, sweep_logs};
 pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, recover, store};
 pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
@@ -59,8 +63,12 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    pub(crate) fn file(path: &Path, options: &SqliteOptions) -> Result<(Self, Secret), OpenError> {
-        let opened = open::file(path, options)?;
+    pub(crate) fn file(
+        path: &Path,
+        options: &SqliteOptions,
+        encryption: &Encryption,
+    ) -> Result<(Self, Secret), OpenError> {
+        let opened = open::file(path, options, encryption)?;
         let counts = Arc::new(Counts::default());
         let writer = threads::writer(opened.writer, opened.path.clone(), &counts)?;
         let readers = Some(threads::readers(&opened.path, options.readers.max(1), &counts)?);

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::encryption::{Cipher, Place, Vault};
 use crate::event::{EventReader, PackedEvents};
 use crate::prefix::Hasher;
 use crate::prepared::{PackedItem, Prepared, PreparedEnd};
-use crate::room::{Endless, Room};
+use crate::room::{Endless, Reading, Room};
 use crate::{
     Backend, ChainLimits, Claim, Clock, Error, EventLimits, EventPage, History, Item, ItemPage, Lease, NewConversation,
     NewEvents, NewTurn, Page, Status, StoredConversation, StoredResponse, Tenant, TurnEnd, sqlite,
@@ -24,6 +25,7 @@ pub struct Tenanted {
     backend: Backend,
     clock: Clock,
     hasher: Hasher,
+    vault: Vault,
     tenant: Tenant,
     room: Arc<dyn Room>,
 }
@@ -47,8 +49,19 @@ macro_rules! call {
 mod jobs;
 
 impl Tenanted {
-    pub(crate) fn new(backend: Backend, clock: Clock, hasher: Hasher, tenant: Tenant) -> Self {
-        Self { backend, clock, hasher, tenant, room: Arc::new(Endless) }
+    pub(crate) fn new(backend: Backend, clock: Clock, hasher: Hasher, vault: Vault, tenant: Tenant) -> Self {
+        Self { backend, clock, hasher, vault, tenant, room: Arc::new(Endless) }
+    }
+
+    /// To seal what is written.
+    async fn writing(&self) -> Result<Cipher, Error> {
+        self.vault.writing(&self.backend, &self.tenant).await
+    }
+
+    /// To open what is read.
+    async fn reading(&self) -> Result<Reading, Error> {
+        let cipher = self.vault.reading(&self.backend, &self.tenant).await?;
+        Ok(Reading { cipher, room: Arc::clone(&self.room) })
     }
 
     /// The same, for reads whose bodies need room: [`Error::NoRoom`] as soon as there is none.
@@ -81,7 +94,8 @@ impl Tenanted {
     }
 
     async fn store(&self, turn: NewTurn) -> Result<(), Error> {
-        let (turn, now) = (Prepared::new(&self.hasher, turn)?, self.clock.now());
+        let cipher = self.writing().await?;
+        let (turn, now) = (Prepared::new(&self.hasher, &cipher, turn)?, self.clock.now());
         call!(self, write, store(&turn, now), used)
     }
 
@@ -107,7 +121,8 @@ impl Tenanted {
         if !end.status.is_final() {
             return Err(Error::WrongStatus { status: end.status });
         }
-        let (end, now) = (PreparedEnd::new(&self.hasher, end)?, self.clock.now());
+        let cipher = self.writing().await?;
+        let (end, now) = (PreparedEnd::new(&self.hasher, &cipher, end)?, self.clock.now());
         call!(self, write, finish(&end, now), used)
     }
 
@@ -116,7 +131,8 @@ impl Tenanted {
     ///
     /// When this returns, they are durable, and every instance reads them.
     pub async fn append_events(&self, id: &str, events: &NewEvents, claim: Option<&Claim>) -> Result<(), Error> {
-        let Some(events) = PackedEvents::new(events)? else { return Ok(()) };
+        let cipher = self.writing().await?;
+        let Some(events) = PackedEvents::new(&cipher, id, events)? else { return Ok(()) };
         let (id, claim, now) = (id.to_owned(), claim.cloned(), self.clock.now());
         call!(self, write, append_events(&id, &events, claim.as_ref(), now))
     }
@@ -124,8 +140,8 @@ impl Tenanted {
     /// A page of the turn's event log, from the event after number `after` on, or from the first.
     pub async fn events_after(&self, id: &str, after: Option<u64>, limits: EventLimits) -> Result<EventPage, Error> {
         let (id, reader, now) = (id.to_owned(), EventReader::new(after, limits), self.clock.now());
-        let room = Arc::clone(&self.room);
-        call!(self, read, events_after(&id, reader, now, &room))
+        let reading = self.reading().await?;
+        call!(self, read, events_after(&id, reader, now, &reading))
     }
 
     /// Everything up to and including that response, oldest first.
@@ -133,14 +149,14 @@ impl Tenanted {
     /// [`Error::NotFound`] if there is no such response, [`Error::DeletedAncestor`] if something of its history was
     /// deleted, [`Error::TooDeep`] if the chain is longer than allowed.
     pub async fn history(&self, response_id: &str, limits: ChainLimits) -> Result<History, Error> {
-        let (id, now, room) = (response_id.to_owned(), self.clock.now(), Arc::clone(&self.room));
-        call!(self, read, history(&id, limits, now, &room), used)
+        let (id, now, reading) = (response_id.to_owned(), self.clock.now(), self.reading().await?);
+        call!(self, read, history(&id, limits, now, &reading), used)
     }
 
     /// The response as it was stored, with its output items.
     pub async fn response(&self, id: &str) -> Result<StoredResponse, Error> {
-        let (id, now, room) = (id.to_owned(), self.clock.now(), Arc::clone(&self.room));
-        call!(self, read, response(&id, now, &room), used)
+        let (id, now, reading) = (id.to_owned(), self.clock.now(), self.reading().await?);
+        call!(self, read, response(&id, now, &reading), used)
     }
 
     /// Erases the response, and its own items unless another response or a conversation has them too. What continues
@@ -154,8 +170,8 @@ impl Tenanted {
 
     /// A page of what the response was given: its own input and the history before it.
     pub async fn input_items(&self, id: &str, page: Page) -> Result<ItemPage, Error> {
-        let (id, now, room) = (id.to_owned(), self.clock.now(), Arc::clone(&self.room));
-        call!(self, read, input_items(&id, &page, now, &room))
+        let (id, now, reading) = (id.to_owned(), self.clock.now(), self.reading().await?);
+        call!(self, read, input_items(&id, &page, now, &reading))
     }
 
     /// Stored items by their ids, for item references, in the order asked for; of several with one id the newest that
@@ -164,8 +180,8 @@ impl Tenanted {
         let mut found = Vec::with_capacity(ids.len());
         // One query for many, but not for all: others who read have their turn in between.
         for some in ids.chunks(AT_ONCE) {
-            let (some, now, room) = (some.to_vec(), self.clock.now(), Arc::clone(&self.room));
-            found.extend(call!(self, read, items_by_id(&some, now, &room))?);
+            let (some, now, reading) = (some.to_vec(), self.clock.now(), self.reading().await?);
+            found.extend(call!(self, read, items_by_id(&some, now, &reading))?);
         }
         Ok(found)
     }
@@ -175,19 +191,22 @@ impl Tenanted {
     }
 
     pub async fn create_conversation(&self, mut new: NewConversation) -> Result<(), Error> {
-        let items = self.pack(std::mem::take(&mut new.items));
+        let cipher = self.writing().await?;
+        let items = self.pack(&cipher, std::mem::take(&mut new.items))?;
+        new.metadata = cipher.pack(Place::conversation(&new.id), &new.metadata)?.into();
         call!(self, write, create_conversation(&new, &items), used)
     }
 
     pub async fn conversation(&self, id: &str) -> Result<StoredConversation, Error> {
-        let id = id.to_owned();
-        call!(self, read, conversation(&id))
+        let (id, cipher) = (id.to_owned(), self.reading().await?.cipher);
+        call!(self, read, conversation(&id, &cipher))
     }
 
     /// Replaces the metadata.
     pub async fn update_conversation(&self, id: &str, metadata: Bytes) -> Result<StoredConversation, Error> {
-        let id = id.to_owned();
-        call!(self, write, update_conversation(&id, &metadata))
+        let (id, cipher) = (id.to_owned(), self.writing().await?);
+        let metadata = cipher.pack(Place::conversation(&id), &metadata)?;
+        call!(self, write, update_conversation(&id, &metadata, &cipher))
     }
 
     /// The responses that were made in it stay, with their items.
@@ -198,24 +217,25 @@ impl Tenanted {
 
     /// Appends outside a turn. [`Error::Locked`] while a turn is on.
     pub async fn append_items(&self, id: &str, items: Vec<Item>) -> Result<(), Error> {
-        let (id, items) = (id.to_owned(), self.pack(items));
+        let cipher = self.writing().await?;
+        let (id, items) = (id.to_owned(), self.pack(&cipher, items)?);
         call!(self, write, append_items(&id, &items))
     }
 
     pub async fn conversation_items(&self, id: &str, page: Page) -> Result<ItemPage, Error> {
-        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
-        call!(self, read, conversation_items(&id, &page, &room))
+        let (id, reading) = (id.to_owned(), self.reading().await?);
+        call!(self, read, conversation_items(&id, &page, &reading))
     }
 
     /// All items of a conversation, oldest first. For a turn, read them after [`Self::begin_turn`].
     pub async fn conversation_history(&self, id: &str) -> Result<Vec<Item>, Error> {
-        let (id, room) = (id.to_owned(), Arc::clone(&self.room));
-        call!(self, read, conversation_history(&id, &room))
+        let (id, reading) = (id.to_owned(), self.reading().await?);
+        call!(self, read, conversation_history(&id, &reading))
     }
 
     pub async fn conversation_item(&self, id: &str, item_id: &str) -> Result<Item, Error> {
-        let (id, item, room) = (id.to_owned(), item_id.to_owned(), Arc::clone(&self.room));
-        call!(self, read, conversation_item(&id, &item, &room))
+        let (id, item, reading) = (id.to_owned(), item_id.to_owned(), self.reading().await?);
+        call!(self, read, conversation_item(&id, &item, &reading))
     }
 
     /// Which of these ids items of the conversation have.
@@ -226,8 +246,8 @@ impl Tenanted {
 
     /// Takes an item out of the conversation, and so out of what later turns and pages show.
     pub async fn delete_conversation_item(&self, id: &str, item_id: &str) -> Result<StoredConversation, Error> {
-        let (id, item) = (id.to_owned(), item_id.to_owned());
-        call!(self, erase, delete_conversation_item(&id, &item))
+        let (id, item, cipher) = (id.to_owned(), item_id.to_owned(), self.reading().await?.cipher);
+        call!(self, erase, delete_conversation_item(&id, &item, &cipher))
     }
 
     /// Takes the conversation for one turn. [`Error::Locked`] while somebody else's lease lasts.
@@ -262,8 +282,8 @@ impl Tenanted {
         call!(self, write, end_turn(&lease))
     }
 
-    fn pack(&self, items: Vec<Item>) -> Vec<PackedItem> {
-        items.into_iter().map(|item| PackedItem::new(&self.hasher, item)).collect()
+    fn pack(&self, cipher: &Cipher, items: Vec<Item>) -> Result<Vec<PackedItem>, Error> {
+        items.into_iter().map(|item| PackedItem::new(&self.hasher, cipher, item)).collect()
     }
 }
 

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tracing::error;
 
+use crate::encryption::Place;
 use crate::tenanted::millis;
 use crate::{Backend, Beat, ClaimedJob, Error, JobLimits, Notice, Recovered, Store, Worker, sqlite};
 
@@ -51,7 +53,15 @@ impl Store {
         lease: Duration,
     ) -> Result<Vec<ClaimedJob>, Error> {
         let (worker, millis) = (*worker, millis(lease));
-        upkeep!(self, write, claim(worker, limits, most, millis))
+        let claimed = upkeep!(self, write, claim(worker, limits, most, millis))?;
+        let mut opened = Vec::with_capacity(claimed.len());
+        for job in claimed {
+            match self.open_job(job).await {
+                Err(Error::Corrupt(what)) => error!("a background job cannot be read, and is left alone: {what}"),
+                job => opened.push(job?),
+            }
+        }
+        Ok(opened)
     }
 
     /// Extends everything that is this worker's, jobs and keys, and lists its jobs. One that it believes to run and that is
@@ -84,7 +94,30 @@ impl Store {
     /// [done](Self::notice_done) or [put off](Self::notice_retry).
     pub async fn due_notices(&self, most: usize, lease: Duration) -> Result<Vec<Notice>, Error> {
         let millis = millis(lease);
-        upkeep!(self, write, due_notices(most, millis))
+        let due = upkeep!(self, write, due_notices(most, millis))?;
+        let mut opened = Vec::with_capacity(due.len());
+        for notice in due {
+            match self.open_notice(notice).await {
+                Err(Error::Corrupt(what)) => error!("a notice cannot be read, and is left alone: {what}"),
+                notice => opened.push(notice?),
+            }
+        }
+        Ok(opened)
+    }
+
+    /// With its request as it was given, and not as it is in the database.
+    async fn open_job(&self, job: ClaimedJob) -> Result<ClaimedJob, Error> {
+        let Some(packed) = job.request else { return Ok(job) };
+        let cipher = self.vault.reading(&self.backend, &job.tenant).await?;
+        let request = cipher.unpack(Place::job(job.claim.response_id()), packed.into())?;
+        Ok(ClaimedJob { request: Some(request), ..job })
+    }
+
+    /// With its body as it was given, and not as it is in the database.
+    async fn open_notice(&self, notice: Notice) -> Result<Notice, Error> {
+        let cipher = self.vault.reading(&self.backend, &notice.tenant).await?;
+        let body = cipher.unpack(Place::notice(&notice.id), notice.body.into())?;
+        Ok(Notice { body, ..notice })
     }
 
     /// Forgets a notice: it was sent, or given up.

@@ -37,6 +37,8 @@ const PROMISES: &[(&str, &str, &str, f64)] = &[
     ("session", "durable_64", "durable responses/s, 64 writers", BESIDE),
     ("session", "seed_durable", "  the original's way, any number", BESIDE),
     ("session", "commit_1_p50_us", "commit at the end of a turn, p50, µs", BESIDE),
+    ("session", "encrypted_put", "a turn stored encrypted, × in clear", BESIDE),
+    ("session", "encrypted_history_200", "history of turn 200 encrypted, × in clear", BESIDE),
 ];
 
 /// The crate of a bench.

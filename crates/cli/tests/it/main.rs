@@ -12,6 +12,9 @@ mod codex;
 mod docs;
 #[cfg(test)]
 #[cfg(unix)]
+mod encryption;
+#[cfg(test)]
+#[cfg(unix)]
 mod mcp;
 #[cfg(test)]
 mod older_files;

@@ -4,7 +4,8 @@ use providers::yaml::Field;
 
 use super::key::Keys;
 use super::{
-    Backend, BackgroundConfig, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, locate, size, table,
+    Backend, BackgroundConfig, ChainConfig, PostgresConfig, Secret, SessionConfig, Sources, encryption, locate, size,
+    table,
 };
 
 /// What keeps them.
@@ -42,6 +43,7 @@ pub(super) fn read(sources: &Sources<'_>, keys: &mut Keys<'_>) -> SessionConfig 
         strict: keys.get(&table::SESSION_STRICT),
         ttl: keys.get(&table::SESSION_TTL),
         seal_key: keys.field(&table::SESSION_SEAL_KEY).as_ref().and_then(seal_key),
+        encryption: encryption::read(sources, keys),
         beside: None,
         chain: ChainConfig {
             max_depth: size(keys.get(&table::SESSION_CHAIN_MAX_DEPTH)),

@@ -162,6 +162,16 @@ keys! { KEYS of Config {
     SESSION_SEAL_KEY = "session.seal_key", Special: Special("text, a secret"),
         otherwise "one that is made and kept beside the database"
         => |config| config.session.seal_key.as_ref().map(|key| format!("# {key}"));
+    /// What the database is encrypted with: 32 bytes in base64 or hexadecimal ([encryption.md](encryption.md)).
+    SESSION_ENCRYPTION_KEY = "session.encryption.key", Special: Special("text, a secret"), otherwise "none: it is in clear"
+        => |config| encryption_key(config);
+    /// A file with that key, which nobody else can read.
+    SESSION_ENCRYPTION_KEY_FILE = "session.encryption.key_file", Unset<Text>: Unset(Text("")), otherwise "none"
+        => |config| config.session.encryption.key_file.as_ref().map(|path| path.display().to_string());
+    /// Keys that only open what was encrypted with them, while the key changes.
+    SESSION_ENCRYPTION_PREVIOUS = "session.encryption.previous_keys", Special: Special("list of texts, secrets"),
+        otherwise "none"
+        => |config| (!config.session.encryption.keys.previous.is_empty()).then(|| "# <redacted>".to_owned());
     /// How many responses `previous_response_id` may lead through.
     SESSION_CHAIN_MAX_DEPTH = "session.chain.max_depth", Number: Number { range: 1..=1_000_000, default: 1000 }
         => |config| Some(config.session.chain.max_depth as u64);
@@ -350,6 +360,12 @@ const fn words(all: &'static [&'static str]) -> Unset<Word<&'static str>> {
 
 const fn of_database(default: Duration) -> Time {
     Time { bare: Bare::Milliseconds, range: Duration::from_millis(1)..=Duration::from_mins(10), default }
+}
+
+/// Not one that is in a file: then the file is said.
+fn encryption_key(config: &Config) -> Option<String> {
+    let encryption = &config.session.encryption;
+    (encryption.keys.key.is_some() && encryption.key_file.is_none()).then(|| "# <redacted>".to_owned())
 }
 
 const fn postgres(config: &Config) -> Option<&PostgresConfig> {

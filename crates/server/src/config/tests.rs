@@ -288,6 +288,21 @@ fn small_mistakes() {
             "godex.yaml:1:21: session.seal_key: expected at least 32 characters; `openssl rand -base64 32` makes one",
         ),
         (
+            "session: {encryption: {key: '${K}'}}",
+            &[("K", "short-but-secret")],
+            "godex.yaml:1:29: session.encryption.key: expected 32 bytes in base64 or hexadecimal; `openssl rand -base64 32` makes one",
+        ),
+        (
+            "session: {encryption: {previous_keys: ['${K}']}}",
+            &[("K", "short-but-secret")],
+            "godex.yaml:1:40: session.encryption.previous_keys[0]: expected 32 bytes in base64 or hexadecimal; `openssl rand -base64 32` makes one",
+        ),
+        (
+            "session: {encryption: {key_file: /nowhere/key}}",
+            &[],
+            "godex.yaml:1:34: session.encryption.key_file: the file cannot be read: No such file or directory (os error 2)",
+        ),
+        (
             "web_search: {mode: autos}",
             &[],
             "godex.yaml:1:20: web_search.mode: expected one of `auto`, `provider_native`, `godex_managed`, `disabled`, found `autos`; did you mean `auto`?",

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use seed::Seed;
-use store::{ChainLimits, Item, NewTurn, Parent, SqliteOptions, Status, Store, Tenant, Tenanted};
+use store::{ChainLimits, Encryption, Item, NewTurn, Parent, SqliteOptions, Status, Store, StoreKey, Tenant, Tenanted};
 use words::Words;
 
 const TURNS_RESENT: usize = 400;
@@ -30,6 +30,7 @@ async fn main() {
     resent().await;
     histories().await;
     durable().await;
+    encrypted().await;
 }
 
 /// A turn of about 5 kB.
@@ -203,6 +204,50 @@ async fn durable() {
         count += 1;
     }
     println!("seed_durable={:.0}", ratio(count as u64, 1) / WRITING.as_secs_f64());
+}
+
+/// What encryption costs: the same turns and the same history in clear and encrypted, by turns, so that whatever else the
+/// machine does meets both.
+async fn encrypted() {
+    const TURNS: usize = 200;
+    const ROUNDS: usize = 15;
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let keys = Encryption { key: Some(StoreKey::new(&[7; 32]).unwrap()), previous: Vec::new() };
+    let open = |index: usize, keys: Encryption| {
+        let path = folders[index].path().join("sessions.db");
+        Store::encrypted_sqlite(&path, &SqliteOptions::default(), keys).unwrap()
+    };
+    let stores = [open(0, Encryption::default()), open(1, keys)];
+    let limits = ChainLimits { max_depth: 10_000, settings: false };
+    let (mut writes, mut reads) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for round in 0..ROUNDS {
+        for (index, store) in stores.iter().enumerate() {
+            let tenant = store.for_tenant(Tenant::new(&format!("t{round}")));
+            let mut words = Words::new();
+            let turns: Vec<_> = (0..TURNS).map(|n| (n, pair(&mut words, n))).collect();
+            let began = Instant::now();
+            for (n, (user, answer)) in turns {
+                let parent = n.checked_sub(1).map_or(Parent::None, |last| Parent::Response(response(last)));
+                tenant.put(turn(n, parent, vec![user], vec![answer])).await.unwrap();
+            }
+            writes[index].push(began.elapsed() / u32::try_from(TURNS).unwrap());
+            let began = Instant::now();
+            for _ in 0..5 {
+                let history = tenant.history(&response(TURNS - 1), limits).await.unwrap();
+                assert_eq!(history.items.len(), 2 * TURNS);
+            }
+            reads[index].push(began.elapsed() / 5);
+        }
+    }
+    for (name, [clear, sealed]) in [("put", &mut writes), ("history_200", &mut reads)] {
+        clear.sort_unstable();
+        sealed.sort_unstable();
+        let (clear, sealed) = (clear[ROUNDS / 2], sealed[ROUNDS / 2]);
+        println!("encrypted_{name}={:.2}", sealed.as_secs_f64() / clear.as_secs_f64());
+    }
+    for store in stores {
+        store.close().await;
+    }
 }
 
 fn bytes_in(folder: &Path) -> u64 {

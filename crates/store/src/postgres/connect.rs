@@ -10,14 +10,18 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::Database;
 use super::hints::Hints;
 use super::migrate::migrate;
-use super::{Database, column, failure, sql};
 use crate::prefix::Secret;
-use crate::{Error, OpenError, PostgresOptions, Tenant};
+use crate::{Encryption, Error, OpenError, PostgresOptions, Tenant};
 
 impl Database {
-    pub(crate) async fn connect(url: &str, options: &PostgresOptions) -> Result<(Self, Secret), OpenError> {
+    pub(crate) async fn connect(
+        url: &str,
+        options: &PostgresOptions,
+        encryption: &Encryption,
+    ) -> Result<(Self, Secret), OpenError> {
         let mut config = Config::from_str(url).map_err(OpenError::Address)?;
         config.connect_timeout(options.acquire);
         if config.get_application_name().is_none() {
@@ -48,23 +52,12 @@ impl Database {
         drop(client);
         super::indexes::ensure(&database.pool).await.map_err(away)?;
         let fresh = Secret::random()?;
-        let secret = database.secret(&fresh).await.map_err(away)?;
+        let secret = database.secret(&fresh, encryption).await?;
         Ok((database, secret))
-    }
-
-    /// The key of all hashes: made by whoever comes first, kept beside the data.
-    async fn secret(&self, fresh: &Secret) -> Result<Secret, Error> {
-        self.read(async |client| {
-            client.execute_typed(sql::SECRET_NEW, super::typed![&fresh.0[..] => BYTEA]).await.map_err(failure)?;
-            let row = client.query_typed_one(sql::SECRET, &[]).await.map_err(failure)?;
-            let bytes: Vec<u8> = column(&row, 0)?;
-            bytes.try_into().map(Secret).map_err(|_| Error::corrupt("the secret has the wrong length"))
-        })
-        .await
     }
 }
 
-fn away(error: Error) -> OpenError {
+pub(super) fn away(error: Error) -> OpenError {
     let reason = match error {
         Error::Unavailable(unavailable) => unavailable.reason().into(),
         other => other.to_string().into(),

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
 
 use deadpool_postgres::{Object, Transaction};
 
@@ -10,9 +9,10 @@ use super::delete::trim;
 use super::put::{append, end, new_segment};
 use super::read::{bodies, item_row};
 use super::{Database, Hold, column, failure, sql, text, typed};
-use crate::packed::{length, pack, unpack};
+use crate::encryption::{Cipher, Place};
+use crate::packed::length;
 use crate::prepared::PackedItem;
-use crate::room::{Meter, Room};
+use crate::room::{Meter, Reading};
 use crate::rows::{self, ItemRow, Pager};
 use crate::{Error, Item, ItemPage, Lease, NewConversation, Order, Page, StoredConversation, Tenant};
 
@@ -33,15 +33,20 @@ impl Database {
                 segment => INT8,
                 upto => INT8,
                 new.created_at => INT8,
-                pack(&new.metadata) => BYTEA,
+                &new.metadata[..] => BYTEA,
             ];
             transaction.execute_typed(sql::CONVERSATION_NEW, row).await.map(drop).map_err(failure)
         })
         .await
     }
 
-    pub(crate) async fn conversation(&self, tenant: &Tenant, id: &str) -> Result<StoredConversation, Error> {
-        self.read(async |client| conversation(client, tenant, id).await).await
+    pub(crate) async fn conversation(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        cipher: &Cipher,
+    ) -> Result<StoredConversation, Error> {
+        self.read(async |client| conversation(client, tenant, id, cipher).await).await
     }
 
     pub(crate) async fn update_conversation(
@@ -49,11 +54,12 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         metadata: &[u8],
+        cipher: &Cipher,
     ) -> Result<StoredConversation, Error> {
         self.read(async |client| {
-            let row = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, pack(metadata) => BYTEA];
+            let row = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, metadata => BYTEA];
             client.execute_typed(sql::CONVERSATION_METADATA, row).await.map_err(failure)?;
-            conversation(client, tenant, id).await
+            conversation(client, tenant, id, cipher).await
         })
         .await
     }
@@ -90,7 +96,7 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         page: &Page,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<ItemPage, Error> {
         self.read(async |client| {
             let (segment, upto) = place(client, tenant, id).await?;
@@ -101,7 +107,7 @@ impl Database {
                 let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
                 cursor = Some(pos.ok_or(Error::NoSuchCursor)?);
             }
-            let mut pager = Pager::new(page, upto, cursor, room);
+            let mut pager = Pager::new(page, upto, cursor, reading);
             while let Some(places) = pager.next() {
                 let rows = range(client, tenant, segment, places.clone(), &mut pager.meter).await;
                 pager.take(places, rows)?;
@@ -115,12 +121,12 @@ impl Database {
         &self,
         tenant: &Tenant,
         id: &str,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<Vec<Item>, Error> {
         self.read(async |client| {
             let (segment, upto) = place(client, tenant, id).await?;
-            let rows = range(client, tenant, segment, 0..upto, &mut Meter::new(room)).await?;
-            Ok(rows::complete(rows, 0..upto)?.0)
+            let rows = range(client, tenant, segment, 0..upto, &mut Meter::new(&reading.room)).await?;
+            Ok(rows::complete(&reading.cipher, rows, 0..upto)?.0)
         })
         .await
     }
@@ -130,15 +136,15 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         item: &str,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<Item, Error> {
         self.read(async |client| {
             let (segment, _) = place(client, tenant, id).await?;
             let key = typed![tenant.key() => BYTEA, segment => INT8, item.as_bytes() => BYTEA];
             let row =
                 client.query_typed_opt(sql::CONVERSATION_ITEM, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
-            Meter::new(room).take(length(column(&row, 0)?))?;
-            Ok(Item { id: item.to_owned(), body: unpack(column(&row, 0)?)? })
+            Meter::new(&reading.room).take(length(column(&row, 0)?))?;
+            rows::row_item(&reading.cipher, item.to_owned(), column(&row, 0)?)
         })
         .await
     }
@@ -167,6 +173,7 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         item: &str,
+        cipher: &Cipher,
     ) -> Result<StoredConversation, Error> {
         let key = tenant.key();
         self.transaction(tenant, Hold::Alone, async |transaction| {
@@ -182,7 +189,7 @@ impl Database {
             forget_hidden(transaction, key, segment).await
         })
         .await?;
-        self.conversation(tenant, id).await
+        self.conversation(tenant, id, cipher).await
     }
 
     pub(crate) async fn begin_turn(&self, tenant: &Tenant, lease: &Lease, millis: i64) -> Result<(), Error> {
@@ -235,10 +242,16 @@ impl Database {
     }
 }
 
-async fn conversation(client: &Object, tenant: &Tenant, id: &str) -> Result<StoredConversation, Error> {
+async fn conversation(
+    client: &Object,
+    tenant: &Tenant,
+    id: &str,
+    cipher: &Cipher,
+) -> Result<StoredConversation, Error> {
     let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
     let row = client.query_typed_opt(sql::CONVERSATION, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
-    Ok(StoredConversation { id: id.to_owned(), created_at: column(&row, 0)?, metadata: unpack(column(&row, 1)?)? })
+    let metadata = cipher.unpack(Place::conversation(id), column(&row, 1)?)?;
+    Ok(StoredConversation { id: id.to_owned(), created_at: column(&row, 0)?, metadata })
 }
 
 async fn place(client: &Object, tenant: &Tenant, id: &str) -> Result<(i64, i64), Error> {

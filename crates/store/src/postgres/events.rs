@@ -1,7 +1,5 @@
 //! The event log of a turn. An append is one statement.
 
-use std::sync::Arc;
-
 use deadpool_postgres::Transaction;
 
 use super::read::bodies;
@@ -9,7 +7,7 @@ use super::{Database, column, failure, jobs, sql, turns, typed};
 use crate::event::{EventReader, PackedEvents, last, out_of_order};
 use crate::job::fence;
 use crate::prepared::{FirstEvents, Prepared, PreparedEnd};
-use crate::room::{Meter, Room};
+use crate::room::{Meter, Reading};
 use crate::{Claim, Error, EventPage, Log, Tenant, rows};
 
 impl Database {
@@ -56,7 +54,7 @@ impl Database {
         id: &str,
         mut reader: EventReader,
         now: i64,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<EventPage, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
@@ -71,10 +69,10 @@ impl Database {
                 reader.packed_bytes() => INT8,
             ];
             let batch = |row: &tokio_postgres::Row| Ok((column(row, 0)?, column(row, 1)?, column::<bool>(row, 2)?));
-            let found = bodies(client, sql::EVENTS, key, 1, &mut Meter::new(room), batch).await?;
+            let found = bodies(client, sql::EVENTS, key, 1, &mut Meter::new(&reading.room), batch).await?;
             let mut cut = false;
             for (first, packed, last) in found {
-                reader.take(first, packed)?;
+                reader.take(&reading.cipher, id, first, packed)?;
                 cut = !last;
             }
             // What ended before its end is read has been dropped since the status was.

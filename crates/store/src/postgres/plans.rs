@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::{Database, sql};
-use crate::{PostgresOptions, Store, Tenant};
+use crate::{Encryption, PostgresOptions, Store, Tenant};
 
 /// One tenant with nearly everything, one with little: what is the tenant's is no small part.
 const FILL: &str = "
@@ -126,7 +126,8 @@ fn every_statement_is_one_tenants_or_looks_after_all() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_statement_reads_more_than_it_needs() {
     let Some(server) = Postgres::start() else { return };
-    let (database, _) = Database::connect(&server.url(), &PostgresOptions::default()).await.unwrap();
+    let (database, _) =
+        Database::connect(&server.url(), &PostgresOptions::default(), &Encryption::default()).await.unwrap();
     database.close();
     let (client, _running) = client(&server).await;
     client.batch_execute(FILL).await.unwrap();

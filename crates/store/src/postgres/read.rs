@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::pin::pin;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -13,8 +12,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::{Database, column, failure, maybe_text, sql, text, typed};
-use crate::packed::{length, unpack};
-use crate::room::{Meter, Room};
+use crate::encryption::{Cipher, Place};
+use crate::packed::length;
+use crate::room::{Meter, Reading};
 use crate::rows::{self, ItemRow, Pager, TurnRow};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, StoredResponse, Tenant};
 
@@ -25,17 +25,17 @@ impl Database {
         id: &str,
         limits: ChainLimits,
         now: i64,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<History, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA];
             let turns = async { client.query_typed(sql::TURNS, key).await.map_err(failure) };
-            let mut meter = Meter::new(room);
+            let mut meter = Meter::new(&reading.room);
             let (turns, items) = try_join(turns, items(client, tenant, id, 0..i64::MAX, &mut meter)).await?;
             let chain = rows::chain(turns.iter().map(turn).collect::<Result<_, _>>()?, id, limits, now)?;
             let hashes = chain.iter().filter(|_| limits.settings).filter_map(|turn| turn.settings.as_deref());
-            let settings = settings(client, tenant, hashes.collect(), &mut meter).await?;
-            rows::history(chain, items, &settings)
+            let settings = settings(client, tenant, hashes.collect(), &reading.cipher, &mut meter).await?;
+            rows::history(chain, items, &settings, &reading.cipher)
         })
         .await
     }
@@ -45,17 +45,17 @@ impl Database {
         tenant: &Tenant,
         id: &str,
         now: i64,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<StoredResponse, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
             let row = client.query_typed_opt(sql::RESPONSE, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
             let places: Range<i64> = column(&row, 7)?..column(&row, 8)?;
             let hash: Option<&[u8]> = column(&row, 5)?;
-            let (mut meter, mut other) = (Meter::new(room), Meter::new(room));
+            let (mut meter, mut other) = (Meter::new(&reading.room), Meter::new(&reading.room));
             meter.take(length(column(&row, 6)?))?;
             let items = items(client, tenant, id, places.clone(), &mut meter);
-            let settings = settings(client, tenant, hash.into_iter().collect(), &mut other);
+            let settings = settings(client, tenant, hash.into_iter().collect(), &reading.cipher, &mut other);
             let (items, settings) = try_join(items, settings).await?;
             Ok(StoredResponse {
                 id: id.to_owned(),
@@ -64,9 +64,9 @@ impl Database {
                 status: rows::status(column(&row, 2)?)?,
                 created_at: column(&row, 3)?,
                 expires_at: column(&row, 4)?,
-                head: unpack(column(&row, 6)?)?,
+                head: reading.cipher.unpack(Place::head(id), column(&row, 6)?)?,
                 settings: settings.into_values().next(),
-                output: rows::complete(items, places)?.0,
+                output: rows::complete(&reading.cipher, items, places)?.0,
             })
         })
         .await
@@ -78,7 +78,7 @@ impl Database {
         id: &str,
         page: &Page,
         now: i64,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<ItemPage, Error> {
         self.read(async |client| {
             let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
@@ -92,7 +92,7 @@ impl Database {
                 let pos: Option<i64> = column(&row, usize::from(page.order == Order::OldestFirst))?;
                 place = Some(pos.filter(|pos| *pos < upto).ok_or(Error::NoSuchCursor)?);
             }
-            let mut pager = Pager::new(page, upto, place, room);
+            let mut pager = Pager::new(page, upto, place, reading);
             while let Some(places) = pager.next() {
                 let rows = items(client, tenant, id, places.clone(), &mut pager.meter).await;
                 pager.take(places, rows)?;
@@ -108,13 +108,17 @@ impl Database {
         tenant: &Tenant,
         ids: &[String],
         now: i64,
-        room: &Arc<dyn Room>,
+        reading: &Reading,
     ) -> Result<Vec<Option<Item>>, Error> {
         self.read(async |client| {
             let wanted: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
             let key = typed![tenant.key() => BYTEA, wanted => BYTEA_ARRAY, now => INT8];
-            let named = |row: &Row| Ok((text(row, 0)?, unpack(column(row, 1)?)?));
-            let found = bodies(client, sql::NEWEST, key, 1, &mut Meter::new(room), named).await?;
+            let named = |row: &Row| {
+                let id = text(row, 0)?;
+                let body = reading.cipher.unpack(Place::item(&id), column(row, 1)?)?;
+                Ok((id, body))
+            };
+            let found = bodies(client, sql::NEWEST, key, 1, &mut Meter::new(&reading.room), named).await?;
             let found: HashMap<String, Bytes> = found.into_iter().collect();
             Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())
         })
@@ -180,6 +184,7 @@ async fn settings(
     client: &Object,
     tenant: &Tenant,
     mut hashes: Vec<&[u8]>,
+    cipher: &Cipher,
     meter: &mut Meter,
 ) -> Result<HashMap<Vec<u8>, Bytes>, Error> {
     hashes.sort_unstable();
@@ -188,6 +193,10 @@ async fn settings(
         return Ok(HashMap::new());
     }
     let key = typed![tenant.key() => BYTEA, hashes => BYTEA_ARRAY];
-    let hashed = |row: &Row| Ok((column(row, 0)?, unpack(column(row, 1)?)?));
+    let hashed = |row: &Row| {
+        let hash: Vec<u8> = column(row, 0)?;
+        let body = cipher.unpack(Place::settings(&hash), column(row, 1)?)?;
+        Ok((hash, body))
+    };
     Ok(bodies(client, sql::SETTINGS, key, 1, meter, hashed).await?.into_iter().collect())
 }

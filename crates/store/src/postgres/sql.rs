@@ -36,6 +36,29 @@ macro_rules! there {
     };
 }
 
+/// The rows of a tenant after a place whose bodies begin, or do not begin, so.
+macro_rules! bodies {
+    ($table:literal, $key:literal, $body:literal, $after:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            $key,
+            ", ",
+            $body,
+            " FROM godex.",
+            $table,
+            " WHERE tenant = $1 AND ",
+            $after,
+            " AND length(",
+            $body,
+            ") > 0 AND (substring(",
+            $body,
+            " FROM 1 FOR length($4)) = $4) = $5 ORDER BY ",
+            $order,
+            " LIMIT $6"
+        )
+    };
+}
+
 statements! {
     // --- postgres
     PING = "SELECT current_setting('transaction_read_only') FROM godex.secret LIMIT 1";
@@ -45,6 +68,16 @@ statements! {
     // --- connect
     SECRET_NEW = "INSERT INTO godex.secret (name, value) VALUES ('prefix', $1) ON CONFLICT DO NOTHING";
     SECRET = "SELECT value FROM godex.secret WHERE name = 'prefix'";
+    SECRET_WRAPPED = "SELECT value FROM godex.secret WHERE name = 'prefix_wrapped'";
+    /// Whoever comes first wraps it; then nobody needs it in clear.
+    SECRET_WRAP = "WITH gone AS (DELETE FROM godex.secret WHERE name = 'prefix') \
+        INSERT INTO godex.secret (name, value) VALUES ('prefix_wrapped', $1) ON CONFLICT DO NOTHING";
+    SECRET_REWRAP = "WITH gone AS (DELETE FROM godex.secret WHERE name = 'prefix') \
+        INSERT INTO godex.secret (name, value) VALUES ('prefix_wrapped', $1) \
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    SECRET_UNWRAP = "WITH gone AS (DELETE FROM godex.secret WHERE name = 'prefix_wrapped') \
+        INSERT INTO godex.secret (name, value) VALUES ('prefix', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    WRAPPINGS = "SELECT DISTINCT wrapping FROM godex.data_key";
 
     // --- conversations
     CONVERSATION_NEW = "INSERT INTO godex.conversation (tenant, id, segment, upto, created, metadata) \
@@ -430,4 +463,45 @@ statements! {
         ELSE (SELECT sum(nanodollars) FROM godex.usage u WHERE u.tenant = w.name AND u.hour >= w.since)
         END, 0), 9223372036854775807)::bigint
         FROM unnest($1::boolean[], $2::bytea[], $3::bigint[]) WITH ORDINALITY AS w (by_key, name, since, n) ORDER BY w.n";
+    // --- encryption
+    DATA_KEYS = "SELECT number, wrapped, since > clock_timestamp(), retired IS NOT NULL, sealed_only FROM godex.data_key \
+        WHERE tenant = $1 AND number > 0";
+    DATA_KEY_NEW = "INSERT INTO godex.data_key (tenant, number, wrapped, wrapping, since, sealed_only) VALUES ($1, $2, $3, $4, \
+        clock_timestamp() + $5 * interval '1 millisecond', coalesce((SELECT bool_or(sealed_only) FROM godex.data_key \
+        WHERE tenant = $1 AND number > 0), false)) ON CONFLICT DO NOTHING";
+    DATA_KEY_WRAP = "UPDATE godex.data_key SET wrapped = $3, wrapping = $4 WHERE tenant = $1 AND number = $2";
+    DATA_KEYS_RETIRE = "UPDATE godex.data_key SET retired = coalesce(retired, clock_timestamp()) \
+        WHERE tenant = $1 AND number > 0";
+    DATA_KEYS_SEALED_ONLY = "UPDATE godex.data_key SET sealed_only = true WHERE tenant = $1 AND number > 0";
+    /// All that have a successor, or are retired, since that long.
+    DATA_KEYS_FORGET = "DELETE FROM godex.data_key k WHERE k.retired < clock_timestamp() - $1 * interval '1 millisecond' \
+        OR EXISTS (SELECT 1 FROM godex.data_key newer WHERE newer.tenant = k.tenant AND newer.number > k.number \
+        AND newer.since < clock_timestamp() - $1 * interval '1 millisecond')";
+    DATA_KEYS_KEPT = "SELECT count(*) FROM godex.data_key k WHERE k.retired IS NOT NULL \
+        OR EXISTS (SELECT 1 FROM godex.data_key newer WHERE newer.tenant = k.tenant AND newer.number > k.number)";
+    DATA_KEYS_ERASE = "DELETE FROM godex.data_key WHERE tenant = $1 AND number > 0";
+    TENANT_FIRST = "SELECT min(tenant) FROM ((SELECT tenant FROM godex.segment ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.notice ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.response ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.data_key ORDER BY tenant LIMIT 1)) tenants";
+    TENANT_AFTER = "SELECT min(tenant) FROM ((SELECT tenant FROM godex.segment WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.notice WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.response WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.data_key WHERE tenant > $1 ORDER BY tenant LIMIT 1)) tenants";
+    BODIES_ITEM = bodies!("item", "id, segment, pos", "body", "(segment, pos) > ($2, $3)", "segment, pos");
+    BODIES_RESPONSE = bodies!("response", "id, 0::bigint, 0::bigint", "head", "(id, 0::bigint) > ($2, $3)", "id");
+    BODIES_SETTINGS = bodies!("settings", "hash, 0::bigint, 0::bigint", "body", "(hash, 0::bigint) > ($2, $3)", "hash");
+    BODIES_CONVERSATION = bodies!("conversation", "id, 0::bigint, 0::bigint", "metadata", "(id, 0::bigint) > ($2, $3)", "id");
+    BODIES_EVENT =
+        bodies!("event", "response, 0::bigint, first", "body", "(response, first) > ($2, $3)", "response, first");
+    BODIES_JOB = bodies!("job", "response, 0::bigint, 0::bigint", "request", "(response, 0::bigint) > ($2, $3)", "response");
+    BODIES_NOTICE = bodies!("notice", "id, 0::bigint, 0::bigint", "body", "(id, 0::bigint) > ($2, $3)", "id");
+    /// Only if it is what was read.
+    BODY_ITEM = "UPDATE godex.item SET body = $5 WHERE tenant = $1 AND segment = $2 AND pos = $3 AND body = $4";
+    BODY_RESPONSE = "UPDATE godex.response SET head = $4 WHERE tenant = $1 AND id = $2 AND head = $3";
+    BODY_SETTINGS = "UPDATE godex.settings SET body = $4 WHERE tenant = $1 AND hash = $2 AND body = $3";
+    BODY_CONVERSATION = "UPDATE godex.conversation SET metadata = $4 WHERE tenant = $1 AND id = $2 AND metadata = $3";
+    BODY_EVENT = "UPDATE godex.event SET body = $5 WHERE tenant = $1 AND response = $2 AND first = $3 AND body = $4";
+    BODY_JOB = "UPDATE godex.job SET request = $4 WHERE tenant = $1 AND response = $2 AND request = $3";
+    BODY_NOTICE = "UPDATE godex.notice SET body = $4 WHERE tenant = $1 AND id = $2 AND body = $3";
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -10,9 +9,9 @@ use super::delete::trim;
 use super::put::{append, end, new_segment};
 use super::read::{body, item_rows, list};
 use super::{failure, sql};
-use crate::packed::{pack, unpack};
+use crate::encryption::{Cipher, Place};
 use crate::prepared::PackedItem;
-use crate::room::{Meter, Room};
+use crate::room::{Meter, Reading};
 use crate::rows::{self, ItemRow, Pager};
 use crate::{Error, Item, ItemPage, Lease, NewConversation, Order, Page, StoredConversation};
 
@@ -30,16 +29,21 @@ pub(crate) fn create_conversation(
     let segment = new_segment(connection, tenant, None, 0, Some(&new.id))?;
     let upto = append(connection, tenant, segment, 0, items, &[])?;
     let mut insert = connection.prepare_cached(sql::CONVERSATION_NEW).map_err(failure)?;
-    let metadata = pack(&new.metadata);
-    let row = params![tenant, new.id, segment, upto, new.created_at, used.unwrap_or(0), metadata];
+    let row = params![tenant, new.id, segment, upto, new.created_at, used.unwrap_or(0), &new.metadata[..]];
     insert.execute(row).map(drop).map_err(failure)
 }
 
-pub(crate) fn conversation(connection: &Connection, tenant: &str, id: &str) -> Result<StoredConversation, Error> {
+pub(crate) fn conversation(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    cipher: &Cipher,
+) -> Result<StoredConversation, Error> {
     let mut select = connection.prepare_cached(sql::CONVERSATION).map_err(failure)?;
     let found = select.query_row(params![tenant, id], |row| Ok((row.get(0)?, row.get(1)?)));
     let (created_at, metadata) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
-    Ok(StoredConversation { id: id.to_owned(), created_at, metadata: unpack(metadata)? })
+    let metadata = cipher.unpack(Place::conversation(id), metadata)?;
+    Ok(StoredConversation { id: id.to_owned(), created_at, metadata })
 }
 
 pub(crate) fn update_conversation(
@@ -47,10 +51,11 @@ pub(crate) fn update_conversation(
     tenant: &str,
     id: &str,
     metadata: &[u8],
+    cipher: &Cipher,
 ) -> Result<StoredConversation, Error> {
     let mut update = connection.prepare_cached(sql::CONVERSATION_METADATA).map_err(failure)?;
-    update.execute(params![tenant, id, pack(metadata)]).map_err(failure)?;
-    conversation(connection, tenant, id)
+    update.execute(params![tenant, id, metadata]).map_err(failure)?;
+    conversation(connection, tenant, id, cipher)
 }
 
 /// The conversation goes; items that a stored response shows stay with it.
@@ -79,7 +84,7 @@ pub(crate) fn conversation_items(
     tenant: &str,
     id: &str,
     page: &Page,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
 ) -> Result<ItemPage, Error> {
     let (segment, upto) = place(connection, tenant, id)?;
     let after = page.after.as_ref().map(|after| {
@@ -90,7 +95,7 @@ pub(crate) fn conversation_items(
         let place = if page.order == Order::OldestFirst { found.1 } else { found.0 };
         place.ok_or(Error::NoSuchCursor)
     });
-    let mut pager = Pager::new(page, upto, after.transpose()?, room);
+    let mut pager = Pager::new(page, upto, after.transpose()?, reading);
     while let Some(places) = pager.next() {
         let rows = range(connection, tenant, segment, places.clone(), &mut pager.meter);
         pager.take(places, rows)?;
@@ -102,10 +107,11 @@ pub(crate) fn conversation_history(
     connection: &Connection,
     tenant: &str,
     id: &str,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
 ) -> Result<Vec<Item>, Error> {
     let (segment, upto) = place(connection, tenant, id)?;
-    Ok(rows::complete(range(connection, tenant, segment, 0..upto, &mut Meter::new(room))?, 0..upto)?.0)
+    let rows = range(connection, tenant, segment, 0..upto, &mut Meter::new(&reading.room))?;
+    Ok(rows::complete(&reading.cipher, rows, 0..upto)?.0)
 }
 
 pub(crate) fn conversation_item(
@@ -113,14 +119,14 @@ pub(crate) fn conversation_item(
     tenant: &str,
     id: &str,
     item: &str,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
 ) -> Result<Item, Error> {
     let (segment, _) = place(connection, tenant, id)?;
     let mut select = connection.prepare_cached(sql::CONVERSATION_ITEM).map_err(failure)?;
-    let mut rows = select.query(params![tenant, segment, item]).map_err(failure)?;
-    let row = rows.next().map_err(failure)?;
-    let body = row.map(|row| body(row, 0, &mut Meter::new(room))).transpose()?.flatten();
-    Ok(Item { id: item.to_owned(), body: unpack(body.ok_or(Error::NotFound)?.to_vec())? })
+    let mut found = select.query(params![tenant, segment, item]).map_err(failure)?;
+    let row = found.next().map_err(failure)?;
+    let body = row.map(|row| body(row, 0, &mut Meter::new(&reading.room))).transpose()?.flatten();
+    rows::row_item(&reading.cipher, item.to_owned(), body.ok_or(Error::NotFound)?.to_vec())
 }
 
 /// Which of these ids items of the conversation have.
@@ -143,6 +149,7 @@ pub(crate) fn delete_conversation_item(
     tenant: &str,
     id: &str,
     item: &str,
+    cipher: &Cipher,
 ) -> Result<StoredConversation, Error> {
     let (segment, upto) = place(connection, tenant, id)?;
     let mut update = connection.prepare_cached(sql::CONVERSATION_HIDE).map_err(failure)?;
@@ -150,7 +157,7 @@ pub(crate) fn delete_conversation_item(
         return Err(Error::NotFound);
     }
     forget_hidden(connection, tenant, segment)?;
-    conversation(connection, tenant, id)
+    conversation(connection, tenant, id, cipher)
 }
 
 /// Empties what was taken out of a conversation and no living history has any more.

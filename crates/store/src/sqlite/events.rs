@@ -1,7 +1,5 @@
 //! The event log of a turn.
 
-use std::sync::Arc;
-
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::body;
@@ -9,7 +7,7 @@ use super::{failure, jobs, sql, turns};
 use crate::event::{EventReader, PackedEvents, last, out_of_order};
 use crate::job::fence;
 use crate::prepared::{FirstEvents, Prepared, PreparedEnd};
-use crate::room::{Meter, Room};
+use crate::room::{Meter, Reading};
 use crate::{Claim, Error, EventPage, Log, rows};
 
 pub(crate) fn append_events(
@@ -103,20 +101,20 @@ pub(crate) fn events_after(
     id: &str,
     mut reader: EventReader,
     now: i64,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
 ) -> Result<EventPage, Error> {
     let status = rows::status(turns::status(connection, tenant, id, now)?)?;
     let mut log = connection.prepare_cached(sql::LOG).map_err(failure)?;
     let log = log.query_row(params![tenant, id], |row| Ok((row.get(0)?, row.get(1)?))).optional().map_err(failure)?;
     let mut select = connection.prepare_cached(sql::EVENTS).map_err(failure)?;
     let mut found = select.query(params![tenant, id, reader.next(), reader.rows()]).map_err(failure)?;
-    let mut meter = Meter::new(room);
+    let mut meter = Meter::new(&reading.room);
     // One row after the other: what the page has no place for is not read.
     while !reader.is_full()
         && let Some(row) = found.next().map_err(failure)?
     {
         let packed = body(row, 1, &mut meter)?.unwrap_or_default().to_vec();
-        reader.take(row.get(0).map_err(failure)?, packed)?;
+        reader.take(&reading.cipher, id, row.get(0).map_err(failure)?, packed)?;
     }
     Ok(reader.finish(status, Log::from_row(log), false))
 }

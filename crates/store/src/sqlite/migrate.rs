@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0004_events.sql"),
     include_str!("sql/0005_jobs.sql"),
     include_str!("sql/0006_access.sql"),
+    include_str!("sql/0007_encryption.sql"),
 ];
 
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use rusqlite::{Connection, Row, params};
 
 use super::{failure, jobs, sql};
 use crate::notice::PreparedNotice;
-use crate::packed::unpack;
 use crate::{Error, Notice, Tenant};
 
 pub(super) fn add(connection: &Connection, tenant: &str, notices: &[PreparedNotice]) -> Result<(), Error> {
@@ -24,13 +23,12 @@ pub(crate) fn due_notices(connection: &Connection, most: usize, millis: i64) -> 
     let mut update = connection.prepare_cached(sql::NOTICES_DUE).map_err(failure)?;
     let read = |row: &Row<'_>| {
         let tenant = Tenant::new(&row.get::<_, String>(0)?);
-        let notice =
-            Notice { tenant, id: row.get(1)?, endpoint: row.get(2)?, body: bytes::Bytes::new(), tries: row.get(3)? };
-        Ok((notice, row.get::<_, Vec<u8>>(4)?))
+        // As it is in the database: whoever asked opens it.
+        let body = row.get::<_, Vec<u8>>(4)?.into();
+        Ok(Notice { tenant, id: row.get(1)?, endpoint: row.get(2)?, body, tries: row.get(3)? })
     };
     let found = update.query_map(params![now, most, now.saturating_add(millis)], read).map_err(failure)?;
-    let found: Vec<(Notice, Vec<u8>)> = found.collect::<Result<_, _>>().map_err(failure)?;
-    found.into_iter().map(|(notice, packed)| Ok(Notice { body: unpack(packed)?, ..notice })).collect()
+    found.collect::<Result<_, _>>().map_err(failure)
 }
 
 pub(crate) fn notice_done(connection: &Connection, tenant: &Tenant, id: &str) -> Result<(), Error> {

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension};
 
+use super::encryption::secret;
 use super::migrate::migrate;
 use super::sql;
 use crate::prefix::Secret;
-use crate::{OpenError, SqliteOptions};
+use crate::{Encryption, OpenError, SqliteOptions};
 
 /// Before it, resetting the write-ahead log could lose a transaction in a rare race.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -32,7 +33,7 @@ pub(super) struct DbPath {
     _lock: Option<Arc<File>>,
 }
 
-pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenError> {
+pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption) -> Result<Opened, OpenError> {
     version()?;
     if let Some(folder) = path.parent() {
         create_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
@@ -56,7 +57,7 @@ pub(super) fn file(path: &Path, options: &SqliteOptions) -> Result<Opened, OpenE
     for orphaned in [sql::JOBS_ORPHAN, sql::KEYS_ORPHAN] {
         writer.execute(orphaned, []).map_err(sqlite)?;
     }
-    let secret = secret(&writer)?.map_err(sqlite)?;
+    let secret = secret(&writer, &path.display().to_string(), encryption)?.map_err(sqlite)?;
     Ok(Opened { writer, path: database, secret })
 }
 
@@ -68,7 +69,7 @@ pub(super) fn memory() -> Result<Opened, OpenError> {
     let mut writer = database.writer().map_err(sqlite)?;
     migrate(&mut writer, ":memory:").map_err(|error| error.at(at))?;
     writer.execute_batch(include_str!("sql/memory.sql")).map_err(sqlite)?;
-    let secret = secret(&writer)?.map_err(sqlite)?;
+    let secret = secret(&writer, ":memory:", &Encryption::default())?.map_err(sqlite)?;
     Ok(Opened { writer, path: database, secret })
 }
 
@@ -214,15 +215,6 @@ fn version() -> Result<(), OpenError> {
     if found < OLDEST_SQLITE { Err(OpenError::OldSqlite { found, wanted: OLDEST_SQLITE }) } else { Ok(()) }
 }
 
-/// The key of all hashes: made once, kept beside the data.
-fn secret(connection: &Connection) -> Result<rusqlite::Result<Secret>, OpenError> {
-    let fresh = Secret::random()?;
-    let kept = connection
-        .execute(sql::SECRET_NEW, [&fresh.0[..]])
-        .and_then(|_| connection.query_row(sql::SECRET, [], |row| row.get::<_, [u8; 32]>(0)).optional());
-    Ok(kept.map(|kept| kept.map_or(fresh, Secret)))
-}
-
 /// A lock file beside the database, since SQLite's own exclusive mode would also shut out our readers. The system
 /// unlocks it when the process ends, however it ends.
 fn lock(path: &Path) -> Result<File, OpenError> {
@@ -308,7 +300,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
         for _ in 0..2 {
-            let opened = file(&path, &SqliteOptions::default()).unwrap();
+            let opened = file(&path, &SqliteOptions::default(), &Encryption::default()).unwrap();
             let size: u32 = opened.writer.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
             assert_eq!(size, 16_384);
         }

@@ -64,6 +64,12 @@ const FINE: &[(&str, &str, &str)] = &[
     ("USAGE_BATCHES_SWEEP", "SCAN usage_batch", "one row for each process of the last days"),
     ("USAGE", "USE TEMP B-TREE", "a report, of the hours asked for"),
     ("USAGE", "SCAN rarray", "the list that was asked for"),
+    ("WRAPPINGS", "SCAN data_key", "once at each start, a row for each tenant"),
+    ("DATA_KEYS_FORGET", "SCAN data_key", "once for each change of the key, a few rows for each tenant"),
+    ("TENANT_FIRST", "SCAN segment", "in order, and it stops at the first"),
+    ("TENANT_FIRST", "SCAN notice", "in order, and it stops at the first"),
+    ("TENANT_FIRST", "SCAN response", "in order, and it stops at the first"),
+    ("TENANT_FIRST", "SCAN data_key", "in order, and it stops at the first"),
     ("", "SCAN i", "a few items of one id"),
     ("HIDDEN_FORGET", "SEARCH item USING INDEX item_hidden (tenant=? AND segment=?)", "only what was taken out"),
 ];
@@ -214,10 +220,11 @@ fn a_file_of_the_version_before_gets_the_indexes_and_keeps_its_items() {
     connection.pragma_update(None, "user_version", 2).unwrap();
     connection.execute_batch(FILL).unwrap();
     drop(connection);
-    let opened = open::file(&path, &crate::SqliteOptions::default()).unwrap();
+    let opened = open::file(&path, &crate::SqliteOptions::default(), &crate::Encryption::default()).unwrap();
     let ids = ["i19999", "same", "unknown"].map(str::to_owned);
-    let found =
-        super::items_by_id(&opened.writer, "t", &ids, 0, &(std::sync::Arc::new(crate::room::Endless) as _)).unwrap();
+    let room = std::sync::Arc::new(crate::room::Endless);
+    let reading = crate::room::Reading { cipher: crate::encryption::Cipher::default(), room };
+    let found = super::items_by_id(&opened.writer, "t", &ids, 0, &reading).unwrap();
     assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false]);
     let index = "SELECT count(*) FROM sqlite_schema WHERE name IN ('item_named', 'item_hidden', 'segment_branch')";
     assert_eq!(opened.writer.query_row(index, [], |row| row.get::<_, i64>(0)).unwrap(), 3);

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::types::{FromSqlError, Value};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 
 use super::{failure, sql};
-use crate::packed::{length, unpack};
-use crate::room::{Meter, Room};
+use crate::encryption::{Cipher, Place};
+use crate::packed::length;
+use crate::room::{Meter, Reading};
 use crate::rows::{self, ItemRow, Pager, TurnRow};
 use crate::{ChainLimits, Error, History, Item, ItemPage, Order, Page, Status, StoredResponse};
 
@@ -21,17 +21,18 @@ pub(crate) fn history(
     id: &str,
     limits: ChainLimits,
     now: i64,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
     used: Option<i64>,
 ) -> Result<History, Error> {
     let mut turns = connection.prepare_cached(sql::TURNS).map_err(failure)?;
     let turns = turns.query_map(params![tenant, id], turn).map_err(failure)?;
     let chain = rows::chain(turns.collect::<Result<_, _>>().map_err(failure)?, id, limits, now)?;
-    let mut meter = Meter::new(room);
+    let mut meter = Meter::new(&reading.room);
     let items = items(connection, tenant, id, 0..i64::MAX, &mut meter)?;
-    let settings = if limits.settings { settings(connection, tenant, &chain, &mut meter)? } else { HashMap::new() };
+    let settings =
+        if limits.settings { settings(connection, tenant, &chain, reading, &mut meter)? } else { HashMap::new() };
     touch(connection, tenant, id, used)?;
-    rows::history(chain, items, &settings)
+    rows::history(chain, items, &settings, &reading.cipher)
 }
 
 fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
@@ -86,23 +87,31 @@ fn settings(
     connection: &Connection,
     tenant: &str,
     chain: &[TurnRow],
+    reading: &Reading,
     meter: &mut Meter,
 ) -> Result<HashMap<Vec<u8>, Bytes>, Error> {
     let mut settings = HashMap::new();
     for hash in chain.iter().filter_map(|turn| turn.settings.as_ref()) {
         if !settings.contains_key(hash) {
-            settings.insert(hash.clone(), setting(connection, tenant, hash, meter)?);
+            settings.insert(hash.clone(), setting(connection, tenant, hash, &reading.cipher, meter)?);
         }
     }
     Ok(settings)
 }
 
-fn setting(connection: &Connection, tenant: &str, hash: &[u8], meter: &mut Meter) -> Result<Bytes, Error> {
+fn setting(
+    connection: &Connection,
+    tenant: &str,
+    hash: &[u8],
+    cipher: &Cipher,
+    meter: &mut Meter,
+) -> Result<Bytes, Error> {
     let mut select = connection.prepare_cached(sql::SETTINGS).map_err(failure)?;
     let mut rows = select.query(params![tenant, hash]).map_err(failure)?;
     let row = rows.next().map_err(failure)?;
     let body = row.map(|row| body(row, 0, meter)).transpose()?.flatten();
-    unpack(body.ok_or_else(|| Error::corrupt("a response without its settings"))?.to_vec())
+    let body = body.ok_or_else(|| Error::corrupt("a response without its settings"))?;
+    cipher.unpack(Place::settings(hash), body.to_vec())
 }
 
 pub(crate) fn response(
@@ -110,7 +119,7 @@ pub(crate) fn response(
     tenant: &str,
     id: &str,
     now: i64,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
     used: Option<i64>,
 ) -> Result<StoredResponse, Error> {
     let mut select = connection.prepare_cached(sql::RESPONSE).map_err(failure)?;
@@ -132,11 +141,12 @@ pub(crate) fn response(
         Ok((response, hash, head, places))
     });
     let (mut response, hash, head, places) = found.optional().map_err(failure)?.ok_or(Error::NotFound)?;
-    let mut meter = Meter::new(room);
+    let mut meter = Meter::new(&reading.room);
     meter.take(length(&head))?;
-    response.head = unpack(head)?;
-    response.settings = hash.map(|hash| setting(connection, tenant, &hash, &mut meter)).transpose()?;
-    response.output = rows::complete(items(connection, tenant, id, places.clone(), &mut meter)?, places)?.0;
+    response.head = reading.cipher.unpack(Place::head(id), head)?;
+    response.settings = hash.map(|hash| setting(connection, tenant, &hash, &reading.cipher, &mut meter)).transpose()?;
+    let output = items(connection, tenant, id, places.clone(), &mut meter)?;
+    response.output = rows::complete(&reading.cipher, output, places)?.0;
     touch(connection, tenant, id, used)?;
     Ok(response)
 }
@@ -147,7 +157,7 @@ pub(crate) fn input_items(
     id: &str,
     page: &Page,
     now: i64,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
 ) -> Result<ItemPage, Error> {
     let mut select = connection.prepare_cached(sql::INPUTS).map_err(failure)?;
     let upto = select.query_row(params![tenant, id, now], |row| row.get(0)).optional().map_err(failure)?;
@@ -160,7 +170,7 @@ pub(crate) fn input_items(
         let place = if page.order == Order::OldestFirst { found.1 } else { found.0 };
         place.filter(|pos| *pos < upto).ok_or(Error::NoSuchCursor)
     });
-    let mut pager = Pager::new(page, upto, after.transpose()?, room);
+    let mut pager = Pager::new(page, upto, after.transpose()?, reading);
     while let Some(places) = pager.next() {
         let rows = items(connection, tenant, id, places.clone(), &mut pager.meter);
         pager.take(places, rows)?;
@@ -174,14 +184,16 @@ pub(crate) fn items_by_id(
     tenant: &str,
     ids: &[String],
     now: i64,
-    room: &Arc<dyn Room>,
+    reading: &Reading,
 ) -> Result<Vec<Option<Item>>, Error> {
     let mut select = connection.prepare_cached(sql::NEWEST).map_err(failure)?;
     let mut rows = select.query(params![tenant, list(ids), now]).map_err(failure)?;
-    let (mut found, mut meter) = (HashMap::new(), Meter::new(room));
+    let (mut found, mut meter) = (HashMap::new(), Meter::new(&reading.room));
     while let Some(row) = rows.next().map_err(failure)? {
         if let Some(body) = body(row, 1, &mut meter)? {
-            found.insert(row.get::<_, String>(0).map_err(failure)?, unpack(body.to_vec())?);
+            let id: String = row.get(0).map_err(failure)?;
+            let body = reading.cipher.unpack(Place::item(&id), body.to_vec())?;
+            found.insert(id, body);
         }
     }
     Ok(ids.iter().map(|id| Some(Item { id: id.clone(), body: found.get(id)?.clone() })).collect())

@@ -36,6 +36,29 @@ macro_rules! there {
     };
 }
 
+/// The rows of a tenant after a place whose bodies begin, or do not begin, so.
+macro_rules! bodies {
+    ($table:literal, $key:literal, $body:literal, $after:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            $key,
+            ", ",
+            $body,
+            " FROM ",
+            $table,
+            " WHERE tenant = ?1 AND ",
+            $after,
+            " AND length(",
+            $body,
+            ") > 0 AND (substr(",
+            $body,
+            ", 1, length(?4)) = ?4) = ?5 ORDER BY ",
+            $order,
+            " LIMIT ?6"
+        )
+    };
+}
+
 statements! {
     // --- sqlite
     PING = "SELECT count(*) FROM secret";
@@ -130,6 +153,12 @@ statements! {
     SCHEMA = "SELECT count(*) FROM sqlite_schema";
     SECRET_NEW = "INSERT INTO secret (name, value) VALUES ('prefix', ?1) ON CONFLICT DO NOTHING";
     SECRET = "SELECT value FROM secret WHERE name = 'prefix'";
+    SECRET_WRAPPED = "SELECT value FROM secret WHERE name = 'prefix_wrapped'";
+    SECRET_WRAP = "INSERT INTO secret (name, value) VALUES ('prefix_wrapped', ?1) \
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    SECRET_FORGET = "DELETE FROM secret WHERE name = 'prefix'";
+    SECRET_UNWRAP = "DELETE FROM secret WHERE name = 'prefix_wrapped'";
+    WRAPPINGS = "SELECT DISTINCT wrapping FROM data_key";
 
     // --- put
     RESPONSE_TAKEN = "SELECT 1 FROM response WHERE tenant = ?1 AND id = ?2";
@@ -322,4 +351,39 @@ statements! {
         AND (?7 OR model IN rarray(?13)) GROUP BY h, t, k, p, m ORDER BY h, t, k, p, m";
     SPENT_BY_KEY = "SELECT CAST(total(nanodollars) AS INTEGER) FROM usage INDEXED BY usage_key WHERE key = ?1 AND hour >= ?2";
     SPENT_BY_TENANT = "SELECT CAST(total(nanodollars) AS INTEGER) FROM usage WHERE tenant = ?1 AND hour >= ?2";
+    // --- encryption
+    DATA_KEYS = "SELECT number, wrapped, retired, sealed_only FROM data_key WHERE tenant = ?1 AND number > 0";
+    DATA_KEY_NEW = "INSERT INTO data_key (tenant, number, wrapped, wrapping, sealed_only) VALUES (?1, ?2, ?3, ?4, \
+        NOT EXISTS (SELECT 1 FROM segment WHERE tenant = ?1 AND segment >= 0) \
+        AND NOT EXISTS (SELECT 1 FROM notice WHERE tenant = ?1 AND id >= '')) ON CONFLICT DO NOTHING";
+    DATA_KEY_WRAP = "UPDATE data_key SET wrapped = ?3, wrapping = ?4 WHERE tenant = ?1 AND number = ?2";
+    DATA_KEYS_RETIRE = "UPDATE data_key SET retired = 1 WHERE tenant = ?1 AND number > 0";
+    DATA_KEYS_SEALED_ONLY = "UPDATE data_key SET sealed_only = 1 WHERE tenant = ?1 AND number > 0";
+    /// All but the last one of each tenant, and all of those who went back to clear.
+    DATA_KEYS_FORGET = "DELETE FROM data_key WHERE retired <> 0 OR number < (SELECT max(newer.number) FROM data_key newer \
+        WHERE newer.tenant = data_key.tenant AND newer.number > data_key.number)";
+    DATA_KEYS_ERASE = "DELETE FROM data_key WHERE tenant = ?1 AND number > 0";
+    TENANT_FIRST = "SELECT min(tenant) FROM (SELECT * FROM (SELECT tenant FROM segment ORDER BY tenant LIMIT 1) \
+        UNION ALL SELECT * FROM (SELECT tenant FROM notice ORDER BY tenant LIMIT 1) \
+        UNION ALL SELECT * FROM (SELECT tenant FROM response ORDER BY tenant LIMIT 1) \
+        UNION ALL SELECT * FROM (SELECT tenant FROM data_key ORDER BY tenant LIMIT 1))";
+    TENANT_AFTER = "SELECT min(tenant) FROM ( \
+        SELECT * FROM (SELECT tenant FROM segment WHERE tenant > ?1 ORDER BY tenant LIMIT 1) \
+        UNION ALL SELECT * FROM (SELECT tenant FROM notice WHERE tenant > ?1 ORDER BY tenant LIMIT 1) \
+        UNION ALL SELECT * FROM (SELECT tenant FROM response WHERE tenant > ?1 ORDER BY tenant LIMIT 1) \
+        UNION ALL SELECT * FROM (SELECT tenant FROM data_key WHERE tenant > ?1 ORDER BY tenant LIMIT 1))";
+    BODIES_ITEM = bodies!("item", "id, segment, pos", "body", "(segment, pos) > (?2, ?3)", "segment, pos");
+    BODIES_RESPONSE = bodies!("response", "id, 0, 0", "head", "(id, 0) > (?2, ?3)", "id");
+    BODIES_SETTINGS = bodies!("settings", "hash, 0, 0", "body", "(hash, 0) > (?2, ?3)", "hash");
+    BODIES_CONVERSATION = bodies!("conversation", "id, 0, 0", "metadata", "(id, 0) > (?2, ?3)", "id");
+    BODIES_EVENT = bodies!("event", "response, 0, first", "body", "(response, first) > (?2, ?3)", "response, first");
+    BODIES_JOB = bodies!("job", "response, 0, 0", "request", "(response, 0) > (?2, ?3)", "response");
+    BODIES_NOTICE = bodies!("notice", "id, 0, 0", "body", "(id, 0) > (?2, ?3)", "id");
+    BODY_ITEM = "UPDATE item SET body = ?4 WHERE tenant = ?1 AND segment = ?2 AND pos = ?3";
+    BODY_RESPONSE = "UPDATE response SET head = ?4 WHERE tenant = ?1 AND id = ?2";
+    BODY_SETTINGS = "UPDATE settings SET body = ?4 WHERE tenant = ?1 AND hash = ?2";
+    BODY_CONVERSATION = "UPDATE conversation SET metadata = ?4 WHERE tenant = ?1 AND id = ?2";
+    BODY_EVENT = "UPDATE event SET body = ?4 WHERE tenant = ?1 AND response = ?2 AND first = ?3";
+    BODY_JOB = "UPDATE job SET request = ?4 WHERE tenant = ?1 AND response = ?2";
+    BODY_NOTICE = "UPDATE notice SET body = ?4 WHERE tenant = ?1 AND id = ?2";
 }

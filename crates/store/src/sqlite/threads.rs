@@ -277,12 +277,13 @@ mod tests {
     use rusqlite::Connection;
 
     use crate::sqlite::{Database, failure};
-    use crate::{Error, SqliteOptions};
+    use crate::{Encryption, Error, SqliteOptions};
 
     #[tokio::test]
     async fn a_deletion_that_finds_no_room_is_tried_again_with_the_room_of_the_log() {
         let folder = tempfile::tempdir().unwrap();
-        let (database, _) = Database::file(&folder.path().join("s.db"), &SqliteOptions::default()).unwrap();
+        let (database, _) =
+            Database::file(&folder.path().join("s.db"), &SqliteOptions::default(), &Encryption::default()).unwrap();
         let log = folder.path().join("s.db-wal");
         for full in [1, 2] {
             let fill = "CREATE TABLE IF NOT EXISTS x (y); INSERT INTO x VALUES (randomblob(100000))";

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use super::{Tenanted, millis};
+use crate::encryption::Place;
 use crate::job::PreparedJob;
 use crate::key::{PreparedKey, UsedKey};
-use crate::packed::pack;
 use crate::prepared::Prepared;
 use crate::{
     Backend, Begun, Claim, Error, JobKind, JobLimits, KeyClaim, NewJob, NewKey, NewTurn, Runs, Status, Worker, sqlite,
@@ -38,8 +38,9 @@ impl Tenanted {
         if turn.status != expected || !turn.output.is_empty() {
             return Err(Error::WrongStatus { status: turn.status });
         }
-        let (turn, now) = (Prepared::new(&self.hasher, turn)?, self.clock.now());
-        let request = job.request.map(|request| pack(&request));
+        let cipher = self.writing().await?;
+        let (turn, now) = (Prepared::new(&self.hasher, &cipher, turn)?, self.clock.now());
+        let request = job.request.map(|request| cipher.pack(Place::job(&turn.id), &request)).transpose()?;
         let job = PreparedJob { kind: job.kind, request, worker: *worker, limits, millis: millis(lease) };
         call!(self, write, begin_job(&turn, &job, now), used)
     }

@@ -6,6 +6,7 @@ mod chance;
 mod contract;
 mod conversations;
 mod crash;
+mod encryption;
 mod expiry;
 #[cfg(unix)]
 mod instances;

@@ -1,13 +1,14 @@
 //! Jobs that share a transaction, of which one fails.
 
 use crate::sqlite::{Database, failure};
-use crate::{Error, SqliteOptions};
+use crate::{Encryption, Error, SqliteOptions};
 
 /// In one transaction with others, which keep what they did.
 #[tokio::test]
 async fn a_job_that_fails_halfway_takes_back_its_own_work_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let (database, _) = Database::file(&folder.path().join("s.db"), &SqliteOptions::default()).unwrap();
+    let (database, _) =
+        Database::file(&folder.path().join("s.db"), &SqliteOptions::default(), &Encryption::default()).unwrap();
     let create = "CREATE TABLE x (y)";
     database.write(move |connection| connection.execute_batch(create).map_err(failure)).await.unwrap();
     let before = database.counters();

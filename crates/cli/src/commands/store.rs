@@ -1,0 +1,65 @@
+//! `godex store`: the database of sessions.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+
+use anyhow::{Context, bail};
+use server::Rekeyed;
+
+use crate::args::{Flags, StoreCommand};
+use crate::output;
+
+/// Steps between two signs of life.
+const QUIET_STEPS: u64 = 16;
+
+pub(crate) fn run(flags: &Flags, command: &StoreCommand) -> anyhow::Result<()> {
+    let StoreCommand::Rekey { decrypt } = *command;
+    let config = flags.load()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let (shown, mut steps) = (std::io::stderr().is_terminal(), 0_u64);
+    let mut told = move |done: &Rekeyed| {
+        steps += 1;
+        if shown && steps.is_multiple_of(QUIET_STEPS) {
+            output::tell(&format!("\r{} rows, {} MB", done.rows, done.bytes >> 20));
+        }
+    };
+    let done = runtime.context("cannot start the runtime")?.block_on(server::rekey(&config, decrypt, &mut told));
+    if shown {
+        output::tell("\r\x1b[K");
+    }
+    let done = done?;
+    output::print(&summary(&done, decrypt))?;
+    if done.damaged > 0 {
+        bail!("{} rows do not open and were left as they are; a backup may have them", done.damaged);
+    }
+    Ok(())
+}
+
+fn summary(done: &Rekeyed, decrypt: bool) -> String {
+    let Rekeyed { tenants, data_keys, rows, bytes, kept, .. } = done;
+    let how = if decrypt { "decrypted" } else { "encrypted" };
+    let mut out =
+        format!("{how}: {rows} rows ({} kB) of {tenants} tenants; {data_keys} data keys wrapped\n", bytes >> 10);
+    if *kept > 0 {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{kept} data keys that are not needed any more are kept while other instances may use them; run it again in an \
+             hour to forget them"
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_what_is_left_to_do() {
+        let done = Rekeyed { tenants: 2, data_keys: 3, rows: 40, bytes: 5 << 20, ..Rekeyed::default() };
+        assert_eq!(summary(&done, false), "encrypted: 40 rows (5120 kB) of 2 tenants; 3 data keys wrapped\n");
+        let kept = summary(&Rekeyed { kept: 1, ..done }, true);
+        assert!(kept.starts_with("decrypted") && kept.contains("run it again in an hour"), "{kept}");
+    }
+}
