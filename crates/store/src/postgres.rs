@@ -11,6 +11,7 @@ mod encryption;
 mod events;
 mod failure;
 mod hints;
+mod holdings;
 mod indexes;
 mod jobs;
 mod keys;
@@ -22,7 +23,11 @@ mod plans;
 mod put;
 mod read;
 mod retry;
+mod share;
 mod sql;
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
 mod turns;
 mod usage;
 

@@ -270,12 +270,10 @@ impl Store {
 }
 
 async fn tenant_after(backend: &Backend, after: Option<&Tenant>) -> Result<Option<Tenant>, Error> {
-    let after = after.map(|tenant| tenant.name().to_owned());
+    let after = after.map_or(String::new(), |tenant| tenant.name().to_owned());
     let found = match backend {
-        Backend::Sqlite(database) => {
-            database.read(move |connection| sqlite::tenant_after(connection, after.as_deref())).await?
-        }
-        Backend::Postgres(database) => database.tenant_after(after.as_deref()).await?,
+        Backend::Sqlite(database) => database.read(move |connection| sqlite::tenant_after(connection, &after)).await?,
+        Backend::Postgres(database) => database.tenant_after(&after).await?,
     };
     Ok(found.map(|name| Tenant::new(&name)))
 }

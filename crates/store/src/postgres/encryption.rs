@@ -103,17 +103,6 @@ impl Database {
         .await
     }
 
-    pub(crate) async fn tenant_after(&self, after: Option<&str>) -> Result<Option<String>, Error> {
-        self.read(async |client| {
-            let row = match after {
-                None => client.query_typed_one(sql::TENANT_FIRST, &[]).await,
-                Some(after) => client.query_typed_one(sql::TENANT_AFTER, typed![after.as_bytes() => BYTEA]).await,
-            };
-            super::maybe_text(&row.map_err(failure)?, 0)
-        })
-        .await
-    }
-
     /// Writes some rows anew, from that place on. One that somebody else changed meanwhile is left to a later pass.
     pub(crate) async fn rewrite(
         &self,

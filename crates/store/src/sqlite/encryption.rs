@@ -75,14 +75,6 @@ fn run(connection: &Connection, statement: &str, tenant: &str) -> Result<u64, Er
     statement.execute([tenant]).map(|rows| rows as u64).map_err(failure)
 }
 
-pub(crate) fn tenant_after(connection: &Connection, after: Option<&str>) -> Result<Option<String>, Error> {
-    let found = match after {
-        None => connection.query_row(sql::TENANT_FIRST, [], |row| row.get(0)),
-        Some(after) => connection.query_row(sql::TENANT_AFTER, [after], |row| row.get(0)),
-    };
-    found.map_err(failure)
-}
-
 /// Writes some rows anew, from that place on.
 pub(crate) fn rewrite(
     connection: &Connection,

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use rusqlite::types::{FromSqlError, Value};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 
+use super::holdings::own_places;
 use super::{failure, sql};
 use crate::encryption::{Cipher, Place};
 use crate::packed::length;
@@ -176,6 +177,18 @@ pub(crate) fn input_items(
         pager.take(places, rows)?;
     }
     Ok(pager.finish())
+}
+
+pub(crate) fn own_input(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    now: i64,
+    reading: &Reading,
+) -> Result<Vec<Item>, Error> {
+    let places = own_places(connection, tenant, id, now)?;
+    let found = items(connection, tenant, id, places.clone(), &mut Meter::new(&reading.room))?;
+    Ok(rows::complete(&reading.cipher, found, places)?.0)
 }
 
 /// For each id the newest item that still has a body, and an owner that is there.

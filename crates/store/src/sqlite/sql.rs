@@ -59,6 +59,39 @@ macro_rules! bodies {
     };
 }
 
+/// Removes a few rows of a tenant, and says of each whether it counts.
+macro_rules! erase_rows {
+    ($table:literal, $index:literal, $counts:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE rowid IN (SELECT rowid FROM ",
+            $table,
+            " INDEXED BY ",
+            $index,
+            " WHERE tenant = ?1 LIMIT ?2) RETURNING ",
+            $counts
+        )
+    };
+}
+
+/// As [`erase_rows`], of a table without row ids.
+macro_rules! erase_keys {
+    ($table:literal, $key:literal, $columns:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " IN (SELECT ",
+            $columns,
+            " FROM ",
+            $table,
+            " WHERE tenant = ?1 LIMIT ?2) RETURNING 1"
+        )
+    };
+}
+
 statements! {
     // --- sqlite
     PING = "SELECT count(*) FROM secret";
@@ -363,15 +396,6 @@ statements! {
     DATA_KEYS_FORGET = "DELETE FROM data_key WHERE retired <> 0 OR number < (SELECT max(newer.number) FROM data_key newer \
         WHERE newer.tenant = data_key.tenant AND newer.number > data_key.number)";
     DATA_KEYS_ERASE = "DELETE FROM data_key WHERE tenant = ?1 AND number > 0";
-    TENANT_FIRST = "SELECT min(tenant) FROM (SELECT * FROM (SELECT tenant FROM segment ORDER BY tenant LIMIT 1) \
-        UNION ALL SELECT * FROM (SELECT tenant FROM notice ORDER BY tenant LIMIT 1) \
-        UNION ALL SELECT * FROM (SELECT tenant FROM response ORDER BY tenant LIMIT 1) \
-        UNION ALL SELECT * FROM (SELECT tenant FROM data_key ORDER BY tenant LIMIT 1))";
-    TENANT_AFTER = "SELECT min(tenant) FROM ( \
-        SELECT * FROM (SELECT tenant FROM segment WHERE tenant > ?1 ORDER BY tenant LIMIT 1) \
-        UNION ALL SELECT * FROM (SELECT tenant FROM notice WHERE tenant > ?1 ORDER BY tenant LIMIT 1) \
-        UNION ALL SELECT * FROM (SELECT tenant FROM response WHERE tenant > ?1 ORDER BY tenant LIMIT 1) \
-        UNION ALL SELECT * FROM (SELECT tenant FROM data_key WHERE tenant > ?1 ORDER BY tenant LIMIT 1))";
     BODIES_ITEM = bodies!("item", "id, segment, pos", "body", "(segment, pos) > (?2, ?3)", "segment, pos");
     BODIES_RESPONSE = bodies!("response", "id, 0, 0", "head", "(id, 0) > (?2, ?3)", "id");
     BODIES_SETTINGS = bodies!("settings", "hash, 0, 0", "body", "(hash, 0) > (?2, ?3)", "hash");
@@ -386,4 +410,41 @@ statements! {
     BODY_EVENT = "UPDATE event SET body = ?4 WHERE tenant = ?1 AND response = ?2 AND first = ?3";
     BODY_JOB = "UPDATE job SET request = ?4 WHERE tenant = ?1 AND response = ?2";
     BODY_NOTICE = "UPDATE notice SET body = ?4 WHERE tenant = ?1 AND id = ?2";
+
+    // --- holdings
+    TENANT_NEXT = "SELECT min(t) FROM (
+        SELECT (SELECT tenant FROM response INDEXED BY response_id WHERE tenant > ?1 ORDER BY tenant LIMIT 1) AS t
+        UNION ALL SELECT (SELECT tenant FROM conversation WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM item INDEXED BY item_place WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM segment WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM settings INDEXED BY settings_hash WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM event INDEXED BY event_place WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM log WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM job INDEXED BY job_response WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM idempotency WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM notice INDEXED BY notice_id WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM usage WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM data_key WHERE tenant > ?1 ORDER BY tenant LIMIT 1))";
+    /// How many of the next few are there, how many these were, and where to go on.
+    RESPONSES_COUNT = "SELECT count(*) FILTER (WHERE there), count(*), max(id) FROM (
+        SELECT id, gone = 0 AND (expires IS NULL OR expires > ?3) AS there FROM response INDEXED BY response_id
+        WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?4)";
+    CONVERSATIONS_COUNT = "SELECT count(*), count(*), max(id) FROM (
+        SELECT id FROM conversation WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3)";
+    RESPONSES_HELD = "SELECT id, created, expires, status, previous, conversation FROM response INDEXED BY response_id \
+        WHERE tenant = ?1 AND id > ?2 AND gone = 0 AND (expires IS NULL OR expires > ?3) ORDER BY id LIMIT ?4";
+    CONVERSATIONS_HELD = "SELECT id, created FROM conversation WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    OWN_PLACES = there!("SELECT own, middle FROM response WHERE tenant = ?1 AND id = ?2", "?3");
+    ERASE_JOBS = erase_rows!("job", "job_response", "1");
+    /// Those that were there, and what was left of others.
+    ERASE_RESPONSES = erase_rows!("response", "response_id", "gone = 0");
+    ERASE_CONVERSATIONS = erase_keys!("conversation", "(tenant, id)", "tenant, id");
+    ERASE_LOGS = erase_keys!("log", "(tenant, response)", "tenant, response");
+    ERASE_EVENTS = erase_rows!("event", "event_place", "1");
+    ERASE_ITEMS = erase_rows!("item", "item_place", "1");
+    ERASE_SEGMENTS = erase_keys!("segment", "(tenant, segment)", "tenant, segment");
+    ERASE_SETTINGS = erase_rows!("settings", "settings_hash", "1");
+    ERASE_KEYS = erase_keys!("idempotency", "(tenant, key)", "tenant, key");
+    ERASE_NOTICES = erase_rows!("notice", "notice_id", "1");
+    ERASE_USAGE = erase_keys!("usage", "(tenant, hour, key, provider, model)", "tenant, hour, key, provider, model");
 }
