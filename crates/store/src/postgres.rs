@@ -3,6 +3,7 @@
 //! Writes are short transactions. Those that add take the tenant's advisory lock together, those that take away take it
 //! alone: so nothing is built upon what is being erased, and adding never waits for adding.
 
+mod access;
 mod connect;
 mod conversations;
 mod delete;
@@ -22,6 +23,7 @@ mod read;
 mod retry;
 mod sql;
 mod turns;
+mod usage;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 //!
 //! The memory backend is the same database without a file, on one thread, with limits: one set of rules for both.
 
+mod access;
 mod conversations;
 mod delete;
 mod events;
@@ -18,6 +19,7 @@ mod read;
 mod sql;
 mod threads;
 mod turns;
+mod usage;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use crate::prefix::Secret;
 use crate::{Counters, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
 use threads::{Counts, Job, Ran, ReadJob, WriteJob};
 
+pub(crate) use access::*;
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
 pub(crate) use events::{append_events, events_after, sweep_logs};
@@ -38,6 +41,7 @@ pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
 pub(crate) use notices::{due_notices, notice_done, notice_retry};
 pub(crate) use read::*;
 pub(crate) use turns::{advance, finish};
+pub(crate) use usage::{add_usage, spent, usage};
 
 /// Work that waits for a thread; more than that and callers wait.
 const QUEUE: usize = 256;

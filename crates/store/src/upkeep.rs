@@ -20,6 +20,7 @@ macro_rules! upkeep {
         }
     };
 }
+pub(crate) use upkeep;
 
 impl Store {
     /// Removes up to `batch` responses of any tenant that expired by `now_ms` (Unix milliseconds), in one short

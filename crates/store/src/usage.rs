@@ -3,7 +3,10 @@
 //! Rows are added up in memory and come in batches. A batch has a number of its worker, and counts once however often it
 //! is sent: a commit whose answer was lost is sent again.
 
-use crate::{Error, Store, Tenant, Worker};
+use std::collections::BTreeMap;
+
+use crate::upkeep::upkeep;
+use crate::{Backend, Error, Store, Tenant, Worker, sqlite};
 
 /// Whose use, of what, in which hour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,22 +79,84 @@ pub enum Spender {
     Tenant(Tenant),
 }
 
+/// As much as a sum in the database may be: whole numbers up to here are floats as well, so no sum of them overflows.
+const MOST: u64 = 1 << 53;
+
+/// How long the number of a worker's last batch is remembered after it came, in milliseconds. Nobody tries for longer to
+/// send one again.
+pub(crate) const REMEMBERED_MS: i64 = 2 * 24 * 60 * 60 * 1000;
+
+impl UsageSum {
+    /// In the order of the columns.
+    pub(crate) fn columns(&self) -> [i64; 8] {
+        let sums = [
+            self.requests,
+            self.unpriced,
+            self.input_tokens,
+            self.cached_tokens,
+            self.output_tokens,
+            self.reasoning_tokens,
+            self.tool_calls,
+            self.nanodollars,
+        ];
+        sums.map(|sum| i64::try_from(sum.min(MOST)).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn from_columns(columns: [i64; 8]) -> Self {
+        let [requests, unpriced, input_tokens, cached_tokens, output_tokens, reasoning_tokens, tool_calls, nanodollars] =
+            columns.map(|sum| u64::try_from(sum).unwrap_or(0));
+        Self {
+            requests,
+            unpriced,
+            input_tokens,
+            cached_tokens,
+            output_tokens,
+            reasoning_tokens,
+            tool_calls,
+            nanodollars,
+        }
+    }
+}
+
+/// A batch made ready for the writer: each key once, in order.
+#[derive(Debug)]
+pub(crate) struct PreparedUsage {
+    pub(crate) worker: Worker,
+    pub(crate) number: i64,
+    pub(crate) rows: BTreeMap<UsageKey, [i64; 8]>,
+}
+
+impl PreparedUsage {
+    fn new(batch: UsageBatch) -> Self {
+        let UsageBatch { worker, number, rows } = batch;
+        let mut sums = BTreeMap::new();
+        for (key, sum) in rows {
+            let sums = sums.entry(key).or_insert([0_i64; 8]);
+            for (into, more) in sums.iter_mut().zip(sum.columns()) {
+                *into = into.saturating_add(more);
+            }
+        }
+        let most = i64::try_from(MOST).unwrap_or(i64::MAX);
+        sums.values_mut().flatten().for_each(|sum| *sum = (*sum).min(most));
+        Self { worker, number, rows: sums }
+    }
+}
+
 impl Store {
-    /// Adds a batch, once.
+    /// Adds a batch, once: one whose number is not larger than that of an earlier batch of the worker was counted, and is not
+    /// counted again.
     pub async fn add_usage(&self, batch: UsageBatch) -> Result<(), Error> {
-        let _ = batch;
-        Err(Error::unavailable("not built"))
+        let batch = PreparedUsage::new(batch);
+        upkeep!(self, write, add_usage(&batch))
     }
 
     /// Sums, ordered by hour, tenant, key, provider, model.
     pub async fn usage(&self, query: UsageQuery) -> Result<Vec<(UsageKey, UsageSum)>, Error> {
-        let _ = query;
-        Err(Error::unavailable("not built"))
+        upkeep!(self, read, usage(&query))
     }
 
     /// What each has spent from that hour on, in nanodollars, in the order asked for.
     pub async fn spent(&self, spenders: Vec<(Spender, i64)>) -> Result<Vec<u64>, Error> {
-        let _ = spenders;
-        Err(Error::unavailable("not built"))
+        upkeep!(self, read, spent(&spenders))
     }
 }

@@ -18,6 +18,8 @@ pub struct LimitsConfig {
     pub memory: Option<u64>,
     /// How long a client may take none of what is ready for it.
     pub write_stall: Duration,
+    /// How long API keys work from memory while the store is away.
+    pub key_grace: Duration,
 }
 
 /// A body that is allowed must be able to get in: it needs room for itself and for what is made of it.
@@ -36,5 +38,6 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
         turns: keys.find(&table::LIMITS_TURNS).map(size),
         memory: keys.find(&table::LIMITS_MEMORY),
         write_stall: keys.get(&table::LIMITS_WRITE_STALL),
+        key_grace: keys.get(&table::LIMITS_KEY_GRACE),
     }
 }

@@ -421,6 +421,15 @@ pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failov
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
+    // By the name that was sent: whoever may use an alias may not use all that it stands for.
+    if context.caller.grant().is_some_and(|grant| !grant.allows_model(model)) {
+        return Err(ApiError::model_not_allowed(model));
+    }
+    unasked_targets_of(context, model)
+}
+
+/// The same for a model that the client has not named.
+pub(super) fn unasked_targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {
     let failover = context.snapshot.failover(model, &context.app.runtime, &context.account);
     failover.map_err(|error| ApiError::model_not_found(model, &hint(&error)))
 }

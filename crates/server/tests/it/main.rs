@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod account;
 #[cfg(test)]
 mod any_json;

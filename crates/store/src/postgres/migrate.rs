@@ -35,7 +35,11 @@ const MIGRATIONS: Ledger = Ledger {
 /// older version reads or writes.
 const ADDITIONS: Ledger = Ledger {
     name: "godex (additions)",
-    steps: &[include_str!("sql/addition_0001_events.sql"), include_str!("sql/addition_0002_jobs.sql")],
+    steps: &[
+        include_str!("sql/addition_0001_events.sql"),
+        include_str!("sql/addition_0002_jobs.sql"),
+        include_str!("sql/addition_0003_access.sql"),
+    ],
     applied: "SELECT number, checksum FROM godex.addition ORDER BY number",
     record: "INSERT INTO godex.addition (number, checksum) VALUES ($1, $2)",
     open: true,

@@ -360,4 +360,74 @@ statements! {
 
     // --- hints
     TELL = "SELECT pg_notify('godex', $1)";
+
+    // --- access
+    /// Everything of one moment, or nothing if that is the version.
+    ACCESS_LIST = "SELECT v.version, k.id, k.tenant, k.name, k.hash, k.hint, k.created, k.expires, k.revoked, k.replaced_by,
+        k.terms FROM godex.access_version v LEFT JOIN LATERAL (SELECT * FROM godex.api_key OFFSET 0) k ON true
+        WHERE v.version <> $1
+        UNION ALL
+        SELECT v.version, NULL, t.tenant, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.terms
+        FROM godex.access_version v CROSS JOIN LATERAL (SELECT * FROM godex.tenant_terms OFFSET 0) t WHERE v.version <> $1
+        ORDER BY 2, 3";
+    API_KEY_NEW = "WITH made AS (INSERT INTO godex.api_key
+        (id, tenant, name, hash, hint, created, expires, revoked, replaced_by, terms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING 1)
+        UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM made)";
+    API_KEY_REVOKE = "WITH changed AS (
+        UPDATE godex.api_key SET revoked = coalesce(revoked, $2) WHERE id = $1 RETURNING 1)
+        UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)";
+    API_KEY_ROTATE = "WITH old AS (
+        UPDATE godex.api_key SET replaced_by = $2, expires = least(expires, $3)
+        WHERE id = $1 AND revoked IS NULL AND replaced_by IS NULL RETURNING name),
+        made AS (INSERT INTO godex.api_key (id, tenant, name, hash, hint, created, expires, revoked, terms)
+        SELECT $2, $4, old.name, $5, $6, $7, $8, $9, $10 FROM old RETURNING 1)
+        UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM made)";
+    API_KEY_DELETE = "WITH changed AS (DELETE FROM godex.api_key WHERE id = $1 RETURNING 1)
+        UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)";
+    TENANT_TERMS_SET = "WITH changed AS (INSERT INTO godex.tenant_terms (tenant, terms) VALUES ($1, $2)
+        ON CONFLICT (tenant) DO UPDATE SET terms = excluded.terms RETURNING 1)
+        UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)";
+    TENANT_TERMS_CLEAR = "WITH changed AS (DELETE FROM godex.tenant_terms WHERE tenant = $1 RETURNING 1)
+        UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)";
+
+    // --- usage
+    /// Nothing is added if the batch or a later one of the worker was counted. In the order of the keys: so nobody waits for
+    /// somebody who waits for him. Sums are cut where no float could hold them, as in SQLite.
+    USAGE_ADD = "WITH batch AS (
+        INSERT INTO godex.usage_batch AS b (worker, number, at) VALUES ($1, $2, clock_timestamp())
+        ON CONFLICT (worker) DO UPDATE SET number = excluded.number, at = excluded.at WHERE b.number < excluded.number
+        RETURNING 1)
+        INSERT INTO godex.usage AS u (tenant, hour, key, provider, model, requests, unpriced, input, cached, output,
+        reasoning, tool_calls, nanodollars)
+        SELECT n.* FROM unnest($3::bytea[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[], $9::bigint[],
+          $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])
+          AS n (tenant, hour, key, provider, model, requests, unpriced, input, cached, output, reasoning, tool_calls, nanodollars)
+        WHERE EXISTS (SELECT 1 FROM batch) ORDER BY n.tenant, n.hour, n.key, n.provider, n.model
+        ON CONFLICT (tenant, hour, key, provider, model) DO UPDATE SET
+        requests = least(u.requests + excluded.requests, 9007199254740992),
+        unpriced = least(u.unpriced + excluded.unpriced, 9007199254740992),
+        input = least(u.input + excluded.input, 9007199254740992),
+        cached = least(u.cached + excluded.cached, 9007199254740992),
+        output = least(u.output + excluded.output, 9007199254740992),
+        reasoning = least(u.reasoning + excluded.reasoning, 9007199254740992),
+        tool_calls = least(u.tool_calls + excluded.tool_calls, 9007199254740992),
+        nanodollars = least(u.nanodollars + excluded.nanodollars, 9007199254740992)";
+    USAGE_BATCHES_SWEEP = "DELETE FROM godex.usage_batch WHERE worker IN (SELECT worker FROM godex.usage_batch
+        WHERE at <= clock_timestamp() - $1 * interval '1 millisecond' FOR UPDATE SKIP LOCKED)";
+    USAGE = "SELECT CASE WHEN $6::bigint > 0 THEN hour - hour % $6 ELSE 0 END AS h, CASE WHEN $7 THEN tenant ELSE ''::bytea END AS t,
+        CASE WHEN $8 THEN key ELSE ''::bytea END AS k, CASE WHEN $9 THEN provider ELSE ''::bytea END AS p,
+        CASE WHEN $10 THEN model ELSE ''::bytea END AS m,
+        least(sum(requests), 9223372036854775807)::bigint, least(sum(unpriced), 9223372036854775807)::bigint,
+        least(sum(input), 9223372036854775807)::bigint,
+        least(sum(cached), 9223372036854775807)::bigint, least(sum(output), 9223372036854775807)::bigint,
+        least(sum(reasoning), 9223372036854775807)::bigint, least(sum(tool_calls), 9223372036854775807)::bigint, least(sum(nanodollars), 9223372036854775807)::bigint
+        FROM godex.usage WHERE hour >= $1 AND hour < $2 AND (cardinality($3::bytea[]) = 0 OR tenant = ANY($3))
+        AND (cardinality($4::bytea[]) = 0 OR key = ANY($4)) AND (cardinality($5::bytea[]) = 0 OR model = ANY($5))
+        GROUP BY h, t, k, p, m ORDER BY h, t, k, p, m";
+    SPENT = "SELECT least(coalesce(CASE WHEN w.by_key
+        THEN (SELECT sum(nanodollars) FROM godex.usage u WHERE u.key = w.name AND u.hour >= w.since)
+        ELSE (SELECT sum(nanodollars) FROM godex.usage u WHERE u.tenant = w.name AND u.hour >= w.since)
+        END, 0), 9223372036854775807)::bigint
+        FROM unnest($1::boolean[], $2::bytea[], $3::bigint[]) WITH ORDINALITY AS w (by_key, name, since, n) ORDER BY w.n";
 }

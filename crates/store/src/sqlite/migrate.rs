@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0003_lookups.sql"),
     include_str!("sql/0004_events.sql"),
     include_str!("sql/0005_jobs.sql"),
+    include_str!("sql/0006_access.sql"),
 ];
 
 #[derive(Debug)]

@@ -56,6 +56,14 @@ const FINE: &[(&str, &str, &str)] = &[
     ("JOBS_ORPHAN", "SCAN job USING", "once at each start"),
     ("KEYS_ORPHAN", "SCAN idempotency USING", "once at each start"),
     ("EVENT_GONE", "SEARCH event USING INDEX event_place (tenant=? AND response=?)", "the whole log goes"),
+    ("ACCESS_VERSION", "SCAN access_version", "one row"),
+    ("ACCESS_RAISE", "SCAN access_version", "one row"),
+    ("API_KEYS", "SCAN api_key", "all of them, when one has changed"),
+    ("TENANTS_TERMS", "SCAN tenant_terms", "all of them, when one has changed"),
+    ("TENANT_TERMS_CLEAR", "SEARCH tenant_terms USING PRIMARY KEY (tenant=?)", "one row"),
+    ("USAGE_BATCHES_SWEEP", "SCAN usage_batch", "one row for each process of the last days"),
+    ("USAGE", "USE TEMP B-TREE", "a report, of the hours asked for"),
+    ("USAGE", "SCAN rarray", "the list that was asked for"),
     ("", "SCAN i", "a few items of one id"),
     ("HIDDEN_FORGET", "SEARCH item USING INDEX item_hidden (tenant=? AND segment=?)", "only what was taken out"),
 ];
@@ -70,6 +78,15 @@ const FILL_JOBS: &str = "
       randomblob(16) FROM n;
     INSERT INTO idempotency SELECT 't', 'k' || n, randomblob(32), 'r' || n, iif(n % 2, randomblob(16), NULL), n, n FROM n;
     INSERT INTO notice SELECT 't', 'n' || n, 'e', 0, n, x'00' FROM n;
+    DROP TABLE n;";
+
+/// What came with API keys.
+const FILL_ACCESS: &str = "
+    CREATE TEMP TABLE n (n INTEGER PRIMARY KEY);
+    INSERT INTO n WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 9999) SELECT n FROM n;
+    INSERT INTO api_key SELECT 'key_' || n, 't', 'name' || n, randomblob(32), '', 0, NULL, iif(n % 2, NULL, 1), NULL, '{}'
+      FROM n;
+    INSERT INTO usage SELECT 't', n, 'key_' || (n % 100), 'p', 'm', 1, 1, 1, 1, 1, 1, 1, 1 FROM n;
     DROP TABLE n;";
 
 /// What triggers do when a response goes.
@@ -101,6 +118,7 @@ fn filled() -> Connection {
     connection.execute_batch(FILL).unwrap();
     connection.execute_batch(FILL_EVENTS).unwrap();
     connection.execute_batch(FILL_JOBS).unwrap();
+    connection.execute_batch(FILL_ACCESS).unwrap();
     connection
 }
 

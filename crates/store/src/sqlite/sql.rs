@@ -276,4 +276,50 @@ statements! {
         INDEXED BY notice_due WHERE due <= ?1 ORDER BY due LIMIT ?2) RETURNING tenant, id, endpoint, tries, body";
     NOTICE_DONE = "DELETE FROM notice WHERE tenant = ?1 AND id = ?2";
     NOTICE_RETRY = "UPDATE notice SET due = ?3 WHERE tenant = ?1 AND id = ?2";
+
+    // --- access
+    ACCESS_VERSION = "SELECT version FROM access_version";
+    ACCESS_RAISE = "UPDATE access_version SET version = version + 1";
+    API_KEYS = "SELECT id, tenant, name, hash, hint, created, expires, revoked, replaced_by, terms FROM api_key ORDER BY id";
+    TENANTS_TERMS = "SELECT tenant, terms FROM tenant_terms ORDER BY tenant";
+    API_KEY_TAKEN = "SELECT 1 FROM api_key WHERE id = ?1 \
+        UNION ALL SELECT 1 FROM api_key INDEXED BY api_key_hash WHERE hash = ?2";
+    API_KEY_NAMED = "SELECT 1 FROM api_key INDEXED BY api_key_name WHERE name = ?1 AND revoked IS NULL AND replaced_by IS NULL";
+    API_KEY_NEW = "INSERT INTO api_key (id, tenant, name, hash, hint, created, expires, revoked, replaced_by, terms) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    API_KEY_REVOKE = "UPDATE api_key SET revoked = coalesce(revoked, ?2) WHERE id = ?1";
+    /// Which name a key has that is in use.
+    API_KEY_NAME = "SELECT name FROM api_key WHERE id = ?1 AND revoked IS NULL AND replaced_by IS NULL";
+    API_KEY_REPLACE = "UPDATE api_key SET replaced_by = ?2, expires = min(coalesce(expires, ?3), ?3) WHERE id = ?1";
+    API_KEY_DELETE = "DELETE FROM api_key WHERE id = ?1";
+    TENANT_TERMS_SET = "INSERT INTO tenant_terms (tenant, terms) VALUES (?1, ?2) \
+        ON CONFLICT (tenant) DO UPDATE SET terms = excluded.terms";
+    TENANT_TERMS_CLEAR = "DELETE FROM tenant_terms WHERE tenant = ?1";
+
+    // --- usage
+    /// Nothing, if the batch or a later one of the worker was counted.
+    USAGE_BATCH = "INSERT INTO usage_batch (worker, number, at) VALUES (?1, ?2, ?3) ON CONFLICT (worker) \
+        DO UPDATE SET number = excluded.number, at = excluded.at WHERE usage_batch.number < excluded.number";
+    USAGE_BATCHES_SWEEP = "DELETE FROM usage_batch WHERE at <= ?1";
+    /// Sums stay whole numbers that a float can hold.
+    USAGE_ADD = "INSERT INTO usage (tenant, hour, key, provider, model, requests, unpriced, input, cached, output, reasoning, \
+        tool_calls, nanodollars) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+        ON CONFLICT (tenant, hour, key, provider, model) DO UPDATE SET \
+        requests = min(requests + excluded.requests, 9007199254740992), \
+        unpriced = min(unpriced + excluded.unpriced, 9007199254740992), \
+        input = min(input + excluded.input, 9007199254740992), cached = min(cached + excluded.cached, 9007199254740992), \
+        output = min(output + excluded.output, 9007199254740992), \
+        reasoning = min(reasoning + excluded.reasoning, 9007199254740992), \
+        tool_calls = min(tool_calls + excluded.tool_calls, 9007199254740992), \
+        nanodollars = min(nanodollars + excluded.nanodollars, 9007199254740992)";
+    /// A sum of whole numbers fails when it is too large; total() does not.
+    USAGE = "SELECT iif(?8 > 0, hour - hour % ?8, 0) AS h, iif(?9, tenant, '') AS t, iif(?10, key, '') AS k, \
+        iif(?11, provider, '') AS p, iif(?12, model, '') AS m, \
+        CAST(total(requests) AS INTEGER), CAST(total(unpriced) AS INTEGER), CAST(total(input) AS INTEGER), \
+        CAST(total(cached) AS INTEGER), CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER), \
+        CAST(total(tool_calls) AS INTEGER), CAST(total(nanodollars) AS INTEGER) FROM usage INDEXED BY usage_hour \
+        WHERE hour >= ?1 AND hour < ?2 AND (?3 OR tenant IN rarray(?4)) AND (?5 OR key IN rarray(?6)) \
+        AND (?7 OR model IN rarray(?13)) GROUP BY h, t, k, p, m ORDER BY h, t, k, p, m";
+    SPENT_BY_KEY = "SELECT CAST(total(nanodollars) AS INTEGER) FROM usage INDEXED BY usage_key WHERE key = ?1 AND hour >= ?2";
+    SPENT_BY_TENANT = "SELECT CAST(total(nanodollars) AS INTEGER) FROM usage WHERE tenant = ?1 AND hour >= ?2";
 }

@@ -1,6 +1,7 @@
 //! One contract for all backends, and what each of them must endure.
 #![cfg(test)]
 
+mod access;
 mod chance;
 mod contract;
 mod conversations;
@@ -25,6 +26,7 @@ mod server;
 mod sqlite;
 mod statements;
 mod turns;
+mod usage;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -93,6 +95,15 @@ cases![
     keys::a_key_that_is_used_up_stays_so,
     expiry::what_has_expired_is_not_there_on_any_road,
     expiry::what_was_there_when_a_turn_began_can_be_continued,
+    access::api_keys_come_and_go,
+    access::a_key_is_rotated_and_keeps_its_name,
+    access::tenants_have_terms,
+    access::no_change_is_missed,
+    usage::a_batch_counts_once,
+    usage::usage_of_many_at_once_is_all_there,
+    usage::usage_is_told_apart_as_asked,
+    usage::what_was_spent_is_summed_since_an_hour,
+    usage::no_sum_overflows,
 ];
 
 /// By a clock that never moves: a case that wants time to pass says so.

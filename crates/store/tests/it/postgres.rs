@@ -88,6 +88,14 @@ async fn two_instances_are_one_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_and_usage_of_two_instances_are_one() {
+    let server = postgres!();
+    let stores = [server.store().await, server.store().await];
+    crate::access::one_version_for_all(&stores).await;
+    crate::usage::of_many(&stores, "two instances").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_of_two_instances_on_one_conversation_take_turns() {
     let server = postgres!();
     let (one, two) = (server.store().await, server.store().await);
