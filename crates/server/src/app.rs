@@ -153,7 +153,7 @@ impl Runtime {
         let outbound = Arc::<Outbound>::default();
         let jobs = Arc::new(Jobs::new().map_err(StartError::Worker)?);
         Ok(Self {
-access,
+            access,
             limits: Limits::new(store.clone(), jobs.worker, &config.limits),
             spending: Spending::new(store.clone()),
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),

@@ -123,6 +123,7 @@ fn made(name: &str, tenant: Tenant, terms: &Terms, expires_at: Option<i64>) -> R
         created_at: now(),
         expires_at,
         revoked_at: None,
+        replaced_by: None,
         terms: terms.to_json(),
     };
     Ok((key, stored))

@@ -62,6 +62,7 @@ const NO_LIMITS: LimitsConfig = LimitsConfig {
     turns: None,
     memory: None,
     write_stall: Duration::ZERO,
+    key_grace: Duration::ZERO,
 };
 
 fn alone() -> Arc<Limits> {
