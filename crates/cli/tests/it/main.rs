@@ -8,6 +8,9 @@ mod codex;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(test)]
 #[cfg(unix)]
 mod mcp;
 #[cfg(test)]
