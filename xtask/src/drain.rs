@@ -2,9 +2,9 @@
 //! nothing: not one request fails.
 
 mod balancer;
-mod client;
+pub(crate) mod client;
 mod drains;
-mod instance;
+pub(crate) mod instance;
 mod reloads;
 
 use std::time::Instant;

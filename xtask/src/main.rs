@@ -1,6 +1,6 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
 //! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask drain` ends it well, `cargo xtask instances`
-//! runs several on one database, `cargo xtask fixture` runs an earlier version, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
+//! runs several on one database, `cargo xtask overload` asks too much of it, `cargo xtask fixture` runs an earlier version, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
 //! documentation, `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
@@ -14,6 +14,7 @@ mod drain;
 mod fixture;
 mod instances;
 mod llm;
+mod overload;
 mod process;
 mod test;
 
@@ -35,6 +36,8 @@ enum Chore {
     Drain(drain::Arguments),
     /// Several processes on one Postgres, killed and frozen: what one promised, the others keep.
     Instances(instances::Arguments),
+    /// Ten times as much as it can bear: who is let in is answered as ever, all others are told so at once.
+    Overload(overload::Arguments),
     /// An earlier version's databases, made anew, and that version beside this one.
     Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Chore::Crash(arguments) => crash::run(&arguments),
         Chore::Drain(arguments) => drain::run(&arguments),
         Chore::Instances(arguments) => instances::run(&arguments),
+        Chore::Overload(arguments) => overload::run(&arguments),
         Chore::Docs => docs::run(),
         Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm(arguments) => llm::run(&arguments),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::{crash, drain, instances, process};
+use crate::{crash, drain, instances, overload, process};
 pub(crate) use install::{once, system_package, venv};
 use programs::works;
 pub(crate) use programs::{cargo, has_nextest};
@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
     Step { name: "browser", run: browser::run },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
     Step { name: "drain", run: || drain::run(&drain::Arguments::CI) },
+    Step { name: "overload", run: || overload::run(&overload::Arguments::CI) },
     Step { name: "instances", run: || instances::run(&instances::Arguments::CI) },
 ];
 

@@ -304,6 +304,12 @@ impl Account {
         self.enter().permit = Some(permit);
     }
 
+    /// The turn begins anew: what it had is given back first.
+    pub(crate) fn give_up_permit(&self) {
+        let permit = self.enter().permit.take();
+        drop(permit);
+    }
+
     /// So much is left of the limits of whoever asks.
     pub(crate) fn limited(&self, rates: Rates) {
         self.enter().rates = rates;

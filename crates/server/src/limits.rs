@@ -256,10 +256,22 @@ impl Limits {
         }
         drop(states);
         if soon {
-            let (limits, wants) = (Arc::clone(self), wants.clone());
-            spawn_service(async move { limits.ask(&wants, false).await });
+            self.fetch(wants);
         }
         taken.ok_or(lacking.unwrap_or(Lacking::Ask))
+    }
+
+    /// Asks for more before it is needed, where nobody waits for it.
+    fn fetch(self: &Arc<Self>, wants: &Wants) {
+        let Some(first) = wants.iter().flatten().next() else { return };
+        if first.subject.is_fetching.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (limits, wants, subject) = (Arc::clone(self), wants.clone(), Arc::clone(&first.subject));
+        spawn_service(async move {
+            limits.ask(&wants, false).await;
+            subject.is_fetching.store(false, Ordering::Relaxed);
+        });
     }
 
     /// Asks the database for what is lacking, or will be soon.

@@ -106,6 +106,8 @@ impl RequestContext {
     ) -> Result<(), ApiError> {
         let runtime = &self.app.runtime;
         self.account.counted_by(&runtime.spending);
+        // A background turn that the store could not serve is begun again: its own place must not be in its way.
+        self.account.give_up_permit();
         let grant = self.caller.grant();
         if let Some(grant) = grant.filter(|grant| spending::is_limited(grant)) {
             let nanodollars = match targets {

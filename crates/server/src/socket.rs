@@ -248,7 +248,7 @@ impl Connection {
 
     /// A message has come. What it is paid with is given back when it was read.
     fn received(&mut self, channel: &mut Channel, text: &Bytes, share: Option<Share>) {
-        let said = Said::read(text, &self.app.runtime.budget);
+        let said = Said::read(text, &self.app.runtime.bodies(&self.caller));
         drop(share);
         match said {
             Ok(Said::Create(create)) => self.create(channel, create),

@@ -40,12 +40,12 @@ impl Load {
         let client = |number: usize| {
             let shared = Arc::clone(&shared);
             start(move || {
-                let mut client = Client { address, connection: None, number, turns: 0 };
+                let mut client = Client { connection: Connection::new(address), number, turns: 0 };
                 while !shared.over.load(Ordering::Relaxed) {
                     let asked = if number < streaming { client.stream(&shared) } else { client.ask(pause) };
                     shared.requests.fetch_add(1, Ordering::Relaxed);
                     if let Err(error) = asked {
-                        client.connection = None;
+                        client.connection.open = None;
                         let failure = format!("client {number}, {} ms: {error:#}", began.elapsed().as_millis());
                         shared.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
                     }
@@ -84,15 +84,40 @@ impl Load {
 }
 
 /// A thread with a small stack: there are hundreds of them.
-pub(super) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+pub(crate) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
     thread::Builder::new().stack_size(256 * 1024).spawn(work).context("cannot start a thread")
 }
 
 struct Client {
-    address: SocketAddr,
-    connection: Option<BufReader<TcpStream>>,
+    connection: Connection,
     number: usize,
     turns: usize,
+}
+
+/// A connection that is kept as long as the server does, and made anew when it is needed.
+pub(crate) struct Connection {
+    address: SocketAddr,
+    open: Option<BufReader<TcpStream>>,
+}
+
+impl Connection {
+    pub(crate) const fn new(address: SocketAddr) -> Self {
+        Self { address, open: None }
+    }
+
+    /// The head, in small letters, and the body of the answer, whatever it is.
+    pub(crate) fn send(&mut self, method: &str, path: &str, body: &str) -> Result<(String, String)> {
+        let mut connection = match self.open.take().filter(is_open) {
+            Some(connection) => connection,
+            None => connect(self.address).context("cannot connect")?,
+        };
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
+        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        connection.get_mut().write_all(request.as_bytes()).context("cannot send")?;
+        let (head, body) = read(&mut connection)?;
+        self.open = (!head.contains("\r\nconnection: close\r\n")).then_some(connection);
+        Ok((head, body))
+    }
 }
 
 impl Client {
@@ -125,16 +150,8 @@ impl Client {
 
     /// The body of an answer with status 200.
     fn call(&mut self, method: &str, path: &str, body: &str) -> Result<String> {
-        let mut connection = match self.connection.take().filter(is_open) {
-            Some(connection) => connection,
-            None => connect(self.address).context("cannot connect")?,
-        };
-        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
-        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-        connection.get_mut().write_all(request.as_bytes()).context("cannot send")?;
-        let (head, body) = read(&mut connection)?;
+        let (head, body) = self.connection.send(method, path, body)?;
         ensure!(head.starts_with("http/1.1 200 "), "{head}{body}");
-        self.connection = (!head.contains("\r\nconnection: close\r\n")).then_some(connection);
         Ok(body)
     }
 }

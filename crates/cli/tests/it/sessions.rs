@@ -70,8 +70,12 @@ impl Godex {
         (answer.status, answer.json())
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.process)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 
     /// Sends a signal: how it ended.

@@ -73,7 +73,7 @@ impl Budget {
             return taken.map(drop).map_err(|_| ApiError::too_many_bytes());
         };
         taken.map_err(|_| ApiError::too_many_bytes_of_one())?;
-        whole.take(bytes).inspect_err(|_| drop(self.used.fetch_sub(bytes, Ordering::Relaxed)))
+        whole.take(bytes).inspect_err(|_| _ = self.used.fetch_sub(bytes, Ordering::Relaxed))
     }
 
     fn give_back(&self, bytes: usize) {

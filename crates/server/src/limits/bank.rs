@@ -18,7 +18,7 @@ pub(super) enum Bank {
     None,
     Store(Store, Worker),
     #[cfg(test)]
-    Test(super::tests::TestBank),
+    Test(super::tests::TestBank, usize),
 }
 
 impl Bank {
@@ -31,7 +31,7 @@ impl Bank {
             Self::None => Ok(Vec::new()),
             Self::Store(store, _) => in_time(store.take_shares(wishes)).await,
             #[cfg(test)]
-            Self::Test(bank) => bank.take(&wishes),
+            Self::Test(bank, _) => bank.take(&wishes),
         }
     }
 
@@ -40,7 +40,7 @@ impl Bank {
             Self::None => Ok(wanted),
             Self::Store(store, worker) => in_time(store.hold_places(worker, subject, wanted, limit, LEASE)).await,
             #[cfg(test)]
-            Self::Test(bank) => bank.hold(subject, wanted, limit),
+            Self::Test(bank, me) => bank.hold(*me, subject, wanted, limit),
         }
     }
 

@@ -1,6 +1,7 @@
 //! One whose use is limited, a key or a tenant: what it has used here, and what this process holds of what may be used by
 //! all processes together. Nothing here waits.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(super) struct Subject {
     state: Mutex<State>,
     /// Held by whoever asks the database for it.
     pub(super) asking: tokio::sync::Mutex<()>,
+    /// Somebody is about to, before it is needed.
+    pub(super) is_fetching: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,12 @@ impl Subject {
     pub(super) fn new(name: String, now: Instant) -> Self {
         let state =
             State { requests: Meter::new(now), tokens: Meter::new(now), places: Places::default(), used_at: now };
-        Self { name: name.into(), state: Mutex::new(state), asking: tokio::sync::Mutex::new(()) }
+        Self {
+            name: name.into(),
+            state: Mutex::new(state),
+            asking: tokio::sync::Mutex::new(()),
+            is_fetching: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -52,6 +52,8 @@ mod hosted;
 mod images;
 #[cfg(test)]
 mod lessons;
+#[cfg(test)]
+mod limits;
 mod loris;
 #[cfg(test)]
 mod mcp;

@@ -1,0 +1,326 @@
+//! What keys and tenants may use, and what the server can bear.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use testkit::{Answer, Postgres, Script, Upstream};
+
+use crate::chat;
+use crate::rig::{self, Rig, error, object};
+use crate::socket::Socket;
+use crate::websocket::client::Client;
+
+/// Nothing here takes as long.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+const A: &str = "key-of-the-tenant-a-0001";
+const B: &str = "key-of-the-tenant-b-0002";
+
+/// Two keys, of which the first has these terms.
+async fn with(terms: &str, more: &str) -> Rig {
+    start(&format!("session: {{backend: memory}}\n{more}"), terms).await
+}
+
+async fn start(more: &str, terms: &str) -> Rig {
+    // Whoever asks for a stream waits for its end; others are answered.
+    let script = |request: &testkit::Received| {
+        if request.json()["messages"].to_string().contains("wait") {
+            return Script::event_stream().event(&chat::text("Hel")).stall();
+        }
+        chat::answer(request.json()["stream"] == true)
+    };
+    let upstream = Upstream::start_with(script).await.unwrap();
+    let config = format!(
+        "{more}\nproviders:\n  up:\n    spec: openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: \
+         {{api_key: k}}\n    models: [m]\nkeys:\n- {{name: a, tenant: a, key: {A}, {terms}}}\n- {{name: b, tenant: b, \
+         key: {B}}}\n",
+        upstream.url()
+    );
+    Rig::serving(upstream, rig::parse(&config)).await.unwrap()
+}
+
+async fn send(rig: &Rig, key: &str, path: &str, body: &Value, more: &[(&str, &str)]) -> Answer {
+    let bearer = format!("Bearer {key}");
+    let mut headers = vec![("content-type", "application/json"), ("authorization", bearer.as_str())];
+    headers.extend_from_slice(more);
+    let (method, body) = if body.is_null() { (Method::GET, String::new()) } else { (Method::POST, body.to_string()) };
+    rig.client.request(method, &rig.url(path), &headers, body).await.unwrap()
+}
+
+async fn ask(rig: &Rig, key: &str) -> Answer {
+    send(rig, key, "/v1/responses", &json!({"model": "m", "input": "Hi"}), &[]).await
+}
+
+/// A response that does not end.
+async fn hold(rig: &Rig, key: &str) -> testkit::Streaming {
+    let bearer = format!("Bearer {key}");
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let body = json!({"model": "m", "input": "wait", "stream": true}).to_string();
+    let mut streaming = rig.client.open(Method::POST, &rig.url("/v1/responses"), &headers, body).await.unwrap();
+    streaming.read_until("\"delta\":\"Hel\"").await.unwrap();
+    streaming
+}
+
+/// Asks until it is answered.
+async fn until_answered(rig: &Rig, key: &str) {
+    let answered = async {
+        while ask(rig, key).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, answered).await.unwrap();
+}
+
+fn requests_left(answer: &Answer) -> Option<&str> {
+    answer.header("x-ratelimit-remaining-requests")
+}
+
+#[tokio::test]
+async fn a_key_may_ask_so_often_and_is_told_how_often() {
+    let rig = with("rpm: 4, tpm: 100000", "").await;
+    let stream = json!({"model": "m", "input": "Hi", "stream": true});
+    let compact =
+        json!({"model": "m", "input": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]});
+    let mut left = Vec::new();
+    for (path, body) in [
+        ("/v1/responses", json!({"model": "m", "input": "Hi"})),
+        ("/v1/responses", stream.clone()),
+        // These ask nobody.
+        ("/v1/responses/input_tokens", json!({"model": "m", "input": "Hi"})),
+        ("/v1/models", Value::Null),
+        ("/v1/responses", json!({"model": "m"})),
+        ("/v1/responses/compact", compact),
+    ] {
+        let answer = send(&rig, A, path, &body, &[]).await;
+        left.push((path, answer.status, requests_left(&answer).map(str::to_owned)));
+    }
+    let some = |left: &str| Some(left.to_owned());
+    let [first, second, counted, listed, third, fourth] = &left[..] else { panic!("{left:?}") };
+    assert_eq!([first, second].map(|(_, status, left)| (*status, left.clone())), [(200, some("3")), (200, some("2"))]);
+    assert_eq!([counted, listed].map(|(_, status, left)| (*status, left.clone())), [(200, None), (200, None)]);
+    assert_eq!([third, fourth].map(|(_, _, left)| left.clone()), [some("1"), some("0")], "{left:?}");
+    for body in [json!({"model": "m", "input": "Hi"}), stream] {
+        let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+        let found = error(&refused);
+        assert_eq!((found.status, &*found.kind, &*found.code), (429, "requests", "rate_limit_exceeded"));
+        assert!(found.message.starts_with("Rate limit reached for key 'a' on requests per min (RPM): Limit 4, Used 4"));
+        assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
+        let names = ["limit-requests", "remaining-requests", "limit-tokens"];
+        let found = names.map(|name| refused.header(&format!("x-ratelimit-{name}")).unwrap_or_default().to_owned());
+        assert_eq!(found, ["4", "0", "100000"]);
+        for name in ["reset-requests", "reset-tokens"] {
+            assert!(refused.header(&format!("x-ratelimit-{name}")).unwrap().ends_with('s'), "{:?}", refused.headers);
+        }
+    }
+    // Nobody else is concerned, and who has no limits is told of none.
+    let other = ask(&rig, B).await;
+    object(&other);
+    assert!(other.headers.keys().all(|name| !name.as_str().starts_with("x-ratelimit")), "{:?}", other.headers);
+}
+
+#[tokio::test]
+async fn codex_goes_on_after_a_limit() {
+    let rig = with("rpm: 1", "").await;
+    ask(&rig, A).await;
+    for (agent, status, wait) in [
+        ("codex_cli_rs/0.170.0 (x)", 429, 1..=60),
+        ("codex_cli_rs/0.120.0 (x)", 503, 1..=60),
+        ("other/1", 429, 60..=120),
+    ] {
+        let body = json!({"model": "m", "input": "Hi", "stream": true});
+        let refused = send(&rig, A, "/v1/responses", &body, &[("user-agent", agent)]).await;
+        let seconds = refused.header("retry-after").unwrap().parse::<u32>().unwrap();
+        assert_eq!(refused.status, status, "{agent}");
+        assert!(wait.contains(&seconds), "{agent}: {seconds}");
+        assert_eq!(refused.header("x-godex-error"), Some("requests_per_minute"));
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_much_for_a_minute_is_not_asked_again() {
+    let rig = with("tpm: 1000", "").await;
+    let body = json!({"model": "m", "input": "x".repeat(8000)});
+    let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+    let found = error(&refused);
+    assert_eq!((found.status, &*found.kind, &*found.code), (429, "tokens", "rate_limit_exceeded"));
+    assert!(
+        found.message.starts_with("Request too large for key 'a' on tokens per min (TPM): Limit 1000, Requested 20")
+    );
+    assert_eq!((refused.header("x-should-retry"), refused.header("retry-after")), (Some("false"), None));
+    // Held back as long as it runs.
+    let body = json!({"model": "m", "input": "x".repeat(2000) + " wait", "stream": true});
+    let bearer = format!("Bearer {A}");
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let mut held = rig.client.open(Method::POST, &rig.url("/v1/responses"), &headers, body.to_string()).await.unwrap();
+    held.read_until("\"delta\":\"Hel\"").await.unwrap();
+    let body = json!({"model": "m", "input": "x".repeat(2000)});
+    let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+    assert_eq!(refused.header("x-godex-error"), Some("tokens_per_minute"));
+}
+
+#[tokio::test]
+async fn a_key_may_run_so_many_at_once() {
+    let rig = with("concurrency: 1", "").await;
+    let held = hold(&rig, A).await;
+    let refused = ask(&rig, A).await;
+    assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("turns_at_once")));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    object(&ask(&rig, B).await);
+    drop(held);
+    until_answered(&rig, A).await;
+}
+
+#[tokio::test]
+async fn a_socket_is_told_in_its_own_words() {
+    let rig = with("rpm: 1", "").await;
+    let bearer = format!("Bearer {A}");
+    let (mut client, _) = Client::connect_as(&rig, &[("authorization", &bearer)]).await;
+    let create = json!({"type": "response.create", "model": "m", "input": "Hi"});
+    client.respond(&create).await;
+    client.say(&create).await;
+    let told = client.next().await;
+    assert_eq!((&told["type"], &told["status"]), (&json!("error"), &json!(429)), "{told}");
+    assert_eq!((&told["error"]["code"], &told["error"]["type"]), (&json!("rate_limit_exceeded"), &json!("requests")));
+    assert!(told["headers"]["retry-after"].is_string(), "{told}");
+}
+
+#[tokio::test]
+async fn a_background_response_waits_for_its_place() {
+    let rig = with("concurrency: 1, rpm: 3", "").await;
+    let held = hold(&rig, A).await;
+    let body = json!({"model": "m", "input": "Hi", "background": true});
+    let submitted = send(&rig, A, "/v1/responses", &body, &[]).await;
+    assert_eq!((submitted.status, requests_left(&submitted)), (200, Some("1")));
+    let path = format!("/v1/responses/{}", submitted.json()["id"].as_str().unwrap());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(send(&rig, A, &path, &Value::Null, &[]).await.json()["status"], "queued");
+    drop(held);
+    let ended = async {
+        while send(&rig, A, &path, &Value::Null, &[]).await.json()["status"] != "completed" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    // It was one request, and not one more when it ran.
+    assert_eq!(requests_left(&ask(&rig, A).await), Some("0"));
+}
+
+#[tokio::test]
+async fn so_many_background_responses_wait() {
+    let background = "session: {backend: memory, background: {concurrency: 1}}";
+    let rig = start(background, "queue: 1").await;
+    let body = json!({"model": "m", "input": "wait", "background": true});
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(send(&rig, A, "/v1/responses", &body, &[]).await.status);
+        rig.upstream.arrived(1).await;
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+    // Of another tenant as many as usual.
+    for _ in 0..3 {
+        assert_eq!(send(&rig, B, "/v1/responses", &body, &[]).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn the_bodies_of_a_key_hold_so_much() {
+    let rig = with("body_bytes: 1000", "").await;
+    let body = json!({"model": "m", "input": "x".repeat(2000)});
+    let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+    assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("body_bytes")));
+    object(&ask(&rig, A).await);
+    object(&send(&rig, B, "/v1/responses", &body, &[]).await);
+}
+
+#[tokio::test]
+async fn the_same_request_again_is_no_request() {
+    let rig = with("rpm: 2", "").await;
+    let body = json!({"model": "m", "input": "Hi"});
+    for _ in 0..3 {
+        let answer = send(&rig, A, "/v1/responses", &body, &[("idempotency-key", "once")]).await;
+        object(&answer);
+    }
+    assert_eq!(requests_left(&ask(&rig, A).await), Some("0"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_full_says_so_at_once() {
+    let rig = with("rpm: 100", "limits: {turns: 1}").await;
+    let held = hold(&rig, B).await;
+    for key in [A, B] {
+        let refused = ask(&rig, key).await;
+        let found = error(&refused);
+        assert_eq!((found.status, &*found.kind, &*found.code), (503, "server_error", "overloaded"));
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    }
+    assert_eq!(send(&rig, A, "/v1/models", &Value::Null, &[]).await.status, 200);
+    drop(held);
+    until_answered(&rig, A).await;
+}
+
+#[tokio::test]
+async fn whoever_finds_no_connection_is_sent_away() {
+    let rig = with("rpm: 100", "server: {max_connections: 1}").await;
+    let held = hold(&rig, B).await;
+    // It waits for a while, and then is told; so is the next, at once.
+    for _ in 0..3 {
+        let mut socket = Socket::connect(rig.address).await;
+        socket.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+        let told = tokio::time::timeout(PATIENCE, socket.read_to_end()).await.unwrap();
+        assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+        assert!(told.contains("retry-after: 1\r\n") && told.contains("\"code\":\"overloaded\""), "{told}");
+    }
+    drop(held);
+    let back = async {
+        loop {
+            let mut socket = Socket::connect(rig.address).await;
+            socket.send("GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+            if socket.read_to_end().await.starts_with("HTTP/1.1 200 ") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, back).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_instances_keep_the_limits_together() {
+    let Some(postgres) = Postgres::start() else { return };
+    let session = format!("session: {{backend: postgres, postgres: {{url: '{}'}}}}", postgres.url());
+    let (one, two) =
+        (start(&session, "rpm: 60, concurrency: 3").await, start(&session, "rpm: 60, concurrency: 3").await);
+    // Turns at once: of both together.
+    let mut held = Vec::new();
+    for rig in [&one, &two, &one] {
+        held.push(hold(rig, A).await);
+    }
+    for rig in [&one, &two] {
+        let refused = ask(rig, A).await;
+        assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("turns_at_once")));
+    }
+    held.clear();
+    // Three of the sixty are used.
+    let mut served = 3;
+    until_answered(&one, A).await;
+    served += 1;
+    for _ in 0..45 {
+        for rig in [&one, &two] {
+            served += usize::from(ask(rig, A).await.status == 200);
+        }
+    }
+    assert!((54..=60).contains(&served), "{served} of 60");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_places_of_an_instance_that_is_gone_come_back() {
+    let Some(postgres) = Postgres::start() else { return };
+    let session = format!("session: {{backend: postgres, postgres: {{url: '{}'}}}}", postgres.url());
+    let (one, two) = (start(&session, "concurrency: 1").await, start(&session, "concurrency: 1").await);
+    let held = hold(&one, A).await;
+    assert_eq!(ask(&two, A).await.status, 429);
+    // Without a word.
+    drop(one);
+    until_answered(&two, A).await;
+    drop(held);
+}
