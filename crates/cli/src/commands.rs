@@ -11,3 +11,4 @@ pub(crate) mod probe;
 pub(crate) mod providers;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod usage;

@@ -129,15 +129,21 @@ impl App {
     }
 }
 
+/// The store that the configuration names.
+///
+/// # Errors
+/// It cannot be opened: another process has it, or the database does not answer.
+pub async fn open_store(config: &Config) -> Result<Store, store::OpenError> {
+    match &config.session.backend {
+        Backend::Memory { max_bytes } => Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() }),
+        Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default()),
+        Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await,
+    }
+}
+
 impl Runtime {
     async fn new(config: &Config) -> Result<Self, StartError> {
-        let store = match &config.session.backend {
-            Backend::Memory { max_bytes } => {
-                Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
-            }
-            Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
-            Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
-        };
+        let store = open_store(config).await?;
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
         let live = Arc::<Live>::default();
