@@ -65,6 +65,8 @@ pub(crate) enum Command {
         #[arg(long)]
         shell: Option<ShellKind>,
     },
+    /// Show what was used, and what it cost.
+    Usage(UsageArgs),
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
@@ -153,6 +155,23 @@ pub(crate) struct ProbeArgs {
     /// The environment variable that holds the key.
     #[arg(long, value_name = "VAR")]
     pub(crate) api_key_env: Option<String>,
+}
+
+/// Which usage, and how it is shown.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct UsageArgs {
+    /// What is told apart, with commas: day, tenant, key, model.
+    #[arg(long, default_value = "key,model", value_name = "WHAT")]
+    pub(crate) by: String,
+    /// How far back, in whole days, such as `12h`, `30d` or `4w`.
+    #[arg(long, default_value = "30d", value_name = "TIME", value_parser = span)]
+    pub(crate) since: u64,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// As CSV, with a line of names.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
 }
 
 /// Codex, and which one of those that are installed.
@@ -311,6 +330,11 @@ pub(crate) fn home() -> Option<PathBuf> {
 fn profile_name(text: &str) -> Result<String, String> {
     let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if good { Ok(text.to_owned()) } else { Err("expected letters, digits, `-` and `_`".to_owned()) }
+}
+
+/// Seconds.
+fn span(text: &str) -> Result<u64, String> {
+    server::usage::span(text).ok_or_else(|| "expected a time such as `12h`, `30d` or `4w`".to_owned())
 }
 
 /// A duration as the configuration has them.

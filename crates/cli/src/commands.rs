@@ -12,3 +12,4 @@ pub(crate) mod providers;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod store;
+pub(crate) mod usage;

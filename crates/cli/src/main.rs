@@ -51,6 +51,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Providers { command, json }) => commands::providers::run(&args.flags, command.as_ref(), *json),
         Some(Command::Store { command }) => commands::store::run(&args.flags, command),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
+        Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;

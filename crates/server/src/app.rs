@@ -132,20 +132,22 @@ impl App {
     }
 }
 
+/// The store that the configuration names.
+///
+/// # Errors
+/// It cannot be opened: another process has it, or the database does not answer.
+pub async fn open_store(config: &Config) -> Result<Store, store::OpenError> {
+    let keys = config.session.encryption.keys.clone();
+    match &config.session.backend {
+        Backend::Memory { max_bytes } => Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() }),
+        Backend::Sqlite { path } => Store::encrypted_sqlite(path, &SqliteOptions::default(), keys),
+        Backend::Postgres(postgres) => Store::encrypted_postgres(postgres.url.expose(), &postgres.options, keys).await,
+    }
+}
+
 impl Runtime {
     async fn new(config: &Config) -> Result<Self, StartError> {
-        let store = match &config.session.backend {
-            Backend::Memory { max_bytes } => {
-                Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
-            }
-            Backend::Sqlite { path } => {
-                Store::encrypted_sqlite(path, &SqliteOptions::default(), config.session.encryption.keys.clone())?
-            }
-            Backend::Postgres(postgres) => {
-                let keys = config.session.encryption.keys.clone();
-                Store::encrypted_postgres(postgres.url.expose(), &postgres.options, keys).await?
-            }
-        };
+        let store = open_store(config).await?;
         let access = Access::new(store.clone(), config).await.map_err(StartError::Access)?;
         if access.is_open() && !config.server.may_be_open() {
             return Err(StartError::Unguarded { host: config.server.host.clone() });

@@ -61,6 +61,7 @@ use tokio::net::TcpListener;
 
 pub use account::LOST_LOG_LINES;
 use app::App;
+pub use app::open_store;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;

@@ -11,11 +11,11 @@ mod codex;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
-#[cfg(target_os = "linux")]
-mod files;
-#[cfg(test)]
 #[cfg(unix)]
 mod encryption;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod files;
 #[cfg(test)]
 #[cfg(unix)]
 mod mcp;

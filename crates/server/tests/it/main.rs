@@ -22,6 +22,8 @@ mod codex;
 #[cfg(test)]
 mod compaction;
 #[cfg(test)]
+mod costs;
+#[cfg(test)]
 mod cuts;
 #[cfg(test)]
 mod demo;

@@ -15,6 +15,7 @@ fn declared(label: &str, at: McpAddress) -> McpServerConfig {
         require_approval: None,
         optional: false,
         client_headers: false,
+        price_per_call: None,
     }
 }
 

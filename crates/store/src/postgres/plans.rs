@@ -159,7 +159,8 @@ async fn no_statement_reads_more_than_it_needs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_erasure_leaves_out_no_table() {
     let Some(server) = Postgres::start() else { return };
-    let (database, _) = Database::connect(&server.url(), &PostgresOptions::default()).await.unwrap();
+    let (database, _) =
+        Database::connect(&server.url(), &PostgresOptions::default(), &Encryption::default()).await.unwrap();
     database.close();
     let (client, _running) = client(&server).await;
     let tables = "SELECT table_name::text FROM information_schema.columns \

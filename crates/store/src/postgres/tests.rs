@@ -13,7 +13,7 @@ use crate::{PostgresOptions, Share, ShareWish, Worker};
 const LONG: i64 = 1_000_000_000_000;
 
 async fn open(server: &Postgres) -> Database {
-    Database::connect(&server.url(), &PostgresOptions::default()).await.unwrap().0
+    Database::connect(&server.url(), &PostgresOptions::default(), &crate::Encryption::default()).await.unwrap().0
 }
 
 async fn client(server: &Postgres) -> (Client, JoinSet<Result<(), tokio_postgres::Error>>) {
