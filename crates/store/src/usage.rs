@@ -48,6 +48,7 @@ pub struct UsageBatch {
 }
 
 /// By what usage is told apart. What is not is empty in the answer (the hour: 0).
+#[expect(clippy::struct_excessive_bools, reason = "any of them may be asked for with any other")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsageBy {
     pub tenant: bool,

@@ -374,7 +374,7 @@ statements! {
         reasoning = min(reasoning + excluded.reasoning, 9007199254740992), \
         tool_calls = min(tool_calls + excluded.tool_calls, 9007199254740992), \
         nanodollars = min(nanodollars + excluded.nanodollars, 9007199254740992)";
-    /// A sum of whole numbers fails when it is too large; total() does not.
+    /// A sum of whole numbers fails when it is too large, a total does not.
     USAGE = "SELECT iif(?8 > 0, hour - hour % ?8, 0) AS h, iif(?9, tenant, '') AS t, iif(?10, key, '') AS k, \
         iif(?11, provider, '') AS p, iif(?12, model, '') AS m, \
         CAST(total(requests) AS INTEGER), CAST(total(unpriced) AS INTEGER), CAST(total(input) AS INTEGER), \

@@ -90,7 +90,10 @@ async fn two_instances_are_one_store() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_and_usage_of_two_instances_are_one() {
     let server = postgres!();
-    let stores = [server.store().await, server.store().await];
+    // Many at once on a machine that may be slow: what is tested is not how long they wait.
+    let patient = Duration::from_mins(1);
+    let options = PostgresOptions { acquire: patient, statement: patient, ..PostgresOptions::default() };
+    let stores = [server.store_with(&options).await, server.store_with(&options).await];
     crate::access::one_version_for_all(&stores).await;
     crate::usage::of_many(&stores, "two instances").await;
 }
