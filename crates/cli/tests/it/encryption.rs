@@ -13,7 +13,8 @@ const ONE: &str = "1111111111111111111111111111111111111111111111111111111111111
 const TWO: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
 fn configure(home: &Path, encryption: &str) {
-    let text = format!("session: {{sqlite: {{path: data/s.db}}, encryption: {{{encryption}}}}}\nmodels: {{discover: off}}\n");
+    let text =
+        format!("session: {{sqlite: {{path: data/s.db}}, encryption: {{{encryption}}}}}\nmodels: {{discover: off}}\n");
     fs::write(home.join("godex.yaml"), text).unwrap();
 }
 

@@ -106,10 +106,10 @@ impl Database {
     pub(crate) async fn tenant_after(&self, after: Option<&str>) -> Result<Option<String>, Error> {
         self.read(async |client| {
             let row = match after {
-                None => client.query_typed_one(sql::TENANT_FIRST, &[]).await,
-                Some(after) => client.query_typed_one(sql::TENANT_AFTER, typed![after.as_bytes() => BYTEA]).await,
+                None => client.query_typed_opt(sql::TENANT_FIRST, &[]).await,
+                Some(after) => client.query_typed_opt(sql::TENANT_AFTER, typed![after.as_bytes() => BYTEA]).await,
             };
-            super::maybe_text(&row.map_err(failure)?, 0)
+            row.map_err(failure)?.map(|row| super::text(&row, 0)).transpose()
         })
         .await
     }

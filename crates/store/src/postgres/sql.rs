@@ -52,7 +52,7 @@ macro_rules! bodies {
             $body,
             ") > 0 AND (substring(",
             $body,
-            " FROM 1 FOR length($4)) = $4) = $5 ORDER BY ",
+            " FROM 1 FOR length($4::bytea)) = $4) = $5 ORDER BY ",
             $order,
             " LIMIT $6"
         )
@@ -411,14 +411,14 @@ statements! {
     DATA_KEYS_KEPT = "SELECT count(*) FROM godex.data_key k WHERE k.retired IS NOT NULL \
         OR EXISTS (SELECT 1 FROM godex.data_key newer WHERE newer.tenant = k.tenant AND newer.number > k.number)";
     DATA_KEYS_ERASE = "DELETE FROM godex.data_key WHERE tenant = $1 AND number > 0";
-    TENANT_FIRST = "SELECT min(tenant) FROM ((SELECT tenant FROM godex.segment ORDER BY tenant LIMIT 1) \
+    TENANT_FIRST = "SELECT tenant FROM ((SELECT tenant FROM godex.segment ORDER BY tenant LIMIT 1) \
         UNION ALL (SELECT tenant FROM godex.notice ORDER BY tenant LIMIT 1) \
         UNION ALL (SELECT tenant FROM godex.response ORDER BY tenant LIMIT 1) \
-        UNION ALL (SELECT tenant FROM godex.data_key ORDER BY tenant LIMIT 1)) tenants";
-    TENANT_AFTER = "SELECT min(tenant) FROM ((SELECT tenant FROM godex.segment WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
+        UNION ALL (SELECT tenant FROM godex.data_key ORDER BY tenant LIMIT 1)) tenants ORDER BY tenant LIMIT 1";
+    TENANT_AFTER = "SELECT tenant FROM ((SELECT tenant FROM godex.segment WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
         UNION ALL (SELECT tenant FROM godex.notice WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
         UNION ALL (SELECT tenant FROM godex.response WHERE tenant > $1 ORDER BY tenant LIMIT 1) \
-        UNION ALL (SELECT tenant FROM godex.data_key WHERE tenant > $1 ORDER BY tenant LIMIT 1)) tenants";
+        UNION ALL (SELECT tenant FROM godex.data_key WHERE tenant > $1 ORDER BY tenant LIMIT 1)) tenants ORDER BY tenant LIMIT 1";
     BODIES_ITEM = bodies!("item", "id, segment, pos", "body", "(segment, pos) > ($2, $3)", "segment, pos");
     BODIES_RESPONSE = bodies!("response", "id, 0::bigint, 0::bigint", "head", "(id, 0::bigint) > ($2, $3)", "id");
     BODIES_SETTINGS = bodies!("settings", "hash, 0::bigint, 0::bigint", "body", "(hash, 0::bigint) > ($2, $3)", "hash");
