@@ -132,7 +132,8 @@ impl Encryption {
                 return Err(OpenError::Encrypted { name: name.to_owned() });
             }
             if self.find(id).is_none() {
-                let wanted = id.iter().take(size_of::<KeyId>()).map(|byte| format!("{byte:02x}")).collect();
+                let wanted = id.first_chunk().map_or(0, |id: &KeyId| u64::from_be_bytes(*id));
+                let wanted = format!("{wanted:016x}");
                 return Err(OpenError::WrongKey { name: name.to_owned(), wanted });
             }
         }

@@ -140,7 +140,7 @@ impl Cipher {
             if ring.is_some_and(|ring| ring.sealed_only) {
                 return Err(Error::corrupt("a stored body is in clear, where all are encrypted"));
             }
-            return packed::unpack(packed.into());
+            return packed::unpack(&packed.into());
         }
         let ring = ring.ok_or_else(|| Error::corrupt("a stored body is encrypted, and there is no key"))?;
         Self::open(ring, place, packed)
@@ -156,7 +156,7 @@ impl Cipher {
         let opened = key.open_in_place(Nonce::assume_unique_for_key(*nonce), bound, sealed);
         let end = HEADER + NONCE_LEN + opened.map_err(|_| damaged())?.len();
         let claimed = packed::length(&packed);
-        let body = packed::unpack(Bytes::from(packed).slice(HEADER + NONCE_LEN..end))?;
+        let body = packed::unpack(&Bytes::from(packed).slice(HEADER + NONCE_LEN..end))?;
         if body.len() == claimed { Ok(body) } else { Err(damaged()) }
     }
 }

@@ -95,8 +95,9 @@ fn wrong(name: &str, plan: &[String]) -> Option<&'static str> {
             return Some("reads a whole tenant");
         }
         // Also what stops at the first row, backwards, has only these conditions; a log is then read through to its end.
-        // Where a log goes, all of it goes.
-        let read = node.contains("event_pkey") && !node.contains("Backward") && name != "LOGS_SWEEP";
+        // Where a log goes, all of it goes; and where all is written anew, it goes on after a row.
+        let whole = ["LOGS_SWEEP", "BODIES_EVENT"].contains(&name);
+        let read = node.contains("event_pkey") && !node.contains("Backward") && !whole;
         if conditions.len() == 2 && read {
             return Some("reads a whole log");
         }

@@ -52,7 +52,7 @@ macro_rules! bodies {
             $body,
             ") > 0 AND (substring(",
             $body,
-            " FROM 1 FOR length($4)) = $4) = $5 ORDER BY ",
+            " FROM 1 FOR length($4::bytea)) = $4) = $5 ORDER BY ",
             $order,
             " LIMIT $6"
         )
