@@ -4,23 +4,45 @@
 //! The door is open (everybody is the tenant `default`) as long as there is no key and no identity provider; the first
 //! key closes it for all at once, and it stays closed when that key is revoked. Nothing but the credential says whose
 //! tenant it is: no header, no field of a body.
+//!
+//! What the store has is read again and again, so that what any instance changes holds on all of them within a second.
+//! While the store is away, its keys work from memory for `limits.key_grace`; after that, and for keys that are not
+//! known, nobody can say whether they are good: 503, and never 401.
 
+mod credential;
+pub mod key;
 pub mod manage;
-pub mod terms;
+mod table;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use http::HeaderMap;
 use store::{Store, Tenant};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+use crate::clock;
 use crate::config::Config;
 use crate::error::ApiError;
-pub use terms::Terms;
+pub use crate::terms;
+pub use crate::terms::Terms;
+pub(crate) use credential::answered_protocol;
+use table::{Entry, Table};
+
+/// How often a store that others change is looked at. What is revoked is dead everywhere after this and one question.
+const LOOK: Duration = Duration::from_millis(300);
+/// How often one that only this process changes is: each change is read at once.
+const LOOK_AT_OWN: Duration = Duration::from_secs(5);
+/// Longer than this, an answer is not waited for: the next question may find a connection that works.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After so many looks without an answer, a key that is not known may be a new one.
+const MISSED: u32 = 3;
 
 /// What a credential stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// What usage is counted by: `key_…`, or made of who an identity provider says it is.
+    /// What usage is counted by: `key_…`, `config:NAME`, or made of who an identity provider says it is.
     pub(crate) id: String,
     /// What people call it.
     pub(crate) name: String,
@@ -32,38 +54,159 @@ pub(crate) struct Grant {
     pub(crate) expires_at: Option<u64>,
 }
 
+impl Grant {
+    /// Whether a model may be asked for by this name.
+    pub(crate) fn allows_model(&self, name: &str) -> bool {
+        self.terms.allow_model(name) && self.tenant_terms.allow_model(name)
+    }
+
+    /// Whether a hosted tool may be used: `web_search`, or `mcp:LABEL`.
+    pub(crate) fn allows_tool(&self, tool: &str) -> bool {
+        self.terms.allow_tool(tool) && self.tenant_terms.allow_tool(tool)
+    }
+
+    fn has_expired(&self) -> bool {
+        self.expires_at.is_some_and(|end| end <= clock::unix_seconds())
+    }
+}
+
 /// Everybody who may ask.
 #[derive(Debug)]
 pub(crate) struct Access {
     store: Store,
+    table: RwLock<Arc<Table>>,
+    /// Whoever replaces the table holds this, so that nothing that was read later is replaced by what was read before.
+    changing: Mutex<()>,
+    started: Instant,
+    /// When the store last answered, in milliseconds since the start. Not by the wall clock, which may jump.
+    read_at: AtomicU64,
+    grace: Duration,
 }
 
 impl Access {
     /// Reads what the store has.
     pub(crate) async fn new(store: Store, config: &Config) -> Result<Arc<Self>, store::Error> {
-        let _ = config;
-        Ok(Arc::new(Self { store }))
+        let access = Self {
+            store,
+            table: RwLock::new(Arc::new(Table::declaring(config))),
+            changing: Mutex::default(),
+            started: Instant::now(),
+            read_at: AtomicU64::new(0),
+            grace: config.limits.key_grace,
+        };
+        access.refresh().await?;
+        Ok(Arc::new(access))
     }
 
     /// A new configuration: other declared keys.
     pub(crate) fn replace(&self, config: &Config) {
-        let _ = config;
+        self.change(|table| Some(table.with_declared(config)));
+    }
+
+    /// Reads what the store has now: for whoever has changed it.
+    pub(crate) async fn refresh(&self) -> Result<(), store::Error> {
+        let asked_at = self.elapsed();
+        let list = self.store.access_list(self.table().version).await?;
+        if let Some(list) = list {
+            self.change(|table| table.with_stored(&list));
+        }
+        self.read_at.fetch_max(asked_at, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn change(&self, change: impl FnOnce(&Table) -> Option<Table>) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = change(&self.table()) {
+            *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        }
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether everybody may ask, without showing anything.
+    pub(crate) fn is_open(&self) -> bool {
+        self.table().is_open()
+    }
+
+    /// The same, if this were the configuration.
+    pub(crate) fn would_be_open(&self, config: &Config) -> bool {
+        self.table().with_declared(config).is_open()
     }
 
     /// Whom a request is from; None while the door is open.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, ApiError> {
-        let _ = (headers, &self.store);
-        Ok(None)
+        let table = self.table();
+        if table.is_open() && table.may_be_open {
+            return Ok(None);
+        }
+        let sent = credential::of(headers)?.ok_or_else(credential::missing)?;
+        match table.by_hash(&key::hash(sent)) {
+            Some(entry) => self.checked(entry, || credential::expired(sent)).map(Some),
+            None if self.age() > self.look().saturating_mul(MISSED) => Err(credential::unknown_now()),
+            None => Err(credential::incorrect(sent)),
+        }
     }
 
-    /// Whether a grant is still good: for turns that begin later than they were asked for. By its id.
+    /// Whether a grant is still good: for turns that begin later than they were asked for. By its id. None where nothing
+    /// has to be shown any more.
     pub(crate) fn still(&self, id: &str) -> Result<Option<Arc<Grant>>, ApiError> {
-        let _ = id;
-        Ok(None)
+        let table = self.table();
+        if table.is_open() && table.may_be_open {
+            return Ok(None);
+        }
+        match table.by_id(id) {
+            Some(entry) => self.checked(entry, credential::expired_meanwhile).map(Some),
+            None if self.age() > self.grace => Err(credential::unknown_now()),
+            None => Err(credential::revoked_meanwhile()),
+        }
+    }
+
+    fn checked(&self, entry: &Entry, expired: impl FnOnce() -> ApiError) -> Result<Arc<Grant>, ApiError> {
+        if entry.is_stored && self.age() > self.grace {
+            return Err(credential::unknown_now());
+        }
+        if entry.grant.has_expired() {
+            return Err(expired());
+        }
+        Ok(Arc::clone(&entry.grant))
     }
 
     /// Keeps what is in memory as the store has it; runs as long as the server.
     pub(crate) async fn maintain(self: Arc<Self>) {
-        std::future::pending().await
+        let mut looks = interval(self.look());
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut was_away = false;
+        loop {
+            looks.tick().await;
+            let failed = match timeout(PATIENCE, self.refresh()).await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("no answer in time".to_owned()),
+            };
+            // Once, and not at each look.
+            match (&failed, was_away) {
+                (Some(error), false) => {
+                    tracing::warn!(error, "the API keys cannot be read; they work from memory for a while")
+                }
+                (None, true) => tracing::info!("the API keys can be read again"),
+                _ => {}
+            }
+            was_away = failed.is_some();
+        }
+    }
+
+    fn look(&self) -> Duration {
+        if self.store.is_shared() { LOOK } else { LOOK_AT_OWN }
+    }
+
+    /// How old what is in memory may be.
+    fn age(&self) -> Duration {
+        Duration::from_millis(self.elapsed().saturating_sub(self.read_at.load(Ordering::Relaxed)))
+    }
+
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }

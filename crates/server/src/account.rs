@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use wire::id::Id;
 use wire::responses::{Status, Usage};
 
-use crate::access::terms::dollars;
 use crate::caller::Caller;
 use crate::compat;
 use crate::limits::Permit;
 use crate::prefix::Shared;
 use crate::spending::{Reservation, Spending, Used};
+use crate::terms::dollars;
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
 pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);

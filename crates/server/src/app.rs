@@ -116,6 +116,9 @@ impl App {
         if let Some(section) = fixed_section(&before.config, &config) {
             return Err(StartError::NeedsRestart { section });
         }
+        if self.runtime.access.would_be_open(&config) && !config.server.may_be_open() {
+            return Err(StartError::Unguarded { host: config.server.host });
+        }
         let snapshot = self.runtime.snapshot_of(config)?;
         self.runtime.access.replace(&snapshot.config);
         self.runtime.webhooks.replace(&snapshot.config.webhooks);
@@ -144,6 +147,10 @@ pub async fn open_store(config: &Config) -> Result<Store, store::OpenError> {
 impl Runtime {
     async fn new(config: &Config) -> Result<Self, StartError> {
         let store = open_store(config).await?;
+        let access = Access::new(store.clone(), config).await.map_err(StartError::Access)?;
+        if access.is_open() && !config.server.may_be_open() {
+            return Err(StartError::Unguarded { host: config.server.host.clone() });
+        }
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
         let live = Arc::<Live>::default();
@@ -152,7 +159,7 @@ impl Runtime {
         let outbound = Arc::<Outbound>::default();
         let jobs = Arc::new(Jobs::new().map_err(StartError::Worker)?);
         Ok(Self {
-            access: Access::new(store.clone(), config).await.map_err(StartError::Access)?,
+            access,
             limits: Limits::new(store.clone()),
             spending: Spending::new(store.clone(), jobs.worker),
             sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),

@@ -29,6 +29,12 @@ pub(crate) fn ids() -> Ids {
     Ids::new(seed)
 }
 
+/// For keys: as many bits as nobody can guess, from the operating system or not at all.
+pub(crate) fn secret_bits() -> Option<[u8; 20]> {
+    let mut bits = [0; 20];
+    getrandom::fill(&mut bits).ok().map(|()| bits)
+}
+
 /// A number that nobody can guess or needs to.
 pub(crate) fn random() -> u64 {
     getrandom::u64().unwrap_or_else(|_| unix_millis())

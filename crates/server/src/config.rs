@@ -9,6 +9,7 @@ mod alias;
 mod defaults;
 mod images;
 mod key;
+mod keys;
 mod kind;
 mod limits;
 mod locate;
@@ -44,6 +45,8 @@ pub(crate) use address::{is_public, unbracket};
 pub use alias::Alias;
 pub use images::ImagesConfig;
 pub use key::{Described, KeyStatus};
+pub use keys::{KeyConfig, KeyHash};
+pub(crate) use keys::{NAME, is_name};
 pub use limits::LimitsConfig;
 pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApproval};
@@ -119,6 +122,8 @@ pub struct Config {
     pub images: ImagesConfig,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
+    /// API keys, beside those that the store has.
+    pub keys: Vec<KeyConfig>,
     /// Who is told when background responses end.
     pub webhooks: Vec<WebhookConfig>,
     pub logging: LoggingConfig,
@@ -209,6 +214,11 @@ pub struct WebsocketConfig {
 }
 
 impl ServerConfig {
+    /// Whether everybody who reaches the address may ask: it is this machine's alone, or the operator has said so.
+    pub(crate) fn may_be_open(&self) -> bool {
+        self.allow_unauthenticated || address::is_loopback(&self.host)
+    }
+
     /// `host:port`, as sockets and URLs want it.
     pub fn address(&self) -> String {
         address::authority(&self.host, self.port)

@@ -102,6 +102,17 @@ impl ApiError {
         Self::new(Code::BudgetSpent, message)
     }
 
+    /// As OpenAI words it for a project: whether there is such a model is not said.
+    pub(crate) fn model_not_allowed(model: &str) -> Self {
+        let message = format!("This API key does not have access to model `{}`", clip(model));
+        Self::new(Code::ModelNotAllowed, message)
+    }
+
+    pub(crate) fn tool_not_allowed(tool: &str) -> Self {
+        let message = format!("This API key does not have access to the tool `{}`", clip(tool));
+        Self::new(Code::ToolNotAllowed, message).with_param("tools")
+    }
+
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("The request body is larger than the {limit} bytes that are accepted.");
         Self::new(Code::RequestTooLarge, message)
@@ -277,6 +288,9 @@ impl ApiError {
         }
         if let Some(allow) = self.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok()) {
             headers.insert(header::ALLOW, allow);
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if self.code == Code::WebsocketNotSupported {
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));

@@ -45,6 +45,7 @@ mod spending;
 mod start;
 mod stop;
 mod tasks;
+pub mod terms;
 mod tokens;
 mod turn;
 mod upstream;

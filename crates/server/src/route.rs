@@ -121,7 +121,10 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
 
 /// Who asks, if it may.
 fn caller<B>(app: &App, request: &Request<B>, path: &str) -> Result<Caller, ApiError> {
-    let grant = if is_public(path) { None } else { app.runtime.access.admit(request.headers())? };
+    let grant = match app.runtime.access.admit(request.headers()) {
+        Err(_) if is_public(path) => None,
+        admitted => admitted?,
+    };
     Ok(Caller::new(grant, request.headers()))
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn open(context: &RequestContext, mut request: Request<Incoming>) -> 
     context.caller.profile().mark(response.headers_mut());
     let headers = own_headers(request.headers());
     let upgrade = hyper::upgrade::on(&mut request);
-    response.extensions_mut().insert(Opening { app: Arc::clone(&context.app), headers, upgrade });
+    let caller = context.caller.clone();
+    response.extensions_mut().insert(Opening { app: Arc::clone(&context.app), headers, caller, upgrade });
     Ok(response)
 }
 
@@ -69,6 +70,7 @@ pub(crate) fn open(context: &RequestContext, mut request: Request<Incoming>) -> 
 pub(crate) struct Opening {
     app: Arc<App>,
     headers: HeaderMap,
+    caller: Caller,
     upgrade: OnUpgrade,
 }
 
@@ -86,7 +88,7 @@ impl Opening {
             let held = (place, running);
             if let Ok(upgraded) = self.upgrade.await {
                 let stream = TokioIo::new(upgraded);
-                Box::pin(Connection::new(self.app, self.headers).run(stream)).await;
+                Box::pin(Connection::new(self.app, self.headers, self.caller).run(stream)).await;
             }
             drop(held);
         });
@@ -97,7 +99,8 @@ impl Opening {
 fn own_headers(headers: &HeaderMap) -> HeaderMap {
     let own = |value: &HeaderValue| {
         let mut own = HeaderValue::from_bytes(value.as_bytes()).ok()?;
-        own.set_sensitive(value.is_sensitive());
+        // There may be a key in any of them.
+        own.set_sensitive(true);
         Some(own)
     };
     let mut copy = HeaderMap::with_capacity(headers.keys_len());
@@ -112,8 +115,10 @@ fn own_headers(headers: &HeaderMap) -> HeaderMap {
 /// One WebSocket, without its channel.
 struct Connection {
     app: Arc<App>,
-    /// Of the handshake: they say who asks.
+    /// Of the handshake: they say who asks, each time that something begins.
     headers: HeaderMap,
+    /// Who opened it.
+    caller: Caller,
     lanes: Lanes,
     memory: Memory,
     config: WebsocketConfig,
@@ -126,6 +131,8 @@ struct Connection {
 enum Ending {
     Draining,
     Expired,
+    /// What it was opened with is no longer good.
+    Unauthorized,
 }
 
 /// What there is to do.
@@ -139,14 +146,13 @@ enum Happened {
 }
 
 impl Connection {
-    fn new(app: Arc<App>, headers: HeaderMap) -> Self {
+    fn new(app: Arc<App>, headers: HeaderMap, caller: Caller) -> Self {
         let snapshot = app.snapshot();
         let (server, limit) = (&snapshot.config.server, snapshot.config.server.max_body_bytes);
-        let tenant = Caller::new(None, &headers).tenant().clone();
-        let memory = Memory::new(tenant, limit, Arc::clone(&app.runtime.remembered));
+        let memory = Memory::new(caller.tenant().clone(), limit, Arc::clone(&app.runtime.remembered));
         let (config, expires) = (server.websocket, Instant::now() + server.websocket.lifetime);
         let lanes = Lanes::new(limit.saturating_mul(2));
-        Self { app, headers, lanes, memory, config, expires, ending: None }
+        Self { app, headers, caller, lanes, memory, config, expires, ending: None }
     }
 
     async fn run(mut self, stream: TokioIo<hyper::upgrade::Upgraded>) {
@@ -223,7 +229,7 @@ impl Connection {
             Happened::Received(Received::Text(text, share)) => self.received(channel, &text, share),
             Happened::Stepped(origin, step) => {
                 self.stepped(channel, origin, step);
-                self.dispatch();
+                self.dispatch(channel);
             }
             // What runs is polled once more after this, and sees for itself whether it must end.
             Happened::Stopping if self.app.runtime.stop.phase() < Phase::Draining => {}
@@ -255,7 +261,7 @@ impl Connection {
 
     /// A message that is not dispatched is a request as well.
     fn refuse(&self, channel: &mut Channel, error: &ApiError, bytes: usize, stream_id: Option<&StreamId>) {
-        let account = running::account(&Caller::new(None, &self.headers), bytes, &mut clock::ids());
+        let account = running::account(&self.caller, bytes, &mut clock::ids());
         account.answered(error.status.as_u16(), Some(error.code.domain()));
         account.delivered(0, true);
         self.say_error(channel, error, account.request_id(), stream_id);
@@ -275,7 +281,7 @@ impl Connection {
         };
         match refused {
             Some(error) => self.refuse(channel, &error, bytes, stream_id.as_ref()),
-            None => self.dispatch(),
+            None => self.dispatch(channel),
         }
     }
 
@@ -286,10 +292,19 @@ impl Connection {
         guard::admit(&self.app.snapshot().config.server, &request, false).map(drop)
     }
 
-    /// Begins what may begin.
-    fn dispatch(&mut self) {
+    /// Begins what may begin, for whoever the credential of the handshake stands for at this moment.
+    fn dispatch(&mut self, channel: &mut Channel) {
         while let Some(create) = self.lanes.next() {
-            let caller = Caller::new(None, &self.headers);
+            let caller = match self.app.runtime.access.admit(&self.headers) {
+                Ok(grant) => Caller::new(grant, &self.headers),
+                Err(error) => {
+                    self.refuse(channel, &error, create.body.len(), create.stream_id.as_ref());
+                    if error.status == StatusCode::UNAUTHORIZED {
+                        self.end(channel, Ending::Unauthorized);
+                    }
+                    continue;
+                }
+            };
             self.memory.belongs_to(caller.tenant());
             let before = create.previous_response_id.as_deref().and_then(|id| self.memory.find(id));
             self.lanes.run(Running::new(&self.app, caller, create, before));
@@ -338,6 +353,7 @@ impl Connection {
                 let error = ending.error(self.config);
                 Over::Closed(CloseCode::Normal, "the connection is as old as it may be", Some(error))
             }
+            Ending::Unauthorized => Over::Closed(CloseCode::Policy, "the API key is no longer valid", None),
         }
     }
 }
@@ -346,6 +362,9 @@ impl Ending {
     fn error(self, config: WebsocketConfig) -> ApiError {
         match self {
             Self::Draining => ApiError::shutting_down(),
+            Self::Unauthorized => {
+                ApiError::new(Code::InvalidApiKey, "The API key of this connection is no longer valid.")
+            }
             Self::Expired => {
                 let minutes = config.lifetime.as_secs() / 60;
                 let message = format!(

@@ -15,6 +15,13 @@ pub enum StartError {
     Worker(#[source] store::Error),
     #[error("the API keys cannot be read")]
     Access(#[source] store::Error),
+    /// Beyond this machine without anything that says who may ask.
+    #[error(
+        "server.host {host}: without API keys, anybody who reaches this address could use the providers' keys; make one with \
+         `godex keys create NAME`, or listen on 127.0.0.1, or set `server.allow_unauthenticated: true` if something else \
+         guards the port"
+    )]
+    Unguarded { host: String },
     /// A running server was given a configuration that differs in what only a start reads.
     #[error("the section `{section}` cannot change while the server runs")]
     NeedsRestart { section: &'static str },

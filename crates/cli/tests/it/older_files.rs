@@ -83,7 +83,7 @@ fn the_sample_with_every_section() {
     check(&config, 5678, "zhipu", "deepseek, zhipu, minimax, xiaomi", "session: sqlite (~/./data/sessions.db)");
     // The one thing that is refused: an open port without keys. One line says otherwise.
     let open = config.replace("  port: 5678\n", "  port: 5678\n  host: 0.0.0.0\n");
-    let (code, _, err) = godex(home(&open).path(), &["config", "check"]);
+    let (code, _, err) = godex(home(&open).path(), &["serve"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("allow_unauthenticated: true"), "{err}");
     let open = open.replace("  host:", "  allow_unauthenticated: true\n  host:");

@@ -76,7 +76,7 @@ const MAPPING: &str = "a mapping";
 
 /// Keys whose values, or what is below them, must not be repeated in a message.
 const SECRET: &[&str] =
-    &["credentials", "api_key", "headers", "postgres", "proxy", "seal_key", "secret", "query", ".env."];
+    &["credentials", "api_key", "headers", "postgres", "proxy", "seal_key", "secret", "query", ".env.", "].key"];
 
 impl<'r> Field<'r> {
     /// Reports a mistake in this value.

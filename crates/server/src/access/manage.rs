@@ -1,12 +1,14 @@
-//! Making, listing, revoking, rotating keys: what `godex keys` and the admin listener do, on a store.
+//! Making, listing, revoking, rotating keys: what `godex keys` and the admin listener do, on a store. Whoever changes the
+//! store of a running server tells it afterwards (`Access::refresh`).
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::Store;
+use store::{ApiKey, Store, Tenant};
 
-use super::Terms;
-use crate::config::Secret;
+use super::{Terms, key};
+use crate::clock;
+use crate::config::{NAME, Secret, is_name};
 
 /// A key to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,36 +67,183 @@ pub enum ManageError {
 
 /// Makes a key.
 pub async fn create(store: &Store, new: NewKey) -> Result<MadeKey, ManageError> {
-    let _ = store;
-    Err(ManageError::Invalid(new.name))
+    let NewKey { name, tenant, terms, expires_at } = new;
+    let tenant = tenant.map_or_else(Tenant::default, |tenant| Tenant::new(&tenant));
+    for (what, name) in [("name", name.as_str()), ("tenant", tenant.name())] {
+        if !is_name(name) {
+            return Err(ManageError::Invalid(format!("a {what} is {NAME}")));
+        }
+    }
+    if expires_at.is_some_and(|end| end <= clock::unix_seconds()) {
+        return Err(ManageError::Invalid("the key would have expired already".to_owned()));
+    }
+    check(&terms)?;
+    let closes_the_door = all(store).await?.is_empty();
+    let (key, made) = made(&name, tenant, &terms, expires_at.map(millis))?;
+    match store.create_api_key(made.clone()).await {
+        Ok(()) => Ok(MadeKey { info: info(made), key, closes_the_door }),
+        Err(store::Error::Conflict) => Err(ManageError::Taken(name)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What would never be right, and what no counter can hold.
+fn check(terms: &Terms) -> Result<(), ManageError> {
+    let tools = terms.tools.iter().flatten();
+    let unknown = |tool: &&String| {
+        !matches!(tool.as_str(), "web_search" | "mcp") && tool.strip_prefix("mcp:").is_none_or(str::is_empty)
+    };
+    if let Some(tool) = tools.clone().find(unknown) {
+        let message = format!("there is no hosted tool `{tool}`: tools are `web_search`, `mcp` and `mcp:LABEL`");
+        return Err(ManageError::Invalid(message));
+    }
+    if terms.models.iter().flatten().any(String::is_empty) {
+        return Err(ManageError::Invalid("a model has a name".to_owned()));
+    }
+    let none =
+        [("rpm", terms.rpm), ("tpm", terms.tpm), ("concurrency", terms.concurrency), ("body_bytes", terms.body_bytes)];
+    match none.into_iter().find(|(_, limit)| *limit == Some(0)) {
+        Some((name, _)) => Err(ManageError::Invalid(format!("with {name} 0 the key could do nothing"))),
+        None => Ok(()),
+    }
+}
+
+/// A new key, and as it is stored.
+fn made(name: &str, tenant: Tenant, terms: &Terms, expires_at: Option<i64>) -> Result<(Secret, ApiKey), ManageError> {
+    let no_bits = || ManageError::Invalid("this system has no random numbers".to_owned());
+    let key = key::make().ok_or_else(no_bits)?;
+    let id = clock::secret_bits().ok_or_else(no_bits)?;
+    let id = id[..12].iter().fold("key_".to_owned(), |id, byte| id + &format!("{byte:02x}"));
+    let stored = ApiKey {
+        id,
+        tenant,
+        name: name.to_owned(),
+        hash: key::hash(key.expose().as_bytes()),
+        hint: key::hint(key.expose()),
+        created_at: now(),
+        expires_at,
+        revoked_at: None,
+        replaced_by: None,
+        terms: terms.to_json(),
+    };
+    Ok((key, stored))
 }
 
 /// All keys, the revoked ones as well, by tenant and name.
 pub async fn list(store: &Store) -> Result<Vec<KeyInfo>, ManageError> {
-    let _ = store;
-    Ok(Vec::new())
+    let mut keys: Vec<KeyInfo> = all(store).await?.into_iter().map(info).collect();
+    keys.sort_by(|one, other| {
+        let by = |key: &KeyInfo| (key.tenant.clone(), key.name.clone(), key.created_at, key.id.clone());
+        by(one).cmp(&by(other))
+    });
+    Ok(keys)
 }
 
-/// By name or id.
+/// By name or id. Of several with this name, one that works; of those, the newest.
 pub async fn show(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
-    let _ = store;
-    Err(ManageError::Unknown(key.to_owned()))
+    let mut found = named(store, key).await?;
+    found.sort_by_key(|key| (works(key), key.created_at));
+    found.pop().map(info).ok_or_else(|| ManageError::Unknown(key.to_owned()))
 }
 
-/// Dead at once, on every instance within a second.
+/// Dead at once, on every instance within a second. By name: with all that was rotated and still works.
 pub async fn revoke(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
-    let _ = store;
-    Err(ManageError::Unknown(key.to_owned()))
+    let shown = show(store, key).await?;
+    let at = now();
+    for found in named(store, key).await?.iter().filter(|key| key.revoked_at.is_none()) {
+        store.revoke_api_key(&found.id, at).await?;
+    }
+    show(store, &shown.id).await
 }
 
 /// A new key with the same name and terms; the older one works for `grace` more.
 pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey, ManageError> {
-    let _ = (store, grace);
-    Err(ManageError::Unknown(key.to_owned()))
+    let mut found = named(store, key).await?;
+    found.sort_by_key(|key| (works(key), key.created_at));
+    let older = found.pop().ok_or_else(|| ManageError::Unknown(key.to_owned()))?;
+    if older.revoked_at.is_some() {
+        let message = format!("the key {key} was revoked; make another with `godex keys create`");
+        return Err(ManageError::Invalid(message));
+    }
+    let terms = Terms::from_json(&older.terms).map_err(|error| {
+        ManageError::Invalid(format!("what the key {key} is allowed cannot be read by this version: {error}"))
+    })?;
+    // One that had expired is to work again.
+    let expires_at = older.expires_at.filter(|end| *end > now());
+    let (secret, made) = made(&older.name, older.tenant, &terms, expires_at)?;
+    let until = now().saturating_add(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX));
+    store.rotate_api_key(&older.id, made.clone(), until).await?;
+    Ok(MadeKey { info: info(made), key: secret, closes_the_door: false })
 }
 
-/// Forgets a key that was revoked or has expired. With the last one the door is open again.
+/// Forgets a key that was revoked or has expired; by name: all of them that have it. With the last one of all the door is
+/// open again.
 pub async fn delete(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
-    let _ = store;
-    Err(ManageError::Unknown(key.to_owned()))
+    let found = named(store, key).await?;
+    if found.is_empty() {
+        return Err(ManageError::Unknown(key.to_owned()));
+    }
+    let mut dead: Vec<ApiKey> = found.into_iter().filter(|key| !works(key)).collect();
+    dead.sort_by_key(|key| key.created_at);
+    for key in &dead {
+        store.delete_api_key(&key.id).await?;
+    }
+    dead.pop().map(info).ok_or_else(|| ManageError::Works(key.to_owned()))
+}
+
+/// What a tenant is allowed, with all of its keys together.
+pub async fn tenant_terms(store: &Store, tenant: &str) -> Result<Terms, ManageError> {
+    let list = store.access_list(None).await?.unwrap_or_default();
+    match list.tenants.iter().find(|(name, _)| name.name() == tenant) {
+        Some((_, terms)) => Terms::from_json(terms)
+            .map_err(|error| ManageError::Invalid(format!("its terms cannot be read by this version: {error}"))),
+        None => Ok(Terms::default()),
+    }
+}
+
+/// From now on a tenant is allowed this, with all of its keys together.
+pub async fn set_tenant_terms(store: &Store, tenant: &str, terms: &Terms) -> Result<(), ManageError> {
+    if !is_name(tenant) {
+        return Err(ManageError::Invalid(format!("a tenant is {NAME}")));
+    }
+    check(terms)?;
+    let json = (*terms != Terms::default()).then(|| terms.to_json());
+    Ok(store.set_tenant_terms(&Tenant::new(tenant), json).await?)
+}
+
+async fn all(store: &Store) -> Result<Vec<ApiKey>, ManageError> {
+    Ok(store.access_list(None).await?.unwrap_or_default().keys)
+}
+
+/// The one with this id, else all with this name.
+async fn named(store: &Store, key: &str) -> Result<Vec<ApiKey>, ManageError> {
+    let (with_id, others): (Vec<_>, Vec<_>) = all(store).await?.into_iter().partition(|found| found.id == key);
+    Ok(if with_id.is_empty() { others.into_iter().filter(|found| found.name == key).collect() } else { with_id })
+}
+
+fn works(key: &ApiKey) -> bool {
+    key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > now())
+}
+
+fn now() -> i64 {
+    i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX)
+}
+
+fn millis(seconds: u64) -> i64 {
+    i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
+}
+
+fn info(key: ApiKey) -> KeyInfo {
+    let seconds = |millis: i64| u64::try_from(millis).unwrap_or_default() / 1000;
+    KeyInfo {
+        id: key.id,
+        name: key.name,
+        tenant: key.tenant.name().to_owned(),
+        hint: key.hint,
+        created_at: seconds(key.created_at),
+        expires_at: key.expires_at.map(seconds),
+        revoked_at: key.revoked_at.map(seconds),
+        // What cannot be read lets nobody in, and is shown as nothing.
+        terms: Terms::from_json(&key.terms).unwrap_or_default(),
+    }
 }

@@ -18,7 +18,13 @@ pub(crate) fn health(context: &RequestContext) -> Response<Body> {
     let mut health = ObjectWriter::new(&mut body);
     health.text("status", "ok").int("timestamp", clock::unix_millis());
     // By these a command knows that it is a godex that answers, and whether it is one like itself.
-    health.text("name", "godex").text("version", env!("CARGO_PKG_VERSION"));
+    health.text("name", "godex");
+    // Where a key is needed, strangers are not told more than that.
+    if context.caller.grant().is_none() && !context.app.runtime.access.is_open() {
+        health.end();
+        return json(body);
+    }
+    health.text("version", env!("CARGO_PKG_VERSION"));
     let providers = health.key("providers");
     providers.push(b'[');
     for (i, provider) in context.snapshot.config.providers.iter().enumerate() {

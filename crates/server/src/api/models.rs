@@ -14,7 +14,8 @@ use crate::request::RequestContext;
 
 pub(crate) async fn list(context: &RequestContext, headers: &HeaderMap) -> Response<Body> {
     let discovered = Discovered::of(&context.snapshot).await;
-    let models = models::list(&context.snapshot.config, &discovered);
+    let mut models = models::list(&context.snapshot.config, &discovered);
+    models.retain(|model| may_use(context, &model.id));
     let mut body = Vec::new();
     let mut list = ObjectWriter::new(&mut body);
     list.text("object", "list");
@@ -43,10 +44,16 @@ pub(crate) async fn retrieve(context: &RequestContext, id: &str) -> Result<Respo
     let listed = models::list(config, &discovered).into_iter().find(|model| model.id == id);
     // Names that are not listed but lead somewhere exist, too.
     let model = listed.or_else(|| Model::named(config, id).filter(|_| id.contains('/')));
+    let model = model.filter(|model| may_use(context, &model.id));
     let model = model.ok_or_else(|| ApiError::model_not_found(id, ""))?;
     let mut body = Vec::new();
     write(&model, context, &mut body);
     Ok(json(body))
+}
+
+/// What a key may not use is not there for it.
+fn may_use(context: &RequestContext, model: &str) -> bool {
+    context.caller.grant().is_none_or(|grant| grant.allows_model(model))
 }
 
 fn write(model: &Model<'_>, context: &RequestContext, out: &mut Vec<u8>) {

@@ -25,6 +25,9 @@ const MOST_BYTES: u64 = 128 << 10;
 const LACKING: &[&str] = &["image_query", "click", "screenshot", "finance", "weather", "sports", "time"];
 
 pub(crate) async fn search(context: &RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+    if context.caller.grant().is_some_and(|grant| !grant.allows_tool("web_search")) {
+        return Err(ApiError::tool_not_allowed("web_search"));
+    }
     let (parts, incoming) = request.into_parts();
     let bytes = context.read_json(&parts.headers, incoming).await?;
     let Object(request) = body::parse(&bytes)?;

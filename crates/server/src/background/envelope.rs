@@ -10,21 +10,27 @@ use crate::request::RequestContext;
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) client: Client,
+    /// Of the grant that it was asked for with, by its id; none where nothing had to be shown.
+    pub(super) grant: Option<String>,
     /// Of the request that asked for it, for the log.
     pub(super) request_id: String,
     pub(super) body: Bytes,
 }
 
 pub(super) fn seal(context: &RequestContext, body: &Bytes) -> Bytes {
-    write(context.caller.client(), context.account.request_id().to_str().unwrap_or_default(), body)
+    let request_id = context.account.request_id().to_str().unwrap_or_default();
+    write(context.caller.client(), context.caller.grant().map(|grant| grant.id.as_str()), request_id, body)
 }
 
-fn write(client: Client, request_id: &str, body: &Bytes) -> Bytes {
+fn write(client: Client, grant: Option<&str>, request_id: &str, body: &Bytes) -> Bytes {
     let mut out = Vec::with_capacity(body.len() + 128);
     let mut line = ObjectWriter::new(&mut out);
     line.text("client", client.name());
     if let Some(version) = client.version() {
         line.text("client_version", &version.to_string());
+    }
+    if let Some(grant) = grant {
+        line.text("grant", grant);
     }
     line.text("request_id", request_id);
     line.end();
@@ -39,7 +45,8 @@ pub(super) fn open(sealed: &Bytes) -> Option<Envelope> {
     let line = Raw::parse(str::from_utf8(sealed.get(..end)?).ok()?).ok()?;
     let text = |name| line.get(name).and_then(Raw::text).map(Text::decode);
     let client = Client::named(&text("client")?, text("client_version").as_deref());
-    Some(Envelope { client, request_id: text("request_id")?.into_owned(), body: sealed.slice(end + 1..) })
+    let grant = text("grant").map(std::borrow::Cow::into_owned);
+    Some(Envelope { client, grant, request_id: text("request_id")?.into_owned(), body: sealed.slice(end + 1..) })
 }
 
 #[cfg(test)]
@@ -49,9 +56,12 @@ mod tests {
     #[test]
     fn what_waits_comes_out_again_also_from_earlier_versions() {
         let body = Bytes::from_static(b"{\n\"model\":\"m\"}");
-        for (name, version) in [("codex", Some("0.166.0")), ("codex", None), ("other", None)] {
-            let sealed = write(Client::named(name, version), "req_1", &body);
+        for (name, version, grant) in
+            [("codex", Some("0.166.0"), None), ("codex", None, Some("key_1")), ("other", None, Some("oidc:a\"\nb"))]
+        {
+            let sealed = write(Client::named(name, version), grant, "req_1", &body);
             let opened = open(&sealed).unwrap();
+            assert_eq!(opened.grant.as_deref(), grant);
             let found = (opened.client.name(), opened.client.version().map(|version| version.to_string()));
             assert_eq!(found, (name, version.map(str::to_owned)));
             assert_eq!((opened.request_id.as_str(), opened.body), ("req_1", body.clone()));
@@ -59,6 +69,7 @@ mod tests {
         let earlier = Bytes::from_static(b"{\"client\":\"codex\",\"request_id\":\"req_1\"}\n{}");
         let opened = open(&earlier).unwrap();
         assert_eq!((opened.client.name(), opened.client.version(), &*opened.body), ("codex", None, &b"{}"[..]));
+        assert_eq!(opened.grant, None);
         assert!(open(&Bytes::from_static(b"{}")).is_none());
     }
 }

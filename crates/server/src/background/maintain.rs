@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use bridge::{Failure, FailureClass};
 use bytes::Bytes;
-use store::{Abandoned, Beat, ClaimedJob};
+use store::{Abandoned, Beat, Claim, ClaimedJob, Tenant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{Ending, drive, end, envelope};
+use crate::access::Grant;
 use crate::app::App;
 use crate::caller::Caller;
+use crate::error::{ApiError, Code};
 use crate::jobs::{Job, Order, Running};
 use crate::request::RequestContext;
 use crate::session::LEASE;
@@ -222,19 +224,51 @@ async fn claim(app: &Arc<App>) {
     }
 }
 
+/// Ends a turn that nobody will run.
+async fn end_unrun(app: &Arc<App>, tenant: Tenant, claim: Claim, ending: Ending) {
+    let id = claim.response_id().to_owned();
+    if let Err(error) = end(&app.runtime.sessions.of(tenant), &id, Some(claim), ending).await {
+        tracing::warn!(response_id = id, %error, "a response has no end yet");
+        app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What whoever asked may do now. What was asked for while nothing had to be shown is done without; a key that was revoked
+/// or has expired meanwhile asks for nothing any more.
+async fn still_granted(app: &App, tenant: &Tenant, id: Option<&str>) -> Result<Option<Arc<Grant>>, ApiError> {
+    let (access, Some(id)) = (&app.runtime.access, id) else { return Ok(None) };
+    let granted = match access.still(id) {
+        Ok(granted) => granted,
+        // Another process may know the key for longer than this one.
+        Err(_) => {
+            access.refresh().await.map_err(|error| ApiError::store(&error))?;
+            access.still(id)?
+        }
+    };
+    match granted {
+        Some(grant) if grant.tenant != *tenant => {
+            Err(ApiError::new(Code::InvalidApiKey, "The API key that this was asked for with is another tenant's now."))
+        }
+        granted => Ok(granted),
+    }
+}
+
 async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let ClaimedJob { tenant, claim, request, has_log, next_event, created_at, cancel, .. } = claimed;
     let id = claim.response_id().to_owned();
     let kept: Option<Bytes> = app.runtime.jobs.secret().remove(&id);
     let opened = request.or(kept).as_ref().and_then(envelope::open);
     let (Some(opened), false) = (opened, cancel) else {
-        if let Err(error) = end(&app.runtime.sessions.of(tenant), &id, Some(claim), ending(cancel)).await {
-            tracing::warn!(response_id = id, %error, "a response has no end yet");
-            app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
-        }
-        return;
+        return end_unrun(app, tenant, claim, ending(cancel)).await;
     };
-    let caller = Caller::earlier(tenant, None, opened.client);
+    let grant = match still_granted(app, &tenant, opened.grant.as_deref()).await {
+        Ok(grant) => grant,
+        Err(error) => {
+            let failure = Failure::new(FailureClass::InvalidRequest, error.message);
+            return end_unrun(app, tenant, claim, Ending::Failed(failure)).await;
+        }
+    };
+    let caller = Caller::earlier(tenant, grant, opened.client);
     let context = RequestContext::of_job(app, caller, &opened.request_id);
     drive::spawn(context, opened.body, Job { claim, has_log, next_event, created_at });
 }

@@ -14,6 +14,8 @@ pub struct LimitsConfig {
     pub remembered_bytes: usize,
     /// How long a client may take none of what is ready for it.
     pub write_stall: Duration,
+    /// How long API keys work from memory while the store is away.
+    pub key_grace: Duration,
 }
 
 /// A body that is allowed must be able to get in: it needs room for itself and for what is made of it.
@@ -30,5 +32,6 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
         body_bytes_in_flight: size(bodies.unwrap_or(table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.max(two_bodies))),
         remembered_bytes: size(keys.get(&table::LIMITS_REMEMBERED_BYTES)),
         write_stall: keys.get(&table::LIMITS_WRITE_STALL),
+        key_grace: keys.get(&table::LIMITS_KEY_GRACE),
     }
 }

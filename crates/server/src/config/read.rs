@@ -5,6 +5,7 @@ use std::time::Duration;
 use providers::yaml::{Document, Field, Reader};
 
 use super::key::Keys;
+use super::keys as api_keys;
 use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
@@ -53,6 +54,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
         resilience: resilience::read(&mut keys),
         limits,
+        keys: keys.field(&table::API_KEYS).map(|field| api_keys::read(&field)).unwrap_or_default(),
         webhooks: keys.field(&table::WEBHOOKS).map(|field| webhooks::read(&field)).unwrap_or_default(),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),
@@ -69,8 +71,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
     let file_port = u16::try_from(keys.get(&table::SERVER_PORT)).unwrap_or_default();
     let environment = source::PORT.find(reader, sources, |text| text.parse().ok());
     let idle = keys.get(&table::SERVER_IDLE_TIMEOUT);
-    let allow_unauthenticated = keys.get(&table::SERVER_ALLOW_UNAUTHENTICATED);
-    let host = host(reader, sources, keys, allow_unauthenticated);
+    let host = host(reader, sources, keys);
     let hosts = keys.field(&table::SERVER_ALLOWED_HOSTS).as_ref().and_then(web::allowed_hosts);
     let cors = keys.field(&table::SERVER_CORS_ORIGINS).as_ref().and_then(web::cors);
     ServerConfig {
@@ -79,7 +80,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
         host,
         port: sources.overrides.port.or(environment).unwrap_or(file_port),
         idle_timeout: (!idle.is_zero()).then_some(idle),
-        allow_unauthenticated,
+        allow_unauthenticated: keys.get(&table::SERVER_ALLOW_UNAUTHENTICATED),
         max_body_bytes: size(keys.get(&table::SERVER_MAX_BODY_BYTES)),
         max_connections: size(keys.get(&table::SERVER_MAX_CONNECTIONS)),
         header_timeout: Duration::from_secs(10),
@@ -101,25 +102,12 @@ fn unused(keys: &mut Keys<'_>) -> Vec<String> {
     given.map(|key| key.path().to_owned()).collect()
 }
 
-/// Where to listen. Beyond this machine only on request: whoever reaches the port spends the provider's keys.
-fn host(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>, open: bool) -> String {
+/// Where to listen. Whether there is a key, which an address that others reach needs, the store knows.
+fn host(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> String {
     let environment = || source::HOST.find(reader, sources, |text| Some(text.to_owned()));
-    let host = keys.get(&table::SERVER_HOST);
-    let file = keys.field(&table::SERVER_HOST).map(ValueSource::File);
-    let (host, from) = if let Some(host) = &sources.overrides.host {
-        (host.trim().to_owned(), ValueSource::Flag("--host"))
-    } else if let Some(host) = environment() {
-        (host, ValueSource::Variable(source::HOST.name))
-    } else {
-        (host, file.unwrap_or(ValueSource::Default(table::SERVER_HOST.path)))
-    };
-    let host = address::unbracket(&host).to_owned();
-    if !open && !address::is_loopback(&host) {
-        let message = "without API keys, anybody who reaches this address could use the providers' keys";
-        let help = "listen on 127.0.0.1, or set `server.allow_unauthenticated: true` if something else guards the port";
-        from.problem(reader, message, Some(help.to_owned()));
-    }
-    host
+    let written = keys.get(&table::SERVER_HOST);
+    let flag = sources.overrides.host.as_ref().map(|host| host.trim().to_owned());
+    address::unbracket(&flag.or_else(environment).unwrap_or(written)).to_owned()
 }
 
 fn default_provider(

@@ -7,7 +7,6 @@ use super::{Problem, Sources};
 /// The source of one value.
 #[derive(Debug)]
 pub(super) enum ValueSource<'r> {
-    Flag(&'static str),
     Variable(&'static str),
     File(Field<'r>),
     Default(&'static str),
@@ -18,7 +17,6 @@ impl ValueSource<'_> {
         let (file, path) = match self {
             Self::File(field) => return field.problem(message, help),
             Self::Default(path) => return reader.problem(path, message, help),
-            Self::Flag(flag) => ("command line", *flag),
             Self::Variable(name) => ("environment", *name),
         };
         let (file, path) = (file.to_owned(), path.to_owned());

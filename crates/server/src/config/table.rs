@@ -10,14 +10,15 @@ use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word
 use super::session::BackendKind;
 use super::units::Bare;
 use super::{
-    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, mcp, print,
-    search, webhooks,
+    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, keys, mcp,
+    print, search, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
 
 keys! { KEYS of Config {
-    /// The address to listen on. One that others can reach needs `server.allow_unauthenticated`.
+    /// The address to listen on. One that others can reach needs an API key (`godex keys create NAME`, or `keys`), or
+    /// `server.allow_unauthenticated`.
     SERVER_HOST = "server.host", Text: Text("127.0.0.1") => |config| Some(config.server.host.clone());
     /// The port to listen on. The flag and the variable also take 0: any free port.
     SERVER_PORT = "server.port", Number: Number { range: 1..=65_535, default: 5678 }
@@ -26,8 +27,8 @@ keys! { KEYS of Config {
     SERVER_IDLE_TIMEOUT = "server.idle_timeout", Time:
         Time { bare: Bare::Seconds, range: Duration::ZERO..=DAY, default: Duration::from_mins(5) }
         => |config| Some(config.server.idle_timeout.unwrap_or_default());
-    /// Listen beyond this machine although anybody who reaches the port may use the providers' keys: something else
-    /// guards it.
+    /// Listen beyond this machine without API keys, although anybody who reaches the port may then use the providers' keys:
+    /// something else guards it.
     SERVER_ALLOW_UNAUTHENTICATED = "server.allow_unauthenticated", Flag: Flag(false)
         => |config| Some(config.server.allow_unauthenticated);
     /// The largest request body, after decompression.
@@ -78,6 +79,20 @@ keys! { KEYS of Config {
     LIMITS_WRITE_STALL = "limits.write_stall", Time:
         Time { bare: Bare::Refused, range: Duration::from_millis(100)..=DAY, default: Duration::from_mins(1) }
         => |config| Some(config.limits.write_stall);
+    /// How long API keys that the store has work from memory while it is away; then they get 503. New ones and revocations
+    /// are not known meanwhile. Keys of this file always work.
+    LIMITS_KEY_GRACE = "limits.key_grace", Time:
+        Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::from_mins(1) }
+        => |config| Some(config.limits.key_grace);
+
+    /// API keys, beside those that are made with `godex keys create`, each as `{name: team-a, tenant: a, hash: "sha256:…"}`
+    /// or with `key: ${VARIABLE}`, at least 20 characters, in place of the hash. The hash is SHA-256 in hexadecimal digits.
+    /// Without `tenant` it is `default`'s. What a key may do: `models` and aliases as clients name them (`deepseek/*` is all
+    /// that begin so), hosted `tools` (`web_search`, `mcp`, `mcp:LABEL`), `rpm` (requests per minute), `tpm` (tokens per
+    /// minute), `concurrency` (turns at once), `queue` (background responses that wait), `body_bytes` (of requests in flight),
+    /// `budget` such as `50usd/month`; what is not said is not limited. `expires: 2027-06-30` is the last day of a key.
+    API_KEYS = "keys", Special: Special("list of mappings"), otherwise "none"
+        => |config| keys::print(&config.keys);
 
     /// The provider of models that name none.
     DEFAULT_PROVIDER = "default_provider", Unset<Text>: Unset(Text("")),

@@ -85,6 +85,20 @@ codes! {
     HostNotAllowed(FORBIDDEN, "host_not_allowed") => "The operator adds the name to `server.allowed_hosts`.";
     /// A web page of another origin sent the request.
     OriginNotAllowed(FORBIDDEN, "origin_not_allowed") => "The operator adds the origin to `server.cors.origins`.";
+    /// The request shows no API key, and needs one.
+    MissingApiKey(UNAUTHORIZED, "missing_api_key", None) => "Send `Authorization: Bearer KEY`; the operator makes keys with `godex keys create`.";
+    /// The API key is not known: it never was, was revoked, or is mistyped. Or the token is none that is taken.
+    InvalidApiKey(UNAUTHORIZED, "invalid_api_key") => "Check the key; the operator makes another with `godex keys create`.";
+    /// The API key or the token was good until a while ago.
+    ExpiredApiKey(UNAUTHORIZED, "expired_api_key", Some("invalid_api_key")) => "Get another; the operator makes one with `godex keys rotate`.";
+    /// The token is good and does not say whose it is.
+    TenantMissing(FORBIDDEN, "tenant_missing") => "Whoever issues the tokens adds the claim that `oidc.tenant_claim` names.";
+    /// The API key may not ask this model.
+    ModelNotAllowed(FORBIDDEN, "model_not_allowed", Some("model_not_found")) => "Name a model that `GET /v1/models` lists; the operator says which ones a key may use.";
+    /// The API key may not use this hosted tool.
+    ToolNotAllowed(FORBIDDEN, "tool_not_allowed") => "Leave the tool out; the operator says which ones a key may use.";
+    /// The API keys cannot be read, and what is remembered of them is too old.
+    KeysUnavailable(SERVICE_UNAVAILABLE, "keys_unavailable") => "Retry; the operator looks at the log and the database. `limits.key_grace` is how long keys are remembered.";
     /// There is no such path.
     NotFound(NOT_FOUND, "not_found") => "Check the client's base URL: it ends in `/v1`.";
     /// The path is there, but not for this method.

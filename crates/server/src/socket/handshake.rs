@@ -3,11 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING,
-    UPGRADE,
+    CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 
+use crate::access;
 use crate::body::Body;
 use crate::error::{ApiError, Code};
 
@@ -38,6 +39,9 @@ pub(super) fn accept<B>(request: &Request<B>) -> Result<Response<Body>, ApiError
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
     if let Ok(accepted) = HeaderValue::try_from(accepted(key)) {
         answer.insert(SEC_WEBSOCKET_ACCEPT, accepted);
+    }
+    if let Some(protocol) = access::answered_protocol(headers) {
+        answer.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     Ok(response)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use wire::json::{Kept, Raw};
 use wire::responses::{CreateResponse, Input};
 
-use super::open::{check, targets_of};
+use super::open::{check, targets_of, unasked_targets_of};
 use crate::ask::{Asked, attempt};
 use crate::body;
 use crate::error::ApiError;
@@ -28,14 +28,16 @@ pub(crate) async fn count_input(context: &RequestContext, bytes: &Bytes) -> Resu
     // What is only counted is no turn of its conversation.
     (request.store, request.background) = (Some(false), None);
     check(&request)?;
-    let model = match request.model {
-        Some(model) => model.decode().into_owned(),
+    let mut failover = match request.model {
+        Some(model) => targets_of(context, &model.decode())?,
         // Whatever it is called: the provider that gets what names nobody else.
-        None => context.snapshot.config.sample_model().unwrap_or_else(|| "default".to_owned()),
+        None => {
+            let model = context.snapshot.config.sample_model().unwrap_or_else(|| "default".to_owned());
+            unasked_targets_of(context, &model)?
+        }
     };
     // The plan names the target's own model.
     request.model = request.model.or(Raw::ours("\"default\"").text());
-    let mut failover = targets_of(context, &model)?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;
     let items = past.past()?;

@@ -42,6 +42,7 @@ impl Turn {
         check(&request)?;
         let wish = CompactionWish::of(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
+        keep_priced(&context, &mut failover)?;
         // Nobody asks again for a background response.
         if job.is_none() && request.background != Some(true) && context.caller.profile().retries_rate_limits {
             failover.leave_rate_limits();
@@ -50,7 +51,7 @@ impl Turn {
         let hosted = Hosted::of(&request, &failover, &context)?;
         // A background turn is permitted when it runs.
         let runs = job.is_some() || request.background != Some(true);
-        admit(&context, &mut failover, bytes.len(), runs).await?;
+        admit(&context, &failover, bytes.len(), runs).await?;
         let (id, mut ids, created_at) = match &job {
             Some(job) => job.identity()?,
             None => new_identity(&context),
@@ -403,20 +404,26 @@ pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Where a budget counts, only models whose price is known are asked.
+pub(super) fn keep_priced(context: &RequestContext, failover: &mut Failover) -> Result<(), ApiError> {
+    let is_limited = context.caller.grant().is_some_and(|grant| spending::is_limited(grant));
+    if is_limited && !failover.keep_priced() {
+        return Err(ApiError::not_priced(failover.model()));
+    }
+    Ok(())
+}
+
 /// Whether the caller may have a turn of about this size: what is left of its budgets, of what it may use per minute, of
-/// its places. Where a budget counts, only models whose price is known are asked.
+/// its places.
 pub(super) async fn admit(
     context: &RequestContext,
-    failover: &mut Failover,
+    failover: &Failover,
     bytes: usize,
     runs: bool,
 ) -> Result<(), ApiError> {
     let Some(grant) = context.caller.grant() else { return Ok(()) };
     let (runtime, tokens) = (&context.app.runtime, (bytes / 4) as u64);
     if spending::is_limited(grant) {
-        if !failover.keep_priced() {
-            return Err(ApiError::not_priced(failover.model()));
-        }
         let reservation = runtime.spending.check(grant, failover.input_cost(tokens)).await?;
         context.account.reserved(reservation);
     }
@@ -436,6 +443,15 @@ pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failov
     if model.trim().is_empty() {
         return Err(wire::json::Invalid::missing().at("model").into());
     }
+    // By the name that was sent: whoever may use an alias may not use all that it stands for.
+    if context.caller.grant().is_some_and(|grant| !grant.allows_model(model)) {
+        return Err(ApiError::model_not_allowed(model));
+    }
+    unasked_targets_of(context, model)
+}
+
+/// The same for a model that the client has not named.
+pub(super) fn unasked_targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {
     let failover = context.snapshot.failover(model, &context.app.runtime, &context.account);
     failover.map_err(|error| ApiError::model_not_found(model, &hint(&error)))
 }

@@ -8,7 +8,7 @@ use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
 use super::compacting::nothing_to_do;
-use super::open::{admit, check, targets};
+use super::open::{admit, check, keep_priced, targets};
 use crate::account::Outcome;
 use crate::ask::NoAnswer;
 use crate::body;
@@ -49,7 +49,8 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     check(&request)?;
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;
-    admit(context, &mut failover, bytes.len(), true).await?;
+    keep_priced(context, &mut failover)?;
+    admit(context, &failover, bytes.len(), true).await?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;
     let items = past.past()?;

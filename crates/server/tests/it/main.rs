@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod account;
 #[cfg(test)]
 mod any_json;
@@ -11,6 +13,8 @@ mod background;
 mod bad_input;
 #[cfg(test)]
 mod bodies;
+#[cfg(test)]
+mod budgets;
 #[cfg(test)]
 mod chat;
 #[cfg(test)]

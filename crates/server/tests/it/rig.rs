@@ -272,7 +272,8 @@ pub(crate) fn error(answer: &Answer) -> Error {
 }
 
 /// What OpenAI has no code for: `error.code` is null.
-const WORDS_ALONE: [&str; 10] = [
+const WORDS_ALONE: [&str; 11] = [
+    "missing_api_key",
     "mcp_approval_invalid",
     "invalid_json",
     "invalid_utf8",
