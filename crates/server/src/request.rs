@@ -97,11 +97,11 @@ impl RequestContext {
     }
 
     /// Lets something begin, if whoever asks may, and the server can bear it. Its place is kept until the account closes.
-    /// Where a budget counts, only models whose price is known are left among the targets of so many bytes.
+    /// `targets`: who is sent about so many bytes.
     pub(crate) async fn admit(
         &self,
         asks: Asks,
-        targets: Option<(&mut Failover, usize)>,
+        targets: Option<(&Failover, usize)>,
         tokens: impl FnOnce() -> Tokens,
     ) -> Result<(), ApiError> {
         let runtime = &self.app.runtime;
@@ -110,15 +110,7 @@ impl RequestContext {
         self.account.give_up_permit();
         let grant = self.caller.grant();
         if let Some(grant) = grant.filter(|grant| spending::is_limited(grant)) {
-            let nanodollars = match targets {
-                Some((failover, bytes)) => {
-                    if !failover.keep_priced() {
-                        return Err(ApiError::not_priced(failover.model()));
-                    }
-                    failover.input_cost((bytes / 4) as u64)
-                }
-                None => 0,
-            };
+            let nanodollars = targets.map_or(0, |(failover, bytes)| failover.input_cost((bytes / 4) as u64));
             self.account.reserved(runtime.spending.check(grant, nanodollars).await?);
         }
         let admitted = runtime.limits.admit(grant, asks, tokens).await;

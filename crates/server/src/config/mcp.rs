@@ -5,8 +5,9 @@ use providers::yaml::{Env, Field, Section};
 use url::Url;
 
 use super::key::Keys;
-use super::print::{dollars, list, quote};
+use super::print::{list, quote};
 use super::{Secret, address, provider, table};
+use crate::terms::dollars;
 
 /// Who may have which servers called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

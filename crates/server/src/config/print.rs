@@ -106,12 +106,6 @@ pub(super) fn prices(config: &ProviderConfig) -> Option<String> {
     (!lines.is_empty()).then(|| block(lines))
 }
 
-/// Nanodollars as dollars, without zeros at the end.
-pub(super) fn dollars(nanodollars: u64) -> String {
-    let (whole, part) = (nanodollars / 1_000_000_000, nanodollars % 1_000_000_000);
-    if part == 0 { whole.to_string() } else { format!("{whole}.{part:09}").trim_end_matches('0').to_owned() }
-}
-
 pub(super) fn headers(config: &ProviderConfig) -> Option<String> {
     let lines = config.headers.iter().map(|(name, value)| format!("{}: {value}", quote(name)));
     (!config.headers.is_empty()).then(|| block(lines))

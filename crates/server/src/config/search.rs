@@ -11,6 +11,7 @@ use web::search::{Engine, SearchSpec};
 use super::key::Keys;
 use super::units::{self, Bare};
 use super::{Origin, ProviderConfig, Secret, Sources, address, locate, print, provider, table};
+use crate::terms::dollars;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// More would be asked one after the other for too long.
@@ -318,7 +319,7 @@ pub(super) fn print(config: &WebSearchConfig) -> Option<String> {
             code.as_ref().map(|code| format!(", {name}: {}", print::quote(code))).unwrap_or_default()
         };
         let calls = config.max_calls.map(|calls| format!(", max_calls: {calls}")).unwrap_or_default();
-        let price = service.price_per_call.map(|price| format!(", price_per_call: {}", print::dollars(price)));
+        let price = service.price_per_call.map(|price| format!(", price_per_call: {}", dollars(price)));
         let price = price.unwrap_or_default();
         let whole = format!(", pages: {}, only_shown: {}{calls}", config.pages, config.only_shown);
         format!(

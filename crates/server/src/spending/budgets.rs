@@ -11,7 +11,7 @@ use store::Spender;
 
 use super::period;
 use crate::access::Grant;
-use crate::access::terms::{Budget, Period};
+use crate::terms::{Budget, Period};
 
 /// A tab that nobody has asked for while the store was read so often is forgotten.
 const IDLE: u32 = 600;

@@ -1,6 +1,6 @@
 //! The calendar of budgets, in hours since 1970, UTC.
 
-use crate::access::terms::Period;
+use crate::terms::Period;
 
 const DAY: i64 = 24;
 

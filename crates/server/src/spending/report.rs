@@ -12,9 +12,9 @@ use wire::json::{InvalidCode, ObjectWriter};
 
 use super::pending::plus;
 use super::period::day_name;
-use crate::access::terms::dollars;
 use crate::clock;
 use crate::error::{ApiError, clip};
+use crate::terms::dollars;
 
 const HOUR: i64 = 3600;
 const DAY_HOURS: i64 = 24;
@@ -175,15 +175,25 @@ async fn page(store: &Store, query: &str, shape: &Shape, now: i64) -> Result<Byt
         None => first,
     };
     let to = last.min(from + width * i64::try_from(limit).unwrap_or(1));
+    let models = query.list("models")?;
     let asked = UsageQuery {
         from,
         to,
         tenants: query.list("project_ids")?,
         keys: query.list("api_key_ids")?,
-        models: query.list("models")?,
-        by: UsageBy { tenant: grouped.project, key: grouped.key, provider: grouped.model, model: true, hours: *width },
+        // With the provider's name before it, as it is shown, or without.
+        models: models
+            .iter()
+            .flat_map(|model| [Some(model.as_str()), model.split_once('/').map(|(_, model)| model)])
+            .flatten()
+            .map(str::to_owned)
+            .collect(),
+        by: UsageBy { tenant: grouped.project, key: grouped.key, provider: true, model: true, hours: *width },
     };
-    let rows = store.usage(asked).await?;
+    let mut rows = store.usage(asked).await?;
+    rows.retain(|(key, _)| {
+        models.is_empty() || models.iter().any(|model| *model == key.model || *model == full_model(key))
+    });
     Ok(write_page(&buckets(rows, grouped, *width, shape), grouped, (from, to, last, *width), shape))
 }
 

@@ -125,6 +125,8 @@ async fn usage_is_told_apart_and_filtered() {
             json!([["blue", null, "p/m", 1], ["red", null, "p/m", 2], ["red", null, "p/n", 1]]),
         ),
         ("group_by=api_key_id,model&project_ids[]=red", json!([[null, "key_1", "p/m", 2], [null, "key_1", "p/n", 1]])),
+        ("models=p/m,other/n&group_by=model", json!([[null, null, "p/m", 3]])),
+        ("models=q/m", json!([])),
         ("group_by=model&models=m&api_key_ids=key_3", json!([[null, null, "p/m", 1]])),
         ("project_ids=green", json!([])),
     ] {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use store::{MemoryLimits, SqliteOptions, Tenant, UsageBy, UsageQuery};
 
 use super::*;
-use crate::access::Terms;
+use crate::terms::Terms;
 
 /// 2026-11-16, 13:00 UTC.
 const NOW: u64 = 1_794_834_000;
@@ -96,7 +96,7 @@ async fn a_tenants_budget_is_for_all_of_its_keys() {
     }
     // A key of the tenant that has none of its own is held to the tenant's as well; nothing stays reserved.
     let both = grant(Some("1usd/day"), Some("0.00000001usd/total"));
-    assert!(rig.turn(&both, 1).await.is_err());
+    assert!(rig.spending.check(&both, 5).await.is_err());
     let tab = rig.spending.tabs.of(&grant(Some("1usd/day"), None), (NOW / 3600) as i64);
     assert!(format!("{tab:?}").contains("reserved: 0"), "{tab:?}");
 }

@@ -42,6 +42,7 @@ impl Turn {
         check(&request)?;
         let wish = CompactionWish::of(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
+        keep_priced(&context, &mut failover)?;
         // Nobody asks again for a background response.
         if job.is_none() && request.background != Some(true) && context.caller.profile().retries_rate_limits {
             failover.leave_rate_limits();
@@ -69,7 +70,7 @@ impl Turn {
                 (None, _) => Asks::Turn,
             };
             let tokens = || Tokens::of(&bytes, request.max_output_tokens);
-            if let Err(error) = context.admit(asks, Some((&mut failover, bytes.len())), tokens).await {
+            if let Err(error) = context.admit(asks, Some((&failover, bytes.len())), tokens).await {
                 release(None, key).await;
                 return Err(error);
             }
@@ -408,6 +409,15 @@ pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
     if request.background == Some(true) && request.store == Some(false) {
         let message = "Unsupported parameter: 'background' is not available with 'store' set to false.";
         return Err(ApiError::bad_request(InvalidCode::UnsupportedParameter, message).with_param("background"));
+    }
+    Ok(())
+}
+
+/// Where a budget counts, only models whose price is known are asked.
+pub(super) fn keep_priced(context: &RequestContext, failover: &mut Failover) -> Result<(), ApiError> {
+    let is_limited = context.caller.grant().is_some_and(|grant| spending::is_limited(grant));
+    if is_limited && !failover.keep_priced() {
+        return Err(ApiError::not_priced(failover.model()));
     }
     Ok(())
 }

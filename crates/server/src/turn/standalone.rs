@@ -8,7 +8,7 @@ use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
 use super::compacting::nothing_to_do;
-use super::open::{check, targets};
+use super::open::{check, keep_priced, targets};
 use crate::account::Outcome;
 use crate::ask::NoAnswer;
 use crate::body;
@@ -50,7 +50,8 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     check(&request)?;
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;
-    context.admit(Asks::Turn, Some((&mut failover, bytes.len())), || Tokens::of(bytes, None)).await?;
+    keep_priced(context, &mut failover)?;
+    context.admit(Asks::Turn, Some((&failover, bytes.len())), || Tokens::of(bytes, None)).await?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;
     let items = past.past()?;

@@ -14,6 +14,8 @@ mod bad_input;
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod chat;
 #[cfg(test)]
 mod clients;

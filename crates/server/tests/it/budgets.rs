@@ -1,0 +1,139 @@
+//! Budgets of keys: what stops when they are spent, here and on another instance.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use testkit::{Answer, Postgres, Script, Upstream};
+
+use crate::chat;
+use crate::rig::{Rig, error, object, parse};
+
+const POOR: &str = "key-with-a-small-budget-01";
+const RICH: &str = "key-without-any-budget-0002";
+
+/// An answer costs 9,000 nanodollars: three of them are more than 20,000.
+const KEYS: &str = "keys:\n- {name: poor, key: key-with-a-small-budget-01, budget: 0.00002usd/total}\n\
+                    - {name: rich, key: key-without-any-budget-0002}\n";
+
+async fn upstream() -> Upstream {
+    Upstream::start_with(|received| chat::answer(received.json()["stream"] == true)).await.unwrap()
+}
+
+async fn rig(session: &str) -> Rig {
+    let (upstream, free) = (upstream().await, upstream().await);
+    let text = format!(
+        "session: {{{session}}}\nresilience: {{backoff_ms: 2, breaker_failures: 0}}\nproviders:\n  up:\n    spec: \
+         openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\n    \
+         prices: {{m: {{input: 1, output: 2}}}}\n  unknown:\n    spec: openai-compatible\n    endpoint: {{base_url: \
+         '{}/v1'}}\n    credentials: {{api_key: k}}\nmodel_aliases: {{both: [unknown/x, up/m]}}\n{KEYS}",
+        upstream.url(),
+        free.url()
+    );
+    Rig::serving(upstream, parse(&text)).await.unwrap()
+}
+
+async fn post(rig: &Rig, key: &str, path: &str, body: &Value) -> Answer {
+    let bearer = format!("Bearer {key}");
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    rig.client.request(Method::POST, &rig.url(path), &headers, body.to_string()).await.unwrap()
+}
+
+async fn ask(rig: &Rig, key: &str, model: &str) -> Answer {
+    post(rig, key, "/v1/responses", &json!({"model": model, "input": "Hi"})).await
+}
+
+fn is_spent(answer: &Answer) {
+    assert_eq!(error(answer).key(), (429, "insufficient_quota", "insufficient_quota", None));
+    assert_eq!((answer.header("x-should-retry"), answer.header("retry-after")), (Some("false"), None));
+    assert_eq!(answer.header("x-godex-error"), Some("budget_spent"));
+}
+
+#[tokio::test]
+async fn a_budget_that_is_spent_stops_new_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = format!("path: '{}'", folder.path().join("s.db").display());
+    let rig_one = rig(&session).await;
+    for _ in 0..3 {
+        object(&ask(&rig_one, POOR, "m").await);
+    }
+    for body in [
+        json!({"model": "m", "input": "Hi"}),
+        json!({"model": "m", "input": "Hi", "stream": true}),
+        json!({"model": "m", "input": "Hi", "store": false}),
+        json!({"model": "m", "input": "Hi", "background": true}),
+    ] {
+        is_spent(&post(&rig_one, POOR, "/v1/responses", &body).await);
+    }
+    is_spent(&post(&rig_one, POOR, "/v1/responses/compact", &json!({"model": "m", "input": "Hi"})).await);
+    assert_eq!(rig_one.upstream.requests().len(), 3);
+    // Others, and what costs nothing, go on.
+    object(&ask(&rig_one, RICH, "m").await);
+    let counted = post(&rig_one, POOR, "/v1/responses/input_tokens", &json!({"model": "m", "input": "Hi"})).await;
+    assert_eq!(counted.status, 200);
+    rig_one.stop().await;
+    // It is spent for good.
+    let rig_two = rig(&session).await;
+    is_spent(&ask(&rig_two, POOR, "m").await);
+    object(&ask(&rig_two, RICH, "m").await);
+}
+
+#[tokio::test]
+async fn with_a_budget_only_what_has_a_price_may_be_asked() {
+    let rig = rig("backend: memory").await;
+    let refused = ask(&rig, POOR, "unknown/x").await;
+    assert_eq!(error(&refused).key(), (403, "invalid_request_error", "model_not_priced", Some("model")));
+    // Of several targets, those that have one.
+    object(&ask(&rig, POOR, "both").await);
+    assert_eq!(rig.upstream.requests().len(), 1);
+    object(&ask(&rig, RICH, "unknown/x").await);
+    object(&ask(&rig, RICH, "both").await);
+    assert_eq!(rig.upstream.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn turns_that_run_at_once_do_not_outrun_a_budget_for_long() {
+    let rig = rig("backend: memory").await;
+    // More than the budget, all at once: what is estimated of each is set aside.
+    rig.upstream.queue(Script::silent());
+    let body = json!({"model": "m", "input": "x".repeat(120_000)});
+    let running = post(&rig, POOR, "/v1/responses", &body);
+    let refused = async {
+        rig.upstream.arrived(1).await;
+        is_spent(&ask(&rig, POOR, "m").await);
+    };
+    tokio::select! {
+        answer = running => panic!("{answer:?}"),
+        () = refused => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_instances_share_a_budget() {
+    let Some(postgres) = Postgres::start() else { return };
+    let session = format!("backend: postgres, postgres: {{url: '{}'}}", postgres.url());
+    let (one, two) = (rig(&session).await, rig(&session).await);
+    object(&ask(&two, POOR, "m").await);
+    let mut answered = 1;
+    while ask(&one, POOR, "m").await.status == 200 {
+        answered += 1;
+        assert!(answered <= 4, "it does not stop");
+    }
+    // What was spent there is known here within a second or two; until then, this one has its own word.
+    let mut tries = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let answer = ask(&two, POOR, "m").await;
+        if answer.status == 429 {
+            is_spent(&answer);
+            break;
+        }
+        (answered, tries) = (answered + 1, tries + 1);
+        assert!(tries < 20, "the other one never learns of it");
+    }
+    let asked = one.upstream.requests().len() + two.upstream.requests().len();
+    assert_eq!(asked, answered);
+    // A third one knows it from the start.
+    let (_, _) = (one.stop().await, two.stop().await);
+    is_spent(&ask(&rig(&session).await, POOR, "m").await);
+}
