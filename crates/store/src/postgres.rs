@@ -10,6 +10,7 @@ mod delete;
 mod events;
 mod failure;
 mod hints;
+mod holdings;
 mod indexes;
 mod jobs;
 mod keys;
@@ -21,7 +22,11 @@ mod plans;
 mod put;
 mod read;
 mod retry;
+mod share;
 mod sql;
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
 mod turns;
 mod usage;
 

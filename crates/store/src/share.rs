@@ -9,7 +9,11 @@
 
 use std::time::Duration;
 
-use crate::{Backend, Error, Store, Worker};
+use crate::tenanted::millis;
+use crate::{Backend, Error, Store, Worker, postgres};
+
+/// The length of a window.
+const MINUTE_MS: i64 = 60_000;
 
 /// A share of what may be used per minute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +45,15 @@ impl Store {
     }
 
     /// Takes shares, all in one round trip, in the order asked for.
+    ///
+    /// What is given back is taken off the running minute, as if it had never been given in it: it should be given back soon.
     pub async fn take_shares(&self, wishes: Vec<ShareWish>) -> Result<Vec<Share>, Error> {
-        let _ = wishes;
-        Err(Error::unavailable("not built"))
+        self.shared()?.take_shares(&wishes, MINUTE_MS).await
     }
 
     /// This worker wants to hold so many places of the subject, of which there are `limit` for all workers together:
     /// gives how many it holds from now on, for `lease`. What it holds is never taken from it; fewer are always given.
+    /// Places whose lease ran out are not held any more.
     pub async fn hold_places(
         &self,
         worker: &Worker,
@@ -56,13 +62,34 @@ impl Store {
         limit: u64,
         lease: Duration,
     ) -> Result<u64, Error> {
-        let _ = (worker, subject, wanted, limit, lease);
-        Err(Error::unavailable("not built"))
+        self.shared()?.hold_places(*worker, subject, wanted, limit, millis(lease)).await
     }
 
-    /// Extends all places that this worker holds.
+    /// Extends all places that this worker holds. To be called often enough: it also forgets what nobody has used for an
+    /// hour.
     pub async fn keep_places(&self, worker: &Worker, lease: Duration) -> Result<(), Error> {
-        let _ = (worker, lease);
-        Err(Error::unavailable("not built"))
+        self.shared()?.keep_places(*worker, millis(lease)).await
+    }
+
+    fn shared(&self) -> Result<&postgres::Database, Error> {
+        match &self.backend {
+            Backend::Postgres(database) => Ok(database),
+            Backend::Sqlite(_) => {
+                Err(Error::unavailable("limits are shared by processes, and this store is one's alone"))
+            }
+        }
+    }
+}
+
+/// How much may be counted, so that no arithmetic in the database overflows.
+const MOST: i64 = 1 << 53;
+
+pub(crate) fn counted(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(MOST).min(MOST)
+}
+
+impl ShareWish {
+    pub(crate) fn counted_wanted(&self) -> i64 {
+        self.wanted.clamp(-MOST, MOST)
     }
 }

@@ -7,6 +7,7 @@ mod conversations;
 mod delete;
 mod events;
 mod evict;
+mod holdings;
 mod jobs;
 mod keys;
 mod migrate;
@@ -30,12 +31,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::prefix::Secret;
 use crate::{Counters, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
-use threads::{Counts, Job, Ran, ReadJob, WriteJob};
+use threads::{After, Counts, Job, Ran, ReadJob, WriteJob};
 
 pub(crate) use access::*;
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
 pub(crate) use events::{append_events, events_after, sweep_logs};
+pub(crate) use holdings::{count_conversations, count_responses, held_conversations, held_responses, tenant_after};
 pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, recover, store};
 pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
 pub(crate) use notices::{due_notices, notice_done, notice_retry};
@@ -105,6 +107,15 @@ impl Database {
         }
     }
 
+    /// Answered when no byte of what was erased before is in the files. The file is written anew for that: a page that was
+    /// parted keeps copies of what went to others, and erasing that there leaves them.
+    pub(crate) async fn scrub(&self) -> Result<(), Error> {
+        if self.readers.is_none() {
+            return Ok(());
+        }
+        self.ask(After::Scrub, |_: &Connection| Ok(())).await
+    }
+
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
@@ -129,8 +140,16 @@ impl Database {
         erased: bool,
         job: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        self.ask(if erased { After::Forget } else { After::Nothing }, job).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        after: After,
+        job: impl FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
-        let job = Asked { job, erased, result: Err(stopped()), answer };
+        let job = Asked { job, after, result: Err(stopped()), answer };
         self.writer.send(Some(Box::new(job))).await.map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
     }
@@ -166,7 +185,7 @@ impl Database {
 /// A job that somebody waits for.
 struct Asked<T, F> {
     job: F,
-    erased: bool,
+    after: After,
     result: Result<T, Error>,
     answer: oneshot::Sender<Result<T, Error>>,
 }
@@ -175,7 +194,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, Error> + Send> Job for Asked<T,
     fn run(&mut self, connection: &Connection) -> Ran {
         self.result = (self.job)(connection);
         let full = matches!(self.result, Err(Error::Full));
-        Ran { keep: self.result.is_ok(), full, erased: self.erased }
+        Ran { keep: self.result.is_ok(), full, after: self.after }
     }
 
     fn tell(self: Box<Self>, committed: Result<(), Error>) {

@@ -11,8 +11,8 @@ use crate::prefix::Hasher;
 use crate::prepared::{PackedItem, Prepared, PreparedEnd};
 use crate::room::{Endless, Room};
 use crate::{
-    Backend, ChainLimits, Claim, Clock, Error, EventLimits, EventPage, History, Item, ItemPage, Lease, NewConversation,
-    NewEvents, NewTurn, Page, Status, StoredConversation, StoredResponse, Tenant, TurnEnd, sqlite,
+    Backend, ChainLimits, Claim, Clock, Error, EventLimits, EventPage, History, Holding, Item, ItemPage, Lease,
+    NewConversation, NewEvents, NewTurn, Page, Status, StoredConversation, StoredResponse, Tenant, TurnEnd, sqlite,
 };
 
 /// Items that one query looks up.
@@ -260,6 +260,21 @@ impl Tenanted {
     pub async fn end_turn(&self, lease: &Lease) -> Result<(), Error> {
         let lease = lease.clone();
         call!(self, write, end_turn(&lease))
+    }
+
+    /// The input that came with the response itself.
+    pub(crate) async fn own_input(&self, id: &str) -> Result<Vec<Item>, Error> {
+        let (id, now, room) = (id.to_owned(), self.clock.now(), Arc::clone(&self.room));
+        call!(self, read, own_input(&id, now, &room))
+    }
+
+    pub(crate) async fn held_responses(&self, after: String, most: usize) -> Result<Vec<Holding>, Error> {
+        let now = self.clock.now();
+        call!(self, read, held_responses(&after, most, now))
+    }
+
+    pub(crate) async fn held_conversations(&self, after: String, most: usize) -> Result<Vec<Holding>, Error> {
+        call!(self, read, held_conversations(&after, most))
     }
 
     fn pack(&self, items: Vec<Item>) -> Vec<PackedItem> {

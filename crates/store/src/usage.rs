@@ -127,7 +127,7 @@ pub(crate) struct PreparedUsage {
 }
 
 impl PreparedUsage {
-    fn new(batch: UsageBatch) -> Self {
+    pub(crate) fn new(batch: UsageBatch) -> Self {
         let UsageBatch { worker, number, rows } = batch;
         let mut sums = BTreeMap::new();
         for (key, sum) in rows {

@@ -129,9 +129,14 @@ mod tests {
     #[test]
     fn the_wait_is_as_long_as_it_must_be() {
         let start = Instant::now();
-        for (limit, first, second, more) in
-            [(10, 10, 0, 1), (10, 10, 0, 10), (100, 60, 40, 25), (1, 1, 0, 1), (7, 5, 2, 3), (1_000_000, 999_999, 200_000, 2)]
-        {
+        for (limit, first, second, more) in [
+            (10, 10, 0, 1),
+            (10, 10, 0, 10),
+            (100, 60, 40, 25),
+            (1, 1, 0, 1),
+            (7, 5, 2, 3),
+            (1_000_000, 999_999, 200_000, 2),
+        ] {
             let mut window = Window::new(start);
             window.add(first, start);
             let now = start + Duration::from_secs(if second > 0 { 70 } else { 20 });

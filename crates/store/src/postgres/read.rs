@@ -102,6 +102,23 @@ impl Database {
         .await
     }
 
+    pub(crate) async fn own_input(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        now: i64,
+        room: &Arc<dyn Room>,
+    ) -> Result<Vec<Item>, Error> {
+        self.read(async |client| {
+            let key = typed![tenant.key() => BYTEA, id.as_bytes() => BYTEA, now => INT8];
+            let row = client.query_typed_opt(sql::OWN_PLACES, key).await.map_err(failure)?.ok_or(Error::NotFound)?;
+            let places: Range<i64> = column(&row, 0)?..column(&row, 1)?;
+            let items = items(client, tenant, id, places.clone(), &mut Meter::new(room)).await?;
+            Ok(rows::complete(items, places)?.0)
+        })
+        .await
+    }
+
     /// For each id the newest item that still has a body, and an owner that is there.
     pub(crate) async fn items_by_id(
         &self,

@@ -36,6 +36,24 @@ macro_rules! there {
     };
 }
 
+/// Removes a few rows of a tenant, by an index, also if the statistics say that nearly all rows are the tenant's: they may be
+/// gone. What somebody else has just locked is left for the next time.
+macro_rules! erase {
+    ($table:literal, $key:literal, $counts:literal) => {
+        concat!(
+            "WITH gone AS (DELETE FROM godex.",
+            $table,
+            " WHERE ctid = ANY (ARRAY(SELECT ctid FROM godex.",
+            $table,
+            " WHERE tenant = $1 ORDER BY ",
+            $key,
+            " LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING ",
+            $counts,
+            " AS counts) SELECT count(*) FILTER (WHERE counts), count(*) FROM gone"
+        )
+    };
+}
+
 statements! {
     // --- postgres
     PING = "SELECT current_setting('transaction_read_only') FROM godex.secret LIMIT 1";
@@ -430,4 +448,64 @@ statements! {
         ELSE (SELECT sum(nanodollars) FROM godex.usage u WHERE u.tenant = w.name AND u.hour >= w.since)
         END, 0), 9223372036854775807)::bigint
         FROM unnest($1::boolean[], $2::bytea[], $3::bigint[]) WITH ORDINALITY AS w (by_key, name, since, n) ORDER BY w.n";
+
+    // --- share
+    SHARES_TAKE = "SELECT granted, remaining, wait FROM godex.take_shares($1, $2, $3, $4, $5) ORDER BY number";
+    PLACES_HOLD = "SELECT godex.hold_places($1, $2, $3, $4, $5)";
+    /// And forgets what nobody uses any more.
+    PLACES_KEEP = "WITH shares AS (DELETE FROM godex.share WHERE subject IN (SELECT subject FROM godex.share
+        WHERE used <= clock_timestamp() - interval '1 hour' FOR UPDATE SKIP LOCKED)),
+        places AS (DELETE FROM godex.place WHERE (subject, worker) IN (SELECT subject, worker FROM godex.place
+        WHERE until <= clock_timestamp() - interval '1 hour' AND worker <> $1 FOR UPDATE SKIP LOCKED))
+        SELECT godex.keep_places($1, $2)";
+
+    // --- holdings
+    TENANT_NEXT = "SELECT least(
+        (SELECT tenant FROM godex.response WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.conversation WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.item WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.segment WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.settings WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.event WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.log WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.job WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.idempotency WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.notice WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.usage WHERE tenant > $1 ORDER BY tenant LIMIT 1))";
+    /// How many of the next few are there, how many these were, and where to go on.
+    RESPONSES_COUNT = "WITH page AS MATERIALIZED (SELECT id, gone = 0 AND (expires IS NULL OR expires > $3) AS there
+        FROM godex.response WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $4)
+        SELECT count(*) FILTER (WHERE there), count(*), (SELECT id FROM page ORDER BY id DESC LIMIT 1) FROM page";
+    CONVERSATIONS_COUNT = "WITH page AS MATERIALIZED (SELECT id FROM godex.conversation
+        WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3)
+        SELECT count(*), count(*), (SELECT id FROM page ORDER BY id DESC LIMIT 1) FROM page";
+    RESPONSES_HELD = "SELECT id, created, expires, status, previous, conversation FROM godex.response
+        WHERE tenant = $1 AND id > $2 AND gone = 0 AND (expires IS NULL OR expires > $3) ORDER BY id LIMIT $4";
+    CONVERSATIONS_HELD = "SELECT id, created FROM godex.conversation WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3";
+    OWN_PLACES = there!("SELECT own, middle FROM godex.response WHERE tenant = $1 AND id = $2", "$3");
+    /// By the indexes, also if the statistics say that nearly all rows are the tenant's: they may be gone.
+    TENANT_HAS = "SELECT coalesce($1 IN (
+        (SELECT tenant FROM godex.response WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.conversation WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.item WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.segment WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.settings WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.event WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.log WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.job WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.idempotency WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.notice WHERE tenant >= $1 ORDER BY tenant LIMIT 1),
+        (SELECT tenant FROM godex.usage WHERE tenant >= $1 ORDER BY tenant LIMIT 1)), false)";
+    ERASE_JOBS = erase!("job", "tenant, response", "true");
+    /// Those that were there, and what was left of others.
+    ERASE_RESPONSES = erase!("response", "tenant, id", "gone = 0");
+    ERASE_CONVERSATIONS = erase!("conversation", "tenant, id", "true");
+    ERASE_LOGS = erase!("log", "tenant, response", "true");
+    ERASE_EVENTS = erase!("event", "tenant, response, first", "true");
+    ERASE_ITEMS = erase!("item", "tenant, segment, pos", "true");
+    ERASE_SEGMENTS = erase!("segment", "tenant, segment", "true");
+    ERASE_SETTINGS = erase!("settings", "tenant, hash", "true");
+    ERASE_KEYS = erase!("idempotency", "tenant, key", "true");
+    ERASE_NOTICES = erase!("notice", "tenant, id", "true");
+    ERASE_USAGE = erase!("usage", "tenant, hour, key, provider, model", "true");
 }

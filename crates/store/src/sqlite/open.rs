@@ -9,9 +9,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::migrate::migrate;
-use super::sql;
+use super::{failure, sql};
 use crate::prefix::Secret;
-use crate::{OpenError, SqliteOptions};
+use crate::{Error, OpenError, SqliteOptions};
 
 /// Before it, resetting the write-ahead log could lose a transaction in a rare race.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -111,6 +111,14 @@ impl DbPath {
         self.path.is_some()
     }
 
+    /// Writes the whole database anew, into the log. Its copy in between is a file without a name: in memory there may be no
+    /// room for it.
+    pub(super) fn scrub(connection: &Connection) -> Result<(), Error> {
+        let scrubbed = connection.execute_batch("PRAGMA temp_store = FILE; VACUUM").map_err(failure);
+        connection.pragma_update(None, "temp_store", "MEMORY").map_err(failure)?;
+        scrubbed
+    }
+
     /// After an erasure, also the log forgets: it is moved into the database and cut to nothing. False when a reader
     /// was in the way.
     pub(super) fn forget(connection: &Connection) -> bool {
@@ -196,7 +204,7 @@ fn input_output(what: &str) -> rusqlite::Error {
 /// What statements need of a connection: room for all of them, lists as parameters, and plans that do not depend on the
 /// values of parameters. Otherwise some are planned anew for each value, which costs more than running them.
 pub(super) fn statements(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(128);
+    connection.set_prepared_statement_cache_capacity(192);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     rusqlite::vtab::array::load_module(connection)
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use rusqlite::types::{FromSqlError, Value};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 
+use super::holdings::own_places;
 use super::{failure, sql};
 use crate::packed::{length, unpack};
 use crate::room::{Meter, Room};
@@ -166,6 +167,17 @@ pub(crate) fn input_items(
         pager.take(places, rows)?;
     }
     Ok(pager.finish())
+}
+
+pub(crate) fn own_input(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    now: i64,
+    room: &Arc<dyn Room>,
+) -> Result<Vec<Item>, Error> {
+    let places = own_places(connection, tenant, id, now)?;
+    Ok(rows::complete(items(connection, tenant, id, places.clone(), &mut Meter::new(room))?, places)?.0)
 }
 
 /// For each id the newest item that still has a body, and an owner that is there.

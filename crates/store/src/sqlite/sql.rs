@@ -36,6 +36,39 @@ macro_rules! there {
     };
 }
 
+/// Removes a few rows of a tenant, and says of each whether it counts.
+macro_rules! erase_rows {
+    ($table:literal, $index:literal, $counts:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE rowid IN (SELECT rowid FROM ",
+            $table,
+            " INDEXED BY ",
+            $index,
+            " WHERE tenant = ?1 LIMIT ?2) RETURNING ",
+            $counts
+        )
+    };
+}
+
+/// As [`erase_rows`], of a table without row ids.
+macro_rules! erase_keys {
+    ($table:literal, $key:literal, $columns:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " IN (SELECT ",
+            $columns,
+            " FROM ",
+            $table,
+            " WHERE tenant = ?1 LIMIT ?2) RETURNING 1"
+        )
+    };
+}
+
 statements! {
     // --- sqlite
     PING = "SELECT count(*) FROM secret";
@@ -322,4 +355,40 @@ statements! {
         AND (?7 OR model IN rarray(?13)) GROUP BY h, t, k, p, m ORDER BY h, t, k, p, m";
     SPENT_BY_KEY = "SELECT CAST(total(nanodollars) AS INTEGER) FROM usage INDEXED BY usage_key WHERE key = ?1 AND hour >= ?2";
     SPENT_BY_TENANT = "SELECT CAST(total(nanodollars) AS INTEGER) FROM usage WHERE tenant = ?1 AND hour >= ?2";
+
+    // --- holdings
+    TENANT_NEXT = "SELECT min(t) FROM (
+        SELECT (SELECT tenant FROM response INDEXED BY response_id WHERE tenant > ?1 ORDER BY tenant LIMIT 1) AS t
+        UNION ALL SELECT (SELECT tenant FROM conversation WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM item INDEXED BY item_place WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM segment WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM settings INDEXED BY settings_hash WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM event INDEXED BY event_place WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM log WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM job INDEXED BY job_response WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM idempotency WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM notice INDEXED BY notice_id WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+        UNION ALL SELECT (SELECT tenant FROM usage WHERE tenant > ?1 ORDER BY tenant LIMIT 1))";
+    /// How many of the next few are there, how many these were, and where to go on.
+    RESPONSES_COUNT = "SELECT count(*) FILTER (WHERE there), count(*), max(id) FROM (
+        SELECT id, gone = 0 AND (expires IS NULL OR expires > ?3) AS there FROM response INDEXED BY response_id
+        WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?4)";
+    CONVERSATIONS_COUNT = "SELECT count(*), count(*), max(id) FROM (
+        SELECT id FROM conversation WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3)";
+    RESPONSES_HELD = "SELECT id, created, expires, status, previous, conversation FROM response INDEXED BY response_id \
+        WHERE tenant = ?1 AND id > ?2 AND gone = 0 AND (expires IS NULL OR expires > ?3) ORDER BY id LIMIT ?4";
+    CONVERSATIONS_HELD = "SELECT id, created FROM conversation WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    OWN_PLACES = there!("SELECT own, middle FROM response WHERE tenant = ?1 AND id = ?2", "?3");
+    ERASE_JOBS = erase_rows!("job", "job_response", "1");
+    /// Those that were there, and what was left of others.
+    ERASE_RESPONSES = erase_rows!("response", "response_id", "gone = 0");
+    ERASE_CONVERSATIONS = erase_keys!("conversation", "(tenant, id)", "tenant, id");
+    ERASE_LOGS = erase_keys!("log", "(tenant, response)", "tenant, response");
+    ERASE_EVENTS = erase_rows!("event", "event_place", "1");
+    ERASE_ITEMS = erase_rows!("item", "item_place", "1");
+    ERASE_SEGMENTS = erase_keys!("segment", "(tenant, segment)", "tenant, segment");
+    ERASE_SETTINGS = erase_rows!("settings", "settings_hash", "1");
+    ERASE_KEYS = erase_keys!("idempotency", "(tenant, key)", "tenant, key");
+    ERASE_NOTICES = erase_rows!("notice", "notice_id", "1");
+    ERASE_USAGE = erase_keys!("usage", "(tenant, hour, key, provider, model)", "tenant, hour, key, provider, model");
 }

@@ -15,6 +15,8 @@ use crate::{Counters, Error, OpenError};
 /// Jobs of one transaction; more would only make the first ones wait.
 const GROUP: usize = 256;
 
+const STILL_READ: &str = "what was erased is still in the log, which somebody reads";
+
 /// None ends the thread once its queue is empty.
 pub(super) type ReadJob = Option<Box<dyn FnOnce(&Connection) + Send>>;
 /// None ends the thread once its queue is empty.
@@ -34,8 +36,17 @@ pub(super) struct Ran {
     pub(super) keep: bool,
     /// Whether it found the disk full.
     pub(super) full: bool,
-    /// Whether content was taken away, whose bytes must leave the disk before anybody is told.
-    pub(super) erased: bool,
+    pub(super) after: After,
+}
+
+/// What must be done after a job is committed and before anybody is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    /// Content was taken away, whose bytes must leave the disk.
+    Forget,
+    /// As [`Self::Forget`], and also what earlier jobs took away must leave no trace.
+    Scrub,
 }
 
 /// What the threads have done, for metrics and tests, and how many of them there are.
@@ -164,13 +175,23 @@ impl Writer {
         if committed.is_ok() {
             self.counts.commits.fetch_add(1, Ordering::Relaxed);
             self.counts.writes.fetch_add(u64::try_from(group.jobs.len()).unwrap_or(0), Ordering::Relaxed);
-            self.forget |= group.ran.iter().any(|ran| ran.full || ran.erased && ran.keep);
-            self.forget = self.forget && !DbPath::forget(connection);
         } else {
             self.connection = None;
         }
-        for job in group.jobs {
-            job.tell(committed.as_ref().copied().map_err(again));
+        let scrubbed = match (&committed, &self.connection) {
+            (Ok(()), Some(connection)) => {
+                let scrubbed = if group.wants(After::Scrub) { DbPath::scrub(connection) } else { Ok(()) };
+                let forget = group.wants(After::Forget) || group.wants(After::Scrub);
+                self.forget |= forget || group.ran.iter().any(|ran| ran.full);
+                self.forget = self.forget && !DbPath::forget(connection);
+                if self.forget { scrubbed.and(Err(Error::unavailable(STILL_READ))) } else { scrubbed }
+            }
+            _ => Ok(()),
+        };
+        for (job, ran) in group.jobs.into_iter().zip(group.ran) {
+            let done =
+                if ran.after == After::Scrub { committed.as_ref().and(scrubbed.as_ref()) } else { committed.as_ref() };
+            job.tell(done.copied().map_err(again));
         }
     }
 }
@@ -199,6 +220,11 @@ impl From<Stopped> for Error {
 }
 
 impl Group {
+    /// Whether a job of it that is kept needs this.
+    fn wants(&self, after: After) -> bool {
+        self.ran.iter().any(|ran| ran.keep && ran.after == after)
+    }
+
     /// Runs the jobs that were run before, or this one and those that wait, and commits.
     ///
     /// A savepoint before each job takes back what it did if it fails, and costs a copy of every page that it changes. A job

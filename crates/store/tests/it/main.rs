@@ -7,6 +7,7 @@ mod contract;
 mod conversations;
 mod crash;
 mod expiry;
+mod holdings;
 #[cfg(unix)]
 mod instances;
 mod jobs;
@@ -104,6 +105,8 @@ cases![
     usage::usage_is_told_apart_as_asked,
     usage::what_was_spent_is_summed_since_an_hour,
     usage::no_sum_overflows,
+    holdings::what_a_tenant_has_is_listed_and_given_out,
+    holdings::an_erased_tenant_is_gone,
 ];
 
 /// By a clock that never moves: a case that wants time to pass says so.

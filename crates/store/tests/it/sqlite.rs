@@ -344,3 +344,41 @@ async fn a_full_disk_is_said_so_and_got_over() {
     store.close().await;
     open(&disk.0.path().join("s.db")).unwrap();
 }
+
+/// How many files of the folder have these bytes.
+fn files_with(folder: &Path, needle: &str) -> usize {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    files.filter(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_byte_of_an_erased_tenant_is_in_any_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path).unwrap();
+    // In turns, so that both are on the same pages, and these are parted and joined.
+    let (mine, others) = (["canaryone", "canarytwo", "canarysix"], ["neighboura", "neighbourb", "neighbourc"]);
+    for (round, (canary, neighbour)) in mine.iter().zip(others).enumerate() {
+        crate::holdings::fill(&store, &format!("tenant{canary}"), canary, 150 + round).await;
+        crate::holdings::fill(&store, &format!("tenant{neighbour}"), neighbour, 150).await;
+    }
+    assert!(files_with(folder.path(), "canaryone") > 0);
+    for canary in mine {
+        store.delete_api_key(&format!("key_of tenant{canary}")).await.unwrap();
+        store.set_tenant_terms(&store::Tenant::new(&format!("tenant{canary}")), None).await.unwrap();
+        store.erase_tenant(&store::Tenant::new(&format!("tenant{canary}"))).await.unwrap();
+        assert_eq!(files_with(folder.path(), canary), 0, "{canary}, while it is open");
+    }
+    for neighbour in others {
+        assert!(files_with(folder.path(), neighbour) > 0, "{neighbour}");
+    }
+    store.close().await;
+    for canary in mine {
+        assert_eq!(files_with(folder.path(), canary), 0, "{canary}, after it was closed");
+    }
+    let store = open(&path).unwrap();
+    for neighbour in others {
+        let response = tenant(&store, &format!("tenant{neighbour}")).response(&format!("resp_{neighbour}149")).await;
+        assert_eq!(response.unwrap().output.len(), 1);
+    }
+}

@@ -9,3 +9,6 @@ CREATE TRIGGER live_more AFTER INSERT ON response
     BEGIN UPDATE live SET responses = responses + 1; END;
 CREATE TRIGGER live_less AFTER UPDATE OF gone ON response WHEN old.gone = 0 AND new.gone <> 0
     BEGIN UPDATE live SET responses = responses - 1; END;
+-- An erasure takes them away without a trace.
+CREATE TRIGGER live_erased AFTER DELETE ON response WHEN old.gone = 0
+    BEGIN UPDATE live SET responses = responses - 1; END;
