@@ -37,7 +37,7 @@ const MCP_OF_CLIENT: Canary = canary("MCP_OF_CLIENT", "canary-mcp-of-client-31f"
 const SEARCH_KEY: Canary = canary("SEARCH_KEY", "canary-search-key-a94e70");
 const HOOK_SECRET: Canary = canary("HOOK_SECRET", "canary-hook-secret-6d0b2f");
 const HOOK_PATH: Canary = canary("HOOK_PATH", "canary-hook-path-1e5a99");
-const SEAL_KEY: Canary = canary("SEAL_KEY", "canary-seal-key-4f8c1207");
+const SEAL_KEY: Canary = canary("SEAL_KEY", "canary-seal-key-4f8c1207-e6b0a9d35572");
 const DATABASE_PASSWORD: Canary = canary("DATABASE_PASSWORD", "canary-database-pw-c3d9");
 /// Not secret to whoever says it, but nothing for a log.
 const PROMPT: Canary = canary("PROMPT", "canary-prompt-208d7e44");
@@ -295,7 +295,7 @@ async fn mistakes(world: &mut World) {
         assert_eq!(refused.status, 401, "{}", refused.json());
     }
     let truncated = &good[..good.len() - 3];
-    let no_such = json!({"model": "nobody/x", "input": PROMPT.word}).to_string();
+    let no_such = json!({"model": "", "input": PROMPT.word}).to_string();
     let wrong = json!({"model": "m", "input": {"secret": PROMPT.word}, "temperature": PROMPT.word}).to_string();
     for body in [truncated, &no_such, &wrong] {
         let refused = world.ask(CLIENT_KEY.word, Method::POST, "/v1/responses", body).await;
@@ -327,7 +327,9 @@ async fn no_secret_is_in_anything_that_is_said_or_written() {
     let mut world = World::start(&configuration(&upstream, &search, &hook, &mcp)).await;
     turns(&mut world).await;
     tools(&mut world, &mcp).await;
+    let before = world.answers.len();
     mistakes(&mut world).await;
+    assert_eq!(hits(&world.answers[before..], &WORDS), Vec::<String>::new());
     told(&mut world, &hook).await;
     let mut said = Vec::new();
     for arguments in [

@@ -168,6 +168,9 @@ async fn probed(session: &str, most: usize) {
     for kind in ["resp", "conv", "msg", "rs", "fc", "ctc", "mcp", "mcpl", "mcpr", "note"] {
         assert!(kinds.contains(kind), "the owner has no {kind}: {kinds:?}");
     }
+    for id in &ids {
+        assert!(is_told_from_an_unknown_one(&world, id, &own, &mut chance).await, "nobody could see {id}");
+    }
     let mut count = 0;
     // Everything once, then anything.
     for id in &ids {
@@ -205,6 +208,25 @@ async fn probed(session: &str, most: usize) {
     assert!(!world.rig.upstream.requests()[asked].json().to_string().contains(SECRET));
     let cancelled = send(&world.rig, OWNER, Method::POST, &format!("/v1/responses/{}/cancel", world.running), "").await;
     assert_eq!(cancelled.json()["status"], "cancelled", "nobody else has ended it");
+}
+
+/// Whether its owner, who asks in the same ways, gets another answer: or the comparison would find nothing. Only in ways
+/// that change nothing.
+async fn is_told_from_an_unknown_one(world: &World, id: &str, own: &Own, chance: &mut Chance) -> bool {
+    let (theirs, nobodys) = (Written::plain(id), Written::plain(&unknown(id, chance)));
+    let harmless = |route: &&Route| route.method == "GET" || route.path.ends_with("/input_tokens");
+    for route in server::ROUTES.iter().filter(harmless) {
+        let pairs = probes(route, &theirs, own).into_iter().zip(probes(route, &nobodys, own));
+        // What runs would be followed to its end.
+        for (mine, absent) in pairs.filter(|(mine, _)| !mine.path.contains("stream=true")) {
+            let answer = send(&world.rig, OWNER, mine.method, &mine.path, &mine.body).await;
+            let expected = send(&world.rig, OWNER, absent.method, &absent.path, &absent.body).await;
+            if seen(&answer, &theirs.id) != seen(&expected, &nobodys.id) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// How many requests: what is enough for every change, or for a release.
