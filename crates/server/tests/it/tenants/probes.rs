@@ -159,10 +159,10 @@ async fn probed(session: &str, most: usize) {
     let before = world.seen_by_the_owner().await;
     let asked = world.rig.upstream.requests().len();
     let (called, mut chance) = (world.mcp.calls().len(), Chance(0x9E37_79B9_7F4A_7C15));
-    let item = json!({"items": [{"role": "user", "content": "mine", "id": "note-000000000002"}]});
+    let item = json!({"items": [{"role": "user", "content": "mine", "id": "my-own-item"}]});
     let conversation = id(&post(&world.rig, OTHER, "/v1/conversations", &item).await.json());
     let response = id(&made(&world.rig, OTHER, json!({"input": "mine"})).await);
-    let own = Own { response, conversation, item: "note-000000000002".to_owned() };
+    let own = Own { response, conversation, item: "my-own-item".to_owned() };
     let ids = world.ids();
     let kinds: std::collections::BTreeSet<&str> = ids.iter().map(|id| &id[..id.find(['_', '-']).unwrap()]).collect();
     for kind in ["resp", "conv", "msg", "rs", "fc", "ctc", "mcp", "mcpl", "mcpr", "note"] {
