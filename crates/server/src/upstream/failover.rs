@@ -343,13 +343,9 @@ impl Failover {
 
     async fn refused(&mut self, refused: Refused) -> Step {
         let (failure, mut remedy) = (&refused.failure, refused.remedy);
-        // An upstream may repeat what it was sent, and that is not for the log; what is about the operator's account or
+        // An upstream may repeat what it was sent, whatever its status, and that is not for the log; what we say ourselves of
         // the way there is.
-        let ours = !failure.basis.is_hearsay()
-            && matches!(
-                failure.class,
-                FailureClass::Auth | FailureClass::Quota | FailureClass::Unreachable | FailureClass::Timeout
-            );
+        let ours = failure.class == FailureClass::Unreachable;
         tracing::info!(
             upstream = self.name(),
             attempt = self.sent,

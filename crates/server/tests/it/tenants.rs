@@ -30,8 +30,8 @@ async fn rig(upstream: Upstream, session: &str, more: &str) -> Rig {
     let keys: Vec<String> =
         KEYS.iter().map(|(name, key)| format!("- {{name: {name}, tenant: {name}, key: {key}}}\n")).collect();
     let text = format!(
-        "session: {{{session}}}\nresilience: {{{QUICK}}}\nproviders:\n  up:\n    spec: openai-compatible\n    endpoint: \
-         {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\nkeys:\n{}{more}",
+        "session: {{{session}}}\nresilience: {{{QUICK}}}\nproviders:\n  up:\n    spec: {{extends: openai-compatible, drop: []}}\n    \
+         endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\nkeys:\n{}{more}",
         upstream.url(),
         keys.concat(),
     );
@@ -74,7 +74,7 @@ fn provider(received: &Received) -> Script {
     let said = last["content"].to_string();
     let message = match said {
         _ if last["role"] == "tool" => says("It is done."),
-        said if said.contains("wait") => return Script::json(200, &json!({})).delay(Duration::from_mins(10)),
+        said if said.contains("wait") => return Script::silent(),
         said if said.contains("think") => {
             json!({"role": "assistant", "content": "I see.", "reasoning_content": format!("thoughts of {SECRET}")})
         }

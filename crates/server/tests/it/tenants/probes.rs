@@ -159,14 +159,17 @@ async fn probed(session: &str, most: usize) {
     let before = world.seen_by_the_owner().await;
     let asked = world.rig.upstream.requests().len();
     let (called, mut chance) = (world.mcp.calls().len(), Chance(0x9E37_79B9_7F4A_7C15));
-    let item = json!({"items": [{"role": "user", "content": "mine", "id": "note-000000000002"}]});
+    let item = json!({"items": [{"role": "user", "content": "mine", "id": "my-own-item"}]});
     let conversation = id(&post(&world.rig, OTHER, "/v1/conversations", &item).await.json());
     let response = id(&made(&world.rig, OTHER, json!({"input": "mine"})).await);
-    let own = Own { response, conversation, item: "note-000000000002".to_owned() };
+    let own = Own { response, conversation, item: "my-own-item".to_owned() };
     let ids = world.ids();
     let kinds: std::collections::BTreeSet<&str> = ids.iter().map(|id| &id[..id.find(['_', '-']).unwrap()]).collect();
     for kind in ["resp", "conv", "msg", "rs", "fc", "ctc", "mcp", "mcpl", "mcpr", "note"] {
         assert!(kinds.contains(kind), "the owner has no {kind}: {kinds:?}");
+    }
+    for id in &ids {
+        assert!(is_told_from_an_unknown_one(&world, id, &own, &mut chance).await, "nobody could see {id}");
     }
     let mut count = 0;
     // Everything once, then anything.
@@ -205,6 +208,25 @@ async fn probed(session: &str, most: usize) {
     assert!(!world.rig.upstream.requests()[asked].json().to_string().contains(SECRET));
     let cancelled = send(&world.rig, OWNER, Method::POST, &format!("/v1/responses/{}/cancel", world.running), "").await;
     assert_eq!(cancelled.json()["status"], "cancelled", "nobody else has ended it");
+}
+
+/// Whether its owner, who asks in the same ways, gets another answer: or the comparison would find nothing. Only in ways
+/// that change nothing.
+async fn is_told_from_an_unknown_one(world: &World, id: &str, own: &Own, chance: &mut Chance) -> bool {
+    let (theirs, nobodys) = (Written::plain(id), Written::plain(&unknown(id, chance)));
+    let harmless = |route: &&Route| route.method == "GET" || route.path.ends_with("/input_tokens");
+    for route in server::ROUTES.iter().filter(harmless) {
+        let pairs = probes(route, &theirs, own).into_iter().zip(probes(route, &nobodys, own));
+        // What runs would be followed to its end.
+        for (mine, absent) in pairs.filter(|(mine, _)| !mine.path.contains("stream=true")) {
+            let answer = send(&world.rig, OWNER, mine.method, &mine.path, &mine.body).await;
+            let expected = send(&world.rig, OWNER, absent.method, &absent.path, &absent.body).await;
+            if seen(&answer, &theirs.id) != seen(&expected, &nobodys.id) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// How many requests: what is enough for every change, or for a release.
