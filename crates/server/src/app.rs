@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bridge::Policy;
-use store::{MemoryLimits, SqliteOptions, Store};
+use store::{MemoryLimits, SqliteOptions, Store, Tenant};
 
 use crate::access::Access;
 use crate::account::Account;
@@ -17,7 +17,7 @@ use crate::body::{self, Budget};
 use crate::caller::Caller;
 use crate::config::{
     AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, ServerConfig,
-    Timeouts,
+    Timeouts, TrustedProxies,
 };
 use crate::descriptions::Descriptions;
 use crate::grammar::Grammars;
@@ -28,6 +28,7 @@ use crate::live::Live;
 use crate::mcp::McpRuntime;
 use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
+use crate::presence::Presence;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::shown::ShownInSessions;
@@ -70,6 +71,10 @@ pub(crate) struct Runtime {
     pub(crate) webhooks: Arc<Webhooks>,
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
+    /// Who is at work for whom.
+    pub(crate) presence: Arc<Presence>,
+    /// For whoever manages all tenants: see `admin`.
+    pub(crate) store: Store,
     pub(crate) tasks: Tasks,
     /// What is known of the tokens of models.
     pub(crate) tokens: Arc<TokenCounts>,
@@ -132,19 +137,23 @@ impl App {
     }
 }
 
+/// Where everything is kept.
+pub(crate) async fn open_store(config: &Config) -> Result<Store, StartError> {
+    Ok(match &config.session.backend {
+        Backend::Memory { max_bytes } => Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?,
+        Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
+        Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
+    })
+}
+
 impl Runtime {
     async fn new(config: &Config) -> Result<Self, StartError> {
-        let store = match &config.session.backend {
-            Backend::Memory { max_bytes } => {
-                Store::memory(MemoryLimits { bytes: *max_bytes, ..MemoryLimits::default() })?
-            }
-            Backend::Sqlite { path } => Store::sqlite(path, &SqliteOptions::default())?,
-            Backend::Postgres(postgres) => Store::postgres(postgres.url.expose(), &postgres.options).await?,
-        };
+        let store = open_store(config).await?;
         let access = Access::new(store.clone(), config).await.map_err(StartError::Access)?;
         if access.is_open() && !config.server.may_be_open() {
             return Err(StartError::Unguarded { host: config.server.host.clone() });
         }
+        let stop = Arc::new(Stop::new());
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
         let live = Arc::<Live>::default();
@@ -155,13 +164,21 @@ impl Runtime {
             access,
             limits: Limits::new(store.clone()),
             spending: Spending::new(store.clone()),
-            sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
+            sessions: Sessions::new(
+                store.clone(),
+                session,
+                Arc::clone(&budget),
+                Arc::clone(&live),
+                Arc::clone(&webhooks),
+            ),
             jobs: Arc::new(Jobs::new().map_err(StartError::Worker)?),
             live,
             keys: Arc::default(),
             webhooks,
             seal_key,
-            stop: Arc::new(Stop::new()),
+            presence: Presence::new(Arc::clone(&stop)),
+            stop,
+            store: store.clone(),
             tasks: Tasks::default(),
             tokens: Arc::default(),
             prefixes: Prefixes::default(),
@@ -186,6 +203,17 @@ impl Runtime {
     /// Seals what the caller carries for us.
     pub(crate) fn seal(&self, caller: &Caller) -> TenantSeal {
         self.seal_key.tenant(caller.tenant())
+    }
+
+    /// Forgets what is in memory of a tenant. Where it is not known whose something is, all of it is forgotten: it would be
+    /// made again.
+    pub(crate) fn forget(&self, tenant: &Tenant) {
+        self.sessions.forget(tenant);
+        self.keys.forget(tenant);
+        self.mcp.lists.forget(tenant);
+        self.shown.forget(tenant.name());
+        self.prefixes.clear();
+        self.descriptions.clear();
     }
 
     /// Closes connections that nobody will want; called now and then.
@@ -269,6 +297,7 @@ fn same_connections(one: &ProviderConfig, other: &ProviderConfig) -> bool {
 fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
     // Of `server`, these are read when they are needed.
     let fixed = |config: &Config| ServerConfig {
+        trusted_proxies: TrustedProxies::default(),
         allowed_hosts: AllowedHosts::default(),
         cors: CorsConfig::default(),
         max_body_bytes: 0,
@@ -279,6 +308,7 @@ fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
     };
     let same = [
         ("server", fixed(old) == fixed(new)),
+        ("admin", old.admin == new.admin),
         ("session", old.session == new.session),
         ("limits", old.limits == new.limits),
         ("logging", old.logging == new.logging),

@@ -126,6 +126,13 @@ impl Descriptions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets all that was described.
+    pub(crate) fn clear(&self) {
+        let mut known = self.known();
+        known.images.retain(|_, entry| matches!(entry.state, State::Asked(_)));
+        known.bytes = known.images.values().map(Entry::bytes).sum();
+    }
+
     /// The words for an image, if there are some.
     pub(crate) fn get(&self, key: ImageKey) -> Option<Arc<str>> {
         match self.known().look(key) {

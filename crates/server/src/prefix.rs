@@ -93,6 +93,11 @@ impl Prefixes {
         best.map(|(_, shared)| shared)
     }
 
+    /// Forgets all.
+    pub(crate) fn clear(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
+    }
+
     fn hash(&self, key: SessionKey<'_>) -> u64 {
         self.state.hash_one((key.tenant, key.session, key.target))
     }

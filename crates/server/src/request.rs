@@ -41,6 +41,7 @@ impl RequestContext {
     pub(crate) fn for_background(&self) -> Self {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
+        self.account.passes_work_to(&account);
         Self { account, ..self.clone() }
     }
 
@@ -75,6 +76,11 @@ impl RequestContext {
         if let (Some(usage), Some((provider, model, estimated))) = (usage, self.account.take_estimated()) {
             self.app.runtime.tokens.learn(&provider, &model, estimated, usage.input_tokens);
         }
+    }
+
+    /// Ready when this request must end at once: the server does, or all of its tenant's work.
+    pub(crate) async fn must_end(&self) {
+        self.app.runtime.presence.must_end(self.caller.tenant()).await;
     }
 
     /// The caller's sessions.

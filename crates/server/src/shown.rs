@@ -107,8 +107,8 @@ pub(crate) fn page(url: &str) -> Option<String> {
     Some(format!("{}{port}{path}{query}", url.host_str()?))
 }
 
-/// Sessions by their keys, the latest first.
-type ByKey = VecDeque<([u8; 32], Arc<Mutex<Shown>>)>;
+/// Sessions by their keys, with their tenants, the latest first.
+type ByKey = VecDeque<([u8; 32], Box<str>, Arc<Mutex<Shown>>)>;
 
 /// What sessions have shown whose clients search by themselves, request by request. Forgotten with the process.
 #[derive(Debug, Default)]
@@ -121,12 +121,17 @@ impl ShownInSessions {
         let hash = digest::digest(&digest::SHA256, format!("{}:{tenant}{session}", tenant.len()).as_bytes());
         let key: [u8; 32] = hash.as_ref().first_chunk().copied().unwrap_or_default();
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = sessions.iter().position(|(known, _)| *known == key).and_then(|at| sessions.remove(at));
-        let session = found.unwrap_or_else(|| (key, Arc::default()));
-        let shown = Arc::clone(&session.1);
+        let found = sessions.iter().position(|(known, ..)| *known == key).and_then(|at| sessions.remove(at));
+        let session = found.unwrap_or_else(|| (key, tenant.into(), Arc::default()));
+        let shown = Arc::clone(&session.2);
         sessions.push_front(session);
         sessions.truncate(MOST_SESSIONS);
         shown
+    }
+
+    /// Forgets the sessions of a tenant.
+    pub(crate) fn forget(&self, tenant: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, other, _)| **other != *tenant);
     }
 }
 

@@ -1,6 +1,9 @@
 //! All integration tests of the command line, as one binary: each further one would link everything again.
 
 #[cfg(test)]
+#[cfg(unix)]
+mod admin;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 #[cfg(unix)]

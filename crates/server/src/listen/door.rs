@@ -2,7 +2,7 @@
 //! anybody away who has already come.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,10 +47,10 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
 pub(super) async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, slot)),
+        Ok((stream, peer)) => Some((stream, peer.ip(), slot)),
         Err(error) => {
             tracing::warn!(%error, "cannot accept connections");
             tokio::time::sleep(BACK_OFF).await;
@@ -61,16 +61,16 @@ pub(super) async fn accept(
 
 /// Closes the socket. A client whose connection was made believes that it will be answered, and what still waits when
 /// the socket closes is reset by the kernel: these are given back, slots or not.
-pub(super) async fn close(listener: TcpListener) -> Vec<TcpStream> {
+pub(super) async fn close(listener: TcpListener) -> Vec<(TcpStream, IpAddr)> {
     if ignore_newcomers(&listener) {
         tokio::time::sleep(HANDSHAKE).await;
     }
     let mut waiting = Vec::new();
     // Without the runtime, whose idea of what waits may be older than what does.
     if let Ok(listener) = listener.into_std() {
-        while let Ok((stream, _)) = listener.accept() {
+        while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            waiting.extend(stream);
+            waiting.extend(stream.map(|stream| (stream, peer.ip())));
         }
     }
     waiting

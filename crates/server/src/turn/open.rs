@@ -299,7 +299,6 @@ impl Opened {
         let Self { context, response, stream, record, unstored, notes, key, was_queued } = self;
         context.account.noted(&notes);
         Box::new(Turn {
-            stop: Arc::clone(&context.app.runtime.stop),
             context,
             response,
             events: Events::silent(),

@@ -6,6 +6,8 @@ mod access;
 #[cfg(test)]
 mod account;
 #[cfg(test)]
+mod admin;
+#[cfg(test)]
 mod any_json;
 #[cfg(test)]
 mod background;
@@ -81,6 +83,8 @@ mod specs;
 mod stalls;
 #[cfg(test)]
 mod stops;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
