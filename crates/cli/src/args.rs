@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::commands::keys::KeysArgs;
+use crate::commands::tenants::TenantsArgs;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -47,6 +49,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Make, list, revoke and rotate the API keys that clients need.
+    Keys(KeysArgs),
+    /// What tenants have stored and may use: list, export, erase, limit.
+    Tenants(TenantsArgs),
+    /// Have the running godex read its configuration anew.
+    Reload,
+    /// Have the running godex end, when what it answers is answered.
+    Drain,
     /// Run Codex on the configured models; `setup`, `doctor` and `catalog` are for running it by itself.
     Codex(CodexArgs),
     /// Try the MCP servers that the configuration declares.

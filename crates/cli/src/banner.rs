@@ -10,7 +10,7 @@ pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
     let providers: Vec<String> = config.providers.iter().map(provider).collect();
     let mut out = format!("godex {}\n\n", env!("CARGO_PKG_VERSION"));
     let lines = [
-        ("address:", format!("http://{address}")),
+        ("address:", format!("{}://{address}", config.server.scheme())),
         ("config:", config.origin.to_string()),
         ("providers:", providers.join(", ")),
         ("session:", config.session.backend.to_string()),
@@ -22,8 +22,9 @@ pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
     let model = config.sample_model().unwrap_or_else(|| "MODEL".to_owned());
     let _ = writeln!(
         out,
-        "\nTry it:\n  curl http://{}/v1/responses -H 'content-type: application/json' \\\n    \
+        "\nTry it:\n  curl {}://{}/v1/responses -H 'content-type: application/json' \\\n    \
          -d '{{\"model\": \"{model}\", \"input\": \"Hello\"}}'\n",
+        config.server.scheme(),
         reachable(address),
         model = visible(&model),
     );

@@ -2,12 +2,12 @@
 //! command. No logic of the gateway lives here.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod args;
 mod banner;
 mod commands;
 mod logs;
 mod output;
-#[cfg(unix)]
 mod reload;
 
 use std::process::ExitCode;
@@ -47,6 +47,10 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
+        Some(Command::Keys(keys)) => commands::keys::run(&args.flags, keys),
+        Some(Command::Tenants(tenants)) => commands::tenants::run(&args.flags, tenants),
+        Some(Command::Reload) => commands::reload::run(&args.flags),
+        Some(Command::Drain) => commands::drain::run(&args.flags),
         Some(Command::Search { query, json }) => commands::search::run(&args.flags, query, *json),
         Some(Command::Providers { command, json }) => commands::providers::run(&args.flags, command.as_ref(), *json),
         Some(Command::Store { command }) => commands::store::run(&args.flags, command),

@@ -4,6 +4,7 @@
 //!
 //! Nothing that a client, a model or a provider wrote is in it but names: the model, the path, the request's id.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::caller::Caller;
 use crate::compat;
 use crate::limits::{Permit, Rates};
 use crate::prefix::Shared;
+use crate::presence::Present;
 use crate::spending::{Reservation, Spending, Used};
 use crate::terms::dollars;
 
@@ -52,6 +54,10 @@ pub(crate) struct Entries {
     /// The pattern of the route that was found.
     route: Option<&'static str>,
     caller: Option<Caller>,
+    /// Of the client, as far as it is known; None: it is on this machine.
+    address: Option<IpAddr>,
+    /// Its tenant's work is under way until this is gone.
+    present: Option<Present>,
     response_id: Option<Id>,
     /// As the client asked for it.
     model: Option<Box<str>>,
@@ -227,6 +233,30 @@ impl Account {
         let mut entries = self.enter();
         entries.route = Some(route);
         entries.caller = Some(caller.clone());
+    }
+
+    /// Where the client is.
+    pub(crate) fn came_from(&self, address: IpAddr) {
+        let address = address.to_canonical();
+        if !address.is_loopback() {
+            self.enter().address = Some(address);
+        }
+    }
+
+    /// Where the client is; None: on this machine.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.enter().address
+    }
+
+    /// The request is work for its tenant, until this account closes.
+    pub(crate) fn works_for(&self, present: Present) {
+        self.enter().present = Some(present);
+    }
+
+    /// What this request has begun goes on in that account.
+    pub(crate) fn passes_work_to(&self, other: &Self) {
+        let present = self.enter().present.clone();
+        other.enter().present = present;
     }
 
     pub(crate) fn received(&self, bytes: usize) {
@@ -469,6 +499,7 @@ impl Open {
             target: TARGET,
             method = %self.method,
             path = &*self.path,
+            address = entries.address.map(tracing::field::display),
             status = entries.status,
             background = (entries.route == Some("background")).then_some(true),
             outcome = outcome.name(),

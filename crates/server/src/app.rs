@@ -17,7 +17,7 @@ use crate::body::{self, Budget};
 use crate::caller::Caller;
 use crate::config::{
     AllowedHosts, Backend, Config, CorsConfig, KeyFrom, ModelError, ProviderConfig, ResilienceConfig, ServerConfig,
-    Timeouts,
+    Timeouts, TrustedProxies,
 };
 use crate::descriptions::Descriptions;
 use crate::grammar::Grammars;
@@ -28,6 +28,7 @@ use crate::live::Live;
 use crate::mcp::McpRuntime;
 use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
+use crate::presence::Presence;
 use crate::seal::{SealKey, TenantSeal};
 use crate::session::{Session, Sessions};
 use crate::shown::ShownInSessions;
@@ -70,6 +71,10 @@ pub(crate) struct Runtime {
     pub(crate) webhooks: Arc<Webhooks>,
     seal_key: SealKey,
     pub(crate) stop: Arc<Stop>,
+    /// Who is at work for whom.
+    pub(crate) presence: Arc<Presence>,
+    /// For whoever manages all tenants: see `admin`.
+    pub(crate) store: Store,
     pub(crate) tasks: Tasks,
     /// What is known of the tokens of models.
     pub(crate) tokens: TokensByTenant,
@@ -152,6 +157,7 @@ impl Runtime {
         if access.is_open() && !config.server.may_be_open() {
             return Err(StartError::Unguarded { host: config.server.host.clone() });
         }
+        let stop = Arc::new(Stop::new());
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
         let live = Arc::<Live>::default();
@@ -163,13 +169,21 @@ impl Runtime {
             access,
             limits: Limits::new(store.clone(), jobs.worker, &config.limits),
             spending: Spending::new(store.clone(), jobs.worker),
-            sessions: Sessions::new(store, session, Arc::clone(&budget), Arc::clone(&live), Arc::clone(&webhooks)),
+            sessions: Sessions::new(
+                store.clone(),
+                session,
+                Arc::clone(&budget),
+                Arc::clone(&live),
+                Arc::clone(&webhooks),
+            ),
             jobs,
             live,
             keys: Arc::default(),
             webhooks,
             seal_key,
-            stop: Arc::new(Stop::new()),
+            presence: Presence::new(Arc::clone(&stop)),
+            stop,
+            store: store.clone(),
             tasks: Tasks::default(),
             tokens: TokensByTenant::default(),
             prefixes: Prefixes::default(),
@@ -213,6 +227,17 @@ impl Runtime {
         self.prefixes.forget();
         self.grammars.forget();
         self.tidy();
+    }
+
+    /// Forgets what is in memory of a tenant. Where it is not known whose something is, all of it is forgotten: it would be
+    /// made again.
+    pub(crate) fn forget(&self, tenant: &Tenant) {
+        self.sessions.forget(tenant);
+        self.keys.forget(tenant);
+        self.mcp.lists.forget(tenant);
+        self.shown.forget(tenant);
+        self.prefixes.forget();
+        self.descriptions.forget();
     }
 
     /// Closes connections that nobody will want, and ends processes that nobody uses; called now and then.
@@ -304,6 +329,7 @@ fn same_connections(one: &ProviderConfig, other: &ProviderConfig) -> bool {
 fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
     // Of `server`, these are read when they are needed.
     let fixed = |config: &Config| ServerConfig {
+        trusted_proxies: TrustedProxies::default(),
         allowed_hosts: AllowedHosts::default(),
         cors: CorsConfig::default(),
         max_body_bytes: 0,
@@ -314,6 +340,7 @@ fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
     };
     let same = [
         ("server", fixed(old) == fixed(new)),
+        ("admin", old.admin == new.admin),
         ("session", old.session == new.session),
         ("limits", old.limits == new.limits),
         ("logging", old.logging == new.logging),

@@ -5,6 +5,7 @@
 
 mod ad_hoc;
 mod address;
+mod admin;
 mod alias;
 mod defaults;
 mod encryption;
@@ -20,6 +21,7 @@ mod model;
 mod print;
 mod provider;
 mod provider_table;
+mod proxies;
 mod read;
 mod resilience;
 mod search;
@@ -27,6 +29,7 @@ mod secret;
 mod session;
 mod source;
 mod table;
+mod tls;
 mod tools;
 mod transport;
 mod units;
@@ -43,6 +46,7 @@ pub use providers::yaml::{Problem, Problems};
 
 pub use ad_hoc::ad_hoc;
 pub(crate) use address::{is_public, unbracket};
+pub use admin::{AdminConfig, AdminListen};
 pub use alias::Alias;
 pub use images::ImagesConfig;
 pub use key::{Described, KeyStatus};
@@ -54,11 +58,13 @@ pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApprova
 pub(crate) use mcp::{is_label, is_reserved_header};
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use provider_table::PROVIDER_KEYS;
+pub use proxies::TrustedProxies;
 pub use resilience::ResilienceConfig;
 pub use search::{SearchService, SearchUnavailable, WebSearchConfig};
 pub use secret::Secret;
 pub use source::{VARIABLES, Variable};
 pub use table::KEYS;
+pub use tls::{TlsConfig, TlsProblem};
 pub use tools::{GrammarPolicy, ToolsConfig};
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use units::{Bare, parse_duration, print_duration};
@@ -109,6 +115,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Problems> {
 pub struct Config {
     pub origin: Origin,
     pub server: ServerConfig,
+    pub admin: AdminConfig,
     pub default_provider: String,
     /// In the order of the file; `*` is every name that is nothing else.
     pub aliases: Vec<(String, Alias)>,
@@ -190,6 +197,9 @@ pub struct ServerConfig {
     pub port: u16,
     /// How long a connection may be without a request; None: for ever.
     pub idle_timeout: Option<Duration>,
+    /// None: plain HTTP.
+    pub tls: Option<TlsConfig>,
+    pub trusted_proxies: TrustedProxies,
     pub allowed_hosts: AllowedHosts,
     pub cors: CorsConfig,
     /// Listen beyond this machine although anybody may call.
@@ -223,6 +233,11 @@ impl ServerConfig {
     /// `host:port`, as sockets and URLs want it.
     pub fn address(&self) -> String {
         address::authority(&self.host, self.port)
+    }
+
+    /// What its URLs begin with.
+    pub const fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 }
 

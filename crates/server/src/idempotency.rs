@@ -117,6 +117,13 @@ impl Keys {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets what is only here of a tenant of which nothing runs.
+    pub(crate) fn forget(&self, tenant: &Tenant) {
+        let mut state = self.state();
+        state.unwritten.retain(|(other, _), _| other != tenant);
+        state.used.forget(tenant);
+    }
+
     /// Takes a key of which nothing is written.
     pub(crate) fn enter(self: &Arc<Self>, tenant: &Tenant, key: &Key, body: &[u8]) -> Claimed {
         let (name, fingerprint) = ((tenant.clone(), key.0.clone()), fingerprint(body));

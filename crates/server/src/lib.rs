@@ -3,6 +3,7 @@
 
 pub mod access;
 mod account;
+pub mod admin;
 mod api;
 mod app;
 mod ask;
@@ -35,6 +36,7 @@ mod output;
 pub mod peer;
 mod per_tenant;
 mod prefix;
+mod presence;
 pub mod probe;
 mod rekey;
 mod request;
@@ -60,12 +62,15 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 pub use account::LOST_LOG_LINES;
+use admin::Admin;
+pub use admin::Operator;
 use app::App;
 pub use app::open_store;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
 pub use hosted::search::search;
+use listen::Tls;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use rekey::{RekeyError, rekey};
@@ -81,6 +86,8 @@ pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Arc<Tls>>,
+    admin: Option<Admin>,
 }
 
 impl Server {
@@ -88,10 +95,25 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let address = config.server.address();
         listen::raise_file_limit();
+        let tls = config.server.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
         let app = Arc::new(App::new(config).await?);
         let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
-        Ok(Self { app, listener, address: local })
+        Ok(Self { app, listener, address: local, tls, admin: None })
+    }
+
+    /// Also listens where `admin.listen` says, for the operator alone.
+    ///
+    /// # Errors
+    /// The port cannot be had.
+    pub async fn administered(mut self, operator: Arc<dyn Operator>) -> Result<Self, StartError> {
+        self.admin = Admin::bind(Arc::clone(&self.app), operator, self.address).await?;
+        Ok(self)
+    }
+
+    /// Where it is administered, as `admin.listen` would say it.
+    pub fn admin_address(&self) -> Option<String> {
+        self.admin.as_ref().map(Admin::address)
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -137,8 +159,22 @@ impl Server {
         };
         let spending = Arc::clone(&self.app.runtime.spending);
         let counting = Box::pin(Arc::clone(&spending).maintain());
+        let wanted = self.admin.as_ref().map(Admin::drain).unwrap_or_default();
+        let drain: listen::Signal<'_> = Box::pin(async move {
+            tokio::select! {
+                () = drain => {}
+                () = wanted.notified() => {}
+            }
+        });
+        let admin = Box::pin(async {
+            match self.admin {
+                Some(admin) => admin.serve().await,
+                None => std::future::pending().await,
+            }
+        });
         tokio::select! {
-            () = listen::serve(self.app, self.listener, drain, now) => {}
+            () = listen::serve(self.app, self.listener, self.tls, drain, now) => {}
+            () = admin => {}
             () = session::maintain(Arc::clone(&sessions), Arc::clone(&keys)) => {}
             () = background => {}
             () = webhooks => {}

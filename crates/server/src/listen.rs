@@ -6,10 +6,13 @@ mod door;
 mod files;
 mod pause;
 mod socket;
+mod stall;
 mod streams;
+mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +40,10 @@ pub(crate) use door::bind;
 pub(crate) use files::raise_limit as raise_file_limit;
 use pause::Pause;
 use socket::Socket;
+pub(crate) use stall::Stalling;
 use streams::Streams;
+use tls::Stream;
+pub(crate) use tls::Tls;
 
 /// How long what is cut off at the end may take to say so.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -56,8 +62,14 @@ pub(crate) type Signal<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Answers until `drain` is ready; then for `server.drain_delay`, while clients are told to go elsewhere; then lets
 /// running requests end, but no longer than `server.drain_timeout`. When `now` is ready, too, all of that is cut short.
-pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, drain: Signal<'_>, mut now: Signal<'_>) {
-    let mut host = Host::new(Arc::clone(&app));
+pub(crate) async fn serve(
+    app: Arc<App>,
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    drain: Signal<'_>,
+    mut now: Signal<'_>,
+) {
+    let mut host = Host::new(Arc::clone(&app), tls);
     host.receive(&listener, drain).await;
     let Runtime { stop, tasks, .. } = &app.runtime;
     let server = app.snapshot().config.server.clone();
@@ -67,8 +79,8 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, drain: Signal<'_
         tracing::info!(delay = ?server.drain_delay, "clients are told to go elsewhere");
         cut_short = host.receive(&listener, over(server.drain_delay, &mut now)).await;
     }
-    for stream in door::close(listener).await {
-        host.take(stream, None);
+    for (stream, peer) in door::close(listener).await {
+        host.take(stream, peer, None);
     }
     stop.begin(Phase::Draining);
     tracing::info!("draining");
@@ -97,16 +109,17 @@ struct Host {
     app: Arc<App>,
     config: Config,
     builder: auto::Builder<Streams>,
+    tls: Option<Arc<Tls>>,
     door: Door,
     tidying: Interval,
 }
 
 impl Host {
-    fn new(app: Arc<App>) -> Self {
+    fn new(app: Arc<App>, tls: Option<Arc<Tls>>) -> Self {
         let config = app.snapshot().config.clone();
         let builder = builder(&app, &config);
-        let door = Door::new(config.server.max_connections, app.runtime.tasks.clone());
-        Self { app, config, builder, door, tidying: tokio::time::interval(TIDY) }
+        let door = Door::new(config.server.max_connections, app.runtime.tasks.clone(), tls.is_some());
+        Self { app, config, builder, tls, door, tidying: tokio::time::interval(TIDY) }
     }
 
     /// Takes in whoever comes, until then.
@@ -115,8 +128,8 @@ impl Host {
         loop {
             tokio::select! {
                 accepted = self.door.accept(listener) => {
-                    if let Some((stream, slot)) = accepted {
-                        self.take(stream, Some(slot));
+                    if let Some((stream, peer, slot)) = accepted {
+                        self.take(stream, peer, Some(slot));
                     }
                 }
                 result = until.as_mut() => return result,
@@ -125,7 +138,7 @@ impl Host {
         }
     }
 
-    fn take(&self, stream: TcpStream, slot: Option<OwnedSemaphorePermit>) {
+    fn take(&self, stream: TcpStream, peer: IpAddr, slot: Option<OwnedSemaphorePermit>) {
         // Nagle's algorithm with delayed acknowledgements makes a lone stream stall by 40 ms.
         let _ = stream.set_nodelay(true);
         let Config { server, limits, .. } = &self.config;
@@ -134,20 +147,49 @@ impl Host {
         let pause = Pause::new(Arc::clone(&activity), Arc::clone(stop), server.header_timeout);
         let socket = Socket::new(stream, limits.write_stall, pause);
         let patience = Patience { first: server.header_timeout, idle: server.idle_timeout };
-        let slot = Arc::new(slot);
-        tasks.spawn(answer(Arc::clone(&self.app), self.builder.clone(), socket, activity, patience, slot));
+        let connection = Connection {
+            app: Arc::clone(&self.app),
+            builder: self.builder.clone(),
+            peer,
+            activity,
+            patience,
+            slot: Arc::new(slot),
+        };
+        match &self.tls {
+            None => tasks.spawn(answer(connection, Stream::Plain(socket))),
+            Some(tls) => tasks.spawn(secured(connection, Arc::clone(tls), socket)),
+        }
+    }
+}
+
+/// A connection, but its stream.
+struct Connection {
+    app: Arc<App>,
+    builder: auto::Builder<Streams>,
+    peer: IpAddr,
+    activity: Arc<Activity>,
+    patience: Patience,
+    slot: Slot,
+}
+
+/// The handshake, which may take as long as the head of a request, and then all requests.
+async fn secured(connection: Connection, tls: Arc<Tls>, socket: Socket) {
+    let mut stopping = connection.app.runtime.stop.subscribe();
+    let handshake = async {
+        tokio::select! {
+            stream = tokio::time::timeout(connection.patience.first, tls.accept(socket)) => stream.ok().flatten(),
+            _ = stopping.wait_for(|phase| *phase == Phase::Now) => None,
+        }
+    };
+    // Boxed, as all that comes after: neither keeps the room of the other.
+    if let Some(stream) = Box::pin(handshake).await {
+        Box::pin(answer(connection, stream)).await;
     }
 }
 
 /// All requests of one connection.
-async fn answer(
-    app: Arc<App>,
-    builder: auto::Builder<Streams>,
-    socket: Socket,
-    activity: Arc<Activity>,
-    patience: Patience,
-    slot: Slot,
-) {
+async fn answer(connection: Connection, stream: Stream) {
+    let Connection { app, builder, peer, activity, patience, slot } = connection;
     let stop = Arc::clone(&app.runtime.stop);
     let (requests, place) = (Arc::clone(&activity), Arc::clone(&slot));
     let service = service_fn(move |request: Request<Incoming>| {
@@ -159,7 +201,7 @@ async fn answer(
         }
         // Boxed: hyper keeps the room of a request's future until the next one, and a stream needs none of it.
         Box::pin(async move {
-            let mut response: Response<Body> = route::answer(Arc::clone(&app), request).await;
+            let mut response: Response<Body> = route::answer(Arc::clone(&app), request, peer).await;
             match Opening::of(&mut response) {
                 // The connection goes on, and keeps its place, without hyper.
                 Some(opening) => {
@@ -175,7 +217,7 @@ async fn answer(
         })
     });
     // Boxed: moved, it would take its room twice.
-    let connection = Box::pin(builder.serve_connection_with_upgrades(TokioIo::new(socket), service));
+    let connection = Box::pin(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     if let Err(error) = connection::drive(connection, &activity, patience, &stop).await {
         tracing::debug!(error, "connection ended");
     }

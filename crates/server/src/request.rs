@@ -45,6 +45,7 @@ impl RequestContext {
     pub(crate) fn for_background(&self) -> Self {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
+        self.account.passes_work_to(&account);
         Self { account, ..self.clone() }
     }
 
@@ -89,6 +90,11 @@ impl RequestContext {
     /// Those who may serve this `model` for the caller.
     pub(crate) fn failover(&self, model: &str) -> Result<Failover, ModelError> {
         self.snapshot.failover(model, &self.app.runtime, self.caller.tenant(), &self.account)
+    }
+
+    /// Ready when this request must end at once: the server does, or all of its tenant's work.
+    pub(crate) async fn must_end(&self) {
+        self.app.runtime.presence.must_end(self.caller.tenant()).await;
     }
 
     /// The caller's sessions.

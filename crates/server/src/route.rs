@@ -1,5 +1,6 @@
 //! The table of routes, and what every answer carries.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response};
@@ -83,17 +84,18 @@ pub const ROUTES: &[Route] = &[
 
 /// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`, and all of it is in
 /// the request's account.
-pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
     let mut ids = clock::ids();
     let own_id = ids.make(IdKind::Request);
     let path = request.uri().path().to_owned();
     let account = Account::open(request.method(), &path, request.headers(), &own_id);
     let (method, snapshot, client) = (request.method().clone(), app.snapshot(), Client::of(request.headers()));
+    account.came_from(snapshot.config.server.trusted_proxies.client(peer, request.headers()));
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
-            None => match caller(&app, &request, &path) {
+            None => match caller(&app, &request, &path, &account) {
                 Ok(caller) => {
                     let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
                     (Some(admitted), dispatch_until_stopped(context, request, &path).await)
@@ -121,12 +123,17 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
 }
 
 /// Who asks, if it may.
-fn caller<B>(app: &App, request: &Request<B>, path: &str) -> Result<Caller, ApiError> {
+fn caller<B>(app: &App, request: &Request<B>, path: &str, account: &Account) -> Result<Caller, ApiError> {
+    let public = is_public(path);
     let grant = match app.runtime.access.admit(request.headers()) {
-        Err(_) if is_public(path) => None,
+        Err(_) if public => None,
         admitted => admitted?,
     };
-    Ok(Caller::new(grant, request.headers()))
+    let caller = Caller::new(grant, request.headers());
+    if !public {
+        account.works_for(app.runtime.presence.enter(caller.tenant())?);
+    }
+    Ok(caller)
 }
 
 /// Everybody may ask whether the server is there: balancers, and pages that show it.
@@ -149,10 +156,11 @@ async fn dispatch_until_stopped(
     request: Request<Incoming>,
     path: &str,
 ) -> Result<Response<Body>, ApiError> {
-    let (stop, account) = (Arc::clone(&context.app.runtime.stop), context.account.clone());
+    let (presence, account) = (Arc::clone(&context.app.runtime.presence), context.account.clone());
+    let tenant = context.caller.tenant().clone();
     tokio::select! {
         biased;
-        () = stop.now() => {
+        () = presence.must_end(&tenant) => {
             account.ended(Outcome::Stopped);
             Err(ApiError::shutting_down())
         }

@@ -5,6 +5,7 @@
 //! tenant's handle. A store that fails is never mistaken for something that is not there.
 
 mod context;
+mod export;
 mod hidden;
 mod kinds;
 mod lease;
@@ -30,6 +31,7 @@ use crate::error::{ApiError, Code};
 use crate::live::Live;
 use crate::webhooks::Webhooks;
 pub(crate) use context::{Context, Past};
+pub(crate) use export::exported;
 use kinds::ItemKind;
 pub(crate) use lease::LEASE;
 use lease::Leases;
@@ -105,6 +107,11 @@ impl Sessions {
         lease: Duration,
     ) -> Result<Vec<ClaimedJob>, Error> {
         self.observe(self.store.claim(worker, limits, most, lease).await)
+    }
+
+    /// Forgets what is in memory of a tenant.
+    pub(crate) fn forget(&self, tenant: &Tenant) {
+        self.recall.forget(tenant);
     }
 
     /// Gives back what is leased, and closes the store.

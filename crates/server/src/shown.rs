@@ -139,6 +139,11 @@ impl ShownInSessions {
         }
         shown
     }
+
+    /// Forgets the sessions of a tenant.
+    pub(crate) fn forget(&self, tenant: &Tenant) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|session| session.tenant != *tenant);
+    }
 }
 
 /// Forgets the oldest session of the tenant that has most: a flood of them costs whoever sends it.

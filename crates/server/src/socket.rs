@@ -20,6 +20,7 @@ mod request;
 mod running;
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -60,8 +61,8 @@ pub(crate) fn open(context: &RequestContext, mut request: Request<Incoming>) -> 
     context.caller.profile().mark(response.headers_mut());
     let headers = own_headers(request.headers());
     let upgrade = hyper::upgrade::on(&mut request);
-    let caller = context.caller.clone();
-    response.extensions_mut().insert(Opening { app: Arc::clone(&context.app), headers, caller, upgrade });
+    let (caller, address) = (context.caller.clone(), context.account.address());
+    response.extensions_mut().insert(Opening { app: Arc::clone(&context.app), headers, caller, address, upgrade });
     Ok(response)
 }
 
@@ -71,6 +72,8 @@ pub(crate) struct Opening {
     app: Arc<App>,
     headers: HeaderMap,
     caller: Caller,
+    /// Of the client; None: on this machine.
+    address: Option<IpAddr>,
     upgrade: OnUpgrade,
 }
 
@@ -88,7 +91,8 @@ impl Opening {
             let held = (place, running);
             if let Ok(upgraded) = self.upgrade.await {
                 let stream = TokioIo::new(upgraded);
-                Box::pin(Connection::new(self.app, self.headers, self.caller).run(stream)).await;
+                let connection = Connection::new(self.app, self.headers, self.caller, self.address);
+                Box::pin(connection.run(stream)).await;
             }
             drop(held);
         });
@@ -119,10 +123,13 @@ struct Connection {
     headers: HeaderMap,
     /// Who opened it.
     caller: Caller,
+    address: Option<IpAddr>,
     lanes: Lanes,
     memory: Memory,
     config: WebsocketConfig,
     expires: Instant,
+    /// How often something had to be forgotten when it was looked at last.
+    forgotten: usize,
     ending: Option<Ending>,
 }
 
@@ -146,13 +153,14 @@ enum Happened {
 }
 
 impl Connection {
-    fn new(app: Arc<App>, headers: HeaderMap, caller: Caller) -> Self {
+    fn new(app: Arc<App>, headers: HeaderMap, caller: Caller, address: Option<IpAddr>) -> Self {
         let snapshot = app.snapshot();
         let (server, limit) = (&snapshot.config.server, snapshot.config.server.max_body_bytes);
         let memory = Memory::new(caller.tenant().clone(), limit, Arc::clone(&app.runtime.remembered));
         let (config, expires) = (server.websocket, Instant::now() + server.websocket.lifetime);
         let lanes = Lanes::new(limit.saturating_mul(2));
-        Self { app, headers, caller, lanes, memory, config, expires, ending: None }
+        let forgotten = app.runtime.presence.forgotten();
+        Self { app, headers, caller, address, lanes, memory, config, expires, forgotten, ending: None }
     }
 
     async fn run(mut self, stream: TokioIo<hyper::upgrade::Upgraded>) {
@@ -232,7 +240,7 @@ impl Connection {
                 self.dispatch(channel);
             }
             // What runs is polled once more after this, and sees for itself whether it must end.
-            Happened::Stopping if self.app.runtime.stop.phase() < Phase::Draining => {}
+            Happened::Stopping if self.app.runtime.stop.phase() < Phase::Draining => self.forget_erased(),
             Happened::Stopping => self.end(channel, Ending::Draining),
             Happened::Rested => {}
             Happened::Time => {
@@ -261,7 +269,7 @@ impl Connection {
 
     /// A message that is not dispatched is a request as well.
     fn refuse(&self, channel: &mut Channel, error: &ApiError, bytes: usize, stream_id: Option<&StreamId>) {
-        let account = running::account(&self.caller, bytes, &mut clock::ids());
+        let account = running::account(&self.caller, self.address, bytes, &mut clock::ids());
         account.answered(error.status.as_u16(), Some(error.code.domain()));
         account.delivered(0, true);
         self.say_error(channel, error, account.request_id(), stream_id);
@@ -292,8 +300,19 @@ impl Connection {
         guard::admit(&self.app.snapshot().config.server, &request, false).map(drop)
     }
 
+    /// What was erased is not remembered here.
+    fn forget_erased(&mut self) {
+        let presence = &self.app.runtime.presence;
+        let forgotten = presence.forgotten();
+        if presence.is_forgotten_since(self.memory.tenant(), self.forgotten) {
+            self.memory.clear();
+        }
+        self.forgotten = forgotten;
+    }
+
     /// Begins what may begin, for whoever the credential of the handshake stands for at this moment.
     fn dispatch(&mut self, channel: &mut Channel) {
+        self.forget_erased();
         while let Some(create) = self.lanes.next() {
             let caller = match self.app.runtime.access.admit(&self.headers) {
                 Ok(grant) => Caller::new(grant, &self.headers),
@@ -307,7 +326,7 @@ impl Connection {
             };
             self.memory.belongs_to(caller.tenant());
             let before = create.previous_response_id.as_deref().and_then(|id| self.memory.find(id));
-            self.lanes.run(Running::new(&self.app, caller, create, before));
+            self.lanes.run(Running::new(&self.app, (caller, self.address), create, before));
         }
     }
 

@@ -11,6 +11,8 @@ pub enum StartError {
     SealKey { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] store::OpenError),
+    #[error("server.tls: {0}")]
+    Tls(#[from] crate::config::TlsProblem),
     #[error("this process gets no name")]
     Worker(#[source] store::Error),
     #[error("the API keys cannot be read")]

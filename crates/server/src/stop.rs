@@ -1,8 +1,5 @@
 //! The end of the server, in steps. Each lasts until the next begins; none is taken back.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,14 +39,13 @@ impl Stop {
         self.0.send_replace(phase);
     }
 
+    /// Everybody who waits for changes looks once more, although there is none.
+    pub(crate) fn nudge(&self) {
+        self.0.send_modify(|_| {});
+    }
+
     /// For a task: it waits for changes, `wait_for(|phase| *phase >= Phase::Draining)`.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Phase> {
         self.0.subscribe()
-    }
-
-    /// Ready when everything must end. It wakes nobody: it is for whoever runs inside a task that waits for
-    /// changes itself and then polls what it runs once more. So a held stream has no place in any list.
-    pub(crate) async fn now(&self) {
-        poll_fn(|_| if self.phase() == Phase::Now { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }

@@ -25,7 +25,6 @@ mod truncating;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{End, Events, Failure, FailureClass, Note, RejectedCall, ResponseWriter, RoundEnd};
@@ -39,7 +38,6 @@ use crate::idempotency::{Held, Key, Known};
 use crate::jobs::Job;
 use crate::request::RequestContext;
 use crate::session::{Beside, NewRecord, Past, Record, Unstored};
-use crate::stop::Stop;
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
 pub(crate) use count::{Counted, count_input};
@@ -110,7 +108,6 @@ pub(crate) struct Turn {
     /// The upstream answer that is read, or was read last.
     answer: Option<Answer>,
     watch: Watch,
-    stop: Arc<Stop>,
     /// What another round needs; none where there cannot be one, which is nearly always.
     material: Option<Box<Material>>,
     /// A call whose input does not fit, while a better one is awaited.
@@ -343,7 +340,7 @@ impl Turn {
                 self.watch.heard();
                 chunk.into()
             }
-            () = self.stop.now() => Pulled::End(self.stopped()),
+            () = self.context.must_end() => Pulled::End(self.stopped()),
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => Pulled::Silence,
                 Alarm::Late(_) if answer.is_finished() => Pulled::End(End::Eof),

@@ -149,7 +149,7 @@ def test_usage_is_told(godex):
     godex.client(godex.key("counted", "--tenant", "counted")).responses.create(model="demo", input="Hi")
     for _ in range(100):
         rows = json.loads(godex.run("usage", "--by", "tenant,key,model", "--json").stdout)
-        mine = [row for row in rows["data"] if row.get("tenant") == "counted"]
+        mine = [row for row in rows["rows"] if row.get("tenant") == "counted"]
         if mine:
             break
         time.sleep(0.1)

@@ -19,8 +19,9 @@ pub(crate) fn run(flags: &Flags, command: &ConfigCommand) -> anyhow::Result<()> 
 fn summary(config: &Config) -> String {
     let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
     let mut out = format!(
-        "OK: {}\nserver: http://{}\ndefault provider: {}\nproviders: {}\nsession: {}\n",
+        "OK: {}\nserver: {}://{}\ndefault provider: {}\nproviders: {}\nsession: {}\n",
         config.origin,
+        config.server.scheme(),
         config.server.address(),
         config.default_provider,
         names.join(", "),

@@ -1,7 +1,7 @@
 //! `godex serve`: start, say where, and run until a signal. SIGHUP: see `reload`.
 
 use std::future::poll_fn;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use anyhow::Context;
@@ -9,6 +9,7 @@ use server::Server;
 use tokio::signal;
 
 use crate::args::Flags;
+use crate::reload::Configuration;
 use crate::{banner, logs, output};
 
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
@@ -27,8 +28,12 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         #[cfg(unix)]
         let hangups = crate::reload::Hangups::listen()?;
         let server = Server::bind(config.clone()).await?;
+        let configuration = Configuration::new(flags.clone(), config.origin.clone(), server.reloader());
+        let configuration = Arc::new(configuration);
+        let operator = Arc::<Configuration>::clone(&configuration);
+        let server = server.administered(operator).await?;
         #[cfg(unix)]
-        let closed = hangups.reload(flags.clone(), config.origin.clone(), server.reloader());
+        let closed = hangups.reload(configuration);
         #[cfg(not(unix))]
         let closed = std::future::pending();
         let drain = async {

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use anyhow::{Context, anyhow};
 use serde_json::Value;
-use server::config::{Backend, Config};
 use wire::visible::visible;
 
+use crate::admin::{self, ask, pretty};
 use crate::args::{Flags, UsageArgs};
 use crate::output;
 
@@ -23,25 +22,13 @@ const NUMBERS: &[(&str, &str)] = &[
 const UNKNOWN: &str = "—";
 
 pub(crate) fn run(flags: &Flags, args: &UsageArgs) -> anyhow::Result<()> {
-    let config = flags.look()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let report = runtime.context("cannot start the runtime")?.block_on(report(&config, args))?;
+    let path = format!("/admin/usage?{}", server::usage::plain_query(&args.by, args.since));
+    let report = admin::with(flags, async |client| ask(client, "GET", &path, None).await)?;
     if args.json {
-        return output::print(&(String::from_utf8(report).context("the report is no text")? + "\n"));
+        return output::print(&pretty(&report));
     }
-    let report: Value = serde_json::from_slice(&report).context("the report cannot be read")?;
     let rows = report["rows"].as_array().map_or(&[][..], Vec::as_slice);
     output::print(&if args.csv { csv(rows, &args.by) } else { table(rows, &args.by) })
-}
-
-/// As the store has it. What a running server has not written yet comes within a second.
-async fn report(config: &Config, args: &UsageArgs) -> anyhow::Result<Vec<u8>> {
-    if matches!(config.session.backend, Backend::Memory { .. }) {
-        return Err(anyhow!("with `session.backend: memory`, usage is forgotten when the server ends"));
-    }
-    let store = server::open_store(config).await.context("the store cannot be opened")?;
-    let query = server::usage::plain_query(&args.by, args.since);
-    Ok(server::usage::plain(&store, &query).await?.to_vec())
 }
 
 /// The columns that the rows have, in their order.

@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 #[cfg(unix)]
+mod admin;
+#[cfg(test)]
+#[cfg(unix)]
 mod canaries;
 #[cfg(test)]
 mod cli;

@@ -78,6 +78,11 @@ impl Godex {
         kill_process(self.pid(), signal).unwrap();
     }
 
+    /// How it ends by itself.
+    pub(crate) fn ended(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+
     /// Sends a signal: how it ended.
     pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);

@@ -134,7 +134,7 @@ async fn read(
         let chunk = tokio::select! {
             biased;
             chunk = answer.body.chunk() => chunk,
-            () = context.app.runtime.stop.now() => {
+            () = context.must_end() => {
                 return (End::Failed(Failure::new(FailureClass::Shutdown, "The server is shutting down.")), None);
             }
             alarm = watch.alarm() => match alarm {

@@ -270,5 +270,10 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     };
     let caller = Caller::earlier(tenant, grant, opened.client);
     let context = RequestContext::of_job(app, caller, &opened.request_id);
+    match app.runtime.presence.enter(context.caller.tenant()) {
+        Ok(present) => context.account.works_for(present),
+        // It is being erased; if that does not come about, whoever looks for jobs without an end finds it.
+        Err(_) => return app.runtime.jobs.without_end.store(true, Ordering::Relaxed),
+    }
     drive::spawn(context, opened.body, Job { claim, has_log, next_event, created_at });
 }

@@ -10,8 +10,8 @@ use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
-    Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, mcp, provider,
-    resilience, search, session, size, table, web, webhooks,
+    Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, images, limits, logging, mcp, provider,
+    proxies, resilience, search, session, size, table, tls, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -35,6 +35,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let config = Config {
         origin,
         server,
+        admin: admin::read(&mut keys, sources),
         default_provider,
         aliases: aliases.unwrap_or_default(),
         discover: keys.get(&table::MODELS_DISCOVER),
@@ -74,7 +75,10 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
     let host = host(reader, sources, keys);
     let hosts = keys.field(&table::SERVER_ALLOWED_HOSTS).as_ref().and_then(web::allowed_hosts);
     let cors = keys.field(&table::SERVER_CORS_ORIGINS).as_ref().and_then(web::cors);
+    let proxies = keys.field(&table::SERVER_TRUSTED_PROXIES).as_ref().and_then(proxies::read);
     ServerConfig {
+        tls: tls::config(keys, sources),
+        trusted_proxies: proxies.unwrap_or_default(),
         allowed_hosts: hosts.unwrap_or_default().with(&host),
         cors: cors.unwrap_or_default(),
         host,

@@ -10,8 +10,8 @@ use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word
 use super::session::BackendKind;
 use super::units::Bare;
 use super::{
-    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, keys, mcp,
-    print, search, webhooks,
+    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, admin, keys,
+    mcp, print, search, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -66,6 +66,25 @@ keys! { KEYS of Config {
     /// Web pages that may call the server, such as `https://app.example.com`, or `*`.
     SERVER_CORS_ORIGINS = "server.cors.origins", Special: Special("list of origins"), otherwise "none"
         => |config| Some(print::list(config.server.cors.origins.iter().map(String::as_str)));
+    /// The certificate for https, a PEM file with the server's own first. With it the port speaks https only. It is read
+    /// again when the file changes.
+    SERVER_TLS_CERT = "server.tls.cert", Unset<Text>: Unset(Text("")), otherwise "none: plain http"
+        => |config| Some(config.server.tls.as_ref()?.cert.display().to_string());
+    /// Its private key, a PEM file.
+    SERVER_TLS_KEY = "server.tls.key", Unset<Text>: Unset(Text("")), otherwise "none"
+        => |config| Some(config.server.tls.as_ref()?.key.display().to_string());
+    /// Addresses and networks of proxies, such as `10.0.0.0/8`: what they say in `X-Forwarded-For` (or `Forwarded`) is the
+    /// client's address in the log.
+    SERVER_TRUSTED_PROXIES = "server.trusted_proxies", Special: Special("list of addresses and networks"), otherwise "none"
+        => |config| Some(print::list(config.server.trusted_proxies.names().iter().map(String::as_str)));
+
+    /// Where keys, tenants and the server itself are managed: `unix:PATH`, `HOST:PORT` (then with `admin.token`), or `off`.
+    ADMIN_LISTEN = "admin.listen", Special: Special("text"),
+        otherwise "`unix:~/.godex/admin.sock`, where there are such sockets and a home"
+        => |config| Some(admin::print(&config.admin.listen));
+    /// What has to be shown there as a bearer token: at least 16 characters.
+    ADMIN_TOKEN = "admin.token", Special: Special("text, a secret"), otherwise "none is asked for"
+        => |config| config.admin.token.as_ref().map(|token| format!("# {token}"));
 
     /// Bytes of request bodies, and of what is made of them for providers, that all requests together may hold.
     LIMITS_BODY_BYTES_IN_FLIGHT = "limits.body_bytes_in_flight", Unset<Size>:

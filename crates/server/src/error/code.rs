@@ -99,6 +99,16 @@ codes! {
     ToolNotAllowed(FORBIDDEN, "tool_not_allowed") => "Leave the tool out; the operator says which ones a key may use.";
     /// The API keys cannot be read, and what is remembered of them is too old.
     KeysUnavailable(SERVICE_UNAVAILABLE, "keys_unavailable") => "Retry; the operator looks at the log and the database. `limits.key_grace` is how long keys are remembered.";
+    /// Admin listener only: the token is missing, or another one.
+    InvalidAdminToken(UNAUTHORIZED, "invalid_admin_token") => "Send `admin.token` as `Authorization: Bearer TOKEN`.";
+    /// Admin listener only: there is no API key of that name or id.
+    ApiKeyNotFound(NOT_FOUND, "api_key_not_found") => "Take one that `godex keys list` shows.";
+    /// Admin listener only: there is an API key of that name, or the key is declared in `godex.yaml`, or it still works.
+    ApiKeyConflict(CONFLICT, "api_key_conflict") => "Read the message.";
+    /// Admin listener only: the tenant is being erased already, or its requests did not end in time.
+    TenantBusy(CONFLICT, "tenant_busy") => "Try again.";
+    /// Admin listener only: the new configuration cannot be used.
+    ReloadFailed(BAD_REQUEST, "reload_failed") => "Mend the configuration; the message has the lines.";
     /// There is no such path.
     NotFound(NOT_FOUND, "not_found") => "Check the client's base URL: it ends in `/v1`.";
     /// The path is there, but not for this method.
@@ -183,6 +193,8 @@ codes! {
     Overloaded(SERVICE_UNAVAILABLE, "overloaded") => "Retry in a moment; the operator adds instances, or raises `limits.turns`, `limits.memory` or the limit of open files.";
     /// The requests that are being served hold as many bytes as they may together.
     TooManyBytesInFlight(SERVICE_UNAVAILABLE, "too_many_bytes_in_flight") => "Retry in a moment; the operator can raise `limits.body_bytes_in_flight`.";
+    /// What is stored for the caller's tenant is being erased.
+    TenantClosed(SERVICE_UNAVAILABLE, "tenant_closed") => "Retry when the operator is done.";
     /// The server is stopping and ended the request.
     ShuttingDown(SERVICE_UNAVAILABLE, "shutting_down") => "Retry: another instance answers, or this one when it is back.";
     /// `GET /ready` only: the server is stopping and takes no more work.

@@ -69,6 +69,11 @@ impl Remembered {
         self.by.insert(name, response.into());
     }
 
+    pub(super) fn forget(&mut self, tenant: &Tenant) {
+        self.by.retain(|(other, _), _| other != tenant);
+        self.order.retain(|(other, _)| other != tenant);
+    }
+
     fn remove(&mut self, name: &Name) {
         if self.by.remove(name).is_some()
             && let Some(place) = self.order.iter().rposition(|other| other == name)

@@ -2,7 +2,7 @@
 //! anybody away who has already come.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,25 +69,27 @@ pub(super) struct Door {
     full_since: Option<Instant>,
     reserve: Reserve,
     tasks: Tasks,
+    /// Nothing can be said before a handshake, so they are only closed.
+    tls: bool,
 }
 
 enum Accepted {
-    In(TcpStream, OwnedSemaphorePermit),
+    In(TcpStream, IpAddr, OwnedSemaphorePermit),
     Refused(TcpStream, OwnedSemaphorePermit),
 }
 
 impl Door {
-    pub(super) fn new(connections: usize, tasks: Tasks) -> Self {
+    pub(super) fn new(connections: usize, tasks: Tasks, tls: bool) -> Self {
         let slots = Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
         let refused = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
-        Self { slots, refused, full_since: None, reserve: Reserve::new(), tasks }
+        Self { slots, refused, full_since: None, reserve: Reserve::new(), tasks, tls }
     }
 
     /// The next connection that may come in.
-    pub(super) async fn accept(&mut self, listener: &TcpListener) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    pub(super) async fn accept(&mut self, listener: &TcpListener) -> Option<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
         match self.next(listener).await {
-            Ok(Accepted::In(stream, slot)) if !files::nearly_out(&stream) => Some((stream, slot)),
-            Ok(Accepted::In(stream, _)) => {
+            Ok(Accepted::In(stream, peer, slot)) if !files::nearly_out(&stream) => Some((stream, peer, slot)),
+            Ok(Accepted::In(stream, ..)) => {
                 // Without a place there to say so, it is only closed.
                 if let Ok(place) = Arc::clone(&self.refused).try_acquire_owned() {
                     self.refuse(stream, place, "The server has too many open files.");
@@ -101,7 +103,7 @@ impl Door {
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections");
                 if files::is_out(&error) {
-                    self.reserve.refuse(listener).await;
+                    self.reserve.refuse(listener, self.tls).await;
                 } else {
                     tokio::time::sleep(BACK_OFF).await;
                 }
@@ -122,7 +124,7 @@ impl Door {
         };
         if let Some(slot) = slot {
             self.full_since = None;
-            return listener.accept().await.map(|(stream, _)| Accepted::In(stream, slot));
+            return listener.accept().await.map(|(stream, peer)| Accepted::In(stream, peer.ip(), slot));
         }
         let place = Arc::clone(&self.refused).acquire_owned();
         tokio::select! {
@@ -131,7 +133,7 @@ impl Door {
             slot = Arc::clone(&self.slots).acquire_owned() => {
                 self.full_since = None;
                 let slot = slot.map_err(io::Error::other)?;
-                listener.accept().await.map(|(stream, _)| Accepted::In(stream, slot))
+                listener.accept().await.map(|(stream, peer)| Accepted::In(stream, peer.ip(), slot))
             }
             refused = async {
                 let place = place.await.map_err(io::Error::other)?;
@@ -141,6 +143,9 @@ impl Door {
     }
 
     fn refuse(&self, stream: TcpStream, place: OwnedSemaphorePermit, why: &'static str) {
+        if self.tls {
+            return;
+        }
         self.tasks.spawn(async move {
             let _ = tokio::time::timeout(FAREWELL, say_refused(stream, why)).await;
             drop(place);
@@ -180,11 +185,13 @@ impl Reserve {
     }
 
     /// Takes about as long as a rest, so that nothing spins.
-    async fn refuse(&mut self, listener: &TcpListener) {
+    async fn refuse(&mut self, listener: &TcpListener, tls: bool) {
         let rest = tokio::time::sleep(BACK_OFF);
         if self.0.take().is_some() {
             let told = async {
-                if let Ok((stream, _)) = listener.accept().await {
+                if let Ok((stream, _)) = listener.accept().await
+                    && !tls
+                {
                     say_refused(stream, "The server has too many open files.").await;
                 }
             };
@@ -197,16 +204,16 @@ impl Reserve {
 
 /// Closes the socket. A client whose connection was made believes that it will be answered, and what still waits when
 /// the socket closes is reset by the kernel: these are given back, slots or not.
-pub(super) async fn close(listener: TcpListener) -> Vec<TcpStream> {
+pub(super) async fn close(listener: TcpListener) -> Vec<(TcpStream, IpAddr)> {
     if ignore_newcomers(&listener) {
         tokio::time::sleep(HANDSHAKE).await;
     }
     let mut waiting = Vec::new();
     // Without the runtime, whose idea of what waits may be older than what does.
     if let Ok(listener) = listener.into_std() {
-        while let Ok((stream, _)) = listener.accept() {
+        while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            waiting.extend(stream);
+            waiting.extend(stream.map(|stream| (stream, peer.ip())));
         }
     }
     waiting

@@ -7,42 +7,26 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Sleep;
 
 use super::pause::Pause;
+use super::stall::Stalling;
 
-/// A socket whose writes fail when the client has taken nothing for `stall`. Hyper asks a stream for its next
-/// frame only when there is room for it, so no deadline of the stream itself would ever be looked at.
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: TcpStream,
-    stall: Duration,
-    /// Runs while a write waits.
-    waiting: Option<Pin<Box<Sleep>>>,
+    stream: Stalling<TcpStream>,
     pause: Pause,
 }
 
 impl Socket {
     pub(super) fn new(stream: TcpStream, stall: Duration, pause: Pause) -> Self {
-        Self { stream, stall, waiting: None, pause }
+        Self { stream: Stalling::new(stream, stall), pause }
     }
 
-    fn watched<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        let written = write(Pin::new(&mut self.stream), cx);
-        if written.is_ready() {
-            self.waiting = None;
-            return written;
-        }
-        let stall = self.stall;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
-        if waiting.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")));
-        }
-        Poll::Pending
+    /// The first byte that the client sends, which stays to be read; None if there is none.
+    pub(super) async fn first_byte(&self) -> io::Result<Option<u8>> {
+        let mut first = [0];
+        let length = self.stream.stream().peek(&mut first).await?;
+        Ok((length > 0).then_some(first[0]))
     }
 }
 
@@ -57,17 +41,17 @@ impl AsyncRead for Socket {
             return read;
         }
         // What was answered is not on its way yet.
-        if self.waiting.is_some() {
+        if self.stream.is_waiting() {
             return Poll::Pending;
         }
-        let Self { stream, pause, .. } = &mut *self;
-        pause.poll_end(cx, stream)
+        let Self { stream, pause } = &mut *self;
+        pause.poll_end(cx, stream.stream())
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.watched(cx, |stream, cx| stream.poll_write(cx, buf))
+        Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -75,7 +59,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.watched(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

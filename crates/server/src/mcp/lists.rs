@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::mcp::ToolList;
 use http::{HeaderName, HeaderValue};
+use store::Tenant;
 use tokio::time::Instant;
 
 use super::ServerAt;
@@ -56,6 +57,11 @@ impl Lists {
         let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = lists.get(key).filter(|kept| Instant::now() < kept.until)?;
         Some(Arc::clone(&kept.list))
+    }
+
+    /// Forgets those of a tenant.
+    pub(crate) fn forget(&self, tenant: &Tenant) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|key, _| key.tenant != tenant.name());
     }
 
     /// Keeps it, if its server lets us.

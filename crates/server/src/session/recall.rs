@@ -50,6 +50,14 @@ impl Recall {
         }
     }
 
+    pub(super) fn forget(&self, tenant: &Tenant) {
+        let mut state = self.state();
+        let State { members, order, bytes } = &mut *state;
+        order.retain(|(other, _)| other != tenant);
+        members.retain(|(other, _), _| other != tenant);
+        *bytes = members.values().map(|member| member.len()).sum();
+    }
+
     pub(super) fn of(&self, tenant: &Tenant, id: &str) -> Option<Arc<str>> {
         self.state().members.get(&(tenant.clone(), id.to_owned())).cloned()
     }
@@ -72,5 +80,10 @@ mod tests {
         recall.keep(&tenant, &[("ws_8".to_owned(), "y".to_owned()), ("ws_9".to_owned(), format!("{member}x"))]);
         assert_eq!(recall.of(&tenant, "ws_8").as_deref(), Some("y"));
         assert!(recall.of(&tenant, "ws_9").is_none() && recall.of(&tenant, "ws_1").is_some());
+        let other = Tenant::new("another");
+        recall.keep(&other, &[("ws_8".to_owned(), "z".to_owned())]);
+        recall.forget(&tenant);
+        assert!(recall.of(&tenant, "ws_8").is_none() && recall.of(&other, "ws_8").is_some());
+        assert_eq!((recall.state().bytes, recall.state().order.len()), (1, 1));
     }
 }

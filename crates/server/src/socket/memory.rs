@@ -61,6 +61,15 @@ impl Memory {
         }
     }
 
+    /// Whose it is.
+    pub(super) const fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+    }
+
     /// The response of that id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<RememberedTurn>> {
         self.known.iter().rev().find(|known| known.id == id).map(|known| Arc::clone(&known.turn))

@@ -1,6 +1,7 @@
 //! One `response.create` from its dispatch to its end, pulled message by message. It has an account of its own, and
 //! knows nothing of other lanes.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -26,9 +27,12 @@ use crate::turn::{Start, Started, Turn};
 const PATH: &str = "/v1/responses";
 
 /// The account of one request of a WebSocket.
-pub(super) fn account(caller: &Caller, bytes: usize, ids: &mut Ids) -> Account {
+pub(super) fn account(caller: &Caller, address: Option<IpAddr>, bytes: usize, ids: &mut Ids) -> Account {
     let account = Account::open(&Method::GET, PATH, &HeaderMap::new(), &ids.make(IdKind::Request));
     account.routed(PATH, caller);
+    if let Some(address) = address {
+        account.came_from(address);
+    }
     account.received(bytes);
     account
 }
@@ -63,10 +67,15 @@ pub(super) struct Ended {
 
 impl Running {
     /// A request is dispatched: whoever asks is looked at anew, and the configuration is that of this moment.
-    pub(super) fn new(app: &Arc<App>, caller: Caller, create: Create, before: Option<Arc<RememberedTurn>>) -> Self {
+    pub(super) fn new(
+        app: &Arc<App>,
+        (caller, address): (Caller, Option<IpAddr>),
+        create: Create,
+        before: Option<Arc<RememberedTurn>>,
+    ) -> Self {
         let Create { stream_id, previous_response_id, warm_up, body } = create;
         let mut ids = clock::ids();
-        let account = account(&caller, body.len(), &mut ids);
+        let account = account(&caller, address, body.len(), &mut ids);
         let (app, snapshot) = (Arc::clone(app), app.snapshot());
         let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
         let past = before.as_ref().map_or(Past::Stored, |before| Past::Remembered(before.history()));
@@ -127,10 +136,12 @@ impl Pulled {
 
 /// Until an upstream answers. What is asked when the server stops at once is not answered.
 async fn begin(context: RequestContext, body: Bytes, start: Start) -> Result<Box<Turn>, ApiError> {
-    let (stop, account) = (Arc::clone(&context.app.runtime.stop), context.account.clone());
+    let (presence, account) = (Arc::clone(&context.app.runtime.presence), context.account.clone());
+    let tenant = context.caller.tenant().clone();
+    account.works_for(presence.enter(&tenant)?);
     let mut turn = tokio::select! {
         biased;
-        () = stop.now() => {
+        () = presence.must_end(&tenant) => {
             account.ended(Outcome::Stopped);
             return Err(ApiError::shutting_down());
         }

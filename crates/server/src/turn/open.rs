@@ -31,6 +31,7 @@ use crate::jobs::Job;
 use crate::limits::{Asks, Tokens};
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Record, Unstored};
+use crate::spending;
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
@@ -306,7 +307,6 @@ impl Opened {
         let Self { context, response, stream, record, unstored, notes, key, was_queued } = self;
         context.account.noted(&notes);
         Box::new(Turn {
-            stop: Arc::clone(&context.app.runtime.stop),
             context,
             response,
             events: Events::silent(),

@@ -252,7 +252,7 @@ impl Turn {
         let done = tokio::select! {
             biased;
             done = done => done,
-            () = self.stop.now() => Done::Stopped,
+            () = self.context.must_end() => Done::Stopped,
             alarm = self.watch.alarm() => match alarm {
                 Alarm::Heartbeat => return self.response.heartbeat(&mut self.events),
                 Alarm::Late(deadline) => {

@@ -6,6 +6,8 @@ mod access;
 #[cfg(test)]
 mod account;
 #[cfg(test)]
+mod admin;
+#[cfg(test)]
 mod any_json;
 #[cfg(test)]
 mod background;
@@ -89,6 +91,8 @@ mod stalls;
 mod stops;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]

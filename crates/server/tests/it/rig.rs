@@ -1,11 +1,12 @@
 //! A running server in front of a scripted provider.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use http::Method;
 use serde_json::{Value, json};
 use server::config::{Config, Discover, Overrides, Sources, load};
-use server::{Reloader, Server};
+use server::{Operator, Reloader, Server};
 use testkit::grammar::Stream;
 use testkit::{Answer, Client, Schemas, Script, Upstream};
 use tokio::sync::oneshot;
@@ -21,10 +22,22 @@ pub(crate) struct Rig {
     pub(crate) upstream: Upstream,
     pub(crate) client: Client,
     pub(crate) address: SocketAddr,
+    /// Where it is administered.
+    pub(crate) admin: Option<String>,
     pub(crate) reloader: Reloader,
     /// To drain, and to end at once.
     stop: [Option<oneshot::Sender<()>>; 2],
     running: JoinHandle<()>,
+}
+
+/// Who reads no configuration anew.
+#[derive(Debug)]
+struct Stubborn;
+
+impl Operator for Stubborn {
+    fn reload(&self) -> Result<(), String> {
+        Err("godex.yaml:1: no\ngodex.yaml:2: neither".to_owned())
+    }
 }
 
 /// What a test wants otherwise than usual.
@@ -68,7 +81,8 @@ impl Rig {
 
     /// With a configuration of its own; `upstream` is the one that tests look at.
     pub(crate) async fn serving(upstream: Upstream, config: Config) -> Result<Self, server::StartError> {
-        let server = Server::bind(config).await?;
+        let server = Server::bind(config).await?.administered(Arc::new(Stubborn)).await?;
+        let admin = server.admin_address();
         let (address, reloader) = (server.local_addr(), server.reloader());
         let (stop, stopped) = oneshot::channel::<()>();
         let (stop_now, stopped_now) = oneshot::channel::<()>();
@@ -77,7 +91,7 @@ impl Rig {
             server.run(drain, now).await.unwrap();
         });
         let stop = [Some(stop), Some(stop_now)];
-        Ok(Self { upstream, client: Client::new().unwrap(), address, reloader, stop, running })
+        Ok(Self { upstream, client: Client::new().unwrap(), address, admin, reloader, stop, running })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -113,6 +127,11 @@ impl Rig {
     /// Asks it to stop, and waits until it has.
     pub(crate) async fn stop(mut self) {
         drop(self.stop[0].take());
+        (&mut self.running).await.unwrap();
+    }
+
+    /// Waits until it has stopped by itself.
+    pub(crate) async fn ended(mut self) {
         (&mut self.running).await.unwrap();
     }
 

@@ -45,10 +45,11 @@ impl fmt::Display for Absent {
 /// Where clients find the godex of this configuration, without `/v1`. "All addresses" is where one listens, not where
 /// one calls.
 pub(crate) fn url(config: &Config) -> String {
+    let scheme = config.server.scheme();
     match config.server.host.as_str() {
-        "0.0.0.0" => format!("http://127.0.0.1:{}", config.server.port),
-        "::" => format!("http://[::1]:{}", config.server.port),
-        _ => format!("http://{}", config.server.address()),
+        "0.0.0.0" => format!("{scheme}://127.0.0.1:{}", config.server.port),
+        "::" => format!("{scheme}://[::1]:{}", config.server.port),
+        _ => format!("{scheme}://{}", config.server.address()),
     }
 }
 
@@ -123,6 +124,7 @@ fn own(config: &Config) -> Config {
     let mut own = config.clone();
     "127.0.0.1".clone_into(&mut own.server.host);
     own.server.port = 0;
+    own.server.tls = None;
     own.server.drain_delay = Duration::ZERO;
     // Its only client is gone by then.
     own.server.drain_timeout = own.server.drain_timeout.min(Duration::from_secs(5));

@@ -1,0 +1,195 @@
+//! `godex keys`: the API keys that clients need. A key is printed once, when it is made, and is kept nowhere.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+use serde_json::{Map, Value, json};
+use server::admin::AdminClient;
+use server::config::{Bare, parse_duration, print_duration};
+use wire::visible::visible;
+
+use super::terms::{TermsArgs, day, summary, table};
+use crate::admin::{self, ask, pretty, segment};
+use crate::args::Flags;
+use crate::output;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    command: KeysCommand,
+    /// As JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeysCommand {
+    /// Make a key, and print it: once, on a line of its own.
+    Create {
+        name: String,
+        /// Whose data it sees [default: default].
+        #[arg(long, value_name = "TENANT")]
+        tenant: Option<String>,
+        #[command(flatten)]
+        terms: TermsArgs,
+        /// How long it works, such as `90d` [default: until it is revoked].
+        #[arg(long, value_name = "TIME", value_parser = life)]
+        expires: Option<Duration>,
+        /// Print the key and nothing else.
+        #[arg(long, short)]
+        quiet: bool,
+    },
+    /// List all keys.
+    List,
+    /// Show one key, without itself.
+    Show { name: String },
+    /// End a key, at once.
+    Revoke { name: String },
+    /// Make a new key in the place of one, which works on for a while; print the new one.
+    Rotate {
+        name: String,
+        /// How long the older one works on.
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = grace)]
+        grace: Duration,
+        /// Print the key and nothing else.
+        #[arg(long, short)]
+        quiet: bool,
+    },
+    /// Forget a key that was revoked or has expired.
+    Delete { name: String },
+}
+
+fn life(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text, Bare::Refused).filter(|time| time.as_secs() > 0);
+    time.ok_or_else(|| "expected a duration such as `90d` or `12h`".to_owned())
+}
+
+fn grace(text: &str) -> Result<Duration, String> {
+    parse_duration(text, Bare::Refused).ok_or_else(|| "expected a duration such as `24h` or `0s`".to_owned())
+}
+
+pub(crate) fn run(flags: &Flags, args: &KeysArgs) -> anyhow::Result<()> {
+    admin::with(flags, async |client| answer(client, args).await)
+}
+
+async fn answer(client: &AdminClient, args: &KeysArgs) -> anyhow::Result<()> {
+    let path = |name: &str, more: &str| format!("/admin/keys/{}{more}", segment(name));
+    let json = args.json;
+    match &args.command {
+        KeysCommand::Create { name, tenant, terms, expires, quiet } => {
+            let body = new_key(name, tenant.as_deref(), terms, *expires);
+            let made = ask(client, "POST", "/admin/keys", Some(&body)).await?;
+            show_made(&made, json, *quiet, &explained(&made))
+        }
+        KeysCommand::List => {
+            let listed = ask(client, "GET", "/admin/keys", None).await?;
+            output::print(&if json { pretty(&listed["data"]) } else { list(&listed["data"]) })
+        }
+        KeysCommand::Show { name } => {
+            let key = ask(client, "GET", &path(name, ""), None).await?;
+            output::print(&if json { pretty(&key) } else { shown(&key) })
+        }
+        KeysCommand::Revoke { name } => {
+            let key = ask(client, "DELETE", &path(name, ""), None).await?;
+            told(&key, json, "is revoked: nobody gets in with it any more")
+        }
+        KeysCommand::Rotate { name, grace, quiet } => {
+            let body = json!({"grace": print_duration(*grace)});
+            let made = ask(client, "POST", &path(name, "/rotate"), Some(&body)).await?;
+            let older = if grace.is_zero() {
+                "the older one is dead".to_owned()
+            } else {
+                format!("the older one works for {} more", print_duration(*grace))
+            };
+            show_made(&made, json, *quiet, &format!("{}; {older}\n", made_line(&made)))
+        }
+        KeysCommand::Delete { name } => {
+            let key = ask(client, "POST", &path(name, "/delete"), None).await?;
+            told(&key, json, "is forgotten")
+        }
+    }
+}
+
+fn new_key(name: &str, tenant: Option<&str>, terms: &TermsArgs, expires: Option<Duration>) -> Value {
+    let mut body = Map::from_iter([("name".to_owned(), Value::from(name))]);
+    body.extend(tenant.map(|tenant| ("tenant".to_owned(), tenant.into())));
+    body.insert("terms".to_owned(), terms.given().into());
+    body.extend(expires.map(|life| ("expires_in".to_owned(), print_duration(life).into())));
+    body.into()
+}
+
+/// The key goes to stdout, alone, so that a script can take it; what is said of it goes to stderr.
+fn show_made(made: &Value, json: bool, quiet: bool, said: &str) -> anyhow::Result<()> {
+    if json {
+        return output::print(&pretty(made));
+    }
+    output::print(&format!("{}\n", made["key"].as_str().unwrap_or_default()))?;
+    if !quiet {
+        output::tell(said);
+    }
+    Ok(())
+}
+
+fn text<'v>(key: &'v Value, name: &str) -> std::borrow::Cow<'v, str> {
+    visible(key[name].as_str().unwrap_or("-"))
+}
+
+fn made_line(made: &Value) -> String {
+    format!("key {} of tenant {}, shown this once and kept nowhere", text(made, "name"), text(made, "tenant"))
+}
+
+fn explained(made: &Value) -> String {
+    let mut out = format!("{}\n", made_line(made));
+    if made["closes_the_door"] == true {
+        out.push_str(
+            "It is the first one: from now on every client needs a key.\n  \
+             OpenAI's clients:            export OPENAI_API_KEY=KEY\n  \
+             godex codex and godex env:   export GODEX_API_KEY=KEY\n",
+        );
+    }
+    out
+}
+
+fn told(key: &Value, json: bool, what: &str) -> anyhow::Result<()> {
+    let line = || format!("key {} ({}) {what}\n", text(key, "name"), text(key, "id"));
+    output::print(&if json { pretty(key) } else { line() })
+}
+
+fn list(keys: &Value) -> String {
+    let row = |key: &Value| {
+        let state = if key["declared"] == true { "declared" } else { key["state"].as_str().unwrap_or("-") };
+        let cell = |name: &str| key[name].as_str().unwrap_or("-").to_owned();
+        let hint = key["hint"]
+            .as_str()
+            .filter(|hint| !hint.is_empty())
+            .map_or_else(|| "-".to_owned(), |hint| format!("…{hint}"));
+        let created = if state == "declared" { "-".to_owned() } else { day(&key["created_at"]) };
+        let expires = day(&key["expires_at"]);
+        vec![cell("name"), cell("tenant"), hint, created, expires, state.to_owned(), summary(&key["terms"])]
+    };
+    let rows: Vec<Vec<String>> = keys.as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "there are no keys: whoever reaches the server may use it\n".to_owned();
+    }
+    table(&["NAME", "TENANT", "KEY", "CREATED", "EXPIRES", "STATE", "LIMITS"], &rows)
+}
+
+fn shown(key: &Value) -> String {
+    let mut out = String::new();
+    let state = if key["declared"] == true { "declared in the configuration".into() } else { text(key, "state") };
+    for (label, value) in [
+        ("name", text(key, "name")),
+        ("id", text(key, "id")),
+        ("tenant", text(key, "tenant")),
+        ("ends in", text(key, "hint")),
+        ("created", day(&key["created_at"]).into()),
+        ("expires", day(&key["expires_at"]).into()),
+        ("state", state),
+        ("limits", summary(&key["terms"]).into()),
+    ] {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{label:<9} {}", visible(&value));
+    }
+    out
+}

@@ -1,0 +1,174 @@
+//! Keys, tenants, reloading and draining from the command line: with a godex that runs, and without one.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use http::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::Answer;
+
+use crate::cli::{godex, home};
+use crate::sessions::Godex;
+
+const SQLITE: &str = "session: {sqlite: {path: data/sessions.db}}\n";
+
+fn run(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!(code, Some(0), "{args:?}: {err}");
+    out
+}
+
+fn refused(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}");
+    err
+}
+
+async fn ask(godex: &Godex, key: &str) -> Answer {
+    let bearer = format!("Bearer {key}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let body = json!({"model": "demo", "input": "Hello"}).to_string();
+    godex.client.request(Method::POST, &format!("{}/v1/responses", godex.url), &headers, body).await.unwrap()
+}
+
+#[tokio::test]
+async fn keys_are_made_and_revoked_while_it_runs() {
+    let home = home(SQLITE);
+    let log = File::create(home.path().join("log")).unwrap();
+    let running = Godex::logging_to(home.path(), log);
+    let socket = home.path().join(".godex/admin.sock");
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&socket), 0o600);
+    assert_eq!(ask(&running, "").await.status, 200, "everybody may ask");
+
+    let (code, out, err) = godex(home.path(), &["keys", "create", "team-a", "--tenant", "a", "--rpm", "600"]);
+    assert_eq!(code, Some(0), "{err}");
+    let key = out.trim_end();
+    assert!(out.lines().count() == 1 && key.len() > 30, "{out}");
+    assert!(err.contains("every client needs a key") && !err.contains(key), "{err}");
+    assert_eq!((ask(&running, "").await.status, ask(&running, key).await.status), (401, 200));
+
+    let (_, out, err) =
+        godex(home.path(), &["keys", "create", "second", "-q", "--expires", "90d", "--budget", "5usd/month"]);
+    assert_eq!((out.lines().count(), err.as_str()), (1, ""));
+    let second = out.trim_end().to_owned();
+    let list = run(home.path(), &["keys", "list"]);
+    let lines: Vec<&str> = list.lines().collect();
+    assert!(lines[0].starts_with("NAME") && lines[0].ends_with("LIMITS"), "{list}");
+    assert!(list.contains("rpm 600") && list.contains("5usd/month") && lines.len() == 3, "{list}");
+    let as_json: Value = serde_json::from_str(&run(home.path(), &["keys", "list", "--json"])).unwrap();
+    assert_eq!(as_json.as_array().unwrap().len(), 2);
+    assert!(run(home.path(), &["keys", "show", "team-a"]).contains("tenant    a\n"));
+
+    let rotated = run(home.path(), &["keys", "rotate", "second", "--grace", "0s"]);
+    assert_eq!(ask(&running, &second).await.status, 401);
+    assert_eq!(ask(&running, rotated.trim_end()).await.status, 200);
+    assert!(run(home.path(), &["keys", "revoke", "team-a"]).contains("is revoked"));
+    assert_eq!(ask(&running, key).await.status, 401);
+    assert!(refused(home.path(), &["keys", "show", "nobody"]).contains("there is no key nobody"));
+    assert!(refused(home.path(), &["keys", "create", "a b"]).contains("a name is"));
+
+    assert!(run(home.path(), &["drain"]).starts_with("godex drains and ends"));
+    assert!(running.ended().success());
+    assert!(!socket.exists());
+    let written = fs::read_to_string(home.path().join("log")).unwrap() + &list;
+    for secret in [key, &second, rotated.trim_end()] {
+        assert!(!written.contains(secret));
+    }
+}
+
+#[test]
+fn without_a_server_the_database_is_used_itself() {
+    let home = home(SQLITE);
+    let key = run(home.path(), &["keys", "create", "first", "-q"]);
+    assert!(run(home.path(), &["keys", "list"]).contains("first"));
+    assert!(run(home.path(), &["tenants", "set", "default", "--rpm", "5"]).contains("rpm 5"));
+    assert!(run(home.path(), &["tenants", "set", "default", "--tpm", "7"]).contains("rpm 5, tpm 7"));
+    assert_eq!(run(home.path(), &["tenants", "set", "default", "--clear"]), "tenant default: -\n");
+    for (args, expected) in [
+        (&["reload"][..], "there is nothing to reload: no godex listens on unix:"),
+        (&["drain"], "there is nothing to drain: no godex listens on unix:"),
+        (&["tenants", "erase", "default"], "erasing needs --yes"),
+    ] {
+        assert!(refused(home.path(), args).contains(expected), "{args:?}: {}", refused(home.path(), args));
+    }
+    // A server that starts then knows the key.
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let statuses =
+        runtime.block_on(async { (ask(&running, "").await.status, ask(&running, key.trim_end()).await.status) });
+    assert_eq!(statuses, (401, 200));
+    assert!(running.end(Signal::TERM).success());
+}
+
+#[test]
+fn what_is_only_in_memory_needs_a_server() {
+    let home = home("session: {backend: memory}\n");
+    let said = refused(home.path(), &["keys", "create", "a"]);
+    assert!(said.contains("no godex runs") && said.contains("session.backend: memory"), "{said}");
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    assert!(run(home.path(), &["keys", "create", "a", "-q"]).lines().count() == 1);
+    assert!(running.end(Signal::TERM).success());
+}
+
+#[test]
+fn a_database_that_somebody_else_has_is_told_with_the_reason() {
+    let home = home(&format!("{SQLITE}admin: {{listen: off}}\n"));
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    assert!(!home.path().join(".godex/admin.sock").exists());
+    let said = refused(home.path(), &["keys", "list"]);
+    assert!(said.contains("the admin listener is off") && said.contains("used by another process"), "{said}");
+    assert!(running.end(Signal::TERM).success());
+}
+
+#[tokio::test]
+async fn the_configuration_is_read_anew_on_demand() {
+    let config = |more: &str| format!("session: {{backend: memory}}\n{more}");
+    let home = home(&config(""));
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    let file = home.path().join("godex.yaml");
+    fs::write(&file, config("models: {aliases: {fast: demo/demo}}\n")).unwrap();
+    assert!(!running.get("/v1/models").await.1.to_string().contains("fast"));
+    assert_eq!(run(home.path(), &["reload"]), "the configuration was read anew\n");
+    assert!(running.get("/v1/models").await.1.to_string().contains("fast"));
+    fs::write(&file, config("server: {max_connections: 7}\n")).unwrap();
+    assert!(refused(home.path(), &["reload"]).contains("the section `server` cannot change while the server runs"));
+    assert!(running.get("/v1/models").await.1.to_string().contains("fast"));
+    // Keys of the file are listed, and changed there.
+    fs::write(&file, config("keys: [{name: mine, tenant: a, key: 0123456789abcdefghijkl}]\n")).unwrap();
+    run(home.path(), &["reload"]);
+    let list = run(home.path(), &["keys", "list"]);
+    assert!(list.contains("mine") && list.contains("declared") && !list.contains("0123456789abc"), "{list}");
+    let said = refused(home.path(), &["keys", "revoke", "mine"]);
+    assert!(said.contains("is declared in") && said.contains("godex.yaml"), "{said}");
+    assert!(running.end(Signal::TERM).success());
+}
+
+#[tokio::test]
+async fn a_tenant_is_exported_and_erased() {
+    let home = home(SQLITE);
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    let response: Value = ask(&running, "").await.json();
+    let id = response["id"].as_str().unwrap();
+    let looks = || {
+        let sessions = run(home.path(), &["tenants", "sessions", "default"]);
+        assert!(sessions.contains(id) && sessions.contains("completed"), "{sessions}");
+        let list = run(home.path(), &["tenants", "list"]);
+        assert!(list.contains("default"), "{list}");
+        let lines = run(home.path(), &["tenants", "export", "default"]);
+        let line: Value = serde_json::from_str(lines.trim_end()).unwrap();
+        assert_eq!((&line["object"], &line["response"]), (&json!("response"), &response));
+        let file = home.path().join("out.jsonl");
+        run(home.path(), &["tenants", "export", "default", "--output", "out.jsonl"]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), lines);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    };
+    looks();
+    run(home.path(), &["drain"]);
+    assert!(running.ended().success());
+    looks();
+    assert!(run(home.path(), &["tenants", "erase", "default", "--yes"]).starts_with("erased of default: 1 responses"));
+    assert_eq!(run(home.path(), &["tenants", "sessions", "default"]), "nothing is stored\n");
+}

@@ -1,0 +1,245 @@
+//! Asks the admin listener of a running server; or, where none runs, answers out of the store itself. Commands do not see
+//! the difference.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use store::Store;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::listener::Stream;
+use super::routes::{self, Place};
+use crate::app::open_store;
+use crate::config::{AdminListen, Backend, Config};
+use crate::start::StartError;
+
+/// Who is there answers at once.
+const CONNECT: Duration = Duration::from_secs(3);
+/// An erasure of much takes its time.
+const ANSWER: Duration = Duration::from_mins(10);
+/// The most of an answer that is kept as a whole.
+const LARGEST: usize = 64 << 20;
+
+/// Whoever manages what this configuration is about.
+#[derive(Debug)]
+pub struct AdminClient {
+    config: Config,
+    /// None: a server is asked.
+    store: Option<Store>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct AdminAnswer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// Why nobody was asked.
+#[derive(Debug)]
+pub enum Unreachable {
+    /// `admin.listen` is `off`.
+    Off,
+    /// Nobody listens there.
+    Nobody(String),
+    /// A server with another store does: where, and which.
+    Another(String, String),
+    /// It could not be asked: where, and why.
+    Failed(String, String),
+    /// Without a server there is nothing in memory.
+    Memory,
+    Store(Box<StartError>),
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("the admin listener is off (`admin.listen`)"),
+            Self::Nobody(address) => write!(f, "no godex listens on {address}"),
+            Self::Another(address, store) => {
+                write!(f, "the godex that listens on {address} has another session store: {store}")
+            }
+            Self::Failed(address, why) => write!(f, "the godex that listens on {address} cannot be asked: {why}"),
+            Self::Memory => f.write_str(
+                "no godex runs, and with `session.backend: memory` nothing outlives one: start it first, or use SQLite or \
+                 Postgres",
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unreachable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl AdminClient {
+    /// The server of this configuration.
+    ///
+    /// # Errors
+    /// None runs, or it cannot be asked.
+    pub async fn running(config: &Config) -> Result<Self, Unreachable> {
+        let client = Self { config: config.clone(), store: None };
+        let status = client.ask("GET", "/admin/status", None).await?;
+        let address = || config.admin.listen.to_string();
+        let found: Value = serde_json::from_slice(&status.body).unwrap_or_default();
+        if status.status != 200 {
+            let why = found["error"]["message"].as_str().unwrap_or("it is no godex").to_owned();
+            return Err(Unreachable::Failed(address(), why));
+        }
+        let (ours, theirs) = (config.session.backend.to_string(), found["store"].as_str().unwrap_or_default());
+        if ours != theirs {
+            return Err(Unreachable::Another(address(), theirs.to_owned()));
+        }
+        Ok(client)
+    }
+
+    /// The store of this configuration, which no server of this machine may have open.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn direct(config: &Config) -> Result<Self, Unreachable> {
+        if matches!(config.session.backend, Backend::Memory { .. }) {
+            return Err(Unreachable::Memory);
+        }
+        let store = open_store(config).await.map_err(|error| Unreachable::Store(Box::new(error.into())))?;
+        Ok(Self { config: config.clone(), store: Some(store) })
+    }
+
+    /// The store itself; None: a server has it.
+    pub const fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
+    /// Asks, and has the whole answer.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<AdminAnswer, Unreachable> {
+        let mut whole = Vec::new();
+        let mut keep = |chunk: &[u8]| {
+            if whole.len() + chunk.len() > LARGEST {
+                return Err(io::Error::other("the answer is too long"));
+            }
+            whole.extend_from_slice(chunk);
+            Ok(())
+        };
+        let status = self.read(method, path, body, &mut keep).await?;
+        Ok(AdminAnswer { status, body: whole })
+    }
+
+    /// Asks, and gives the answer on as it comes.
+    ///
+    /// # Errors
+    /// There is none, or it could not be given on.
+    pub async fn read(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        sink: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
+    ) -> Result<u16, Unreachable> {
+        let failed =
+            |why: &dyn fmt::Display| Unreachable::Failed(self.config.admin.listen.to_string(), why.to_string());
+        let (method, uri) = (Method::from_bytes(method.as_bytes()), path.parse::<Uri>());
+        let (Ok(method), Ok(uri)) = (method, uri) else { return Err(failed(&"the path is none")) };
+        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let Some(store) = &self.store else {
+            let stream = self.connect().await?;
+            return self.over(stream, method, uri, body, sink).await.map_err(|why| failed(&why));
+        };
+        let place = Place { store, config: &self.config, desk: None };
+        let answer = routes::answer(place, &method, &uri, body).await;
+        let (head, mut body) = match answer {
+            Ok(response) => response.into_parts(),
+            Err(error) => error.response().map(crate::body::Body::full).into_parts(),
+        };
+        while let Some(Ok(frame)) = body.frame().await {
+            if let Some(data) = frame.data_ref() {
+                sink(data).map_err(|error| failed(&error))?;
+            }
+        }
+        Ok(head.status.as_u16())
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Stream>, Unreachable> {
+        let listen = &self.config.admin.listen;
+        let connecting = async {
+            let stream: Box<dyn Stream> = match listen {
+                AdminListen::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+                #[cfg(unix)]
+                AdminListen::Unix(path) => Box::new(tokio::net::UnixStream::connect(path).await?),
+                #[cfg(not(unix))]
+                AdminListen::Unix(_) => return Err(io::ErrorKind::NotFound.into()),
+                AdminListen::Off => return Err(io::ErrorKind::NotFound.into()),
+            };
+            Ok::<_, io::Error>(stream)
+        };
+        if *listen == AdminListen::Off {
+            return Err(Unreachable::Off);
+        }
+        match timeout(CONNECT, connecting).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+                Err(Unreachable::Nobody(listen.to_string()))
+            }
+            Ok(Err(error)) => Err(Unreachable::Failed(listen.to_string(), error.to_string())),
+            Err(_) => Err(Unreachable::Failed(listen.to_string(), "it does not answer".to_owned())),
+        }
+    }
+
+    async fn over(
+        &self,
+        stream: Box<dyn Stream>,
+        method: Method,
+        uri: Uri,
+        body: Bytes,
+        sink: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
+    ) -> Result<u16, String> {
+        let why = |error: hyper::Error| error.to_string();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(why)?;
+        let host = match &self.config.admin.listen {
+            AdminListen::Tcp(address) => address.as_str(),
+            AdminListen::Unix(_) | AdminListen::Off => "localhost",
+        };
+        let mut request = Request::builder().method(method).uri(uri).header(header::HOST, host);
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        if let Some(token) = &self.config.admin.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
+        }
+        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+        let exchange = async {
+            let response = timeout(ANSWER, sender.send_request(request)).await;
+            let response = response.map_err(|_| "it does not answer".to_owned())?.map_err(why)?;
+            let (head, mut body) = response.into_parts();
+            while let Some(frame) = body.frame().await {
+                if let Some(data) = frame.map_err(why)?.data_ref() {
+                    sink(data).map_err(|error| error.to_string())?;
+                }
+            }
+            Ok(head.status.as_u16())
+        };
+        let mut exchange = Box::pin(exchange);
+        tokio::select! {
+            biased;
+            answer = &mut exchange => answer,
+            // What was sent may still be on its way through the channel between the two.
+            _ = connection => exchange.await,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The accept loop of the admin listener, and who may ask. One request per connection: nobody is in a hurry here.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use http::{HeaderMap, Request, Response, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+
+use super::listener::Stream;
+use super::routes::{self, Place};
+use super::{Admin, Desk, hash};
+use crate::body::{self, Body, Limits};
+use crate::error::{ApiError, Code};
+use crate::guard;
+use crate::listen::Stalling;
+use crate::stop::Phase;
+
+/// Connections at the same time; more wait to be accepted.
+const CONNECTIONS: usize = 32;
+/// How long a request's head may take.
+const HEAD: Duration = Duration::from_secs(10);
+/// How long to rest when no connection can be accepted.
+const BACK_OFF: Duration = Duration::from_millis(50);
+/// How large a request's body may be.
+const LARGEST: usize = 64 << 10;
+
+impl Admin {
+    /// Answers until it is dropped.
+    pub(crate) async fn serve(self) {
+        let Self { listener, desk } = self;
+        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok(stream) => {
+                    let desk = Arc::clone(&desk);
+                    let tasks = desk.app.runtime.tasks.clone();
+                    tasks.spawn(async move {
+                        connection(desk, stream).await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the admin listener cannot accept connections");
+                    tokio::time::sleep(BACK_OFF).await;
+                }
+            }
+        }
+    }
+}
+
+async fn connection(desk: Arc<Desk>, stream: Box<dyn Stream>) {
+    let mut stopping = desk.app.runtime.stop.subscribe();
+    let stream = Stalling::new(stream, desk.app.snapshot().config.limits.write_stall);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let desk = Arc::clone(&desk);
+        Box::pin(async move { Ok::<_, Infallible>(answer(&desk, request).await) })
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false);
+    let connection = http.serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        served = connection => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "an admin connection ended");
+            }
+        }
+        _ = stopping.wait_for(|phase| *phase == Phase::Now) => {}
+    }
+}
+
+async fn answer(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Body> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let answer = match admit(desk, &request) {
+        Ok(()) => handle(desk, request).await,
+        Err(error) => Err(error),
+    };
+    let response = answer.unwrap_or_else(|error| error.response().map(Body::full));
+    let status = response.status().as_u16();
+    if method == http::Method::GET {
+        tracing::debug!(%method, path, status, "admin request");
+    } else {
+        tracing::info!(%method, path, status, "admin request");
+    }
+    response
+}
+
+async fn handle(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
+    let (head, incoming) = request.into_parts();
+    let limits = Limits { body: LARGEST, budget: Arc::clone(&desk.app.runtime.budget) };
+    let body = body::read_json(&head.headers, incoming, &limits).await?;
+    let snapshot = desk.app.snapshot();
+    let place = Place { store: &desk.app.runtime.store, config: &snapshot.config, desk: Some(desk) };
+    routes::answer(place, &head.method, &head.uri, body).await
+}
+
+/// Whether this may be answered at all. Web pages get nothing, whatever they show.
+fn admit<B>(desk: &Desk, request: &Request<B>) -> Result<(), ApiError> {
+    let headers = request.headers();
+    if headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site") {
+        return Err(ApiError::forbidden(Code::OriginNotAllowed, "Web pages may not use the admin listener."));
+    }
+    if let Some(server) = &desk.server {
+        guard::admit(server, request, false)?;
+    }
+    match &desk.token {
+        Some(token) if !shows(headers, token) => {
+            Err(ApiError::new(Code::InvalidAdminToken, "The admin listener wants `admin.token` as a bearer token."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Both are hashed, so that the time it takes tells nothing of either.
+fn shows(headers: &HeaderMap, token: &[u8; 32]) -> bool {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let bearer = value.as_bytes().split_at_checked("bearer ".len());
+    let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, shown)| hash(shown));
+    shown.is_some_and(|shown| verify_slices_are_equal(&shown, token).is_ok())
+}
