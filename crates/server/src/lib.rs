@@ -25,6 +25,7 @@ mod idempotency;
 mod images;
 mod items;
 mod jobs;
+mod jwks;
 mod limits;
 mod listen;
 mod live;
@@ -120,6 +121,8 @@ impl Server {
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
         let access = Box::pin(Arc::clone(&self.app.runtime.access).maintain());
+        let outbound = Arc::clone(&self.app.runtime.outbound);
+        let issuer = Box::pin(jwks::maintain(Arc::clone(&self.app.runtime.access), outbound));
         let limits = Box::pin(Arc::clone(&self.app.runtime.limits).maintain());
         let spending = Arc::clone(&self.app.runtime.spending);
         let counting = Box::pin(Arc::clone(&spending).maintain());
@@ -130,6 +133,7 @@ impl Server {
             () = webhooks => {}
             () = models => {}
             () = access => {}
+            () = issuer => {}
             () = limits => {}
             () = counting => {}
         }

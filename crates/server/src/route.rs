@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use wire::id::IdKind;
@@ -93,7 +93,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
-            None => match caller(&app, &request, &path) {
+            None => match caller(&app, request.headers(), &path).await {
                 Ok(caller) => {
                     let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
                     (Some(admitted), dispatch_until_stopped(context, request, &path).await)
@@ -120,12 +120,12 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>) -> Respons
 }
 
 /// Who asks, if it may.
-fn caller<B>(app: &App, request: &Request<B>, path: &str) -> Result<Caller, ApiError> {
-    let grant = match app.runtime.access.admit(request.headers()) {
+async fn caller(app: &App, headers: &HeaderMap, path: &str) -> Result<Caller, ApiError> {
+    let grant = match app.runtime.access.admit(headers).await {
         Err(_) if is_public(path) => None,
         admitted => admitted?,
     };
-    Ok(Caller::new(grant, request.headers()))
+    Ok(Caller::new(grant, headers))
 }
 
 /// Everybody may ask whether the server is there: balancers, and pages that show it.

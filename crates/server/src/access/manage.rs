@@ -37,6 +37,9 @@ pub struct KeyInfo {
     pub created_at: u64,
     pub expires_at: Option<u64>,
     pub revoked_at: Option<u64>,
+    /// The id of the key that took its place; it works until it expires.
+    #[serde(default)]
+    pub replaced_by: Option<String>,
     pub terms: Terms,
 }
 
@@ -123,6 +126,7 @@ fn made(name: &str, tenant: Tenant, terms: &Terms, expires_at: Option<i64>) -> R
         created_at: now(),
         expires_at,
         revoked_at: None,
+        replaced_by: None,
         terms: terms.to_json(),
     };
     Ok((key, stored))
@@ -138,11 +142,9 @@ pub async fn list(store: &Store) -> Result<Vec<KeyInfo>, ManageError> {
     Ok(keys)
 }
 
-/// By name or id. Of several with this name, one that works; of those, the newest.
+/// By name or id.
 pub async fn show(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
-    let mut found = named(store, key).await?;
-    found.sort_by_key(|key| (works(key), key.created_at));
-    found.pop().map(info).ok_or_else(|| ManageError::Unknown(key.to_owned()))
+    found(store, key).await?.map(info).ok_or_else(|| ManageError::Unknown(key.to_owned()))
 }
 
 /// Dead at once, on every instance within a second. By name: with all that was rotated and still works.
@@ -157,12 +159,11 @@ pub async fn revoke(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
 
 /// A new key with the same name and terms; the older one works for `grace` more.
 pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey, ManageError> {
-    let mut found = named(store, key).await?;
-    found.sort_by_key(|key| (works(key), key.created_at));
-    let older = found.pop().ok_or_else(|| ManageError::Unknown(key.to_owned()))?;
-    if older.revoked_at.is_some() {
-        let message = format!("the key {key} was revoked; make another with `godex keys create`");
-        return Err(ManageError::Invalid(message));
+    let older = found(store, key).await?.ok_or_else(|| ManageError::Unknown(key.to_owned()))?;
+    let gone =
+        || ManageError::Invalid(format!("the key {key} was revoked or rotated; make another with `godex keys create`"));
+    if older.revoked_at.is_some() || older.replaced_by.is_some() {
+        return Err(gone());
     }
     let terms = Terms::from_json(&older.terms).map_err(|error| {
         ManageError::Invalid(format!("what the key {key} is allowed cannot be read by this version: {error}"))
@@ -171,7 +172,12 @@ pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey
     let expires_at = older.expires_at.filter(|end| *end > now());
     let (secret, made) = made(&older.name, older.tenant, &terms, expires_at)?;
     let until = now().saturating_add(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX));
-    store.rotate_api_key(&older.id, made.clone(), until).await?;
+    match store.rotate_api_key(&older.id, made.clone(), until).await {
+        Ok(()) => {}
+        // Somebody else was faster.
+        Err(store::Error::NotFound) => return Err(gone()),
+        Err(error) => return Err(error.into()),
+    }
     Ok(MadeKey { info: info(made), key: secret, closes_the_door: false })
 }
 
@@ -214,6 +220,12 @@ async fn all(store: &Store) -> Result<Vec<ApiKey>, ManageError> {
     Ok(store.access_list(None).await?.unwrap_or_default().keys)
 }
 
+/// The one that is meant by an id or a name: one that works, rather than one that was replaced; of those, the newest.
+async fn found(store: &Store, key: &str) -> Result<Option<ApiKey>, ManageError> {
+    let found = named(store, key).await?;
+    Ok(found.into_iter().max_by_key(|key| (works(key), key.replaced_by.is_none(), key.created_at)))
+}
+
 /// The one with this id, else all with this name.
 async fn named(store: &Store, key: &str) -> Result<Vec<ApiKey>, ManageError> {
     let (with_id, others): (Vec<_>, Vec<_>) = all(store).await?.into_iter().partition(|found| found.id == key);
@@ -242,6 +254,7 @@ fn info(key: ApiKey) -> KeyInfo {
         created_at: seconds(key.created_at),
         expires_at: key.expires_at.map(seconds),
         revoked_at: key.revoked_at.map(seconds),
+        replaced_by: key.replaced_by,
         // What cannot be read lets nobody in, and is shown as nothing.
         terms: Terms::from_json(&key.terms).unwrap_or_default(),
     }

@@ -10,7 +10,7 @@ use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
-    Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, mcp, provider,
+    Sources, ToolsConfig, WebsocketConfig, address, alias, defaults, images, limits, logging, mcp, oidc, provider,
     resilience, search, session, size, table, web, webhooks,
 };
 
@@ -55,6 +55,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         resilience: resilience::read(&mut keys),
         limits,
         keys: keys.field(&table::API_KEYS).map(|field| api_keys::read(&field)).unwrap_or_default(),
+        oidc: keys.field(&table::OIDC).and_then(|field| oidc::read(&field)),
         webhooks: keys.field(&table::WEBHOOKS).map(|field| webhooks::read(&field)).unwrap_or_default(),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),
