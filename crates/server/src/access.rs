@@ -259,7 +259,7 @@ impl Access {
             // Once, and not at each look.
             match (&failed, was_away) {
                 (Some(error), false) => {
-                    tracing::warn!(error, "the API keys cannot be read; they work from memory for a while")
+                    tracing::warn!(error, "the API keys cannot be read; they work from memory for a while");
                 }
                 (None, true) => tracing::info!("the API keys can be read again"),
                 _ => {}

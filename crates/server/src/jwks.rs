@@ -1,5 +1,5 @@
-//! Fetches the keys of the identity provider: where the configuration says, or where the issuer itself does (OpenID Connect
-//! Discovery). Again and again, and when a token is signed with a key that is not known; never for each token.
+//! Fetches the keys of the identity provider: where the configuration says, or where the issuer itself does, by
+//! discovery. Again and again, and when a token is signed with a key that is not known; never for each token.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -42,7 +42,7 @@ pub(crate) struct Oidc {
 
 #[derive(Debug, Default)]
 struct State {
-    signers: Arc<Vec<Signer>>,
+    signers: Arc<[Signer]>,
     /// When they were fetched, and when that was tried last.
     fetched_at: Option<Instant>,
     tried_at: Option<Instant>,
@@ -120,7 +120,7 @@ impl Oidc {
         Ok(grant)
     }
 
-    fn remember(&self, hash: [u8; 32], grant: &Arc<Grant>, signers: &Arc<Vec<Signer>>) {
+    fn remember(&self, hash: [u8; 32], grant: &Arc<Grant>, signers: &Arc<[Signer]>) {
         let mut state = self.state();
         // It was found good with other keys than there are now.
         if !Arc::ptr_eq(&state.signers, signers) {
@@ -218,8 +218,8 @@ impl Oidc {
         match signers {
             Ok(signers) => {
                 state.fetched_at = state.tried_at;
-                if *state.signers != signers {
-                    state.signers = Arc::new(signers);
+                if *state.signers != *signers {
+                    state.signers = signers.into();
                     // What a key has signed that is there no more is good no more.
                     state.remembered.clear();
                 }

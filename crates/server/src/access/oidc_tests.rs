@@ -107,8 +107,8 @@ fn refused(oidc: &Oidc, token: &str) -> (u16, Code, bool) {
     }
 }
 
-fn key_set(keys: &[Value]) -> Result<Vec<u8>, String> {
-    Ok(json!({"keys": keys}).to_string().into_bytes())
+fn key_set(keys: &[Value]) -> Vec<u8> {
+    json!({"keys": keys}).to_string().into_bytes()
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn tokens_of_each_kind_are_taken_and_say_whose_they_are() {
         // Of keys that are not for this, and kinds that are not known, nothing is used.
         let others =
             [json!({"kty": "oct", "k": "c2VjcmV0"}), json!({"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"})];
-        oidc.fetched(key_set(&[others[0].clone(), others[1].clone(), pair.jwk("k1")]));
+        oidc.fetched(Ok(key_set(&[others[0].clone(), others[1].clone(), pair.jwk("k1")])));
         for alg in algs {
             for header in [json!({"alg": alg, "kid": "k1", "typ": "JWT"}), json!({"alg": alg})] {
                 let token = pair.token(&header, &claims());
@@ -135,7 +135,7 @@ async fn tokens_of_each_kind_are_taken_and_say_whose_they_are() {
 async fn forged_tokens_are_refused() {
     let [(_, ec), (_, rsa), (_, ed)] = Pair::all();
     let oidc = oidc(|_| {});
-    oidc.fetched(key_set(&[ec.jwk("ec"), rsa.jwk("rsa"), ed.jwk("ed")]));
+    oidc.fetched(Ok(key_set(&[ec.jwk("ec"), rsa.jwk("rsa"), ed.jwk("ed")])));
     let [(_, other), ..] = Pair::all();
     let good = ec.token(&json!({"alg": "ES256", "kid": "ec"}), &claims());
     let (signed, signature) = good.rsplit_once('.').unwrap();
@@ -189,7 +189,7 @@ async fn forged_tokens_are_refused() {
 async fn what_a_token_says_is_checked() {
     let [(_, ec), ..] = Pair::all();
     let oidc = oidc(|_| {});
-    oidc.fetched(key_set(&[ec.jwk("k")]));
+    oidc.fetched(Ok(key_set(&[ec.jwk("k")])));
     let now = clock::unix_seconds();
     let invalid = Some((401, Code::InvalidApiKey, false));
     for (claims, expected) in [
@@ -235,7 +235,7 @@ async fn claims_become_terms_and_never_widen_what_the_operator_says() {
         config.terms = Terms { models: Some(vec!["fast".into(), "x/*".into()]), rpm: Some(60), ..Terms::default() };
         (config.models_claim, config.terms_claim) = (Some("models".into()), Some("godex".into()));
     });
-    oidc.fetched(key_set(&[ec.jwk("k")]));
+    oidc.fetched(Ok(key_set(&[ec.jwk("k")])));
     for (claims, expected) in [
         (json!({}), r#"{"models":["fast","x/*"],"rpm":60}"#),
         (json!({"models": ["fast", "slow", "x/1", "*"]}), r#"{"models":["fast","x/1"],"rpm":60}"#),
@@ -261,19 +261,19 @@ async fn keys_are_kept_while_the_issuer_is_away_and_not_for_ever() {
     assert_eq!(refused(&oidc, &token), (503, Code::KeysUnavailable, true));
     oidc.fetched(Err("away".to_owned()));
     assert_eq!(refused(&oidc, &token), (503, Code::KeysUnavailable, true));
-    oidc.fetched(key_set(&[ec.jwk("k")]));
+    oidc.fetched(Ok(key_set(&[ec.jwk("k")])));
     look(&oidc, &token).unwrap();
-    for answer in [Err("away".to_owned()), Ok(b"{}".to_vec()), key_set(&[]), Ok(b"<html>".to_vec())] {
+    for answer in [Err("away".to_owned()), Ok(b"{}".to_vec()), Ok(key_set(&[])), Ok(b"<html>".to_vec())] {
         oidc.fetched(answer);
         look(&oidc, &token).unwrap();
     }
     tokio::time::advance(Duration::from_mins(61)).await;
     assert_eq!(refused(&oidc, &token), (503, Code::KeysUnavailable, true));
-    oidc.fetched(key_set(&[ec.jwk("k")]));
+    oidc.fetched(Ok(key_set(&[ec.jwk("k")])));
     look(&oidc, &token).unwrap();
     // With its key a token is gone, though it was remembered.
     let [(_, other), ..] = Pair::all();
-    oidc.fetched(key_set(&[other.jwk("k2")]));
+    oidc.fetched(Ok(key_set(&[other.jwk("k2")])));
     assert_eq!(refused(&oidc, &token), (401, Code::InvalidApiKey, true));
 }
 
@@ -286,7 +286,7 @@ async fn whoever_sends_unknown_keys_has_them_asked_for_once_in_a_while() {
         loop {
             oidc.wanted().await;
             count += 1;
-            oidc.fetched(key_set(&[ec.jwk("k")]));
+            oidc.fetched(Ok(key_set(&[ec.jwk("k")])));
             if count == 2 {
                 break;
             }

@@ -94,7 +94,7 @@ pub(super) fn print(oidc: &OidcConfig) -> String {
         lines.push(("terms", oidc.terms.to_json()));
     }
     lines.push(("jwks_grace", units::print_duration(oidc.jwks_grace)));
-    lines.into_iter().map(|(name, value)| format!("\n{name}: {value}")).collect()
+    lines.into_iter().fold(String::new(), |all, (name, value)| all + "\n" + name + ": " + &value)
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ keys! { KEYS of Config {
         => |config| keys::print(&config.keys);
     /// An identity provider whose tokens (JWT) are taken as API keys are: `{issuer: "https://id.example.com", audience:
     /// godex, tenant_claim: team}`. `issuer` is as tokens have it in `iss`, `audience` must be in `aud`, and the claim that
-    /// `tenant_claim` names says whose tenant it is. Its keys are found by OpenID Connect Discovery, or at `jwks_uri`; while
+    /// `tenant_claim` names says whose tenant it is. Its keys are found by discovery, or at `jwks_uri`; while
     /// the issuer is away they are used for `jwks_grace`, `1h` if it is not said. `terms: {rpm: 60}` is what each token may
     /// do, in the words of `keys`; `models_claim` names a claim that lists models, `terms_claim` one that has terms as JSON.
     OIDC = "oidc", Special: Special("mapping"), otherwise "none"
