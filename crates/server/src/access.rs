@@ -10,8 +10,10 @@
 //! known, nobody can say whether they are good: 503, and never 401.
 
 mod credential;
+mod jwt;
 pub mod key;
 pub mod manage;
+mod oidc;
 mod table;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +22,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use store::{Store, Tenant};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::clock;
@@ -28,6 +31,7 @@ use crate::error::ApiError;
 pub use crate::terms;
 pub use crate::terms::Terms;
 pub(crate) use credential::answered_protocol;
+use oidc::{Oidc, Refused};
 use table::{Entry, Table};
 
 /// How often a store that others change is looked at. What is revoked is dead everywhere after this and one question.
@@ -70,13 +74,34 @@ impl Grant {
     }
 }
 
+/// What is kept of a grant while a turn waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Earlier {
+    pub(crate) id: String,
+    /// As JSON, where nothing else would know them later.
+    pub(crate) terms: Option<String>,
+}
+
+impl Grant {
+    /// What a turn that waits must keep of it.
+    pub(crate) fn for_later(&self) -> Earlier {
+        let terms = oidc::is_token(&self.id).then(|| self.terms.to_json());
+        Earlier { id: self.id.clone(), terms }
+    }
+}
+
 /// Everybody who may ask.
 #[derive(Debug)]
 pub(crate) struct Access {
     store: Store,
     table: RwLock<Arc<Table>>,
-    /// Whoever replaces the table holds this, so that nothing that was read later is replaced by what was read before.
+    /// The identity provider whose tokens are taken.
+    oidc: RwLock<Option<Arc<Oidc>>>,
+    oidc_changed: Notify,
+    /// Whoever replaces the table holds this.
     changing: Mutex<()>,
+    /// Whoever reads the store has this, so that what was read later is not replaced by what was read before.
+    reading: Semaphore,
     started: Instant,
     /// When the store last answered, in milliseconds since the start. Not by the wall clock, which may jump.
     read_at: AtomicU64,
@@ -89,7 +114,10 @@ impl Access {
         let access = Self {
             store,
             table: RwLock::new(Arc::new(Table::declaring(config))),
+            oidc: RwLock::new(config.oidc.clone().map(|oidc| Arc::new(Oidc::new(oidc)))),
+            oidc_changed: Notify::new(),
             changing: Mutex::default(),
+            reading: Semaphore::new(1),
             started: Instant::now(),
             read_at: AtomicU64::new(0),
             grace: config.limits.key_grace,
@@ -98,13 +126,29 @@ impl Access {
         Ok(Arc::new(access))
     }
 
-    /// A new configuration: other declared keys.
+    /// A new configuration: other declared keys, another identity provider.
     pub(crate) fn replace(&self, config: &Config) {
-        self.change(|table| Some(table.with_declared(config)));
+        self.change(|table| table.with_declared(config));
+        if self.oidc().map(|oidc| oidc.config.clone()) != config.oidc {
+            let oidc = config.oidc.clone().map(|oidc| Arc::new(Oidc::new(oidc)));
+            *self.oidc.write().unwrap_or_else(PoisonError::into_inner) = oidc;
+            self.oidc_changed.notify_one();
+        }
+    }
+
+    /// The identity provider whose tokens are taken.
+    pub(crate) fn oidc(&self) -> Option<Arc<Oidc>> {
+        self.oidc.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Until there is another one, or none.
+    pub(crate) async fn oidc_changed(&self) {
+        self.oidc_changed.notified().await;
     }
 
     /// Reads what the store has now: for whoever has changed it.
     pub(crate) async fn refresh(&self) -> Result<(), store::Error> {
+        let _reading = self.reading.acquire().await;
         let asked_at = self.elapsed();
         let list = self.store.access_list(self.table().version).await?;
         if let Some(list) = list {
@@ -114,11 +158,10 @@ impl Access {
         Ok(())
     }
 
-    fn change(&self, change: impl FnOnce(&Table) -> Option<Table>) {
+    fn change(&self, change: impl FnOnce(&Table) -> Table) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = change(&self.table()) {
-            *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
-        }
+        let table = Arc::new(change(&self.table()));
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
     }
 
     fn table(&self) -> Arc<Table> {
@@ -135,28 +178,56 @@ impl Access {
         self.table().with_declared(config).is_open()
     }
 
-    /// Whom a request is from; None while the door is open.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, ApiError> {
+    /// Whom a request is from; None while the door is open. Waits only where a token is signed with a key that is not
+    /// known yet.
+    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, ApiError> {
+        let error = match self.look_up(headers) {
+            Err(Refused::UnknownSigner(error)) => error,
+            looked_up => return looked_up.map_err(Refused::into_error),
+        };
+        let oidc = self.oidc().ok_or(error)?;
+        Box::pin(oidc.fetch()).await;
+        self.admit_at_once(headers)
+    }
+
+    /// The same for whoever was admitted before with these headers.
+    pub(crate) fn admit_at_once(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, ApiError> {
+        self.look_up(headers).map_err(Refused::into_error)
+    }
+
+    fn look_up(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, Refused> {
         let table = self.table();
         if table.is_open() && table.may_be_open {
             return Ok(None);
         }
         let sent = credential::of(headers)?.ok_or_else(credential::missing)?;
-        match table.by_hash(&key::hash(sent)) {
-            Some(entry) => self.checked(entry, || credential::expired(sent)).map(Some),
-            None if self.age() > self.look().saturating_mul(MISSED) => Err(credential::unknown_now()),
-            None => Err(credential::incorrect(sent)),
+        let hash = key::hash(sent);
+        if let Some(entry) = table.by_hash(&hash) {
+            return Ok(Some(self.checked(entry, || credential::expired(sent))?));
         }
+        if let Some(oidc) = self.oidc().filter(|_| jwt::looks_like(sent)) {
+            return oidc.grant(sent, hash, |tenant| table.tenant_terms(tenant)).map(Some);
+        }
+        if self.age() > self.look().saturating_mul(MISSED) {
+            return Err(credential::unknown_now().into());
+        }
+        Err(credential::incorrect(sent).into())
     }
 
-    /// Whether a grant is still good: for turns that begin later than they were asked for. By its id. None where nothing
-    /// has to be shown any more.
-    pub(crate) fn still(&self, id: &str) -> Result<Option<Arc<Grant>>, ApiError> {
-        let table = self.table();
+    /// Whether a grant is still good: for turns that begin later than they were asked for. By its id, and for one by a token
+    /// by its terms of then. None where nothing has to be shown any more.
+    pub(crate) fn still(&self, earlier: &Earlier, tenant: &Tenant) -> Result<Option<Arc<Grant>>, ApiError> {
+        let (table, id) = (self.table(), &earlier.id);
         if table.is_open() && table.may_be_open {
             return Ok(None);
         }
+        if oidc::is_token(id) {
+            let terms = earlier.terms.as_deref().filter(|_| self.oidc().is_some()).zip(table.tenant_terms(tenant));
+            let grant = terms.and_then(|(terms, all)| oidc::granted_earlier(id, tenant, terms, all));
+            return grant.map(|grant| Some(Arc::new(grant))).ok_or_else(credential::revoked_meanwhile);
+        }
         match table.by_id(id) {
+            Some(entry) if entry.grant.tenant != *tenant => Err(credential::revoked_meanwhile()),
             Some(entry) => self.checked(entry, credential::expired_meanwhile).map(Some),
             None if self.age() > self.grace => Err(credential::unknown_now()),
             None => Err(credential::revoked_meanwhile()),
@@ -188,7 +259,7 @@ impl Access {
             // Once, and not at each look.
             match (&failed, was_away) {
                 (Some(error), false) => {
-                    tracing::warn!(error, "the API keys cannot be read; they work from memory for a while")
+                    tracing::warn!(error, "the API keys cannot be read; they work from memory for a while");
                 }
                 (None, true) => tracing::info!("the API keys can be read again"),
                 _ => {}

@@ -18,6 +18,7 @@ mod locate;
 mod logging;
 mod mcp;
 mod model;
+mod oidc;
 mod print;
 mod provider;
 mod provider_table;
@@ -57,6 +58,7 @@ pub use logging::{LogFormat, LogLevel, LoggingConfig};
 pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApproval};
 pub(crate) use mcp::{is_label, is_reserved_header};
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
+pub use oidc::OidcConfig;
 pub use provider_table::PROVIDER_KEYS;
 pub use proxies::TrustedProxies;
 pub use resilience::ResilienceConfig;
@@ -132,6 +134,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// API keys, beside those that the store has.
     pub keys: Vec<KeyConfig>,
+    /// Whose tokens are taken beside them.
+    pub oidc: Option<OidcConfig>,
     /// Who is told when background responses end.
     pub webhooks: Vec<WebhookConfig>,
     pub logging: LoggingConfig,

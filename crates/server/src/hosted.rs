@@ -329,7 +329,7 @@ fn check_allowed<'t>(mut tools: impl Iterator<Item = &'t Tool<'t>>, context: &Re
 
 /// A label says which server is meant only if it is the operator's; any other is whatever its client says.
 fn mcp_name(tool: &McpTool<'_>, context: &RequestContext) -> String {
-    let is_by_label = tool.server_url.is_none_or(|url| url.is_empty()) && is_declared(tool, context);
+    let is_by_label = tool.server_url.is_none_or(Text::is_empty) && is_declared(tool, context);
     label(tool).filter(|_| is_by_label).map_or_else(|| "mcp".to_owned(), |label| format!("mcp:{label}"))
 }
 

@@ -26,6 +26,7 @@ mod idempotency;
 mod images;
 mod items;
 mod jobs;
+mod jwks;
 mod limits;
 mod listen;
 mod live;
@@ -149,6 +150,8 @@ impl Server {
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
         let access = Box::pin(Arc::clone(&self.app.runtime.access).maintain());
+        let outbound = Arc::clone(&self.app.runtime.outbound);
+        let issuer = Box::pin(jwks::maintain(Arc::clone(&self.app.runtime.access), outbound));
         let limits = Box::pin(Arc::clone(&self.app.runtime.limits).maintain());
         let pressed = Arc::clone(&self.app);
         let shedding = async move {
@@ -180,6 +183,7 @@ impl Server {
             () = webhooks => {}
             () = models => {}
             () = access => {}
+            () = issuer => {}
             () = limits => {}
             () = shedding => {}
             () = counting => {}

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use wire::id::IdKind;
@@ -95,7 +95,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAd
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
-            None => match caller(&app, &request, &path, &account) {
+            None => match caller(&app, request.headers(), &path, &account).await {
                 Ok(caller) => {
                     let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
                     (Some(admitted), dispatch_until_stopped(context, request, &path).await)
@@ -123,13 +123,13 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAd
 }
 
 /// Who asks, if it may.
-fn caller<B>(app: &App, request: &Request<B>, path: &str, account: &Account) -> Result<Caller, ApiError> {
+async fn caller(app: &App, headers: &HeaderMap, path: &str, account: &Account) -> Result<Caller, ApiError> {
     let public = is_public(path);
-    let grant = match app.runtime.access.admit(request.headers()) {
+    let grant = match app.runtime.access.admit(headers).await {
         Err(_) if public => None,
         admitted => admitted?,
     };
-    let caller = Caller::new(grant, request.headers());
+    let caller = Caller::new(grant, headers);
     if !public {
         account.works_for(app.runtime.presence.enter(caller.tenant())?);
     }

@@ -314,7 +314,7 @@ impl Connection {
     fn dispatch(&mut self, channel: &mut Channel) {
         self.forget_erased();
         while let Some(create) = self.lanes.next() {
-            let caller = match self.app.runtime.access.admit(&self.headers) {
+            let caller = match self.app.runtime.access.admit_at_once(&self.headers) {
                 Ok(grant) => Caller::new(grant, &self.headers),
                 Err(error) => {
                     self.refuse(channel, &error, create.body.len(), create.stream_id.as_ref());

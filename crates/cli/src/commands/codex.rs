@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use server::config::Secret;
 
 use crate::args::{CodexArgs, CodexCommand, Flags, home, variable};
 
@@ -34,10 +35,15 @@ pub(crate) fn run(flags: &Flags, args: &CodexArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The key that a client of this godex sends: the user's, if there is one. godex asks for none yet, but most clients
-/// insist on sending something. This is the place to make or ask for one.
-pub(crate) fn client_key() -> String {
-    variable(KEY_VARIABLE).filter(|key| !key.is_empty()).unwrap_or_else(|| "unused".to_owned())
+/// The user's key for a godex that wants one.
+fn own_key() -> Option<Secret> {
+    variable(KEY_VARIABLE).filter(|key| !key.is_empty()).map(Secret::new)
+}
+
+/// What a client of this godex sends: the user's key, if there is one. Where none is needed, most clients still insist on
+/// sending something.
+pub(crate) fn client_key() -> Secret {
+    own_key().unwrap_or_else(|| Secret::new("unused".to_owned()))
 }
 
 /// The folder of Codex's configuration, sign-in and sessions.

@@ -11,7 +11,7 @@ pub(crate) fn run(flags: &Flags, shell: Option<ShellKind>) -> anyhow::Result<()>
     ensure!(config.server.port != 0, "port 0 is any that is free, so nobody knows where it will be: name a port");
     let shell = shell.unwrap_or_else(|| usual(variable("SHELL").as_deref()));
     let url = format!("{}/v1", gateway::url(&config));
-    output::print(&lines(shell, &[("OPENAI_BASE_URL", &url), ("OPENAI_API_KEY", &client_key())]))
+    output::print(&lines(shell, &[("OPENAI_BASE_URL", &url), ("OPENAI_API_KEY", client_key().expose())]))
 }
 
 fn usual(shell: Option<&str>) -> ShellKind {

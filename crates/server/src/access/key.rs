@@ -64,7 +64,7 @@ pub(super) fn is_mistyped(sent: &[u8]) -> bool {
     let Some(sent) = str::from_utf8(sent).ok().filter(|text| text.starts_with(PREFIX)) else { return false };
     let whole = sent.len() == PREFIX.len() + RANDOM + CHECK;
     let checked = sent.split_at_checked(PREFIX.len() + RANDOM).filter(|_| whole);
-    !checked.is_some_and(|(before, check)| checksum(before) == check.as_bytes())
+    checked.is_none_or(|(before, check)| checksum(before) != check.as_bytes())
 }
 
 /// By which people tell keys apart.

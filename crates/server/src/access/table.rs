@@ -39,7 +39,7 @@ impl Table {
     pub(super) fn declaring(config: &Config) -> Self {
         let table = Self {
             declared: config.keys.clone(),
-            takes_tokens: false,
+            takes_tokens: config.oidc.is_some(),
             may_be_open: config.server.may_be_open(),
             version: None,
             stored: Vec::new(),
@@ -56,11 +56,8 @@ impl Table {
         Self { version: self.version, stored, tenants, ..Self::declaring(config) }.built()
     }
 
-    /// The same configuration's, with what the store has now; none if that is older than what is known.
-    pub(super) fn with_stored(&self, list: &AccessList) -> Option<Self> {
-        if self.version.is_some_and(|version| version > list.version) {
-            return None;
-        }
+    /// The same configuration's, with what the store has now.
+    pub(super) fn with_stored(&self, list: &AccessList) -> Self {
         let terms = |(tenant, json): &(Tenant, String)| {
             let terms = Terms::from_json(json).map_err(|error| {
                 tracing::warn!(
@@ -81,7 +78,7 @@ impl Table {
             by_hash: HashMap::new(),
             by_id: HashMap::new(),
         };
-        Some(table.built())
+        table.built()
     }
 
     fn built(mut self) -> Self {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use wire::json::{ObjectWriter, Raw, Text};
 
+use crate::access::Earlier;
 use crate::client::Client;
 use crate::request::RequestContext;
 
@@ -10,8 +11,8 @@ use crate::request::RequestContext;
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) client: Client,
-    /// Of the grant that it was asked for with, by its id; none where nothing had to be shown.
-    pub(super) grant: Option<String>,
+    /// What it was asked for with; none where nothing had to be shown.
+    pub(super) grant: Option<Earlier>,
     /// Of the request that asked for it, for the log.
     pub(super) request_id: String,
     pub(super) body: Bytes,
@@ -19,10 +20,10 @@ pub(super) struct Envelope {
 
 pub(super) fn seal(context: &RequestContext, body: &Bytes) -> Bytes {
     let request_id = context.account.request_id().to_str().unwrap_or_default();
-    write(context.caller.client(), context.caller.grant().map(|grant| grant.id.as_str()), request_id, body)
+    write(context.caller.client(), context.caller.grant().map(|grant| grant.for_later()), request_id, body)
 }
 
-fn write(client: Client, grant: Option<&str>, request_id: &str, body: &Bytes) -> Bytes {
+fn write(client: Client, grant: Option<Earlier>, request_id: &str, body: &Bytes) -> Bytes {
     let mut out = Vec::with_capacity(body.len() + 128);
     let mut line = ObjectWriter::new(&mut out);
     line.text("client", client.name());
@@ -30,7 +31,10 @@ fn write(client: Client, grant: Option<&str>, request_id: &str, body: &Bytes) ->
         line.text("client_version", &version.to_string());
     }
     if let Some(grant) = grant {
-        line.text("grant", grant);
+        line.text("grant", &grant.id);
+        if let Some(terms) = grant.terms {
+            line.text("terms", &terms);
+        }
     }
     line.text("request_id", request_id);
     line.end();
@@ -45,7 +49,8 @@ pub(super) fn open(sealed: &Bytes) -> Option<Envelope> {
     let line = Raw::parse(str::from_utf8(sealed.get(..end)?).ok()?).ok()?;
     let text = |name| line.get(name).and_then(Raw::text).map(Text::decode);
     let client = Client::named(&text("client")?, text("client_version").as_deref());
-    let grant = text("grant").map(std::borrow::Cow::into_owned);
+    let terms = text("terms").map(std::borrow::Cow::into_owned);
+    let grant = text("grant").map(|id| Earlier { id: id.into_owned(), terms });
     Some(Envelope { client, grant, request_id: text("request_id")?.into_owned(), body: sealed.slice(end + 1..) })
 }
 
@@ -59,9 +64,11 @@ mod tests {
         for (name, version, grant) in
             [("codex", Some("0.166.0"), None), ("codex", None, Some("key_1")), ("other", None, Some("oidc:a\"\nb"))]
         {
-            let sealed = write(Client::named(name, version), grant, "req_1", &body);
+            let terms = grant.filter(|id| id.starts_with("oidc:")).map(|_| r#"{"rpm":1}"#.to_owned());
+            let grant = grant.map(|id: &str| Earlier { id: id.to_owned(), terms });
+            let sealed = write(Client::named(name, version), grant.clone(), "req_1", &body);
             let opened = open(&sealed).unwrap();
-            assert_eq!(opened.grant.as_deref(), grant);
+            assert_eq!(opened.grant, grant);
             let found = (opened.client.name(), opened.client.version().map(|version| version.to_string()));
             assert_eq!(found, (name, version.map(str::to_owned)));
             assert_eq!((opened.request_id.as_str(), opened.body), ("req_1", body.clone()));

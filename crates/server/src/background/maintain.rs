@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{Ending, drive, end, envelope};
-use crate::access::Grant;
+use crate::access::{Earlier, Grant};
 use crate::app::App;
 use crate::caller::Caller;
-use crate::error::{ApiError, Code};
+use crate::error::ApiError;
 use crate::jobs::{Job, Order, Running};
 use crate::request::RequestContext;
 use crate::session::LEASE;
@@ -235,22 +235,14 @@ async fn end_unrun(app: &Arc<App>, tenant: Tenant, claim: Claim, ending: Ending)
 
 /// What whoever asked may do now. What was asked for while nothing had to be shown is done without; a key that was revoked
 /// or has expired meanwhile asks for nothing any more.
-async fn still_granted(app: &App, tenant: &Tenant, id: Option<&str>) -> Result<Option<Arc<Grant>>, ApiError> {
-    let (access, Some(id)) = (&app.runtime.access, id) else { return Ok(None) };
-    let granted = match access.still(id) {
-        Ok(granted) => granted,
-        // Another process may know the key for longer than this one.
-        Err(_) => {
-            access.refresh().await.map_err(|error| ApiError::store(&error))?;
-            access.still(id)?
-        }
-    };
-    match granted {
-        Some(grant) if grant.tenant != *tenant => {
-            Err(ApiError::new(Code::InvalidApiKey, "The API key that this was asked for with is another tenant's now."))
-        }
-        granted => Ok(granted),
+async fn still_granted(app: &App, tenant: &Tenant, earlier: Option<&Earlier>) -> Result<Option<Arc<Grant>>, ApiError> {
+    let (access, Some(earlier)) = (&app.runtime.access, earlier) else { return Ok(None) };
+    if let Ok(granted) = access.still(earlier, tenant) {
+        return Ok(granted);
     }
+    // Another process may know the key for longer than this one.
+    access.refresh().await.map_err(|error| ApiError::store(&error))?;
+    access.still(earlier, tenant)
 }
 
 async fn run(app: &Arc<App>, claimed: ClaimedJob) {
@@ -261,7 +253,7 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let (Some(opened), false) = (opened, cancel) else {
         return end_unrun(app, tenant, claim, ending(cancel)).await;
     };
-    let grant = match still_granted(app, &tenant, opened.grant.as_deref()).await {
+    let grant = match still_granted(app, &tenant, opened.grant.as_ref()).await {
         Ok(grant) => grant,
         Err(error) => {
             let failure = Failure::new(FailureClass::InvalidRequest, error.message);

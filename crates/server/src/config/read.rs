@@ -10,8 +10,8 @@ use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
-    Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, images, limits, logging, mcp, provider,
-    proxies, resilience, search, session, size, table, tls, web, webhooks,
+    Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, images, limits, logging, mcp, oidc,
+    provider, proxies, resilience, search, session, size, table, tls, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -56,6 +56,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         resilience: resilience::read(&mut keys),
         limits,
         keys: keys.field(&table::API_KEYS).map(|field| api_keys::read(&field)).unwrap_or_default(),
+        oidc: keys.field(&table::OIDC).and_then(|field| oidc::read(&field)),
         webhooks: keys.field(&table::WEBHOOKS).map(|field| webhooks::read(&field)).unwrap_or_default(),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),

@@ -11,7 +11,7 @@ use super::session::BackendKind;
 use super::units::Bare;
 use super::{
     Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, admin, keys,
-    mcp, print, search, webhooks,
+    mcp, oidc, print, search, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -120,6 +120,13 @@ keys! { KEYS of Config {
     /// `budget` such as `50usd/month`; what is not said is not limited. `expires: 2027-06-30` is the last day of a key.
     API_KEYS = "keys", Special: Special("list of mappings"), otherwise "none"
         => |config| keys::print(&config.keys);
+    /// An identity provider whose tokens (JWT) are taken as API keys are: `{issuer: "https://id.example.com", audience:
+    /// godex, tenant_claim: team}`. `issuer` is as tokens have it in `iss`, `audience` must be in `aud`, and the claim that
+    /// `tenant_claim` names says whose tenant it is. Its keys are found by discovery, or at `jwks_uri`; while
+    /// the issuer is away they are used for `jwks_grace`, `1h` if it is not said. `terms: {rpm: 60}` is what each token may
+    /// do, in the words of `keys`; `models_claim` names a claim that lists models, `terms_claim` one that has terms as JSON.
+    OIDC = "oidc", Special: Special("mapping"), otherwise "none"
+        => |config| config.oidc.as_ref().map(oidc::print);
 
     /// The provider of models that name none.
     DEFAULT_PROVIDER = "default_provider", Unset<Text>: Unset(Text("")),

@@ -1,4 +1,6 @@
-//! Who may ask: keys that the configuration declares.
+//! Who may ask: keys that the configuration declares, and that the store has.
+
+mod stored;
 
 use http::Method;
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use server::config::Config;
 use server::peer::Peer;
 use wire::visible::visible;
 
-use super::{files, gateway};
+use super::{files, gateway, own_key};
 use crate::args::{Flags, variable};
 use crate::output;
 
@@ -40,7 +40,7 @@ pub(super) fn here(config: &Config) -> anyhow::Result<Vec<u8>> {
 pub(super) async fn of(config: &Config) -> anyhow::Result<Vec<u8>> {
     let url = gateway::url(config);
     if gateway::look(&url, config).await.is_ok()
-        && let Ok(peer) = Peer::new(&url, None, &[], &variable)
+        && let Ok(peer) = Peer::new(&url, own_key(), &[], &variable)
         && let Ok(answer) = peer.get("/v1/models", LISTING).await
         && !models(&answer.body).is_empty()
     {

@@ -192,12 +192,12 @@ async fn served(flags: &Flags, args: &DoctorArgs, codex: Option<&Path>, report: 
             Check::warn("godex", format!("{url}: {absent}"), advice)
         }
     })?;
-    let url = found.url.clone();
+    let (url, key) = (found.url.clone(), found.key.clone());
     let work = async {
-        let mut checks = vec![roundtrip::check(&url, &choice).await];
+        let mut checks = vec![roundtrip::check(&url, &key, &choice).await];
         if args.run {
             checks.push(match codex {
-                Some(codex) => task::check(codex, &url, &choice).await,
+                Some(codex) => task::check(codex, &url, &key, &choice).await,
                 None => Check::fail("codex exec", "Codex is not installed", installed::INSTALL),
             });
         }

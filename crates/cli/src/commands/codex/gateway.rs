@@ -5,12 +5,14 @@ use std::fmt;
 use std::future::pending;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use serde_json::Value;
 use server::Server;
-use server::config::Config;
+use server::config::{Config, KeyConfig, Secret};
 use server::peer::Peer;
 use tokio::sync::oneshot;
 
+use super::{KEY_VARIABLE, client_key, own_key};
 use crate::args::variable;
 
 /// Whether somebody is there is known at once on one's own machine.
@@ -23,6 +25,8 @@ pub(crate) enum Absent {
     Nobody,
     /// Somebody does who is no godex.
     Stranger,
+    /// A godex that wants a key, and `GODEX_API_KEY` is none for it.
+    Closed,
     /// A godex of another version.
     Version(String),
     /// A godex that does not know this model, which this configuration lists.
@@ -34,6 +38,7 @@ impl fmt::Display for Absent {
         match self {
             Self::Nobody => f.write_str("nobody answers"),
             Self::Stranger => f.write_str("what answers is not godex"),
+            Self::Closed => write!(f, "the godex that answers wants an API key: set {KEY_VARIABLE} to one"),
             Self::Version(version) => write!(f, "godex {version} answers, and this is {}", env!("CARGO_PKG_VERSION")),
             Self::Models(model) => {
                 write!(f, "the godex that answers has another configuration: it does not list the model {model}")
@@ -55,13 +60,14 @@ pub(crate) fn url(config: &Config) -> String {
 
 /// Looks whether a godex like this one runs at `url`.
 pub(super) async fn look(url: &str, config: &Config) -> Result<(), Absent> {
-    let peer = Peer::new(url, None, &[], &variable).map_err(|_| Absent::Nobody)?;
+    let peer = Peer::new(url, own_key(), &[], &variable).map_err(|_| Absent::Nobody)?;
     let health = peer.get("/health", LOOK).await.map_err(|_| Absent::Nobody)?;
     let health: Value = serde_json::from_slice(&health.body).map_err(|_| Absent::Stranger)?;
-    let version = health["version"].as_str().unwrap_or_default();
     if health["name"] != "godex" {
         return Err(Absent::Stranger);
     }
+    // Strangers are not told it.
+    let version = health["version"].as_str().ok_or(Absent::Closed)?;
     if release(version) != release(env!("CARGO_PKG_VERSION")) {
         return Err(Absent::Version(version.to_owned()));
     }
@@ -81,6 +87,8 @@ pub(super) async fn look(url: &str, config: &Config) -> Result<(), Absent> {
 pub(crate) struct Gateway {
     /// Without `/v1`.
     pub(crate) url: String,
+    /// What its clients send.
+    pub(crate) key: Secret,
     /// Why it is not the one of the configured address.
     pub(crate) absent: Option<Absent>,
     own: Option<Server>,
@@ -90,10 +98,13 @@ impl Gateway {
     /// The one that runs, else one of our own.
     pub(crate) async fn find(config: &Config) -> anyhow::Result<Self> {
         let url = url(config);
-        let Err(absent) = look(&url, config).await else { return Ok(Self { url, absent: None, own: None }) };
-        let server = Box::pin(Server::bind(own(config))).await?;
+        let Err(absent) = look(&url, config).await else {
+            return Ok(Self { url, key: client_key(), absent: None, own: None });
+        };
+        let key = server::access::key::make().context("this system has no random numbers")?;
+        let server = Box::pin(Server::bind(own(config, &key))).await?;
         let url = format!("http://{}", server.local_addr());
-        Ok(Self { url, absent: Some(absent), own: Some(server) })
+        Ok(Self { url, key, absent: Some(absent), own: Some(server) })
     }
 
     /// Answers while this is done, and lets what still runs end after it.
@@ -119,9 +130,11 @@ fn release(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(release, _)| release)
 }
 
-/// The configuration for a godex of one's own: on a free port of this machine, for one client.
-fn own(config: &Config) -> Config {
+/// The configuration for a godex of one's own: on a free port of this machine, for one client, which alone has its key.
+fn own(config: &Config, key: &Secret) -> Config {
     let mut own = config.clone();
+    own.keys = vec![KeyConfig::new("session", key)];
+    own.oidc = None;
     "127.0.0.1".clone_into(&mut own.server.host);
     own.server.port = 0;
     own.server.tls = None;

@@ -17,7 +17,7 @@ use wire::visible::visible_lines;
 use super::choice::{self, Choice};
 use super::gateway::{self, Absent, Gateway};
 use super::overrides::{self, Session};
-use super::{KEY_VARIABLE, catalog, client_key, codex_home, files, installed};
+use super::{KEY_VARIABLE, catalog, codex_home, files, installed};
 use crate::args::{CodexArgs, Flags, home, variable};
 use crate::{logs, output};
 
@@ -34,7 +34,7 @@ pub(super) fn run(flags: &Flags, args: &CodexArgs) -> anyhow::Result<ExitCode> {
         let gateway = Gateway::find(&config).await.context("cannot start godex")?;
         output::tell(&visible_lines(&introduction(&config, &choice, args.model.is_some(), &gateway, log.as_deref())));
         let catalog = catalog::of(&config).await;
-        let mut command = command(&codex, args, &config, &choice, &gateway.url, catalog);
+        let mut command = command(&codex, args, &config, &choice, &gateway, catalog);
         gateway.during(async move { signals.during(&mut command).await }).await?
     });
     logs::finish();
@@ -52,20 +52,20 @@ fn command(
     args: &CodexArgs,
     config: &Config,
     choice: &Choice,
-    url: &str,
+    gateway: &Gateway,
     catalog: anyhow::Result<Vec<u8>>,
 ) -> Command {
     let users = codex_home().ok().and_then(|home| files::read(&home.join("config.toml")).ok().flatten());
     let catalog = catalog_file(config, catalog);
     let session = Session {
         provider: overrides::provider_id(&users.unwrap_or_default()),
-        base_url: &format!("{url}/v1"),
+        base_url: &format!("{}/v1", gateway.url),
         model: &choice.model,
         catalog: catalog.as_deref(),
         searches: !config.tools.web_search.services.is_empty(),
     };
     let mut command = Command::new(codex);
-    command.args(session.arguments()).args(&args.args).env(KEY_VARIABLE, client_key());
+    command.args(session.arguments()).args(&args.args).env(KEY_VARIABLE, gateway.key.expose());
     for (name, value) in past_proxies(&variable) {
         command.env(name, value);
     }

@@ -10,7 +10,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::super::installed::Version;
 use super::super::setup::{edit, profile};
-use super::super::{PROVIDER, catalog, files, gateway};
+use super::super::{KEY_VARIABLE, PROVIDER, catalog, files, gateway, own_key};
 use super::Check;
 use crate::args::variable;
 
@@ -134,15 +134,19 @@ async fn reachable(base_url: &str, config: Option<&Config>) -> Check {
         return Check::warn("base_url", format!("{base_url} does not end in /v1"), advice);
     };
     let health = async {
-        let peer = Peer::new(root, None, &[], &variable)?;
+        let peer = Peer::new(root, own_key(), &[], &variable)?;
         let answer = peer.get("/health", LOOK).await?;
         Ok::<_, String>(serde_json::from_slice::<Value>(&answer.body).unwrap_or_default())
     };
     match health.await {
-        Ok(health) if health["name"] == "godex" => {
-            let version = health["version"].as_str().unwrap_or_default();
-            Check::ok("base_url", format!("{base_url}: godex {version} answers"))
-        }
+        Ok(health) if health["name"] == "godex" => match health["version"].as_str() {
+            Some(version) => Check::ok("base_url", format!("{base_url}: godex {version} answers")),
+            // Strangers are not told it.
+            None => {
+                let advice = format!("set {KEY_VARIABLE} to one that `godex keys create NAME` has made there");
+                Check::warn("base_url", format!("{base_url}: godex answers and wants an API key"), advice)
+            }
+        },
         Ok(_) => Check::fail("base_url", format!("{base_url}: what answers is not godex"), SET_UP),
         Err(reason) => {
             let here = config.is_some_and(|config| gateway::url(config) == root);

@@ -8,7 +8,6 @@ use server::config::Secret;
 use server::peer::{Peer, PeerAnswer};
 
 use super::super::choice::Choice;
-use super::super::client_key;
 use super::Check;
 use crate::args::variable;
 
@@ -18,8 +17,8 @@ const LONGEST: Duration = Duration::from_mins(2);
 const COMMAND: &str = "echo it works";
 
 /// Asks the model to call a tool, and then to answer.
-pub(super) async fn check(url: &str, choice: &Choice) -> Check {
-    match ask(url, choice).await {
+pub(super) async fn check(url: &str, key: &Secret, choice: &Choice) -> Check {
+    match ask(url, key, choice).await {
         Ok(Ended::Called) => Check::ok(NAME, format!("{} called a tool, and answered to its result", choice.model)),
         Ok(Ended::Answered) => {
             let message = format!("{} answered in words and called no tool", choice.model);
@@ -38,9 +37,9 @@ enum Ended {
     Answered,
 }
 
-async fn ask(url: &str, choice: &Choice) -> Result<Ended, String> {
+async fn ask(url: &str, key: &Secret, choice: &Choice) -> Result<Ended, String> {
     let headers = [("originator", "codex_exec"), ("accept", "text/event-stream")];
-    let peer = Peer::new(&format!("{url}/v1"), Some(Secret::new(client_key())), &headers, &variable)?;
+    let peer = Peer::new(&format!("{url}/v1"), Some(key.clone()), &headers, &variable)?;
     let mut input = vec![message(&prompt(choice))];
     let first = items(&peer.post("/responses", body(choice, &input), LONGEST).await?)?;
     let Some(call) = first.iter().find(|item| item["type"] == "function_call").cloned() else {

@@ -7,11 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use server::config::Secret;
 use tokio::sync::oneshot;
 
 use super::super::choice::Choice;
 use super::super::overrides::{self, Session};
-use super::super::{KEY_VARIABLE, client_key, codex_home, files};
+use super::super::{KEY_VARIABLE, codex_home, files};
 use super::Check;
 
 const NAME: &str = "codex exec";
@@ -22,15 +23,15 @@ const LARGEST: u64 = 16 << 20;
 const PROOF: &str = "it works: 42";
 
 /// Lets Codex run a command that the model calls.
-pub(super) async fn check(codex: &Path, url: &str, choice: &Choice) -> Check {
-    match run(codex, url, choice).await {
+pub(super) async fn check(codex: &Path, url: &str, key: &Secret, choice: &Choice) -> Check {
+    match run(codex, url, key, choice).await {
         Ok(output) if ran(&output) => Check::ok(NAME, format!("{} ran a command and finished", choice.model)),
         Ok(output) => Check::fail(NAME, reason(&output), "run `godex codex -- exec 'say hello'` to see all of it"),
         Err(error) => Check::fail(NAME, format!("{error:#}"), "run `godex codex -- exec 'say hello'` to see all of it"),
     }
 }
 
-async fn run(codex: &Path, url: &str, choice: &Choice) -> anyhow::Result<String> {
+async fn run(codex: &Path, url: &str, key: &Secret, choice: &Choice) -> anyhow::Result<String> {
     let folder = Folder::make()?;
     let users = files::read(&codex_home()?.join("config.toml"))?.unwrap_or_default();
     let (provider, base_url) = (overrides::provider_id(&users), format!("{url}/v1"));
@@ -40,7 +41,7 @@ async fn run(codex: &Path, url: &str, choice: &Choice) -> anyhow::Result<String>
         .args(session.arguments())
         .args(["exec", "--json", "--ephemeral", "--skip-git-repo-check"])
         .arg(prompt(choice));
-    command.env(KEY_VARIABLE, client_key()).env("NO_PROXY", "127.0.0.1,localhost").current_dir(&folder.0);
+    command.env(KEY_VARIABLE, key.expose()).env("NO_PROXY", "127.0.0.1,localhost").current_dir(&folder.0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = Running(command.spawn()?);
     let Some(stdout) = child.0.stdout.take() else { anyhow::bail!("it has no output") };
