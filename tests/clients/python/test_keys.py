@@ -206,7 +206,7 @@ def test_a_tenant_is_exported_and_erased(godex):
     client = godex.client(godex.key("leaving", "--tenant", "leaving"))
     response = client.responses.create(model="demo", input="The word is quetzalcoatl")
     lines = godex.run("tenants", "export", "leaving").stdout.splitlines()
-    assert any(json.loads(line)["id"] == response.id for line in lines)
+    assert response.id in [json.loads(line).get("response", {}).get("id") for line in lines]
     assert "quetzalcoatl" in "".join(lines)
     godex.run("tenants", "erase", "leaving", status=1)
     godex.run("tenants", "erase", "leaving", "--yes")

@@ -13,7 +13,7 @@ fn usage(input: u64, cached: u64, written: u64, output: u64, reasoning: u64) -> 
         cache_write_tokens: written,
         output_tokens: output,
         reasoning_tokens: reasoning,
-        total_tokens: input + output,
+        total_tokens: input.saturating_add(output),
     }
 }
 

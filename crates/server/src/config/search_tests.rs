@@ -49,7 +49,7 @@ fn services_are_read_in_all_forms() {
     let whole = load(several, &env).unwrap();
     let printed = whole.print();
     assert!(!printed.contains(KEY) && !format!("{whole:?}").contains(KEY), "{printed}");
-    assert!(printed.contains("# - {spec: brave, endpoint: {base_url: \"https://api.search.brave.com/res/v1\"}, credentials: <redacted>, timeout: 10s, pages: true, only_shown: true}"), "{printed}");
+    assert!(printed.contains("# - {spec: brave, endpoint: {base_url: \"https://api.search.brave.com/res/v1\"}, credentials: <redacted>, timeout: 10s, price_per_call: 0.005, pages: true, only_shown: true}"), "{printed}");
     load(&printed, &env).unwrap_or_else(|problems| panic!("{problems}"));
 }
 

@@ -95,7 +95,7 @@ mod tests {
                     metadata: Bytes::from_static(b"{\"a\":\"b\"}"),
                     items: vec![item("ws_1", hidden)],
                 },
-                r#"{"object":"conversation","conversation":{"id":"conv_1","object":"conversation","created_at":7,"metadata":{"a":"b"}},"items":[{"id":"ws_1","type":"web_search_call","status":"completed"}]}"#,
+                r#"{"object":"conversation","conversation":{"id":"conv_1","object":"conversation","created_at":7,"metadata":{"a":"b"}},"items":[{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"","queries":[]}}]}"#,
             ),
         ] {
             assert_eq!(String::from_utf8(exported(&found).unwrap()).unwrap(), expected);

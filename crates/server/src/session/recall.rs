@@ -84,6 +84,7 @@ mod tests {
         recall.keep(&other, &[("ws_8".to_owned(), "z".to_owned())]);
         recall.forget(&tenant);
         assert!(recall.of(&tenant, "ws_8").is_none() && recall.of(&other, "ws_8").is_some());
-        assert_eq!((recall.state().bytes, recall.state().order.len()), (1, 1));
+        let state = recall.state();
+        assert_eq!((state.bytes, state.order.len()), (1, 1));
     }
 }

@@ -26,7 +26,7 @@ async fn rig(session: &str) -> Rig {
         "session: {{{session}}}\nresilience: {{backoff_ms: 2, breaker_failures: 0}}\nproviders:\n  up:\n    spec: \
          openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\n    \
          prices: {{m: {{input: 1, output: 2}}}}\n  unknown:\n    spec: openai-compatible\n    endpoint: {{base_url: \
-         '{}/v1'}}\n    credentials: {{api_key: k}}\nmodel_aliases: {{both: [unknown/x, up/m]}}\n{KEYS}",
+         '{}/v1'}}\n    credentials: {{api_key: k}}\nmodels: {{aliases: {{both: [unknown/x, up/m]}}}}\n{KEYS}",
         upstream.url(),
         free.url()
     );
@@ -52,7 +52,7 @@ fn is_spent(answer: &Answer) {
 #[tokio::test]
 async fn a_budget_that_is_spent_stops_new_turns() {
     let folder = tempfile::tempdir().unwrap();
-    let session = format!("path: '{}'", folder.path().join("s.db").display());
+    let session = format!("sqlite: {{path: '{}'}}", folder.path().join("s.db").display());
     let rig_one = rig(&session).await;
     for _ in 0..3 {
         object(&ask(&rig_one, POOR, "m").await);

@@ -28,7 +28,7 @@ impl Costs {
     async fn start(upstream: Upstream, prices: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = format!(
-            "session: {{path: '{}'}}\nresilience: {{backoff_ms: 2, breaker_failures: 0}}\nproviders:\n  up:\n    spec: \
+            "session: {{sqlite: {{path: '{}'}}}}\nresilience: {{backoff_ms: 2, breaker_failures: 0}}\nproviders:\n  up:\n    spec: \
              openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\n    \
              prices: {prices}\n{more}",
             folder.path().join("s.db").display(),
@@ -101,7 +101,7 @@ async fn who_answers_is_paid_and_who_refuses_is_not() {
     let upstream = Upstream::start(Script::json(200, &chat::completion())).await.unwrap();
     let more = format!(
         "  broken:\n    spec: openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    prices: \
-         {{'*': {{input: 100, output: 100}}}}\nmodel_aliases: {{both: [broken/m, up/m]}}\n",
+         {{'*': {{input: 100, output: 100}}}}\nmodels: {{aliases: {{both: [broken/m, up/m]}}}}\n",
         broken.url()
     );
     let costs = Costs::start(upstream, &format!("{{m: {PRICE}}}"), &more).await;

@@ -21,6 +21,9 @@ fn retired<C>(keys: &[&dyn Described<C>], status: KeyStatus) -> Vec<[String; 2]>
 fn keys_are_documented() {
     const SECTIONS: &[&str] = &[
         "server",
+        "keys",
+        "oidc",
+        "admin",
         "limits",
         "default_provider",
         "models",
@@ -52,6 +55,7 @@ fn keys_are_documented() {
     });
     let tables = [
         ("server", section(&["server"])),
+        ("access", section(&["keys", "oidc", "admin"])),
         ("limits", section(&["limits"])),
         ("models", section(&["default_provider", "models", "providers"])),
         ("provider", keys(PROVIDER_KEYS, |key| key.status() == KeyStatus::Current)),
