@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(calm.refused.is_empty(), "{} were refused without need", calm.refused.len());
     let usual = calm.percentile(99)?;
     // Whoever is refused comes back as late as if it had been answered: so many ask in each of these times.
-    let time = if arguments.full { Duration::from_secs(60) } else { Duration::from_secs(10) };
+    let time = if arguments.full { Duration::from_mins(1) } else { Duration::from_secs(10) };
     let began = Instant::now();
     let busy = load(&instance, TURNS * TIMES, calm.percentile(50)?, time)?;
     let took = began.elapsed();

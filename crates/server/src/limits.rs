@@ -279,7 +279,7 @@ impl Limits {
         let wants: Vec<&Want> = wants.iter().flatten().collect();
         let mut locks = Vec::with_capacity(wants.len());
         for want in &wants {
-            locks.push(want.subject.asking.lock().await);
+            locks.push(want.subject.asking.acquire().await);
         }
         let mut wishes = Vec::new();
         for want in &wants {
@@ -407,7 +407,7 @@ impl Limits {
                 wishes.extend(wish.map(|wish| (Arc::clone(subject), which, wish)));
             }
             // Who asks at the moment wants more.
-            if let Ok(asking) = subject.asking.try_lock() {
+            if let Ok(asking) = subject.asking.try_acquire() {
                 drop(asking);
                 places.extend(state.places.has_spare().then(|| Arc::clone(subject)));
             }
@@ -417,7 +417,7 @@ impl Limits {
             return;
         }
         for subject in places {
-            let _asking = subject.asking.lock().await;
+            let _asking = subject.asking.acquire().await;
             let Some((enough, limit)) = subject.state().places.tidy() else { continue };
             match self.bank.hold(&subject.of(Which::Places), enough, limit).await {
                 Ok(held) => subject.state().places.held = held,

@@ -149,7 +149,9 @@ impl ShownInSessions {
 /// Forgets the oldest session of the tenant that has most: a flood of them costs whoever sends it.
 fn make_room(sessions: &mut ByKey) {
     let mut counts: HashMap<&Tenant, usize> = HashMap::new();
-    sessions.iter().for_each(|session| *counts.entry(&session.tenant).or_default() += 1);
+    for session in sessions.iter() {
+        *counts.entry(&session.tenant).or_default() += 1;
+    }
     let most = counts.values().max().copied().unwrap_or_default();
     let oldest = sessions.iter().rposition(|session| counts.get(&session.tenant) == Some(&most));
     oldest.and_then(|at| sessions.remove(at));

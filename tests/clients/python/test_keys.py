@@ -154,7 +154,7 @@ def test_usage_is_told(godex):
             break
         time.sleep(0.1)
     (row,) = mine
-    assert (row["requests"], row["model"]) == (1, "demo")
+    assert (row["requests"], row["model"]) == (1, "demo/demo")
     assert row["input_tokens"] > 0 and row["output_tokens"] > 0
 
 

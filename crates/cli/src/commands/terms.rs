@@ -127,8 +127,10 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let rows =
-            [vec!["a".to_owned(), "long one".to_owned(), "x".to_owned()], vec!["bcd".into(), "é".into(), "".into()]];
+        let rows = [
+            vec!["a".to_owned(), "long one".to_owned(), "x".to_owned()],
+            vec!["bcd".into(), "é".into(), String::new()],
+        ];
         assert_eq!(table(&["N", "WHAT", "Z"], &rows), "N    WHAT      Z\na    long one  x\nbcd  é\n");
         assert_eq!(
             summary(&json!({"models": ["a", "b/*"], "rpm": 5, "budget": "1usd/day"})),

@@ -47,8 +47,9 @@ fn text(row: &Value, name: &str) -> String {
 /// RFC 4180. An unknown cost is an empty field.
 fn csv(rows: &[Value], by: &str) -> String {
     let names = names(by);
+    let known = names.contains(&"key").then_some("key_name");
     let columns: Vec<&str> =
-        names.iter().copied().chain(NUMBERS.iter().map(|(name, _)| *name)).chain(["cost_usd"]).collect();
+        names.iter().copied().chain(known).chain(NUMBERS.iter().map(|(name, _)| *name)).chain(["cost_usd"]).collect();
     let mut out = columns.join(",") + "\r\n";
     for row in rows {
         let fields: Vec<String> = columns.iter().map(|name| csv_field(&text(row, name))).collect();
@@ -73,7 +74,12 @@ fn table(rows: &[Value], by: &str) -> String {
     let headings = names.iter().copied().chain(NUMBERS.iter().map(|(_, heading)| *heading)).chain(["cost (USD)"]);
     let mut lines: Vec<Vec<String>> = vec![headings.map(str::to_owned).collect()];
     for row in rows {
-        let named = names.iter().map(|name| match text(row, name) {
+        // People know a key by its name; one that was deleted has none any more.
+        let shown = |name: &str| match &row["key_name"] {
+            Value::String(known) if name == "key" => known.clone(),
+            _ => text(row, name),
+        };
+        let named = names.iter().map(|name| match shown(name) {
             text if text.is_empty() => "-".to_owned(),
             text => visible(&text).into_owned(),
         });

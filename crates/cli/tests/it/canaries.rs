@@ -61,7 +61,7 @@ const WORDS: [Canary; 2] = [PROMPT, TOOL_OUTPUT];
 
 /// What of a canary can be found: as it is, in base64 (without its ends, which depend on what is around it), and in hex.
 fn forms(word: &str) -> Vec<Vec<u8>> {
-    let hex: String = word.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = in_hex(word);
     let mut forms = vec![word.as_bytes().to_vec(), hex.to_uppercase().into_bytes(), hex.into_bytes()];
     for shift in 0..3 {
         let padded = [&vec![b' '; shift][..], word.as_bytes()].concat();
@@ -75,9 +75,19 @@ fn forms(word: &str) -> Vec<Vec<u8>> {
     forms
 }
 
+fn in_hex(word: &str) -> String {
+    word.bytes()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
 fn has(bytes: &[u8], word: &str) -> bool {
     forms(word).iter().any(|form| bytes.windows(form.len()).any(|window| window == form.as_slice()))
 }
+
+/// What was said or written, and where.
+type Places = Vec<(String, Vec<u8>)>;
 
 /// Where which canary was found.
 fn hits(places: &[(String, Vec<u8>)], canaries: &[Canary]) -> Vec<String> {
@@ -91,9 +101,11 @@ fn hits(places: &[(String, Vec<u8>)], canaries: &[Canary]) -> Vec<String> {
 /// All files below a folder, with what is in them.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let nested = entries.map(|path: PathBuf| match path.is_dir() {
-        true => files(&path),
-        false => vec![(path.display().to_string(), fs::read(&path).unwrap_or_default())],
+    let nested = entries.map(|path: PathBuf| {
+        if path.is_dir() {
+            return files(&path);
+        }
+        vec![(path.display().to_string(), fs::read(&path).unwrap_or_default())]
     });
     nested.flatten().collect()
 }
@@ -210,7 +222,7 @@ impl World {
     }
 
     /// Ends it, with all that it has said and written.
-    fn end(mut self) -> (Vec<(String, Vec<u8>)>, Vec<(String, Vec<u8>)>) {
+    fn end(mut self) -> (Places, Places) {
         kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
         self.process.wait().unwrap();
         (files(self.home.path()), std::mem::take(&mut self.answers))
@@ -404,7 +416,7 @@ fn a_canary_that_is_there_is_found() {
             STANDARD.encode(format!("user:{word}")),
             STANDARD.encode(format!("a{word}")),
             URL_SAFE_NO_PAD.encode(format!("ab{word}c")),
-            word.bytes().map(|byte| format!("{byte:02x}")).collect(),
+            in_hex(word),
         ] {
             fs::write(folder.path().join("deep/file"), [&[0, 255], text.as_bytes(), &[7]].concat()).unwrap();
             assert_eq!(hits(&files(folder.path()), &[canary_of(canary)]).len(), 1, "{}: {text}", canary.name);

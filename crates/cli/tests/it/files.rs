@@ -27,6 +27,7 @@ fn health(address: &str) -> String {
 }
 
 /// Asks until the answer begins so.
+#[expect(clippy::disallowed_methods, reason = "the test waits for it")]
 fn until(address: &str, status: &str) -> String {
     let began = Instant::now();
     loop {

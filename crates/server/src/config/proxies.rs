@@ -8,11 +8,11 @@ use providers::yaml::Field;
 
 /// Networks whose machines forward requests for others and say for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TrustedProxies(Vec<Network>);
+pub struct TrustedProxies(Vec<Range>);
 
 /// `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Network {
+struct Range {
     /// IPv4 as IPv6 has it, so that there is one kind.
     start: u128,
     /// How many bits count.
@@ -54,7 +54,7 @@ impl TrustedProxies {
     }
 }
 
-impl Network {
+impl Range {
     fn parse(text: &str) -> Option<Self> {
         let (start, bits) = match text.split_once('/') {
             Some((start, bits)) => (start.parse::<IpAddr>().ok()?, Some(bits.parse::<u32>().ok()?)),
@@ -70,7 +70,7 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Ipv6Addr::from(self.start).to_canonical() {
             IpAddr::V4(v4) if self.bits >= 96 => write!(f, "{v4}/{}", self.bits - 96),
@@ -118,7 +118,7 @@ pub(super) fn read(field: &Field<'_>) -> Option<TrustedProxies> {
     let mut networks = Vec::new();
     for field in field.list()? {
         let Some(text) = field.text() else { continue };
-        match Network::parse(&text) {
+        match Range::parse(&text) {
             Some(network) => networks.push(network),
             None => field.problem("expected an address or a network, such as `10.0.0.0/8` or `::1`", None),
         }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn proxies(networks: &[&str]) -> TrustedProxies {
-        TrustedProxies(networks.iter().map(|text| Network::parse(text).unwrap()).collect())
+        TrustedProxies(networks.iter().map(|text| Range::parse(text).unwrap()).collect())
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             ("example.com", None),
             ("", None),
         ] {
-            let network = Network::parse(text);
+            let network = Range::parse(text);
             assert_eq!(network.map(|network| network.to_string()).as_deref(), printed, "{text}");
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct Subject {
     pub(super) name: Box<str>,
     state: Mutex<State>,
     /// Held by whoever asks the database for it.
-    pub(super) asking: tokio::sync::Mutex<()>,
+    pub(super) asking: tokio::sync::Semaphore,
     /// Somebody is about to, before it is needed.
     pub(super) is_fetching: AtomicBool,
 }
@@ -62,7 +62,7 @@ impl Subject {
         Self {
             name: name.into(),
             state: Mutex::new(state),
-            asking: tokio::sync::Mutex::new(()),
+            asking: tokio::sync::Semaphore::new(1),
             is_fetching: AtomicBool::new(false),
         }
     }

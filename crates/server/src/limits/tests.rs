@@ -112,7 +112,7 @@ async fn so_many_requests_per_minute_and_then_the_wait_that_is_said() {
         let Admitted { permit, rates } = limits.admit(Some(&grant), Asks::Turn, Tokens::default).await;
         assert!(permit.is_ok());
         let rate = rates.requests.unwrap();
-        assert_eq!((rate.limit, rate.remaining, rate.reset), (3, left, Duration::from_secs(120)));
+        assert_eq!((rate.limit, rate.remaining, rate.reset), (3, left, Duration::from_mins(2)));
     }
     tokio::time::advance(Duration::from_secs(30)).await;
     let Admitted { permit, rates } = limits.admit(Some(&grant), Asks::Turn, Tokens::default).await;
@@ -169,7 +169,7 @@ async fn tokens_are_held_back_and_settled() {
     assert_eq!(left(&limits), 0);
     tokio::time::advance(Duration::from_secs(61)).await;
     assert!(admit(&limits, &grant, 1).await.is_err(), "what was used too much counts as well");
-    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::advance(Duration::from_mins(1)).await;
     // A turn that lasts longer than a minute gives nothing back to another minute.
     let long = admit(&limits, &grant, 400).await.unwrap();
     tokio::time::advance(Duration::from_secs(150)).await;
@@ -256,7 +256,7 @@ async fn several_processes_keep_a_limit_together() {
         // All of them refused, and the database is left alone.
         assert_eq!(admitted(&one, &grant, 500).await, 0);
         assert!(bank.0.asked.load(Ordering::Relaxed) <= asked + 10);
-        tokio::time::advance(Duration::from_secs(120)).await;
+        tokio::time::advance(Duration::from_mins(2)).await;
         let later = admitted(&other, &grant, tries * 2).await;
         assert!(later <= tries && later * 10 >= tries * 9, "{later} of {limit}");
     }

@@ -1,6 +1,7 @@
 //! The listening socket: how it is made, how connections are taken from it, and how it is closed without turning
 //! anybody away who has already come.
 
+use std::fmt::Write;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -167,9 +168,9 @@ fn refusal(why: &str) -> String {
     let error = ApiError::new(Code::Overloaded, format!("{why} Please retry in a moment.")).response();
     let mut text = format!("HTTP/1.1 {}\r\nconnection: close\r\n", error.status());
     for (name, value) in error.headers() {
-        text.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
+        let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());
     }
-    text.push_str(&format!("content-length: {}\r\n\r\n", error.body().len()));
+    let _ = write!(text, "content-length: {}\r\n\r\n", error.body().len());
     text.push_str(&String::from_utf8_lossy(error.body()));
     text
 }

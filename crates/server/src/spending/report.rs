@@ -3,7 +3,7 @@
 //!
 //! They read the store, once for each answer, and change nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use bytes::Bytes;
@@ -54,7 +54,7 @@ struct Shape {
     /// The widths of buckets, in hours: the name, how many come unless it is said, and how many may be asked for.
     widths: &'static [(&'static str, i64, u64, u64)],
     groups: &'static [&'static str],
-    write: fn(&Grouped, &UsageKey, &UsageSum, &mut Vec<u8>),
+    write: fn(Grouped, &UsageKey, &UsageSum, &mut Vec<u8>),
     /// Whether it is of answers of models alone.
     answers_only: bool,
 }
@@ -267,7 +267,7 @@ fn write_page(
             if index > 0 {
                 results.push(b',');
             }
-            (shape.write)(&grouped, key, sum, results);
+            (shape.write)(grouped, key, sum, results);
         }
         results.push(b']');
         bucket.end();
@@ -296,7 +296,7 @@ fn named(object: &mut ObjectWriter<'_>, name: &str, value: &str, is_grouped: boo
     }
 }
 
-fn completion(grouped: &Grouped, key: &UsageKey, sum: &UsageSum, out: &mut Vec<u8>) {
+fn completion(grouped: Grouped, key: &UsageKey, sum: &UsageSum, out: &mut Vec<u8>) {
     let mut result = ObjectWriter::new(out);
     result.text("object", "organization.usage.completions.result");
     result.int("input_tokens", sum.input_tokens).int("output_tokens", sum.output_tokens);
@@ -310,7 +310,7 @@ fn completion(grouped: &Grouped, key: &UsageKey, sum: &UsageSum, out: &mut Vec<u
     result.end();
 }
 
-fn cost(grouped: &Grouped, key: &UsageKey, sum: &UsageSum, out: &mut Vec<u8>) {
+fn cost(grouped: Grouped, key: &UsageKey, sum: &UsageSum, out: &mut Vec<u8>) {
     let mut result = ObjectWriter::new(out);
     result.text("object", "organization.costs.result");
     match known_cost(sum) {
@@ -372,10 +372,12 @@ pub async fn plain(store: &Store, query: &str) -> Result<Bytes, ReportError> {
     if rows.len() > MOST_ROWS {
         return Err(invalid("by", format!("more than {MOST_ROWS} rows; ask for fewer days, or by less")));
     }
-    Ok(write_rows(&rows, by))
+    let names = if by.key { store.access_list(None).await?.unwrap_or_default().keys } else { Vec::new() };
+    let names = names.into_iter().map(|key| (key.id, key.name)).collect();
+    Ok(write_rows(&rows, by, &names))
 }
 
-fn write_rows(rows: &[(UsageKey, UsageSum)], by: UsageBy) -> Bytes {
+fn write_rows(rows: &[(UsageKey, UsageSum)], by: UsageBy, names: &HashMap<String, String>) -> Bytes {
     let mut body = b"{\"rows\":[".to_vec();
     for (index, (key, sum)) in rows.iter().enumerate() {
         if index > 0 {
@@ -393,6 +395,9 @@ fn write_rows(rows: &[(UsageKey, UsageSum)], by: UsageBy) -> Bytes {
             if is_told {
                 row.text(name, value);
             }
+        }
+        if let Some(name) = names.get(&key.key) {
+            row.text("key_name", name);
         }
         row.int("requests", sum.requests).int("input_tokens", sum.input_tokens);
         row.int("cached_tokens", sum.cached_tokens).int("output_tokens", sum.output_tokens);

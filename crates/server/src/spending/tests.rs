@@ -97,7 +97,7 @@ async fn a_tenants_budget_is_for_all_of_its_keys() {
     // A key of the tenant that has none of its own is held to the tenant's as well; nothing stays reserved.
     let both = grant(Some("1usd/day"), Some("0.00000001usd/total"));
     assert!(rig.spending.check(&both, 5).await.is_err());
-    let tab = rig.spending.tabs.of(&grant(Some("1usd/day"), None), (NOW / 3600) as i64);
+    let tab = rig.spending.tabs.of(&grant(Some("1usd/day"), None), i64::try_from(NOW / 3600).unwrap());
     assert!(format!("{tab:?}").contains("reserved: 0"), "{tab:?}");
 }
 

@@ -30,6 +30,8 @@ async fn rig(session: &str) -> Rig {
         upstream.url(),
         free.url()
     );
+    // There until the test is over.
+    std::mem::forget(free);
     Rig::serving(upstream, parse(&text)).await.unwrap()
 }
 
@@ -134,6 +136,7 @@ async fn two_instances_share_a_budget() {
     let asked = one.upstream.requests().len() + two.upstream.requests().len();
     assert_eq!(asked, answered);
     // A third one knows it from the start.
-    let (_, _) = (one.stop().await, two.stop().await);
+    one.stop().await;
+    two.stop().await;
     is_spent(&ask(&rig(&session).await, POOR, "m").await);
 }

@@ -111,6 +111,8 @@ fn wrong(name: &str, plan: &[String]) -> Option<&'static str> {
 
 /// What looks after all tenants, and never for somebody who asks.
 const FOR_ALL: &[(&str, &str)] = &[
+    ("TENANT_HAS", "whether the first name from this one on is this one"),
+    ("TENANT_NEXT", "who has anything at all: a name, for the operator"),
     ("DUE", "what has expired, of everybody; each goes by its own tenant"),
     ("LOGS_SWEEP", "logs that were kept long enough, of everybody"),
     ("JOBS_CLAIMABLE", "who has jobs that wait"),

@@ -154,6 +154,7 @@ fn no_statement_reads_more_than_it_needs() {
 
 /// What looks after all tenants, and never for somebody who asks.
 const FOR_ALL: &[(&str, &str)] = &[
+    ("TENANT_NEXT", "who has anything at all: a name, for the operator"),
     ("DUE", "what has expired, of everybody; each goes by its own tenant"),
     ("OLDEST", "memory has one bound for all, and what was not used for longest goes first"),
     ("LEASES_CLEAR", "at a start: the processes that held them are gone"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Where they may: the gathered ones, what makes the schema, and tests.
-const HOMES: [&str; 4] = ["sql.rs", "migrate.rs", "indexes.rs", "plans.rs"];
+const HOMES: [&str; 5] = ["sql.rs", "migrate.rs", "indexes.rs", "plans.rs", "bound.rs"];
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -64,8 +64,6 @@ fn probes(route: &Route, id: &Written, own: &Own) -> Vec<Probe> {
     let reference = || json!([{"type": "item_reference", "id": "HERE"}]);
     match (route.method, route.path) {
         ("POST", "/v1/responses") => creations(&with),
-        // Over a socket: `sockets`.
-        ("GET", "/v1/responses") => Vec::new(),
         ("POST", "/v1/responses/compact" | "/v1/responses/input_tokens") => vec![
             with(json!({"model": "m", "input": "x", "previous_response_id": "HERE"})),
             with(json!({"model": "m", "input": reference()})),
@@ -102,8 +100,8 @@ fn probes(route: &Route, id: &Written, own: &Own) -> Vec<Probe> {
             at(path(&route.path.replace("{item_id}", &own.item)), ""),
         ],
         ("POST", "/v1/alpha/search") => vec![with(json!({"id": "HERE", "commands": {"open": [{"ref_id": "HERE"}]}}))],
-        // They take no id, and show nothing that is anybody's.
-        ("GET", "/v1/models" | "/health" | "/ready") => Vec::new(),
+        // Over a socket: `sockets`. The others take no id, and show nothing that is anybody's.
+        ("GET", "/v1/responses" | "/v1/models" | "/health" | "/ready") => Vec::new(),
         (method, path) => panic!("{method} {path} is new: say how it is probed"),
     }
 }

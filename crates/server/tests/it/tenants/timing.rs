@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 
-const BLOCKS: usize = 24;
+const BLOCKS: u32 = 24;
 const ROUNDS: usize = 60;
 /// A closer look than this is not asked for.
 const LEAST: f64 = 0.02;
@@ -34,6 +34,7 @@ impl Wire {
     }
 
     /// How long the answer takes, which must have this status.
+    #[expect(clippy::disallowed_methods, reason = "it is time that is measured")]
     async fn time(&mut self, request: &str, status: &str) -> f64 {
         let began = Instant::now();
         self.stream.write_all(request.as_bytes()).await.unwrap();
@@ -97,9 +98,9 @@ async fn measured(rig: &Rig, kinds: &mut [Kind<'_>; 3], chance: &mut Chance) -> 
             noise.push(one - two);
         }
     }
-    let mean = |all: &[f64]| all.iter().sum::<f64>() / BLOCKS as f64;
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / f64::from(BLOCKS);
     let square: Vec<f64> = noise.iter().map(|ratio| ratio * ratio).collect();
-    (mean(&ratios), LEAST.max(4.0 * mean(&square).sqrt() / (BLOCKS as f64).sqrt()))
+    (mean(&ratios), LEAST.max(4.0 * mean(&square).sqrt() / (f64::from(BLOCKS)).sqrt()))
 }
 
 /// Whether the kinds can be told apart, in three tries of three.
