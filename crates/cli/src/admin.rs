@@ -28,7 +28,7 @@ pub(crate) fn with_running<T>(
 ) -> anyhow::Result<T> {
     let config = flags.look()?;
     block_on(async {
-        let client = AdminClient::running(&config).await.with_context(|| format!("there is nothing to {what}"))?;
+        let client = AdminClient::started_with(&config).await.with_context(|| format!("there is nothing to {what}"))?;
         work(&client).await
     })
 }

@@ -17,6 +17,11 @@ use wire::visible::visible_lines;
 
 use args::{Args, Command};
 
+/// It gives memory back that is not used any more; the usual one keeps it, and a server after a peak would look as full as
+/// in it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match run(&Args::parse()) {
         Ok(code) => code,

@@ -359,6 +359,11 @@ impl Account {
         self.enter().reservation = Some(reservation);
     }
 
+    /// What was set aside is not any more.
+    pub(crate) fn not_reserved(&self) {
+        self.enter().reservation = None;
+    }
+
     /// An upstream answer has ended, of this turn or of a question of godex's own; or a hosted tool was called. It counts
     /// at once: a turn may be long.
     pub(crate) fn charged(&self, charge: Charge) {

@@ -231,6 +231,14 @@ impl ApiError {
         Self { retry_after: Some(1), ..Self::new(Code::BodyBytes, message) }
     }
 
+    /// One alone is more than may be held.
+    pub(crate) fn body_beyond_limit(limit: usize) -> Self {
+        Self::new(
+            Code::RequestBeyondLimit,
+            format!("The request is larger than the {limit} bytes that your key may hold."),
+        )
+    }
+
     pub(crate) fn key_in_use() -> Self {
         let message = "A request with the same Idempotency-Key is being answered. Please retry in a moment.";
         Self { retry_after: Some(1), ..Self::new(Code::IdempotencyKeyInUse, message) }

@@ -24,6 +24,27 @@ pub(crate) struct Jobs {
     pub(crate) check_claims: Notify,
     /// There is a turn of this process that nobody runs, and that has no end.
     pub(crate) without_end: AtomicBool,
+    /// Turns that have a place of their tenant and wait for one of their key, by its id.
+    held_back: Arc<Mutex<HashMap<String, u32>>>,
+}
+
+/// A turn that waits for a place of its key.
+#[derive(Debug)]
+pub(crate) struct HeldBack {
+    all: Arc<Mutex<HashMap<String, u32>>>,
+    key: String,
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.key);
+            }
+        }
+    }
 }
 
 /// Requests that wait and may be written nowhere, by their responses.
@@ -95,6 +116,17 @@ pub(crate) struct Job {
 }
 
 impl Jobs {
+    /// A turn of the key waits, until this is dropped.
+    pub(crate) fn hold_back(&self, key: &str) -> HeldBack {
+        *self.held_back.lock().unwrap_or_else(PoisonError::into_inner).entry(key.to_owned()).or_default() += 1;
+        HeldBack { all: Arc::clone(&self.held_back), key: key.to_owned() }
+    }
+
+    /// How many turns of the key wait here.
+    pub(crate) fn held_back(&self, key: &str) -> u32 {
+        self.held_back.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or(0)
+    }
+
     pub(crate) fn new() -> Result<Self, store::Error> {
         Ok(Self {
             worker: Worker::random()?,
@@ -103,6 +135,7 @@ impl Jobs {
             place_free: Notify::new(),
             check_claims: Notify::new(),
             without_end: AtomicBool::new(false),
+            held_back: Arc::default(),
         })
     }
 

@@ -127,6 +127,17 @@ impl RequestContext {
         Ok(())
     }
 
+    /// What a turn continues costs as well, which is known only now.
+    pub(crate) async fn set_aside(&self, failover: &Failover, bytes: usize, past: usize) -> Result<(), ApiError> {
+        let Some(grant) = self.caller.grant().filter(|grant| past > 0 && spending::is_limited(grant)) else {
+            return Ok(());
+        };
+        self.account.not_reserved();
+        let nanodollars = failover.input_cost((bytes.saturating_add(past) / 4) as u64);
+        self.account.reserved(self.app.runtime.spending.check(grant, nanodollars).await?);
+        Ok(())
+    }
+
     /// The whole body of a request that says it is JSON.
     pub(crate) async fn read_json(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Bytes, ApiError> {
         let limits = self.snapshot.body_limits(&self.app.runtime, &self.caller);

@@ -115,6 +115,12 @@ impl Spending {
             .map_err(|Spent { whose, per }| ApiError::insufficient_quota(whose, period::end(per, hour).as_deref()))
     }
 
+    /// What was spent is asked for again: the store has forgotten some of it.
+    pub(crate) async fn forget(&self) {
+        self.flush().await;
+        self.tabs.clear();
+    }
+
     /// Counts it. Cheap: it is done for every answer.
     pub(crate) fn add(&self, used: &Used<'_>) {
         self.pending.add(used, self.hour());

@@ -58,6 +58,10 @@ impl Terms {
     /// # Errors
     /// It was not written by this version, or by one that knew less.
     pub fn from_json(json: &str) -> Result<Self, String> {
+        // A list would be read as the members in their order.
+        if !json.trim_start().starts_with('{') {
+            return Err("expected an object".to_owned());
+        }
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
 }

@@ -183,7 +183,7 @@ fn shown(key: &Value) -> String {
         ("id", text(key, "id")),
         ("tenant", text(key, "tenant")),
         ("ends in", text(key, "hint")),
-        ("created", day(&key["created_at"]).into()),
+        ("created", if key["created_at"] == 0 { "-".into() } else { day(&key["created_at"]).into() }),
         ("expires", day(&key["expires_at"]).into()),
         ("state", state),
         ("limits", summary(&key["terms"]).into()),

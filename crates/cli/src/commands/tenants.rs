@@ -74,7 +74,8 @@ pub(crate) fn run(flags: &Flags, args: &TenantsArgs) -> anyhow::Result<()> {
 fn confirm(tenant: &str) -> anyhow::Result<()> {
     ensure!(io::stdin().is_terminal(), "erasing needs --yes where nobody can be asked");
     output::tell(&format!(
-        "All responses and conversations of the tenant {0} will be erased, for good. Type {0} to go on: ",
+        "All responses and conversations of the tenant {0} and its usage (its budgets begin anew) will be erased, for good. \
+         Type {0} to go on: ",
         visible(tenant)
     ));
     let mut typed = String::new();
@@ -190,6 +191,8 @@ async fn export(client: &AdminClient, path: &str, file: Option<&Path>) -> anyhow
         bail!("the export broke off: {}", end["message"].as_str().unwrap_or("the connection ended"));
     }
     out.flush().context("cannot write")?;
+    let damaged = end["damaged"].as_u64().unwrap_or_default();
+    ensure!(damaged == 0, "{damaged} cannot be read: a line with their id and the reason stands in their place");
     Ok(end["count"].as_u64().unwrap_or_default())
 }
 

@@ -123,6 +123,40 @@ fn a_database_that_somebody_else_has_is_told_with_the_reason() {
     assert!(running.end(Signal::TERM).success());
 }
 
+/// One socket for all, and a command is about the store of its own configuration.
+#[tokio::test]
+async fn a_command_never_reaches_the_store_of_another_configuration() {
+    let home = home("session: {backend: memory}\n");
+    fs::write(home.path().join("other.yaml"), "session: {backend: memory}\n").unwrap();
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    for (args, expected) in [
+        (&["--config", "other.yaml", "keys", "create", "a"][..], "with `session.backend: memory` nothing outlives one"),
+        (&["--config", "other.yaml", "tenants", "erase", "a", "--yes"], "with `session.backend: memory`"),
+        (&["--config", "other.yaml", "drain"], "was started with another configuration"),
+        (&["--config", "other.yaml", "reload"], "was started with another configuration"),
+    ] {
+        let error = refused(home.path(), args);
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+    assert_eq!(ask(&running, "").await.status, 200, "nobody has closed its door");
+    run(home.path(), &["--config", "./godex.yaml", "keys", "create", "a"]);
+    assert_eq!(ask(&running, "").await.status, 401);
+}
+
+/// A name that is in the file, too, is taken for the one of the store: that is what can be revoked.
+#[tokio::test]
+async fn a_stored_key_is_revoked_though_another_is_declared_with_its_name() {
+    let home = home(SQLITE);
+    let key = run(home.path(), &["keys", "create", "both"]);
+    let declared = "keys: [{name: both, key: a-key-that-is-in-the-file}]\n";
+    fs::write(home.path().join("godex.yaml"), format!("{SQLITE}{declared}")).unwrap();
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    assert_eq!(ask(&running, key.trim_end()).await.status, 200);
+    run(home.path(), &["keys", "revoke", "both"]);
+    assert_eq!(ask(&running, key.trim_end()).await.status, 401);
+    assert_eq!(ask(&running, "a-key-that-is-in-the-file").await.status, 200);
+}
+
 #[tokio::test]
 async fn the_configuration_is_read_anew_on_demand() {
     let config = |more: &str| format!("session: {{backend: memory}}\n{more}");

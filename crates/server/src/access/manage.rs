@@ -91,7 +91,7 @@ pub async fn create(store: &Store, new: NewKey) -> Result<MadeKey, ManageError> 
 }
 
 /// What would never be right, and what no counter can hold.
-fn check(terms: &Terms) -> Result<(), ManageError> {
+pub(crate) fn check(terms: &Terms) -> Result<(), ManageError> {
     let tools = terms.tools.iter().flatten();
     let unknown = |tool: &&String| {
         !matches!(tool.as_str(), "web_search" | "mcp") && tool.strip_prefix("mcp:").is_none_or(str::is_empty)

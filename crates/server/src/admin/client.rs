@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::listener::Stream;
 use super::routes::{self, Place};
 use crate::app::open_store;
-use crate::config::{AdminListen, Backend, Config};
+use crate::config::{AdminListen, Backend, Config, Origin};
 use crate::start::StartError;
 
 /// Who is there answers at once.
@@ -52,6 +52,8 @@ pub enum Unreachable {
     Nobody(String),
     /// A server with another store does: where, and which.
     Another(String, String),
+    /// One that was started with another configuration: where, and which.
+    Other(String, String),
     /// It could not be asked: where, and why.
     Failed(String, String),
     /// Without a server there is nothing in memory.
@@ -67,6 +69,10 @@ impl fmt::Display for Unreachable {
             Self::Another(address, store) => {
                 write!(f, "the godex that listens on {address} has another session store: {store}")
             }
+            Self::Other(address, config) => write!(
+                f,
+                "the godex that listens on {address} was started with another configuration: {config}; name it with --config"
+            ),
             Self::Failed(address, why) => write!(f, "the godex that listens on {address} cannot be asked: {why}"),
             Self::Memory => f.write_str(
                 "no godex runs, and with `session.backend: memory` nothing outlives one: start it first, or use SQLite or \
@@ -86,25 +92,88 @@ impl std::error::Error for Unreachable {
     }
 }
 
+/// By which a store is known to be the same: a database by what only it has, a file by its path, memory by whose it is.
+pub(super) fn store_id(config: &Config, store: &Store) -> String {
+    match &config.session.backend {
+        Backend::Postgres(_) => {
+            let id = store.derive_key("which database this is");
+            let id = id.iter().take(16).fold(0_u128, |id, byte| id << 8 | u128::from(*byte));
+            format!("postgres {id:032x}")
+        }
+        backend @ Backend::Sqlite { .. } => backend.to_string(),
+        Backend::Memory { .. } => memory_id(config),
+    }
+}
+
+fn memory_id(config: &Config) -> String {
+    format!("memory of {}", whole_path(config))
+}
+
+/// The file of a configuration, however it was named.
+pub(super) fn whole_path(config: &Config) -> String {
+    match &config.origin {
+        Origin::File(path) => std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()).display().to_string(),
+        Origin::Defaults => config.origin.to_string(),
+    }
+}
+
+/// Nobody can listen where the path is too long for a socket.
+const fn is_nobody(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput)
+}
+
 impl AdminClient {
-    /// The server of this configuration.
+    /// The server that has the store of this configuration: what is said of keys and tenants is then about the same ones.
     ///
     /// # Errors
-    /// None runs, or it cannot be asked.
+    /// None runs, it has another store, or it cannot be asked.
     pub async fn running(config: &Config) -> Result<Self, Unreachable> {
+        let (client, found) = Self::found(config).await?;
+        let ours = match &config.session.backend {
+            Backend::Postgres(_) => {
+                let store = open_store(config).await.map_err(|error| Unreachable::Store(Box::new(error.into())))?;
+                let ours = store_id(config, &store);
+                store.close().await;
+                ours
+            }
+            Backend::Sqlite { .. } => config.session.backend.to_string(),
+            Backend::Memory { .. } => memory_id(config),
+        };
+        if found["store_id"] != ours {
+            let theirs = found["store"].as_str().unwrap_or_default();
+            let config = found["config"].as_str().unwrap_or_default();
+            return Err(Unreachable::Another(client.address(), format!("{theirs}, of {config}")));
+        }
+        Ok(client)
+    }
+
+    /// The server that was started with this configuration.
+    ///
+    /// # Errors
+    /// None runs, it has another one, or it cannot be asked.
+    pub async fn started_with(config: &Config) -> Result<Self, Unreachable> {
+        let (client, found) = Self::found(config).await?;
+        let theirs = found["config"].as_str().unwrap_or_default();
+        if theirs != whole_path(config) {
+            return Err(Unreachable::Other(client.address(), theirs.to_owned()));
+        }
+        Ok(client)
+    }
+
+    fn address(&self) -> String {
+        self.config.admin.listen.to_string()
+    }
+
+    /// Whoever listens, and what it says of itself.
+    async fn found(config: &Config) -> Result<(Self, Value), Unreachable> {
         let client = Self { config: config.clone(), store: None };
         let status = client.ask("GET", "/admin/status", None).await?;
-        let address = || config.admin.listen.to_string();
         let found: Value = serde_json::from_slice(&status.body).unwrap_or_default();
         if status.status != 200 {
             let why = found["error"]["message"].as_str().unwrap_or("it is no godex").to_owned();
-            return Err(Unreachable::Failed(address(), why));
+            return Err(Unreachable::Failed(client.address(), why));
         }
-        let (ours, theirs) = (config.session.backend.to_string(), found["store"].as_str().unwrap_or_default());
-        if ours != theirs {
-            return Err(Unreachable::Another(address(), theirs.to_owned()));
-        }
-        Ok(client)
+        Ok((client, found))
     }
 
     /// The store of this configuration, which no server of this machine may have open.
@@ -193,9 +262,7 @@ impl AdminClient {
         }
         match timeout(CONNECT, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-                Err(Unreachable::Nobody(listen.to_string()))
-            }
+            Ok(Err(error)) if is_nobody(error.kind()) => Err(Unreachable::Nobody(listen.to_string())),
             Ok(Err(error)) => Err(Unreachable::Failed(listen.to_string(), error.to_string())),
             Err(_) => Err(Unreachable::Failed(listen.to_string(), "it does not answer".to_owned())),
         }

@@ -71,11 +71,12 @@ pub(super) async fn create(place: Place<'_>, mut body: Map<String, Value>) -> Re
     }
     let made = manage::create(place.store, new).await?;
     refresh(place).await?;
-    Ok(shown_once(&made))
+    let closes = made.closes_the_door && place.config.keys.is_empty() && place.config.oidc.is_none();
+    Ok(shown_once(&MadeKey { closes_the_door: closes, ..made }))
 }
 
 pub(super) async fn revoke(place: Place<'_>, name: &str) -> Result<Response<Body>, ApiError> {
-    check_stored(place, name)?;
+    check_stored(place, name).await?;
     let info = manage::revoke(place.store, name).await?;
     refresh(place).await?;
     Ok(routes::json(&Shown::from(info)))
@@ -90,7 +91,7 @@ pub(super) struct Rotation {
 }
 
 pub(super) async fn rotate(place: Place<'_>, name: &str, how: &Rotation) -> Result<Response<Body>, ApiError> {
-    check_stored(place, name)?;
+    check_stored(place, name).await?;
     let grace = match &how.grace {
         None => GRACE,
         Some(text) => parse_duration(text, Bare::Seconds).ok_or_else(|| {
@@ -103,7 +104,7 @@ pub(super) async fn rotate(place: Place<'_>, name: &str, how: &Rotation) -> Resu
 }
 
 pub(super) async fn delete(place: Place<'_>, name: &str) -> Result<Response<Body>, ApiError> {
-    check_stored(place, name)?;
+    check_stored(place, name).await?;
     let info = manage::delete(place.store, name).await?;
     refresh(place).await?;
     Ok(routes::json(&Shown::from(info)))
@@ -135,9 +136,11 @@ fn declared(place: Place<'_>) -> impl Iterator<Item = Shown> {
     })
 }
 
-/// What is declared in a file is changed there.
-fn check_stored(place: Place<'_>, name: &str) -> Result<(), ApiError> {
-    if !declared(place).any(|key| key.info.name == name || key.info.id == name) {
+/// What is declared in a file is changed there. One of the store may have the same name: it was there first.
+async fn check_stored(place: Place<'_>, name: &str) -> Result<(), ApiError> {
+    if !declared(place).any(|key| key.info.name == name || key.info.id == name)
+        || manage::show(place.store, name).await.is_ok()
+    {
         return Ok(());
     }
     let message = format!(

@@ -77,6 +77,9 @@ mod unix {
 
     use crate::clock;
 
+    /// What every system that has such sockets lets clients open.
+    const LONGEST: usize = 103;
+
     /// A socket that nobody but this user may open. Its file is gone with it.
     #[derive(Debug)]
     pub(in crate::admin) struct UnixSocket {
@@ -91,6 +94,9 @@ mod unix {
         pub(super) fn bind(path: &Path) -> io::Result<Self> {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            if path.as_os_str().len() > LONGEST {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is longer than a socket's may be"));
+            }
             check_unused(path)?;
             // Made where nobody else can look, and shown when nobody else may open it.
             let hidden = folder.join(format!(".a{:08x}", clock::random() & 0xffff_ffff));

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use store::{Store, Tenant};
 
+use super::client::{store_id, whole_path};
 use super::{Desk, keys, tenants};
 use crate::access::manage::ManageError;
 use crate::body::Body;
@@ -220,8 +221,9 @@ fn status(desk: &Desk) -> Response<Body> {
         "uptime_seconds": clock::unix_seconds().saturating_sub(runtime.started_at),
         "draining": desk.app.is_draining(),
         "address": format!("{}://{}", config.server.scheme(), desk.address),
-        "config": config.origin.to_string(),
+        "config": whole_path(config),
         "store": config.session.backend.to_string(),
+        "store_id": store_id(config, &runtime.store),
     }))
 }
 

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::keys::refresh;
 use super::routes::{self, Place};
+use crate::access::manage;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{ApiError, Code};
@@ -69,6 +70,7 @@ pub(super) async fn terms(place: Place<'_>, tenant: &Tenant) -> Result<Response<
 }
 
 pub(super) async fn set_terms(place: Place<'_>, tenant: &Tenant, terms: &Terms) -> Result<Response<Body>, ApiError> {
+    manage::check(terms)?;
     let said = (*terms != Terms::default()).then(|| terms.to_json());
     place.store.set_tenant_terms(tenant, said).await.map_err(|error| ApiError::store(&error))?;
     refresh(place).await?;
@@ -133,8 +135,14 @@ fn shown(held: &Holding) -> Value {
 /// Everything that a tenant has, one thing per line. The last line says how many there were, or why there are no more: a
 /// stream that ends without it was cut off.
 pub(super) fn export(place: Place<'_>, tenant: Tenant) -> Response<Body> {
-    let lines =
-        Lines { store: place.store.for_tenant(tenant), after: None, waiting: Vec::new(), count: 0, over: false };
+    let lines = Lines {
+        store: place.store.for_tenant(tenant),
+        after: None,
+        waiting: Vec::new(),
+        count: 0,
+        damaged: 0,
+        over: false,
+    };
     let lines = stream::unfold(lines, |mut lines| async move { Some((lines.next().await?, lines)) });
     let mut response = Response::new(Body::stream(lines));
     let jsonl = http::HeaderValue::from_static("application/jsonl");
@@ -148,6 +156,8 @@ struct Lines {
     /// The next one is the last here.
     waiting: Vec<Holding>,
     count: u64,
+    /// What is there and cannot be read.
+    damaged: u64,
     over: bool,
 }
 
@@ -157,11 +167,8 @@ impl Lines {
             return None;
         }
         let line = match self.found().await {
-            Ok(Some(line)) => {
-                self.count += 1;
-                return Some(line);
-            }
-            Ok(None) => json!({"object": "end", "count": self.count}),
+            Ok(Some(line)) => return Some(line),
+            Ok(None) => json!({"object": "end", "count": self.count, "damaged": self.damaged}),
             Err(error) => json!({"object": "error", "message": error.to_string()}),
         };
         self.over = true;
@@ -178,10 +185,26 @@ impl Lines {
                 self.waiting = page;
             }
             let Some(next) = self.waiting.pop() else { return Ok(None) };
-            if let Some(found) = self.store.export(next).await? {
-                let mut line = session::exported(&found)?;
-                line.push(b'\n');
-                return Ok(Some(line.into()));
+            let id = next.id.clone();
+            let line = match self.store.export(next).await {
+                Ok(Some(found)) => session::exported(&found),
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            match line {
+                Ok(mut line) => {
+                    line.push(b'\n');
+                    self.count += 1;
+                    return Ok(Some(line.into()));
+                }
+                // The rest is worth having.
+                Err(error @ store::Error::Corrupt(_)) => {
+                    tracing::warn!(id, %error, "not exported");
+                    self.damaged += 1;
+                    let line = json!({"object": "error", "id": id, "message": error.to_string()});
+                    return Ok(Some(format!("{line}\n").into()));
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -221,6 +244,7 @@ async fn erase_here(app: &App, tenant: &Tenant, now: bool) -> Result<Erased, Api
     runtime.spending.flush().await;
     runtime.forget(tenant);
     let erased = erase_stored(&runtime.store, tenant).await?;
+    runtime.spending.forget().await;
     tracing::info!(tenant = tenant.name(), responses = erased.responses, "a tenant was erased");
     Ok(erased)
 }

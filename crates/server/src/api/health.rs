@@ -48,6 +48,7 @@ pub(crate) async fn ready(app: &App) -> Result<Response<Body>, ApiError> {
     if app.is_draining() {
         return Err(ApiError::unavailable(Code::Draining, "The server is shutting down."));
     }
+    app.runtime.limits.load().has_memory()?;
     match app.runtime.sessions.ping().await {
         Ok(()) => Ok(json(r#"{"status":"ready"}"#)),
         Err(error) => Err(ApiError::unavailable(Code::StorageUnavailable, error.to_string())),

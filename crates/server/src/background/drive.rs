@@ -154,7 +154,7 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
 /// Nothing was asked of anybody yet, so a store that is away for a moment is waited for, and a place among the turns of
 /// its key much longer: it is in the queue as long as it has none.
 async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Started, ApiError> {
-    let began = Instant::now();
+    let (began, mut held_back) = (Instant::now(), None);
     loop {
         let start = Start { past: Past::Begun, job: Some(job.clone()), ..Start::default() };
         match Box::pin(Turn::start(context.clone(), body.clone(), start)).await {
@@ -164,6 +164,9 @@ async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Start
                 tokio::time::sleep(PAUSE).await;
             }
             Err(error) if waits_for_place(error.code) && began.elapsed() < QUEUED => {
+                if let Some(grant) = context.caller.grant() {
+                    held_back.get_or_insert_with(|| context.app.runtime.jobs.hold_back(&grant.id));
+                }
                 let wait = Duration::from_secs(error.retry_after.unwrap_or(1).into());
                 tokio::time::sleep(wait.min(PLACE_PAUSE)).await;
             }

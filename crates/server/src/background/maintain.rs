@@ -22,6 +22,10 @@ use crate::request::RequestContext;
 use crate::session::LEASE;
 
 /// How often claims are extended.
+/// How long keys that cannot be looked at are waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(500);
+
 const BEAT: Duration = Duration::from_secs(5);
 /// After so long without having been able to, this process gives its turns up: before anybody else may take them.
 const GIVE_UP: Duration = Duration::from_secs(20);
@@ -231,6 +235,21 @@ async fn end_unrun(app: &Arc<App>, tenant: Tenant, claim: Claim, ending: Ending)
         tracing::warn!(response_id = id, %error, "a response has no end yet");
         app.runtime.jobs.without_end.store(true, Ordering::Relaxed);
     }
+    // Its place is another's.
+    app.runtime.jobs.place_free.notify_one();
+}
+
+/// What whoever asked may do now, as soon as that can be said: a store that is away for a moment is no reason to refuse.
+async fn granted(app: &App, tenant: &Tenant, earlier: Option<&Earlier>) -> Result<Option<Arc<Grant>>, ApiError> {
+    let began = Instant::now();
+    loop {
+        match still_granted(app, tenant, earlier).await {
+            Err(error) if error.status.is_server_error() && began.elapsed() < PATIENCE => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            granted => return granted,
+        }
+    }
 }
 
 /// What whoever asked may do now. What was asked for while nothing had to be shown is done without; a key that was revoked
@@ -253,7 +272,7 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let (Some(opened), false) = (opened, cancel) else {
         return end_unrun(app, tenant, claim, ending(cancel)).await;
     };
-    let grant = match still_granted(app, &tenant, opened.grant.as_ref()).await {
+    let grant = match granted(app, &tenant, opened.grant.as_ref()).await {
         Ok(grant) => grant,
         Err(error) => {
             let failure = Failure::new(FailureClass::InvalidRequest, error.message);

@@ -31,12 +31,16 @@ impl App {
         JobLimits { running: if self.is_draining() { 0 } else { config.concurrency }, queued: config.queue }
     }
 
-    /// The same for one who may have fewer. The queue is the tenant's: its other keys' responses wait in it as well.
+    /// The same for one who may have fewer. The queue is the tenant's: its other keys' responses wait in it as well. What has
+    /// a place and waits for one of its key is in the queue, too, and no more of its kind gets a place.
     fn job_limits_of(&self, caller: &Caller) -> JobLimits {
         let limits = self.job_limits();
-        let terms = caller.grant().map(|grant| [grant.terms.queue, grant.tenant_terms.queue]);
-        let fewest = terms.into_iter().flatten().flatten().min().map(|queue| queue.try_into().unwrap_or(limits.queued));
-        JobLimits { queued: fewest.map_or(limits.queued, |fewest| limits.queued.min(fewest)), ..limits }
+        let Some(grant) = caller.grant() else { return limits };
+        let held_back = self.runtime.jobs.held_back(&grant.id);
+        let terms = [grant.terms.queue, grant.tenant_terms.queue];
+        let fewest = terms.into_iter().flatten().min().map(|queue| queue.try_into().unwrap_or(limits.queued));
+        let queued = fewest.map_or(limits.queued, |fewest| limits.queued.min(fewest)).saturating_sub(held_back);
+        JobLimits { running: if held_back > 0 { 0 } else { limits.running }, queued }
     }
 }
 

@@ -72,7 +72,10 @@ impl Budget {
         let Some(whole) = &self.whole else {
             return taken.map(drop).map_err(|_| ApiError::too_many_bytes());
         };
-        taken.map_err(|_| ApiError::too_many_bytes_of_one())?;
+        if taken.is_err() {
+            let fits = bytes <= self.limit;
+            return Err(if fits { ApiError::too_many_bytes_of_one() } else { ApiError::body_beyond_limit(self.limit) });
+        }
         whole.take(bytes).inspect_err(|_| _ = self.used.fetch_sub(bytes, Ordering::Relaxed))
     }
 

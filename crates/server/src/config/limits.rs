@@ -32,11 +32,14 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
             field.problem("too little for one request of `server.max_body_bytes`", Some(help));
         }
     }
+    let memory = keys.find(&table::LIMITS_MEMORY);
+    // What is read for requests must not fill the memory that there is.
+    let usual = table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.min(memory.unwrap_or(u64::MAX) / 4).max(two_bodies);
     LimitsConfig {
-        body_bytes_in_flight: size(bodies.unwrap_or(table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.max(two_bodies))),
+        body_bytes_in_flight: size(bodies.unwrap_or(usual)),
         remembered_bytes: size(keys.get(&table::LIMITS_REMEMBERED_BYTES)),
         turns: keys.find(&table::LIMITS_TURNS).map(size),
-        memory: keys.find(&table::LIMITS_MEMORY),
+        memory,
         write_stall: keys.get(&table::LIMITS_WRITE_STALL),
         key_grace: keys.get(&table::LIMITS_KEY_GRACE),
     }

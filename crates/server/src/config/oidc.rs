@@ -30,6 +30,8 @@ pub struct OidcConfig {
 }
 
 const GRACE: Duration = Duration::from_hours(1);
+/// Longer than they are used without asking.
+const SHORTEST_GRACE: Duration = Duration::from_mins(10);
 
 pub(super) fn read(field: &Field<'_>) -> Option<OidcConfig> {
     let mut section = field.clone().section()?;
@@ -44,7 +46,7 @@ pub(super) fn read(field: &Field<'_>) -> Option<OidcConfig> {
         terms
     });
     let grace =
-        |field: &Field<'_>| units::duration(field, Bare::Refused, &(Duration::ZERO..=Duration::from_hours(24 * 7)));
+        |field: &Field<'_>| units::duration(field, Bare::Refused, &(SHORTEST_GRACE..=Duration::from_hours(24 * 7)));
     let jwks_grace = section.read("jwks_grace", grace).unwrap_or(GRACE);
     section.finish();
     Some(OidcConfig {

@@ -183,7 +183,7 @@ codes! {
     RequestsPerMinute(TOO_MANY_REQUESTS, "requests_per_minute", Some("rate_limit_exceeded")) => "Wait as long as `Retry-After` says; the operator can raise the limit.";
     /// The key, or its tenant, has used as many tokens in the last minute as it may (`tpm`), or would with this request.
     TokensPerMinute(TOO_MANY_REQUESTS, "tokens_per_minute", Some("rate_limit_exceeded")) => "Wait as long as `Retry-After` says; the operator can raise the limit.";
-    /// The request alone has more tokens than the key, or its tenant, may use in a minute (`tpm`).
+    /// The request alone has more tokens than the key, or its tenant, may use in a minute (`tpm`), or more bytes than it may hold (`body_bytes`).
     RequestBeyondLimit(TOO_MANY_REQUESTS, "request_beyond_limit", Some("rate_limit_exceeded")) => "Send less: no wait helps; the operator can raise the limit.";
     /// The key, or its tenant, runs as many requests as it may at the same time (`concurrency`).
     TurnsAtOnce(TOO_MANY_REQUESTS, "turns_at_once", Some("rate_limit_exceeded")) => "Wait until some of them are answered; the operator can raise the limit.";

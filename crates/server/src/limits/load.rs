@@ -72,11 +72,15 @@ impl Load {
         }
     }
 
+    /// Whether there is memory for turns.
+    pub(crate) fn has_memory(&self) -> Result<(), ApiError> {
+        let short = self.pressure.load(Ordering::Relaxed) >= Pressure::High as u8;
+        if short { Err(short_of_memory()) } else { Ok(()) }
+    }
+
     /// Whether turns may begin, as far as can be said before one does.
     pub(crate) fn takes_turns(&self) -> Result<(), ApiError> {
-        if self.pressure.load(Ordering::Relaxed) >= Pressure::High as u8 {
-            return Err(short_of_memory());
-        }
+        self.has_memory()?;
         if self.turns.load(Ordering::Relaxed) >= self.most_turns { Err(busy()) } else { Ok(()) }
     }
 

@@ -135,7 +135,7 @@ struct Refused {
 }
 
 impl Meter {
-    const fn new(now: Instant) -> Self {
+    fn new(now: Instant) -> Self {
         Self { window: Window::new(now), left: 0, used_at: now, limit: 0, owed: 0, elsewhere: 0, refused: None }
     }
 

@@ -26,7 +26,7 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 const FULL: Duration = Duration::from_secs(1);
 
 /// How many are sent away at the same time, and how long that may take.
-const REFUSED_AT_ONCE: usize = 64;
+const REFUSED_AT_ONCE: usize = 16;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Connections that may wait to be accepted. The usual 128 drops some when a few hundred clients come at once,

@@ -340,6 +340,12 @@ impl Context {
     pub(crate) fn past(&self) -> Result<Vec<InputItem<'_>>, ApiError> {
         self.past.iter().map(parse).collect()
     }
+
+    /// How many bytes the past has, and what is referred to.
+    pub(crate) fn bytes(&self) -> usize {
+        let referred = self.referred.iter().filter_map(|(_, item)| Some(item.as_ref()?.body.len()));
+        self.past.iter().map(|item| item.body.len()).chain(referred).sum()
+    }
 }
 
 fn is_reference(item: &InputItem<'_>) -> bool {

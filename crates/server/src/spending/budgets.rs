@@ -92,6 +92,13 @@ impl Tabs {
         tab
     }
 
+    pub(super) fn clear(&self) {
+        for tabs in [&self.keys, &self.tenants] {
+            tabs.write().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        self.count.store(0, Ordering::Relaxed);
+    }
+
     /// The key, and its tenant, have spent so much.
     pub(super) fn add(&self, key: &str, tenant: &str, nanodollars: u64) {
         if self.count.load(Ordering::Relaxed) == 0 {

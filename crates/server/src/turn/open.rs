@@ -77,6 +77,10 @@ impl Turn {
             }
         }
         let mut past = context.session().context(&request, past).await?;
+        if !warm_up && let Err(error) = context.set_aside(&failover, bytes.len(), past.bytes()).await {
+            release(None, key).await;
+            return Err(error);
+        }
         let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember);
         // One moment for the response and for the store: whoever goes on with the turn knows that one only.
         let created_at = match (&job, &record) {

@@ -24,6 +24,10 @@ pub(super) fn unsent(error: &SendError) -> Refused {
         SendError::Link(LinkError::Http(http)) if http.is_parse() => {
             protocol(format!("The provider's answer is not HTTP: {cause}."))
         }
+        SendError::Connect(ConnectError::Failed(_)) if is_out_of_files(error) => {
+            let failure = Failure::new(FailureClass::Overloaded, "This server has too many open files.");
+            Refused { is_ours: true, ..Refused::new(failure, Remedy::Again) }
+        }
         SendError::Connect(ConnectError::Failed(_)) => unreachable(&cause, Remedy::Elsewhere),
         SendError::Link(_) => unreachable(&cause, Remedy::Again),
     }
@@ -42,6 +46,13 @@ fn unreachable(cause: &str, remedy: Remedy) -> Refused {
 pub(super) fn cut(error: &LinkError) -> Failure {
     let message = format!("The provider's answer broke off: {}.", innermost(error));
     Failure::new(FailureClass::Truncated, message)
+}
+
+/// Whether there was no file descriptor for a connection.
+fn is_out_of_files(error: &(dyn Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |&cause| cause.source());
+    let mut codes = causes.filter_map(|cause| cause.downcast_ref::<std::io::Error>()?.raw_os_error());
+    codes.any(|code| cfg!(unix) && matches!(code, 23 | 24))
 }
 
 /// The cause at the bottom; what wraps it is about our own machinery.

@@ -10,6 +10,8 @@ pub(crate) struct Refused {
     pub(super) remedy: Remedy,
     /// The deadline that was missed, if that is what it was.
     pub(crate) deadline: Option<Deadline>,
+    /// It never left this machine: no file descriptor was left for a connection.
+    pub(super) is_ours: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +26,11 @@ pub(super) enum Remedy {
 
 impl Refused {
     pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
-        Self { failure, remedy, deadline: None }
+        Self { failure, remedy, deadline: None, is_ours: false }
     }
 
     pub(super) fn late(deadline: Deadline) -> Self {
-        Self { failure: super::late(deadline), remedy: Remedy::Elsewhere, deadline: Some(deadline) }
+        Self { failure: super::late(deadline), remedy: Remedy::Elsewhere, deadline: Some(deadline), is_ours: false }
     }
 
     /// The same, with the deadline that was missed.
@@ -40,7 +42,7 @@ impl Refused {
 
     /// Whether the target itself is in trouble; None when this says nothing about it.
     pub(super) fn is_trouble(&self) -> Option<bool> {
-        if self.failure.basis.is_hearsay() {
+        if self.is_ours || self.failure.basis.is_hearsay() {
             return None;
         }
         match self.failure.class {
@@ -94,7 +96,7 @@ impl From<Failure> for Refused {
             (Some(false), Remedy::Again) => Remedy::Elsewhere,
             _ => remedy,
         };
-        Self { failure, remedy, deadline: None }
+        Self { failure, remedy, deadline: None, is_ours: false }
     }
 }
 

@@ -228,7 +228,7 @@ async fn the_bodies_of_a_key_hold_so_much() {
     let rig = with("body_bytes: 1000", "").await;
     let body = json!({"model": "m", "input": "x".repeat(2000)});
     let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
-    assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("body_bytes")));
+    assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("request_beyond_limit")));
     object(&ask(&rig, A).await);
     object(&send(&rig, B, "/v1/responses", &body, &[]).await);
 }

@@ -228,8 +228,9 @@ impl Store {
             (Rewriting::Seal, Some(key)) => Some(key.wrap_secret(&self.secret)?),
             _ => None,
         };
-        if done.damaged > 0 {
-            // Whatever they need to be opened, should they be mended, stays.
+        // Whatever damaged rows need to be opened, should they be mended, stays.
+        let forgets = done.damaged == 0;
+        if how == Rewriting::Clear && !forgets {
             return Ok(());
         }
         let secret = self.secret.0;
@@ -237,13 +238,13 @@ impl Store {
             Backend::Sqlite(database) => {
                 let work = move |connection: &_| {
                     sqlite::keep_secret(connection, &secret, wrapped.as_deref())?;
-                    sqlite::forget_data_keys(connection)
+                    if forgets { sqlite::forget_data_keys(connection) } else { Ok(0) }
                 };
                 database.erase(work).await?
             }
             Backend::Postgres(database) => {
                 database.keep_secret(&secret, wrapped.as_deref()).await?;
-                database.forget_data_keys(OUT_OF_USE).await?
+                if forgets { database.forget_data_keys(OUT_OF_USE).await? } else { 0 }
             }
         };
         Ok(())
