@@ -170,7 +170,7 @@ fn list(keys: &Value) -> String {
     };
     let rows: Vec<Vec<String>> = keys.as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
-        return "there are no keys: whoever reaches the server may use it\n".to_owned();
+        return "there are no keys\n".to_owned();
     }
     table(&["NAME", "TENANT", "KEY", "CREATED", "EXPIRES", "STATE", "LIMITS"], &rows)
 }

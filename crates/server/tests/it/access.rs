@@ -260,3 +260,38 @@ async fn a_key_has_its_last_day() {
     rig.reloader.reload(rig::parse(&text(&rig.upstream, &dated("2970-01-01")))).unwrap();
     object(&ask(&rig, A, "m").await);
 }
+
+/// What waits behind a response of a key that is gone does not wait for anybody else to come.
+#[tokio::test]
+async fn a_key_that_is_gone_holds_up_nobody_behind_it() {
+    let gone = "- {name: gone, tenant: a, key: key-that-will-be-gone-03}\n";
+    let upstream = Upstream::start(Script::sse(&chat::chunks())).await.unwrap();
+    let text = |more: &str| {
+        let memory = "session: {backend: memory, background: {concurrency: 1, queue: 10}}";
+        text(&upstream, &format!("{KEYS}{more}")).replace("session: {backend: memory}", memory)
+    };
+    let (before, after) = (rig::parse(&text(gone)), rig::parse(&text("")));
+    upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    let rig = Rig::serving(upstream, before).await.unwrap();
+    let body = json!({"model": "m", "input": "Hi", "background": true});
+    let mut responses = Vec::new();
+    for key in [A, "key-that-will-be-gone-03", A, A] {
+        let made = rig::object_now(&send(&rig, key, Method::POST, "/v1/responses", &body).await);
+        responses.push(format!("/v1/responses/{}", made["id"].as_str().unwrap()));
+        rig.upstream.arrived(1).await;
+    }
+    rig.reloader.reload(after).unwrap();
+    send(&rig, A, Method::POST, &format!("{}/cancel", responses[0]), &Value::Null).await;
+    let mut ends = Vec::new();
+    for _ in 0..600 {
+        ends.clear();
+        for path in &responses {
+            ends.push(get(&rig, A, path).await.json()["status"].as_str().unwrap().to_owned());
+        }
+        if ends.iter().all(|status| !matches!(status.as_str(), "queued" | "in_progress")) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(ends, ["cancelled", "failed", "completed", "completed"]);
+}

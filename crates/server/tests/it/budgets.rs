@@ -110,6 +110,25 @@ async fn turns_that_run_at_once_do_not_outrun_a_budget_for_long() {
     }
 }
 
+/// What a turn continues is sent as well, and costs as much, though it is not in the request.
+#[tokio::test]
+async fn what_is_continued_is_set_aside_too() {
+    let rig = rig("backend: memory").await;
+    let long = json!({"model": "m", "input": "x".repeat(120_000)});
+    let first = object(&post(&rig, RICH, "/v1/responses", &long).await);
+    let next = json!({"model": "m", "input": "Hi", "previous_response_id": first["id"]});
+    rig.upstream.queue(Script::silent());
+    let running = post(&rig, POOR, "/v1/responses", &next);
+    let refused = async {
+        rig.upstream.arrived(2).await;
+        is_spent(&ask(&rig, POOR, "m").await);
+    };
+    tokio::select! {
+        answer = running => panic!("{answer:?}"),
+        () = refused => {}
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_instances_share_a_budget() {
     let Some(postgres) = Postgres::start() else { return };
