@@ -183,9 +183,9 @@ The price of 1 of them is not known: their cost is in no sum.
 
     #[test]
     fn csv_can_be_read_by_others() {
-        let expected = "key,model,requests,input_tokens,cached_tokens,output_tokens,reasoning_tokens,tool_calls,cost_usd\r\n\
-                        key_1,deepseek/deepseek-v4-pro,12,14400,0,30,4,0,1.5\r\n,up/m,1,1200,0,30,4,0,\r\n\
-                        key_2,\"a\"\"b,c\",1,1200,0,30,4,0,0.0000001\r\n";
+        let expected = "key,model,key_name,requests,input_tokens,cached_tokens,output_tokens,reasoning_tokens,tool_calls,cost_usd\r\n\
+                        key_1,deepseek/deepseek-v4-pro,,12,14400,0,30,4,0,1.5\r\n,up/m,,1,1200,0,30,4,0,\r\n\
+                        key_2,\"a\"\"b,c\",,1,1200,0,30,4,0,0.0000001\r\n";
         assert_eq!(csv(&rows(), "key,model"), expected);
         for (text, field) in [("plain", "plain"), ("=1+1", "'=1+1"), ("a\nb", "\"a\nb\"")] {
             assert_eq!(csv_field(text), field);

@@ -40,11 +40,13 @@ const HOOK_SECRET: Canary = canary("HOOK_SECRET", "canary-hook-secret-6d0b2f");
 const HOOK_PATH: Canary = canary("HOOK_PATH", "canary-hook-path-1e5a99");
 const SEAL_KEY: Canary = canary("SEAL_KEY", "canary-seal-key-4f8c1207-e6b0a9d35572");
 const DATABASE_PASSWORD: Canary = canary("DATABASE_PASSWORD", "canary-database-pw-c3d9");
+const ADMIN_TOKEN: Canary = canary("ADMIN_TOKEN", "canary-admin-token-8a3f51");
+const STORE_KEY: Canary = canary("STORE_KEY", "c4a7e1d09b35f268c4a7e1d09b35f268ca7a3d15c0ffee00b0a7deadbeef5a1d");
 /// Not secret to whoever says it, but nothing for a log.
 const PROMPT: Canary = canary("PROMPT", "canary-prompt-208d7e44");
 const TOOL_OUTPUT: Canary = canary("TOOL_OUTPUT", "canary-tool-output-95ba");
 
-const SECRETS: [Canary; 11] = [
+const SECRETS: [Canary; 13] = [
     CLIENT_KEY,
     WRONG_KEY,
     TOKEN,
@@ -56,6 +58,8 @@ const SECRETS: [Canary; 11] = [
     HOOK_SECRET,
     SEAL_KEY,
     DATABASE_PASSWORD,
+    ADMIN_TOKEN,
+    STORE_KEY,
 ];
 const WORDS: [Canary; 2] = [PROMPT, TOOL_OUTPUT];
 
@@ -239,7 +243,8 @@ impl Drop for World {
 fn configuration(upstream: &Upstream, search: &Upstream, hook: &Upstream, mcp: &McpServer) -> String {
     format!(
         "logging: {{format: json}}\nmodels: {{discover: off}}\nresilience: {{backoff_ms: 1, breaker_failures: 0}}\n\
-         session: {{sqlite: {{path: data/sessions.db}}, seal_key: '${{SEAL_KEY}}'}}\n\
+         session: {{sqlite: {{path: data/sessions.db}}, seal_key: '${{SEAL_KEY}}', encryption: {{key: '${{STORE_KEY}}'}}}}\n\
+         admin: {{token: '${{ADMIN_TOKEN}}'}}\n\
          keys:\n- {{name: team, tenant: team, key: '${{CLIENT_KEY}}'}}\n\
          providers:\n  up:\n    spec: openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    \
          credentials: {{api_key: '${{PROVIDER_KEY}}'}}\n    models: [m]\n\
@@ -348,6 +353,10 @@ async fn no_secret_is_in_anything_that_is_said_or_written() {
         &["config", "print"][..],
         &["config", "check"],
         &["keys", "list"],
+        &["keys", "show", "team"],
+        &["tenants", "list"],
+        &["usage", "--by", "tenant,key,model"],
+        &["reload"],
         &["mcp", "check"],
         &["models"],
         &["search", "x"],

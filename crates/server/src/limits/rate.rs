@@ -2,10 +2,23 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::access::Grant;
 use crate::error::{ApiError, Code};
+
+static NAMES: [[HeaderName; 3]; 2] = [
+    [
+        HeaderName::from_static("x-ratelimit-limit-requests"),
+        HeaderName::from_static("x-ratelimit-remaining-requests"),
+        HeaderName::from_static("x-ratelimit-reset-requests"),
+    ],
+    [
+        HeaderName::from_static("x-ratelimit-limit-tokens"),
+        HeaderName::from_static("x-ratelimit-remaining-tokens"),
+        HeaderName::from_static("x-ratelimit-reset-tokens"),
+    ],
+];
 
 /// What is left of what may be used per minute; where several limits count, of the one of which the least is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,12 +48,9 @@ impl Rates {
     }
 
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        const NAMES: [[&str; 3]; 2] = [
-            ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
-            ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"],
-        ];
-        for ([limit, remaining, reset], rate) in NAMES.into_iter().zip([self.requests, self.tokens]) {
+        for ([limit, remaining, reset], rate) in NAMES.iter().zip([self.requests, self.tokens]) {
             if let Some(rate) = rate {
+                headers.reserve(6);
                 headers.insert(limit, HeaderValue::from(rate.limit));
                 headers.insert(remaining, HeaderValue::from(rate.remaining));
                 if let Ok(value) = HeaderValue::try_from(short(rate.reset)) {
@@ -121,17 +131,41 @@ fn whole_seconds(wait: Duration) -> u32 {
 
 /// As OpenAI writes durations: `6ms`, `1.5s`, `6m0s`.
 fn short(duration: Duration) -> String {
-    let millis = duration.as_millis();
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let (minutes, rest) = (millis / 60_000, millis % 60_000);
-    let seconds = match rest % 1000 {
-        0 => format!("{}s", rest / 1000),
-        part => format!("{}.{}s", rest / 1000, format!("{part:03}").trim_end_matches('0')),
-    };
-    match (minutes, rest) {
-        (0, 1..1000) => format!("{rest}ms"),
-        (0, _) => seconds,
-        _ => format!("{minutes}m{seconds}"),
+    let mut out = String::with_capacity(16);
+    if minutes == 0 && (1..1000).contains(&rest) {
+        number(&mut out, rest);
+        out.push_str("ms");
+        return out;
     }
+    if minutes > 0 {
+        number(&mut out, minutes);
+        out.push('m');
+    }
+    number(&mut out, rest / 1000);
+    let mut part = rest % 1000;
+    if part > 0 {
+        out.push('.');
+    }
+    while part > 0 {
+        out.push(digit(part / 100));
+        part = part % 100 * 10;
+    }
+    out.push('s');
+    out
+}
+
+/// It is on every answer of a limited key: without the machinery that can do more.
+fn number(out: &mut String, number: u64) {
+    if number >= 10 {
+        self::number(out, number / 10);
+    }
+    out.push(digit(number % 10));
+}
+
+fn digit(digit: u64) -> char {
+    u32::try_from(digit).ok().and_then(|digit| char::from_digit(digit, 10)).unwrap_or('0')
 }
 
 #[cfg(test)]

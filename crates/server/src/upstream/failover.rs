@@ -4,8 +4,8 @@
 //! budget. All of this ends before anything of the answer was sent on: what has begun to answer is never replaced.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, LimitField, Needs, Note, Refusal, Unsupported};
@@ -72,6 +72,14 @@ struct Candidate {
     out: bool,
     /// When it wants to be asked again.
     not_before: Option<Instant>,
+    /// What it costs, once that was asked.
+    price: OnceLock<Option<Arc<Price>>>,
+}
+
+impl Candidate {
+    fn price(&self) -> Option<&Arc<Price>> {
+        self.price.get_or_init(|| self.provider.price(&self.model)).as_ref()
+    }
 }
 
 /// What came of sending.
@@ -93,7 +101,7 @@ impl Failover {
     ) -> Self {
         let candidate = |(provider, model): (Arc<Provider>, String)| {
             let (health, profile) = (provider.connections.models.of(&model), provider.profile(&model));
-            Candidate { provider, model, profile, health, out: false, not_before: None }
+            Candidate { provider, model, profile, health, out: false, not_before: None, price: OnceLock::new() }
         };
         Self {
             candidates: targets.into_iter().map(candidate).collect(),
@@ -185,14 +193,13 @@ impl Failover {
 
     /// What it costs, where that is known.
     pub(crate) fn price(&self) -> Option<Arc<Price>> {
-        let Candidate { provider, model, .. } = &self.candidates[self.at];
-        provider.price(model)
+        self.candidates[self.at].price().cloned()
     }
 
     /// Leaves out the targets whose price nobody knows. False, and nothing is changed: it is known of none. To be called
     /// before anybody is asked.
     pub(crate) fn keep_priced(&mut self) -> bool {
-        let is_priced = |candidate: &Candidate| candidate.provider.price(&candidate.model).is_some();
+        let is_priced = |candidate: &Candidate| candidate.price().is_some();
         if !self.candidates.iter().any(is_priced) {
             return false;
         }
@@ -204,7 +211,7 @@ impl Failover {
     /// What so many tokens of input cost at the most, in nanodollars.
     pub(crate) fn input_cost(&self, tokens: u64) -> u64 {
         let usage = Usage { input_tokens: tokens, ..Usage::default() };
-        let prices = self.candidates.iter().filter_map(|candidate| candidate.provider.price(&candidate.model));
+        let prices = self.candidates.iter().filter_map(Candidate::price);
         prices.map(|price| price.cost(&usage)).max().unwrap_or(0)
     }
 

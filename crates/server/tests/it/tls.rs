@@ -203,10 +203,10 @@ async fn a_new_pair_is_shown_and_a_bad_one_is_not() {
     let other = KeyPair::generate().unwrap();
     write(&key, &other.serialize_pem());
     // Longer than it would take to be seen.
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_millis(2200)).await;
     assert_eq!(authority.shown(&rig).await, first, "a key of another certificate changes nothing");
     write(&cert, "no certificate");
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_millis(2200)).await;
     assert_eq!(authority.shown(&rig).await, first);
 
     let second = authority.issue();
