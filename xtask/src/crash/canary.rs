@@ -229,7 +229,8 @@ fn search(folders: &[PathBuf], text: &str) -> Result<Vec<PathBuf>> {
             for entry in fs::read_dir(&path)? {
                 left.push(entry?.path());
             }
-        } else if contains(&path, text)? {
+        // A socket holds nothing.
+        } else if path.is_file() && contains(&path, text)? {
             found.push(path);
         }
     }
