@@ -29,7 +29,7 @@ fn input(body: &[u8]) -> u64 {
     while let Some(at) = find_base64(rest) {
         text += at;
         attachments += 1;
-        let end = rest[at..].iter().position(|byte| *byte == b'"').map_or(rest.len(), |end| at + end);
+        let end = memchr::memchr(b'"', &rest[at..]).map_or(rest.len(), |end| at + end);
         rest = &rest[end..];
     }
     ((text + rest.len()) as u64).div_ceil(BYTES_PER_TOKEN) + attachments * ATTACHMENT
@@ -38,15 +38,7 @@ fn input(body: &[u8]) -> u64 {
 /// Where the data of the next data URL begins.
 fn find_base64(bytes: &[u8]) -> Option<usize> {
     const MARK: &[u8] = b";base64,";
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == MARK[0]) {
-        from += at;
-        if bytes[from..].starts_with(MARK) {
-            return Some(from + MARK.len());
-        }
-        from += 1;
-    }
-    None
+    memchr::memmem::find(bytes, MARK).map(|at| at + MARK.len())
 }
 
 #[cfg(test)]

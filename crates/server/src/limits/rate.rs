@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::access::Grant;
@@ -48,13 +49,21 @@ impl Rates {
     }
 
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        for ([limit, remaining, reset], rate) in NAMES.iter().zip([self.requests, self.tokens]) {
-            if let Some(rate) = rate {
-                headers.reserve(6);
-                headers.insert(limit, HeaderValue::from(rate.limit));
-                headers.insert(remaining, HeaderValue::from(rate.remaining));
-                if let Ok(value) = HeaderValue::try_from(short(rate.reset)) {
-                    headers.insert(reset, value);
+        for (names, rate) in NAMES.iter().zip([self.requests, self.tokens]) {
+            let Some(rate) = rate else { continue };
+            // One buffer for the three: they are on every answer of a limited key.
+            let mut text = String::with_capacity(48);
+            number(&mut text, rate.limit);
+            let limit = text.len();
+            number(&mut text, rate.remaining);
+            let remaining = text.len();
+            write_short(&mut text, rate.reset);
+            let text = Bytes::from(text);
+            let values = [text.slice(..limit), text.slice(limit..remaining), text.slice(remaining..)];
+            headers.reserve(2 * values.len());
+            for (name, value) in names.iter().zip(values) {
+                if let Ok(value) = HeaderValue::from_maybe_shared(value) {
+                    headers.insert(name, value);
                 }
             }
         }
@@ -131,19 +140,23 @@ fn whole_seconds(wait: Duration) -> u32 {
 
 /// As OpenAI writes durations: `6ms`, `1.5s`, `6m0s`.
 fn short(duration: Duration) -> String {
+    let mut out = String::with_capacity(16);
+    write_short(&mut out, duration);
+    out
+}
+
+fn write_short(out: &mut String, duration: Duration) {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let (minutes, rest) = (millis / 60_000, millis % 60_000);
-    let mut out = String::with_capacity(16);
     if minutes == 0 && (1..1000).contains(&rest) {
-        number(&mut out, rest);
-        out.push_str("ms");
-        return out;
+        number(out, rest);
+        return out.push_str("ms");
     }
     if minutes > 0 {
-        number(&mut out, minutes);
+        number(out, minutes);
         out.push('m');
     }
-    number(&mut out, rest / 1000);
+    number(out, rest / 1000);
     let mut part = rest % 1000;
     if part > 0 {
         out.push('.');
@@ -153,10 +166,9 @@ fn short(duration: Duration) -> String {
         part = part % 100 * 10;
     }
     out.push('s');
-    out
 }
 
-/// It is on every answer of a limited key: without the machinery that can do more.
+/// Without the machinery that can do more.
 fn number(out: &mut String, number: u64) {
     if number >= 10 {
         self::number(out, number / 10);
