@@ -89,8 +89,8 @@ pub(crate) const REMEMBERED_MS: i64 = 2 * 24 * 60 * 60 * 1000;
 
 impl UsageSum {
     /// In the order of the columns.
-    pub(crate) fn columns(&self) -> [i64; 8] {
-        let sums = [
+    const fn counts(&self) -> [u64; 8] {
+        [
             self.requests,
             self.unpriced,
             self.input_tokens,
@@ -99,13 +99,12 @@ impl UsageSum {
             self.reasoning_tokens,
             self.tool_calls,
             self.nanodollars,
-        ];
-        sums.map(|sum| i64::try_from(sum.min(MOST)).unwrap_or(i64::MAX))
+        ]
     }
 
-    pub(crate) fn from_columns(columns: [i64; 8]) -> Self {
+    const fn of(counts: [u64; 8]) -> Self {
         let [requests, unpriced, input_tokens, cached_tokens, output_tokens, reasoning_tokens, tool_calls, nanodollars] =
-            columns.map(|sum| u64::try_from(sum).unwrap_or(0));
+            counts;
         Self {
             requests,
             unpriced,
@@ -116,6 +115,23 @@ impl UsageSum {
             tool_calls,
             nanodollars,
         }
+    }
+
+    /// Both together.
+    pub fn add(&mut self, more: Self) {
+        let mut counts = self.counts();
+        for (into, more) in counts.iter_mut().zip(more.counts()) {
+            *into = into.saturating_add(more);
+        }
+        *self = Self::of(counts);
+    }
+
+    pub(crate) fn columns(&self) -> [i64; 8] {
+        self.counts().map(|sum| i64::try_from(sum.min(MOST)).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn from_columns(columns: [i64; 8]) -> Self {
+        Self::of(columns.map(|sum| u64::try_from(sum).unwrap_or(0)))
     }
 }
 
@@ -130,16 +146,12 @@ pub(crate) struct PreparedUsage {
 impl PreparedUsage {
     pub(crate) fn new(batch: UsageBatch) -> Self {
         let UsageBatch { worker, number, rows } = batch;
-        let mut sums = BTreeMap::new();
+        let mut sums = BTreeMap::<UsageKey, UsageSum>::new();
         for (key, sum) in rows {
-            let sums = sums.entry(key).or_insert([0_i64; 8]);
-            for (into, more) in sums.iter_mut().zip(sum.columns()) {
-                *into = into.saturating_add(more);
-            }
+            sums.entry(key).or_default().add(sum);
         }
-        let most = i64::try_from(MOST).unwrap_or(i64::MAX);
-        sums.values_mut().flatten().for_each(|sum| *sum = (*sum).min(most));
-        Self { worker, number, rows: sums }
+        let rows = sums.into_iter().map(|(key, sum)| (key, sum.columns())).collect();
+        Self { worker, number, rows }
     }
 }
 

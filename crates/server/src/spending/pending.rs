@@ -73,7 +73,7 @@ fn enter(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 impl Shard {
     fn add(&mut self, of: Of<'_>, hash: u64, hasher: &RandomState, sum: UsageSum) {
         if let Some(row) = self.row(of, hash) {
-            return plus(row, sum);
+            return row.add(sum);
         }
         if self.count < ROWS || of.model == OTHERS {
             let Of { tenant, key, provider, model, hour } = of;
@@ -109,27 +109,6 @@ fn sum_of(used: &Used<'_>) -> UsageSum {
         tool_calls: *tool_calls,
         nanodollars: nanodollars.unwrap_or(0),
     }
-}
-
-pub(super) const fn plus(row: &mut UsageSum, sum: UsageSum) {
-    let UsageSum {
-        requests,
-        unpriced,
-        input_tokens,
-        cached_tokens,
-        output_tokens,
-        reasoning_tokens,
-        tool_calls,
-        nanodollars,
-    } = sum;
-    row.requests = row.requests.saturating_add(requests);
-    row.unpriced = row.unpriced.saturating_add(unpriced);
-    row.input_tokens = row.input_tokens.saturating_add(input_tokens);
-    row.cached_tokens = row.cached_tokens.saturating_add(cached_tokens);
-    row.output_tokens = row.output_tokens.saturating_add(output_tokens);
-    row.reasoning_tokens = row.reasoning_tokens.saturating_add(reasoning_tokens);
-    row.tool_calls = row.tool_calls.saturating_add(tool_calls);
-    row.nanodollars = row.nanodollars.saturating_add(nanodollars);
 }
 
 #[cfg(test)]

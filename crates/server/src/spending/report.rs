@@ -10,7 +10,6 @@ use bytes::Bytes;
 use store::{Store, UsageBy, UsageKey, UsageQuery, UsageSum};
 use wire::json::{InvalidCode, ObjectWriter};
 
-use super::pending::plus;
 use super::period::day_name;
 use crate::clock;
 use crate::error::{ApiError, clip};
@@ -236,7 +235,7 @@ fn buckets(rows: Vec<(UsageKey, UsageSum)>, grouped: Grouped, width: i64, shape:
         }
         let results = buckets.entry(hour).or_default();
         match results.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, known)) => plus(known, sum),
+            Some((_, known)) => known.add(sum),
             None => results.push((key, sum)),
         }
     }
