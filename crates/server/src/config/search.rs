@@ -81,6 +81,14 @@ pub struct SearchService {
     pub price_per_call: Option<u64>,
 }
 
+impl SearchService {
+    /// One that asks nobody, and for which nobody pays.
+    fn new(spec: SearchSpec, timeout: Duration) -> Self {
+        let (base_url, api_key) = (String::new(), None);
+        Self { spec, base_url, api_key, timeout, country: None, language: None, price_per_call: None }
+    }
+}
+
 pub(super) fn read(
     reader: &Reader<'_>,
     sources: &Sources<'_>,
@@ -211,18 +219,9 @@ impl Entry<'_> {
         key: Option<&Field<'_>>,
         plain_http: bool,
     ) -> Option<SearchService> {
-        let timeout = TIMEOUT;
-        let (country, language, price_per_call) = (None, None, own_price(&spec, base_url.is_some()));
+        let price_per_call = own_price(&spec, base_url.is_some());
         if spec.engine == Engine::Mock {
-            return Some(SearchService {
-                spec,
-                base_url: String::new(),
-                api_key: None,
-                timeout,
-                country,
-                language,
-                price_per_call,
-            });
+            return Some(SearchService { price_per_call, ..SearchService::new(spec, TIMEOUT) });
         }
         let at = base_url.unwrap_or(whole);
         let text = match base_url {
@@ -247,7 +246,7 @@ impl Entry<'_> {
             key.unwrap_or(whole).problem_of_key("credentials.api_key is missing", help);
         }
         let api_key = given.map(Secret::new);
-        Some(SearchService { spec, base_url: base.url, api_key, timeout, country, language, price_per_call })
+        Some(SearchService { base_url: base.url, api_key, price_per_call, ..SearchService::new(spec, TIMEOUT) })
     }
 }
 
@@ -288,23 +287,15 @@ fn older_service(
     providers: &[ProviderConfig],
 ) -> Option<SearchService> {
     let spec = SearchSpec::named(name, sources.env).ok()??;
-    let (country, language, price_per_call) = (None, None, spec.price_per_call);
+    let price_per_call = spec.price_per_call;
     if spec.engine == Engine::Mock {
-        return Some(SearchService {
-            spec,
-            base_url: String::new(),
-            api_key: None,
-            timeout,
-            country,
-            language,
-            price_per_call,
-        });
+        return Some(SearchService { price_per_call, ..SearchService::new(spec, timeout) });
     }
     let provider = providers.iter().find(|provider| provider.name == name)?;
     let api_key = Some(provider.api_keys.first()?.clone());
     // The search is not at the address of the coding plan.
     let base_url = provider.base_url.replace("/api/coding/paas/", "/api/paas/");
-    Some(SearchService { spec, base_url, api_key, timeout, country, language, price_per_call })
+    Some(SearchService { base_url, api_key, price_per_call, ..SearchService::new(spec, timeout) })
 }
 
 /// As a comment: without its key, which is not printed, a service cannot be read again.
