@@ -1,0 +1,114 @@
+//! The one line that a request leaves in the log.
+
+use std::time::Duration;
+
+use bridge::FailureClass;
+use wire::id::Id;
+use wire::responses::Usage;
+
+use super::{Attempted, Entries, Open, Outcome};
+use crate::caller::Caller;
+use crate::compat;
+use crate::terms::dollars;
+
+/// What it is logged under.
+const TARGET: &str = "server::request";
+
+impl Open {
+    /// The one line. Balancers ask every few seconds whether we are there; that is for those who look closer.
+    pub(super) fn write_line(&self, entries: &Entries, took: Duration) {
+        let asks_for_health = matches!(entries.route, Some("/health" | "/ready"));
+        if asks_for_health && entries.status.is_some_and(|status| status < 400) {
+            tracing::debug!(target: TARGET, method = %self.method, path = &*self.path, status = entries.status, "request");
+            return;
+        }
+        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+            return;
+        }
+        let Entries { caller, times, usage, prefix, .. } = entries;
+        let last =
+            entries.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
+        let request_id = self.request_id.to_str().unwrap_or_default();
+        let counts = entries.response_id.is_some();
+        let outcome = entries.outcome.unwrap_or(Outcome::ClientLeft);
+        let (class, deadline) = match outcome {
+            Outcome::Failed(class) => (Some(class.code()), None),
+            Outcome::Late(deadline) => (Some(FailureClass::Timeout.code()), Some(deadline.name())),
+            _ => (None, None),
+        };
+        tracing::info!(
+            target: TARGET,
+            method = %self.method,
+            path = &*self.path,
+            address = entries.address.map(tracing::field::display),
+            status = entries.status,
+            background = (entries.route == Some("background")).then_some(true),
+            outcome = outcome.name(),
+            error = entries.error.or(class),
+            deadline,
+            duration_ms = ms(Some(took)),
+            model = entries.model.as_deref(),
+            provider = last.map(|(provider, _)| provider),
+            upstream_model = last.map(|(_, model)| model),
+            attempts = counts.then_some(entries.attempts.len()),
+            tried = tried(&entries.attempts).as_deref(),
+            input_tokens = usage.map(|usage| usage.input_tokens),
+            output_tokens = usage.map(|usage| usage.output_tokens),
+            cached_tokens = usage.map(|usage| usage.cached_tokens),
+            cache_ratio = usage.and_then(cache_ratio),
+            own_input_tokens = entries.usage_beside.map(|usage| usage.input_tokens),
+            own_output_tokens = entries.usage_beside.map(|usage| usage.output_tokens),
+            prefix_shared = prefix.map(|prefix| prefix.shared),
+            prefix_bytes = prefix.map(|prefix| prefix.earlier),
+            prefix_ratio = prefix.map(|prefix| ratio(prefix.shared as u64, prefix.earlier as u64)),
+            queue_ms = ms(times.opened),
+            plan_ms = ms(counts.then_some(times.planning)),
+            connect_ms = ms(times.connecting),
+            first_byte_ms = ms(times.first_byte),
+            first_token_ms = ms(times.first_token),
+            last_byte_ms = ms(times.last_byte),
+            commit_ms = ms(times.committing),
+            bytes_in = entries.received,
+            bytes_out = entries.sent,
+            notes = (!entries.notes.is_empty()).then(|| compat::short(entries.notes.iter())).as_deref(),
+            tenant = caller.as_ref().map(|caller| caller.tenant().name()).filter(|tenant| *tenant != "default"),
+            key = caller.as_ref().and_then(Caller::grant).map(|grant| &*grant.name),
+            cost_usd = entries.cost().map(dollars).as_deref(),
+            cost_estimated = entries.charges.iter().any(|charge| charge.estimated).then_some(true),
+            client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),
+            request_id,
+            response_id = entries.response_id.as_ref().map(Id::as_str),
+            "request"
+        );
+        for note in &entries.notes {
+            let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
+            let (path, detail) = (&*note.path, &*note.message);
+            tracing::debug!(target: TARGET, request_id, code, severity, action, path, detail, "not done as asked");
+        }
+    }
+}
+
+/// What was tried before what came last: `a/m:upstream_error:12ms, b/m:accepted:80ms`. Only if there was more than one try.
+fn tried(attempts: &[Attempted]) -> Option<String> {
+    let entry = |attempt: &Attempted| {
+        let outcome = attempt.outcome.unwrap_or("waiting");
+        format!("{}:{outcome}:{}ms", attempt.target, attempt.took.as_millis())
+    };
+    (attempts.len() > 1).then(|| attempts.iter().take(16).map(entry).collect::<Vec<_>>().join(", "))
+}
+
+/// The part of the input that the provider had cached.
+fn cache_ratio(usage: Usage) -> Option<f64> {
+    (usage.input_tokens > 0 && usage.cached_tokens > 0).then(|| ratio(usage.cached_tokens, usage.input_tokens))
+}
+
+/// With two digits after the point.
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole as f64 * 100.0).round() / 100.0
+}
+
+/// A time for the log: milliseconds with one digit after the point.
+fn ms(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| (time.as_secs_f64() * 10_000.0).round() / 10.0)
+}
