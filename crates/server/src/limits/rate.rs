@@ -168,12 +168,8 @@ fn write_short(out: &mut String, duration: Duration) {
     out.push('s');
 }
 
-/// Without the machinery that can do more.
 fn number(out: &mut String, number: u64) {
-    if number >= 10 {
-        self::number(out, number / 10);
-    }
-    out.push(digit(number % 10));
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
 fn digit(digit: u64) -> char {
