@@ -1,6 +1,6 @@
 //! The account of one request: everything that is known about it meets here. It is closed when its last holder is gone,
 //! whatever happened: the answer was sent, the client left, the server stopped. Closing it writes the one line that
-//! each request leaves in the log.
+//! each request leaves in the log, and gives what is known to whoever counts it or keeps it ([`Observers`]).
 //!
 //! Nothing that a client, a model or a provider wrote is in it but names: the model, the path, the request's id.
 
@@ -12,19 +12,22 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bridge::{FailureClass, Note};
+use bridge::Note;
 use http::{HeaderMap, HeaderValue, Method};
 use tokio::time::Instant;
 use wire::id::Id;
-use wire::responses::{Status, Usage};
+use wire::responses::Usage;
 
 use crate::caller::Caller;
+use crate::clock;
 use crate::limits::{Permit, Rates};
+use crate::observe::Observers;
 use crate::prefix::Shared;
 use crate::presence::Present;
 use crate::spending::{Reservation, Spending};
+use crate::trace::{Attempted, Facts, Head, Trace};
 
-pub(crate) use charge::Charge;
+pub(crate) use crate::trace::{Charge, Deadline, Outcome};
 
 /// Lines of the log that could not be written. Whoever writes the log counts them; `/health` shows them.
 pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
@@ -42,6 +45,8 @@ pub(crate) struct Account(Arc<Open>);
 #[derive(Debug)]
 struct Open {
     began: Instant,
+    /// The same moment on the clock of people, in microseconds since 1970.
+    began_at: u64,
     request_id: HeaderValue,
     method: Method,
     path: Box<str>,
@@ -51,120 +56,22 @@ struct Open {
 /// What was entered so far.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    /// The pattern of the route that was found.
-    route: Option<&'static str>,
-    caller: Option<Caller>,
-    /// Of the client, as far as it is known; None: it is on this machine.
-    address: Option<IpAddr>,
+    /// What stays of it.
+    facts: Facts,
     /// Its tenant's work is under way until this is gone.
     present: Option<Present>,
-    response_id: Option<Id>,
-    /// As the client asked for it.
-    model: Option<Box<str>>,
-    attempts: Vec<Attempted>,
-    notes: Vec<Note>,
-    usage: Option<Usage>,
-    /// What godex's own questions have cost: summaries, descriptions of images. The response's usage does not have it.
-    usage_beside: Option<Usage>,
     /// Whom the last body went to, and how many tokens it was taken to have, until that is known.
     estimated: Option<(String, String, u64)>,
-    /// How much of the last body its provider had seen before.
-    prefix: Option<Shared>,
     /// What holds the turn's place, among those of its key and all.
     permit: Option<Permit>,
     /// What is left of its key's limits.
     rates: Rates,
     /// What is set aside of its budgets while it runs.
     reservation: Option<Reservation>,
-    /// Where what was used is counted, and what was: together what one model, or one tool, has.
+    /// Where what was used is counted.
     spending: Option<Arc<Spending>>,
-    charges: Vec<Charge>,
-    received: u64,
-    sent: u64,
-    times: Times,
-    status: Option<u16>,
-    /// The domain code of an error.
-    error: Option<&'static str>,
-    outcome: Option<Outcome>,
-}
-
-/// When what happened, counted from the request's head.
-#[derive(Debug, Default)]
-struct Times {
-    /// Until the body and what it continues were there, and the turn could be planned.
-    opened: Option<Duration>,
-    /// Spent on planning, over all attempts.
-    planning: Duration,
-    /// Spent until there was a connection, for the attempt that was accepted.
-    connecting: Option<Duration>,
-    first_byte: Option<Duration>,
-    first_token: Option<Duration>,
-    last_byte: Option<Duration>,
-    /// Spent on storing.
-    committing: Option<Duration>,
-}
-
-/// One try to get an answer from an upstream.
-#[derive(Debug, Clone)]
-struct Attempted {
-    /// `provider/model`.
-    target: String,
-    /// `accepted`, or the class of the refusal; none while it is waited for.
-    outcome: Option<&'static str>,
-    took: Duration,
-}
-
-/// The deadlines that an upstream may miss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deadline {
-    Connect,
-    FirstByte,
-    Idle,
-    Total,
-}
-
-impl Deadline {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::FirstByte => "first_byte",
-            Self::Idle => "idle",
-            Self::Total => "total",
-        }
-    }
-}
-
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It was answered, with whatever status.
-    Answered,
-    Completed,
-    Incomplete,
-    Failed(FailureClass),
-    /// Somebody asked for its end.
-    Cancelled,
-    /// The upstream missed a deadline.
-    Late(Deadline),
-    /// The server stopped before the answer was whole.
-    Stopped,
-    /// The client was gone before the answer was whole.
-    ClientLeft,
-}
-
-impl Outcome {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Completed => "completed",
-            Self::Incomplete => "incomplete",
-            Self::Failed(_) => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Late(_) => "late",
-            Self::Stopped => "stopped",
-            Self::ClientLeft => "client_left",
-        }
-    }
+    /// Who looks at it when it is over; nobody at one whose server is not known yet.
+    observers: Option<Arc<Observers>>,
 }
 
 impl Account {
@@ -174,6 +81,7 @@ impl Account {
         let ours = || HeaderValue::try_from(own_id.as_str()).unwrap_or_else(|_| HeaderValue::from_static("req"));
         Self(Arc::new(Open {
             began: Instant::now(),
+            began_at: clock::unix_micros(),
             request_id: theirs.cloned().unwrap_or_else(ours),
             method: method.clone(),
             path: path.chars().take(LONGEST_PATH).collect(),
@@ -185,11 +93,17 @@ impl Account {
     pub(crate) fn of_job(request_id: &str) -> Self {
         Self(Arc::new(Open {
             began: Instant::now(),
+            began_at: clock::unix_micros(),
             request_id: HeaderValue::try_from(request_id).unwrap_or_else(|_| HeaderValue::from_static("req")),
             method: Method::POST,
             path: "/v1/responses".into(),
             entries: Mutex::default(),
         }))
+    }
+
+    /// Who looks at it when it is over.
+    pub(crate) fn observed_by(&self, observers: &Arc<Observers>) {
+        self.enter().observers = Some(Arc::clone(observers));
     }
 
     pub(crate) fn began(&self) -> Instant {
@@ -210,21 +124,21 @@ impl Account {
 
     pub(crate) fn routed(&self, route: &'static str, caller: &Caller) {
         let mut entries = self.enter();
-        entries.route = Some(route);
-        entries.caller = Some(caller.clone());
+        entries.facts.route = Some(route);
+        entries.facts.caller = Some(caller.clone());
     }
 
     /// Where the client is.
     pub(crate) fn came_from(&self, address: IpAddr) {
         let address = address.to_canonical();
         if !address.is_loopback() {
-            self.enter().address = Some(address);
+            self.enter().facts.address = Some(address);
         }
     }
 
     /// Where the client is; None: on this machine.
     pub(crate) fn address(&self) -> Option<IpAddr> {
-        self.enter().address
+        self.enter().facts.address
     }
 
     /// The request is work for its tenant, until this account closes.
@@ -239,26 +153,26 @@ impl Account {
     }
 
     pub(crate) fn received(&self, bytes: usize) {
-        self.enter().received += bytes as u64;
+        self.enter().facts.received += bytes as u64;
     }
 
     /// A response is being made, of a model that the client named.
     pub(crate) fn opened(&self, response_id: &Id, model: &str) {
         let mut entries = self.enter();
-        entries.response_id = Some(response_id.clone());
-        entries.model = Some(model.chars().take(128).collect());
-        entries.times.opened = Some(self.elapsed());
+        entries.facts.response_id = Some(response_id.clone());
+        entries.facts.model = Some(model.chars().take(128).collect());
+        entries.facts.times.opened = Some(self.elapsed());
     }
 
     pub(crate) fn planned(&self, took: Duration) {
-        self.enter().times.planning += took;
+        self.enter().facts.times.planning += took;
     }
 
     /// A target is asked, or would be if it were not known to fail.
     pub(crate) fn asked(&self, target: String) {
         /// No policy allows as many; an account has to end somewhere.
         const MOST: usize = 64;
-        let attempts = &mut self.enter().attempts;
+        let attempts = &mut self.enter().facts.attempts;
         if attempts.len() < MOST {
             attempts.push(Attempted { target, outcome: None, took: Duration::ZERO });
         }
@@ -266,7 +180,7 @@ impl Account {
 
     /// What came of asking it.
     pub(crate) fn attempted(&self, outcome: &'static str, took: Duration) {
-        if let Some(attempt) = self.enter().attempts.last_mut() {
+        if let Some(attempt) = self.enter().facts.attempts.last_mut() {
             (attempt.outcome, attempt.took) = (Some(outcome), took);
         }
     }
@@ -274,37 +188,37 @@ impl Account {
     /// An upstream has taken the request.
     pub(crate) fn accepted(&self, connecting: Duration) {
         let mut entries = self.enter();
-        entries.times.connecting = Some(connecting);
-        entries.times.first_byte = entries.times.first_byte.or_else(|| Some(self.elapsed()));
+        entries.facts.times.connecting = Some(connecting);
+        entries.facts.times.first_byte = entries.facts.times.first_byte.or_else(|| Some(self.elapsed()));
     }
 
     /// Something of an answer has come.
     pub(crate) fn spoke(&self) {
-        self.enter().times.first_token = Some(self.elapsed());
+        self.enter().facts.times.first_token = Some(self.elapsed());
     }
 
     /// The last upstream answer of the response is over.
     pub(crate) fn last_byte(&self) {
-        self.enter().times.last_byte = Some(self.elapsed());
+        self.enter().facts.times.last_byte = Some(self.elapsed());
     }
 
     pub(crate) fn committed(&self, took: Duration) {
-        self.enter().times.committing = Some(took);
+        self.enter().facts.times.committing = Some(took);
     }
 
     pub(crate) fn noted(&self, notes: &[Note]) {
-        self.enter().notes.extend_from_slice(notes);
+        self.enter().facts.notes.extend_from_slice(notes);
     }
 
     pub(crate) fn used(&self, usage: Option<Usage>) {
-        self.enter().usage = usage;
+        self.enter().facts.usage = usage;
     }
 
     /// A question of godex's own was answered, at this cost.
     pub(crate) fn used_beside(&self, usage: Option<Usage>) {
         let mut entries = self.enter();
         if let Some(usage) = usage {
-            entries.usage_beside = Some(entries.usage_beside.unwrap_or_default().plus(usage));
+            entries.facts.usage_beside = Some(entries.facts.usage_beside.unwrap_or_default().plus(usage));
         }
     }
 
@@ -360,44 +274,33 @@ impl Account {
 
     /// So much of the body that went out was in the one before.
     pub(crate) fn shared(&self, prefix: Shared) {
-        self.enter().prefix = Some(prefix);
+        self.enter().facts.prefix = Some(prefix);
     }
 
     pub(crate) fn response_id(&self) -> Option<Id> {
-        self.enter().response_id.clone()
+        self.enter().facts.response_id.clone()
     }
 
     /// The turn came to this end.
     pub(crate) fn ended(&self, outcome: Outcome) {
-        self.enter().outcome = Some(outcome);
+        self.enter().facts.outcome = Some(outcome);
     }
 
     /// The head of the answer is made.
     pub(crate) fn answered(&self, status: u16, error: Option<&'static str>) {
         let mut entries = self.enter();
-        entries.status = Some(status);
-        entries.error = error;
+        entries.facts.status = Some(status);
+        entries.facts.error = error;
     }
 
     /// The answer's body is gone: so much of it was taken, and whether that was all.
     pub(crate) fn delivered(&self, bytes: u64, whole: bool) {
         let mut entries = self.enter();
-        entries.sent = bytes;
-        match entries.outcome {
-            _ if !whole => entries.outcome = Some(Outcome::ClientLeft),
-            None => entries.outcome = Some(Outcome::Answered),
+        entries.facts.sent = bytes;
+        match entries.facts.outcome {
+            _ if !whole => entries.facts.outcome = Some(Outcome::ClientLeft),
+            None => entries.facts.outcome = Some(Outcome::Answered),
             Some(_) => {}
-        }
-    }
-}
-
-impl From<Status> for Outcome {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Completed => Self::Completed,
-            Status::Incomplete => Self::Incomplete,
-            Status::Cancelled => Self::Cancelled,
-            Status::Failed | Status::Queued | Status::InProgress => Self::Failed(FailureClass::Server),
         }
     }
 }
@@ -410,8 +313,15 @@ fn is_plain(id: &[u8]) -> bool {
 impl Drop for Open {
     fn drop(&mut self) {
         let took = self.began.elapsed();
-        let entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
-        self.write_line(&entries, took);
-        entries.settle();
+        let mut entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let facts = std::mem::take(&mut entries.facts);
+        entries.settle(&facts.charges);
+        let (method, path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
+        let head = Head { method, path, request_id: self.request_id.clone(), began_at: self.began_at, took };
+        let trace = Trace { head, facts };
+        line::write(&trace);
+        if let Some(observers) = entries.observers.take() {
+            observers.observe(trace);
+        }
     }
 }

@@ -26,6 +26,7 @@ use crate::jobs::Jobs;
 use crate::limits::Limits;
 use crate::live::Live;
 use crate::mcp::McpRuntime;
+use crate::observe::Observers;
 use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
 use crate::presence::Presence;
@@ -63,6 +64,8 @@ pub(crate) struct Runtime {
     pub(crate) limits: Arc<Limits>,
     /// What it costs.
     pub(crate) spending: Arc<Spending>,
+    /// What became of requests.
+    pub(crate) observers: Arc<Observers>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) jobs: Arc<Jobs>,
     /// Streams that are followed.
@@ -169,6 +172,7 @@ impl Runtime {
             access,
             limits: Limits::new(store.clone(), jobs.worker, &config.limits),
             spending: Spending::new(store.clone(), jobs.worker),
+            observers: Arc::default(),
             sessions: Sessions::new(
                 store.clone(),
                 session,

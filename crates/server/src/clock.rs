@@ -4,11 +4,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::id::Ids;
 
-/// Milliseconds since the epoch.
+/// Microseconds since the epoch.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
-pub(crate) fn unix_millis() -> u64 {
+pub(crate) fn unix_micros() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds since the epoch.
+pub(crate) fn unix_millis() -> u64 {
+    unix_micros() / 1000
 }
 
 /// Seconds since the epoch: `created_at`, `completed_at`.

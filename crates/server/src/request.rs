@@ -37,6 +37,7 @@ impl RequestContext {
     /// The surroundings of a background turn that was taken from the queue: with the configuration of this moment.
     pub(crate) fn of_job(app: &Arc<App>, caller: Caller, request_id: &str) -> Self {
         let account = Account::of_job(request_id);
+        account.observed_by(&app.runtime.observers);
         account.routed("background", &caller);
         Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids: clock::ids() }
     }
@@ -45,6 +46,7 @@ impl RequestContext {
     pub(crate) fn for_background(&self) -> Self {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
+        account.observed_by(&self.app.runtime.observers);
         self.account.passes_work_to(&account);
         Self { account, ..self.clone() }
     }

@@ -89,6 +89,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAd
     let own_id = ids.make(IdKind::Request);
     let path = request.uri().path().to_owned();
     let account = Account::open(request.method(), &path, request.headers(), &own_id);
+    account.observed_by(&app.runtime.observers);
     let (method, snapshot, client) = (request.method().clone(), app.snapshot(), Client::of(request.headers()));
     account.came_from(snapshot.config.server.trusted_proxies.client(peer, request.headers()));
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));

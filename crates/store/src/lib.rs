@@ -39,6 +39,7 @@ mod same;
 mod share;
 mod sqlite;
 mod tenanted;
+mod trace;
 mod turn;
 mod upkeep;
 mod usage;
@@ -61,6 +62,10 @@ use prefix::{Hashers, Secret};
 pub use room::Room;
 pub use share::{Share, ShareWish};
 pub use tenanted::Tenanted;
+pub use trace::{
+    NewTrace, Payload, StoredTrace, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention, TraceRow,
+    TraceStore,
+};
 pub use turn::{
     ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn, TurnEnd,
 };

@@ -6,85 +6,83 @@ use bridge::FailureClass;
 use wire::id::Id;
 use wire::responses::Usage;
 
-use super::{Attempted, Entries, Open, Outcome};
 use crate::caller::Caller;
 use crate::compat;
 use crate::terms::dollars;
+use crate::trace::{Attempted, Facts, Outcome, Trace};
 
 /// What it is logged under.
 const TARGET: &str = "server::request";
 
-impl Open {
-    /// The one line. Balancers ask every few seconds whether we are there; that is for those who look closer.
-    pub(super) fn write_line(&self, entries: &Entries, took: Duration) {
-        let asks_for_health = matches!(entries.route, Some("/health" | "/ready"));
-        if asks_for_health && entries.status.is_some_and(|status| status < 400) {
-            tracing::debug!(target: TARGET, method = %self.method, path = &*self.path, status = entries.status, "request");
-            return;
-        }
-        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
-            return;
-        }
-        let Entries { caller, times, usage, prefix, .. } = entries;
-        let last =
-            entries.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
-        let request_id = self.request_id.to_str().unwrap_or_default();
-        let counts = entries.response_id.is_some();
-        let outcome = entries.outcome.unwrap_or(Outcome::ClientLeft);
-        let (class, deadline) = match outcome {
-            Outcome::Failed(class) => (Some(class.code()), None),
-            Outcome::Late(deadline) => (Some(FailureClass::Timeout.code()), Some(deadline.name())),
-            _ => (None, None),
-        };
-        tracing::info!(
-            target: TARGET,
-            method = %self.method,
-            path = &*self.path,
-            address = entries.address.map(tracing::field::display),
-            status = entries.status,
-            background = (entries.route == Some("background")).then_some(true),
-            outcome = outcome.name(),
-            error = entries.error.or(class),
-            deadline,
-            duration_ms = ms(Some(took)),
-            model = entries.model.as_deref(),
-            provider = last.map(|(provider, _)| provider),
-            upstream_model = last.map(|(_, model)| model),
-            attempts = counts.then_some(entries.attempts.len()),
-            tried = tried(&entries.attempts).as_deref(),
-            input_tokens = usage.map(|usage| usage.input_tokens),
-            output_tokens = usage.map(|usage| usage.output_tokens),
-            cached_tokens = usage.map(|usage| usage.cached_tokens),
-            cache_ratio = usage.and_then(cache_ratio),
-            own_input_tokens = entries.usage_beside.map(|usage| usage.input_tokens),
-            own_output_tokens = entries.usage_beside.map(|usage| usage.output_tokens),
-            prefix_shared = prefix.map(|prefix| prefix.shared),
-            prefix_bytes = prefix.map(|prefix| prefix.earlier),
-            prefix_ratio = prefix.map(|prefix| ratio(prefix.shared as u64, prefix.earlier as u64)),
-            queue_ms = ms(times.opened),
-            plan_ms = ms(counts.then_some(times.planning)),
-            connect_ms = ms(times.connecting),
-            first_byte_ms = ms(times.first_byte),
-            first_token_ms = ms(times.first_token),
-            last_byte_ms = ms(times.last_byte),
-            commit_ms = ms(times.committing),
-            bytes_in = entries.received,
-            bytes_out = entries.sent,
-            notes = (!entries.notes.is_empty()).then(|| compat::short(entries.notes.iter())).as_deref(),
-            tenant = caller.as_ref().map(|caller| caller.tenant().name()).filter(|tenant| *tenant != "default"),
-            key = caller.as_ref().and_then(Caller::grant).map(|grant| &*grant.name),
-            cost_usd = entries.cost().map(dollars).as_deref(),
-            cost_estimated = entries.charges.iter().any(|charge| charge.estimated).then_some(true),
-            client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),
-            request_id,
-            response_id = entries.response_id.as_ref().map(Id::as_str),
-            "request"
-        );
-        for note in &entries.notes {
-            let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
-            let (path, detail) = (&*note.path, &*note.message);
-            tracing::debug!(target: TARGET, request_id, code, severity, action, path, detail, "not done as asked");
-        }
+/// The one line. Balancers ask every few seconds whether we are there; that is for those who look closer.
+pub(super) fn write(trace: &Trace) {
+    let Trace { head, facts } = trace;
+    let asks_for_health = matches!(facts.route, Some("/health" | "/ready"));
+    if asks_for_health && facts.status.is_some_and(|status| status < 400) {
+        tracing::debug!(target: TARGET, method = %head.method, path = &*head.path, status = facts.status, "request");
+        return;
+    }
+    if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+        return;
+    }
+    let Facts { caller, times, usage, prefix, .. } = facts;
+    let last = facts.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
+    let request_id = head.request_id.to_str().unwrap_or_default();
+    let counts = facts.response_id.is_some();
+    let outcome = facts.outcome.unwrap_or(Outcome::ClientLeft);
+    let (class, deadline) = match outcome {
+        Outcome::Failed(class) => (Some(class.code()), None),
+        Outcome::Late(deadline) => (Some(FailureClass::Timeout.code()), Some(deadline.name())),
+        _ => (None, None),
+    };
+    tracing::info!(
+        target: TARGET,
+        method = %head.method,
+        path = &*head.path,
+        address = facts.address.map(tracing::field::display),
+        status = facts.status,
+        background = (facts.route == Some("background")).then_some(true),
+        outcome = outcome.name(),
+        error = facts.error.or(class),
+        deadline,
+        duration_ms = ms(Some(head.took)),
+        model = facts.model.as_deref(),
+        provider = last.map(|(provider, _)| provider),
+        upstream_model = last.map(|(_, model)| model),
+        attempts = counts.then_some(facts.attempts.len()),
+        tried = tried(&facts.attempts).as_deref(),
+        input_tokens = usage.map(|usage| usage.input_tokens),
+        output_tokens = usage.map(|usage| usage.output_tokens),
+        cached_tokens = usage.map(|usage| usage.cached_tokens),
+        cache_ratio = usage.and_then(cache_ratio),
+        own_input_tokens = facts.usage_beside.map(|usage| usage.input_tokens),
+        own_output_tokens = facts.usage_beside.map(|usage| usage.output_tokens),
+        prefix_shared = prefix.map(|prefix| prefix.shared),
+        prefix_bytes = prefix.map(|prefix| prefix.earlier),
+        prefix_ratio = prefix.map(|prefix| ratio(prefix.shared as u64, prefix.earlier as u64)),
+        queue_ms = ms(times.opened),
+        plan_ms = ms(counts.then_some(times.planning)),
+        connect_ms = ms(times.connecting),
+        first_byte_ms = ms(times.first_byte),
+        first_token_ms = ms(times.first_token),
+        last_byte_ms = ms(times.last_byte),
+        commit_ms = ms(times.committing),
+        bytes_in = facts.received,
+        bytes_out = facts.sent,
+        notes = (!facts.notes.is_empty()).then(|| compat::short(facts.notes.iter())).as_deref(),
+        tenant = caller.as_ref().map(|caller| caller.tenant().name()).filter(|tenant| *tenant != "default"),
+        key = caller.as_ref().and_then(Caller::grant).map(|grant| &*grant.name),
+        cost_usd = facts.cost().map(dollars).as_deref(),
+        cost_estimated = facts.charges.iter().any(|charge| charge.estimated).then_some(true),
+        client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),
+        request_id,
+        response_id = facts.response_id.as_ref().map(Id::as_str),
+        "request"
+    );
+    for note in &facts.notes {
+        let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
+        let (path, detail) = (&*note.path, &*note.message);
+        tracing::debug!(target: TARGET, request_id, code, severity, action, path, detail, "not done as asked");
     }
 }
 

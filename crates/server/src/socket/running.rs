@@ -27,8 +27,9 @@ use crate::turn::{Start, Started, Turn};
 const PATH: &str = "/v1/responses";
 
 /// The account of one request of a WebSocket.
-pub(super) fn account(caller: &Caller, address: Option<IpAddr>, bytes: usize, ids: &mut Ids) -> Account {
+pub(super) fn account(app: &App, caller: &Caller, address: Option<IpAddr>, bytes: usize, ids: &mut Ids) -> Account {
     let account = Account::open(&Method::GET, PATH, &HeaderMap::new(), &ids.make(IdKind::Request));
+    account.observed_by(&app.runtime.observers);
     account.routed(PATH, caller);
     if let Some(address) = address {
         account.came_from(address);
@@ -75,7 +76,7 @@ impl Running {
     ) -> Self {
         let Create { stream_id, previous_response_id, warm_up, body } = create;
         let mut ids = clock::ids();
-        let account = account(&caller, address, body.len(), &mut ids);
+        let account = account(app, &caller, address, body.len(), &mut ids);
         let (app, snapshot) = (Arc::clone(app), app.snapshot());
         let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
         let past = before.as_ref().map_or(Past::Stored, |before| Past::Remembered(before.history()));

@@ -1,0 +1,178 @@
+//! What is known of one request when it is over: the one source of metrics, traces and spans. Nothing that a client, a model
+//! or a provider wrote is in it but names, unless bodies are to be captured.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bridge::{FailureClass, Note};
+use http::{HeaderValue, Method};
+use wire::id::Id;
+use wire::responses::{Status, Usage};
+
+use crate::caller::Caller;
+use crate::prefix::Shared;
+
+/// A request, as it was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) path: Box<str>,
+    pub(crate) request_id: HeaderValue,
+    /// In microseconds since 1970.
+    pub(crate) began_at: u64,
+    pub(crate) took: Duration,
+}
+
+/// One request that is over.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    pub(crate) head: Head,
+    pub(crate) facts: Facts,
+}
+
+/// What was entered into its account.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// The pattern of the route that was found; `background` for a turn that runs by itself.
+    pub(crate) route: Option<&'static str>,
+    pub(crate) caller: Option<Caller>,
+    /// Of the client, as far as it is known; None: it is on this machine.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) response_id: Option<Id>,
+    /// As the client asked for it.
+    pub(crate) model: Option<Box<str>>,
+    pub(crate) attempts: Vec<Attempted>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) usage: Option<Usage>,
+    /// What godex's own questions have cost: summaries, descriptions of images. The response's usage does not have it.
+    pub(crate) usage_beside: Option<Usage>,
+    /// How much of the last body its provider had seen before.
+    pub(crate) prefix: Option<Shared>,
+    /// What was used: together what one model, or one tool, has.
+    pub(crate) charges: Vec<Charge>,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) times: Times,
+    pub(crate) status: Option<u16>,
+    /// The domain code of an error.
+    pub(crate) error: Option<&'static str>,
+    pub(crate) outcome: Option<Outcome>,
+}
+
+impl Facts {
+    /// What it cost, as far as prices are known; None if none is.
+    pub(crate) fn cost(&self) -> Option<u64> {
+        self.charges.iter().filter_map(|charge| charge.nanodollars).reduce(u64::saturating_add)
+    }
+}
+
+/// What one upstream answer has used, also one of godex's own questions.
+#[derive(Debug, Clone)]
+pub(crate) struct Charge {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) usage: Usage,
+    /// The provider did not say.
+    pub(crate) estimated: bool,
+    /// None: its price is not known.
+    pub(crate) nanodollars: Option<u64>,
+    pub(crate) tool_calls: u64,
+}
+
+impl Charge {
+    /// A call of a hosted tool.
+    pub(crate) fn of_call(service: &str, tool: &str, nanodollars: Option<u64>) -> Self {
+        let (provider, model, usage) = (service.to_owned(), tool.to_owned(), Usage::default());
+        Self { provider, model, usage, estimated: false, nanodollars, tool_calls: 1 }
+    }
+}
+
+/// When what happened, counted from the request's head.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// Until the body and what it continues were there, and the turn could be planned.
+    pub(crate) opened: Option<Duration>,
+    /// Spent on planning, over all attempts.
+    pub(crate) planning: Duration,
+    /// Spent until there was a connection, for the attempt that was accepted.
+    pub(crate) connecting: Option<Duration>,
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) first_token: Option<Duration>,
+    pub(crate) last_byte: Option<Duration>,
+    /// Spent on storing.
+    pub(crate) committing: Option<Duration>,
+}
+
+/// One try to get an answer from an upstream.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempted {
+    /// `provider/model`.
+    pub(crate) target: String,
+    /// `accepted`, or the class of the refusal; none while it is waited for.
+    pub(crate) outcome: Option<&'static str>,
+    pub(crate) took: Duration,
+}
+
+/// The deadlines that an upstream may miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    Connect,
+    FirstByte,
+    Idle,
+    Total,
+}
+
+impl Deadline {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::FirstByte => "first_byte",
+            Self::Idle => "idle",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was answered, with whatever status.
+    Answered,
+    Completed,
+    Incomplete,
+    Failed(FailureClass),
+    /// Somebody asked for its end.
+    Cancelled,
+    /// The upstream missed a deadline.
+    Late(Deadline),
+    /// The server stopped before the answer was whole.
+    Stopped,
+    /// The client was gone before the answer was whole.
+    ClientLeft,
+}
+
+impl Outcome {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Late(_) => "late",
+            Self::Stopped => "stopped",
+            Self::ClientLeft => "client_left",
+        }
+    }
+}
+
+impl From<Status> for Outcome {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Completed => Self::Completed,
+            Status::Incomplete => Self::Incomplete,
+            Status::Cancelled => Self::Cancelled,
+            Status::Failed | Status::Queued | Status::InProgress => Self::Failed(FailureClass::Server),
+        }
+    }
+}
