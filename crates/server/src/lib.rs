@@ -120,6 +120,11 @@ impl Server {
         self.admin.as_ref().map(Admin::address)
     }
 
+    /// Whether clients need a key, or a token of an identity provider.
+    pub fn wants_keys(&self) -> bool {
+        !self.app.runtime.access.is_open()
+    }
+
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
                 () = closed => {}
             }
         };
-        let banner = banner::banner(&config, server.local_addr());
+        let banner = banner::banner(&config, server.local_addr(), server.wants_keys());
         // A stdout that is closed, or that nobody reads, is no reason not to serve.
         std::thread::spawn(move || output::print(&banner));
         server.run(drain, now).await?;
