@@ -163,7 +163,7 @@ async fn dispatch_until_stopped(
         biased;
         () = presence.must_end(&tenant) => {
             account.ended(Outcome::Stopped);
-            Err(ApiError::shutting_down())
+            Err(presence.ended())
         }
         answer = dispatch(context, request, path) => answer,
     }

@@ -305,6 +305,21 @@ async fn an_erasure_ends_what_runs() {
     it.rig.stop_at_once().await;
 }
 
+/// A background response whose provider has not said anything yet is cut off as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erasure_ends_what_waits_for_a_silent_provider() {
+    let it = Administered::start(Script::silent(), "").await;
+    let [a, _] = two_keys(&it).await;
+    let queued =
+        it.as_client(&a, Method::POST, "/v1/responses", &json!({"model": "m", "input": "y", "background": true})).await;
+    assert_eq!(queued.status, 200);
+    it.rig.upstream.arrived(1).await;
+    it.good("DELETE", "/admin/tenants/a?now=true", Value::Null).await;
+    let tenants = it.good("GET", "/admin/tenants", Value::Null).await;
+    assert_eq!(tenants["data"], json!([]), "nothing is stored after it");
+    it.rig.stop_at_once().await;
+}
+
 /// What a connection remembers of responses that are not stored is erased as well.
 #[tokio::test]
 async fn a_websocket_forgets_what_was_erased() {
