@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::commands::keys::KeysArgs;
 use crate::commands::tenants::TenantsArgs;
+use crate::commands::traces::TracesArgs;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// What tenants have stored and may use: list, export, erase, limit.
     Tenants(TenantsArgs),
+    /// See what became of requests: list, follow, show one.
+    Traces(TracesArgs),
     /// Have the running godex read its configuration anew.
     Reload,
     /// Have the running godex end, when what it answers is answered.

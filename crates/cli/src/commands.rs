@@ -17,4 +17,5 @@ pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod tenants;
 mod terms;
+pub(crate) mod traces;
 pub(crate) mod usage;

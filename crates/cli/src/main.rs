@@ -9,6 +9,7 @@ mod commands;
 mod logs;
 mod output;
 mod reload;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
         Some(Command::Keys(keys)) => commands::keys::run(&args.flags, keys),
         Some(Command::Tenants(tenants)) => commands::tenants::run(&args.flags, tenants),
+        Some(Command::Traces(traces)) => commands::traces::run(&args.flags, traces),
         Some(Command::Reload) => commands::reload::run(&args.flags),
         Some(Command::Drain) => commands::drain::run(&args.flags),
         Some(Command::Search { query, json }) => commands::search::run(&args.flags, query, *json),

@@ -15,6 +15,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// The same for one who says more and more. False: nobody listens.
+pub(crate) fn print_more(text: &str) -> anyhow::Result<bool> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        done => done.map(|()| true).context("cannot write to stdout"),
+    }
+}
+
 /// Writes to stderr what else there is to say.
 pub(crate) fn tell(text: &str) {
     let mut err = std::io::stderr().lock();

@@ -5,9 +5,11 @@
 mod client;
 mod keys;
 mod listener;
+mod providers;
 mod routes;
 mod serve;
 mod tenants;
+mod traces;
 
 use std::fmt::Debug;
 use std::net::SocketAddr;

@@ -38,6 +38,7 @@ use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
 use crate::tokens::TokensByTenant;
+use crate::trace::Traces;
 use crate::upstream::{Connections, Failover, Learner, Provider};
 use crate::webhooks::Webhooks;
 
@@ -172,7 +173,7 @@ impl Runtime {
             access,
             limits: Limits::new(store.clone(), jobs.worker, &config.limits),
             spending: Spending::new(store.clone(), jobs.worker),
-            observers: Arc::default(),
+            observers: Arc::new(Observers { traces: Traces::start(config, &store), ..Observers::default() }),
             sessions: Sessions::new(
                 store.clone(),
                 session,
@@ -348,6 +349,7 @@ fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
         ("session", old.session == new.session),
         ("limits", old.limits == new.limits),
         ("logging", old.logging == new.logging),
+        ("trace", old.trace == new.trace),
     ];
     same.into_iter().find_map(|(section, same)| (!same).then_some(section))
 }

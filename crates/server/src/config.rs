@@ -32,6 +32,7 @@ mod source;
 mod table;
 mod tls;
 mod tools;
+mod trace;
 mod transport;
 mod units;
 mod web;
@@ -68,6 +69,7 @@ pub use source::{VARIABLES, Variable};
 pub use table::KEYS;
 pub use tls::{TlsConfig, TlsProblem};
 pub use tools::{GrammarPolicy, ToolsConfig};
+pub use trace::{CaptureConfig, TraceConfig, TracePlace};
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use units::{Bare, parse_duration, print_duration};
 pub use web::{AllowedHosts, CorsConfig};
@@ -139,6 +141,7 @@ pub struct Config {
     /// Who is told when background responses end.
     pub webhooks: Vec<WebhookConfig>,
     pub logging: LoggingConfig,
+    pub trace: TraceConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
 }

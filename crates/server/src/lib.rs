@@ -169,6 +169,7 @@ impl Server {
             }
         };
         let spending = Arc::clone(&self.app.runtime.spending);
+        let observers = Arc::clone(&self.app.runtime.observers);
         let counting = Box::pin(Arc::clone(&spending).maintain());
         let wanted = self.admin.as_ref().map(Admin::drain).unwrap_or_default();
         let drain: listen::Signal<'_> = Box::pin(async move {
@@ -198,6 +199,7 @@ impl Server {
         }
         mcp.close();
         spending.flush().await;
+        observers.traces.close().await;
         keys.give_back().await;
         sessions.close().await;
     }

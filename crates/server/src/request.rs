@@ -21,6 +21,7 @@ use crate::prefix::SessionKey;
 use crate::session::Session;
 use crate::spending;
 use crate::tokens::TokenCounts;
+use crate::trace::Kind;
 use crate::upstream::Failover;
 
 /// One request's surroundings.
@@ -39,6 +40,7 @@ impl RequestContext {
         let account = Account::of_job(request_id);
         account.observed_by(&app.runtime.observers);
         account.routed("background", &caller);
+        account.driven(Kind::Background);
         Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids: clock::ids() }
     }
 
@@ -46,6 +48,7 @@ impl RequestContext {
     pub(crate) fn for_background(&self) -> Self {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
+        account.driven(Kind::Background);
         account.observed_by(&self.app.runtime.observers);
         self.account.passes_work_to(&account);
         Self { account, ..self.clone() }

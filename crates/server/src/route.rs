@@ -108,7 +108,10 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAd
     };
     // What a client makes of errors is known of requests that make something; others look at the path itself.
     let answer = answer.map_err(|error| if method == Method::POST { client.shown(error) } else { error });
-    let domain = answer.as_ref().err().map(|error| error.code.domain());
+    let domain = answer.as_ref().err().map(|error| {
+        account.explained(&error.message);
+        error.code.domain()
+    });
     let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
     if method == Method::HEAD {
         without_body(&mut response);

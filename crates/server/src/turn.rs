@@ -30,8 +30,9 @@ use std::time::Duration;
 use bridge::{End, Events, Failure, FailureClass, Note, RejectedCall, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
+use tokio::time::Instant;
 
-use crate::account::Outcome;
+use crate::account::{Account, Outcome};
 use crate::ask::{Alarm, Answer, Watch};
 use crate::error::ApiError;
 use crate::idempotency::{Held, Key, Known};
@@ -108,6 +109,9 @@ pub(crate) struct Turn {
     /// The upstream answer that is read, or was read last.
     answer: Option<Answer>,
     watch: Watch,
+    waiting: Waiting,
+    /// The first event that is to be kept with the trace; none where no bodies are.
+    captures_from: Option<u64>,
     /// What another round needs; none where there cannot be one, which is nearly always.
     material: Option<Box<Material>>,
     /// A call whose input does not fit, while a better one is awaited.
@@ -131,6 +135,35 @@ pub(crate) struct Turn {
     /// The object as it was stored and sent.
     object: Bytes,
     not_kept: Option<store::Error>,
+}
+
+/// How long a provider, or a hosted tool, is waited for; a wait that is dropped and begun again is one.
+#[derive(Debug)]
+struct Waiting {
+    account: Account,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Waiting {
+    fn new(account: &Account) -> Self {
+        Self { account: account.clone(), since: None, total: Duration::ZERO }
+    }
+
+    fn begin(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn end(&mut self) {
+        self.total += self.since.take().map(|since| since.elapsed()).unwrap_or_default();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.end();
+        self.account.waited(self.total);
+    }
 }
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -326,6 +359,7 @@ impl Turn {
             }
             if !self.events.is_empty() {
                 self.watch.spoke();
+                self.capture_events();
                 return true;
             }
         }
@@ -333,6 +367,13 @@ impl Turn {
 
     /// Waits for the upstream, or for a deadline.
     async fn pull(&mut self) -> Pulled {
+        self.waiting.begin();
+        let pulled = self.pulled().await;
+        self.waiting.end();
+        pulled
+    }
+
+    async fn pulled(&mut self) -> Pulled {
         let Some(answer) = self.answer.as_mut() else { return Pulled::End(End::Eof) };
         tokio::select! {
             biased;
@@ -350,6 +391,27 @@ impl Turn {
                 }
             },
         }
+    }
+
+    /// What is about to be sent is kept with the trace, where bodies are.
+    fn capture_events(&mut self) {
+        let Some(next) = &mut self.captures_from else { return };
+        let mut events = Vec::new();
+        // Of frames, those that nobody took the last time are still here; events of a stream are always taken.
+        for (frame, json) in self.events.iter() {
+            if frame.sequence >= *next {
+                events.extend_from_slice(json);
+                events.push(b'\n');
+                *next = frame.sequence + 1;
+            }
+        }
+        if self.events.iter().next().is_none() {
+            events.extend_from_slice(self.events.bytes());
+        }
+        if let Some(answer) = &self.answer {
+            answer.redactor.bytes(&mut events, 0);
+        }
+        self.context.account.capture_events(&events);
     }
 
     fn stopped(&mut self) -> End {

@@ -32,6 +32,7 @@ pub(crate) use client::HttpClient;
 pub(crate) use connect::tls_config;
 use demo::Player;
 pub(crate) use failover::{Failover, Learner, Step};
+pub(crate) use health::ModelState;
 use health::{HealthByModel, ModelHealth};
 pub(crate) use link::Link;
 use listing::KnownListing;

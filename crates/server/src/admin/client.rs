@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use store::Store;
+use store::{Store, TraceStore};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -34,6 +35,8 @@ pub struct AdminClient {
     config: Config,
     /// None: a server is asked.
     store: Option<Store>,
+    /// Opened when somebody asks for them.
+    traces: OnceLock<Option<TraceStore>>,
 }
 
 /// What was answered.
@@ -166,7 +169,7 @@ impl AdminClient {
 
     /// Whoever listens, and what it says of itself.
     async fn found(config: &Config) -> Result<(Self, Value), Unreachable> {
-        let client = Self { config: config.clone(), store: None };
+        let client = Self { config: config.clone(), store: None, traces: OnceLock::new() };
         let status = client.ask("GET", "/admin/status", None).await?;
         let found: Value = serde_json::from_slice(&status.body).unwrap_or_default();
         if status.status != 200 {
@@ -185,7 +188,7 @@ impl AdminClient {
             return Err(Unreachable::Memory);
         }
         let store = open_store(config).await.map_err(|error| Unreachable::Store(Box::new(error.into())))?;
-        Ok(Self { config: config.clone(), store: Some(store) })
+        Ok(Self { config: config.clone(), store: Some(store), traces: OnceLock::new() })
     }
 
     /// The store itself; None: a server has it.
@@ -230,7 +233,7 @@ impl AdminClient {
             let stream = self.connect().await?;
             return self.over(stream, method, uri, body, sink).await.map_err(|why| failed(&why));
         };
-        let place = Place { store, config: &self.config, desk: None };
+        let place = Place { store, config: &self.config, desk: None, traces: &self.traces };
         let answer = routes::answer(place, &method, &uri, body).await;
         let (head, mut body) = match answer {
             Ok(response) => response.into_parts(),

@@ -1,7 +1,7 @@
 //! The table of what the admin listener answers. The same is answered without a server, on a store that no server has
 //! open; what only a server can do is not there then.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Method, Response, Uri, header};
@@ -9,16 +9,17 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use store::{Store, Tenant};
+use store::{Store, Tenant, TraceStore};
 
 use super::client::{store_id, whole_path};
-use super::{Desk, keys, tenants};
+use super::{Desk, keys, providers, tenants, traces};
 use crate::access::manage::ManageError;
 use crate::body::Body;
 use crate::clock;
 use crate::config::{Config, NAME, is_name};
 use crate::error::{ApiError, Code};
 use crate::spending::report;
+use crate::trace;
 
 /// One method of one path. `{…}` is one segment.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,11 @@ enum Endpoint {
     ListSessions,
     Export,
     Usage(Report),
+    ListTraces,
+    ShowTrace,
+    TraceChain,
+    Series,
+    Providers,
 }
 
 /// In which form what was used is told.
@@ -81,6 +87,11 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("GET", "/admin/usage", Endpoint::Usage(Report::Plain)),
     route("GET", "/v1/organization/usage/completions", Endpoint::Usage(Report::Completions)),
     route("GET", "/v1/organization/costs", Endpoint::Usage(Report::Costs)),
+    route("GET", "/admin/traces", Endpoint::ListTraces),
+    route("GET", "/admin/traces/{id}", Endpoint::ShowTrace),
+    route("GET", "/admin/traces/{id}/chain", Endpoint::TraceChain),
+    route("GET", "/admin/series", Endpoint::Series),
+    route("GET", "/admin/providers", Endpoint::Providers),
 ];
 
 /// Where something is managed: in a server, or in a store that no server has open.
@@ -89,9 +100,21 @@ pub(super) struct Place<'a> {
     pub(super) store: &'a Store,
     pub(super) config: &'a Config,
     pub(super) desk: Option<&'a Arc<Desk>>,
+    /// Where traces are if there is no server, once somebody has looked.
+    pub(super) traces: &'a OnceLock<Option<TraceStore>>,
 }
 
 impl Place<'_> {
+    /// The traces of a store that no server has open.
+    pub(super) fn opened_traces(&self) -> Result<Option<TraceStore>, ApiError> {
+        if let Some(opened) = self.traces.get() {
+            return Ok(opened.clone());
+        }
+        let opened = trace::open(self.config, self.store);
+        let opened = opened.map_err(|error| ApiError::new(Code::StorageUnavailable, error.to_string()))?;
+        Ok(self.traces.get_or_init(|| opened).clone())
+    }
+
     /// The server that this is, where only one can.
     fn server(&self) -> Result<&Arc<Desk>, ApiError> {
         self.desk.ok_or_else(|| ApiError::new(Code::InvalidRequest, "Only a running server can do this."))
@@ -124,6 +147,11 @@ pub(super) async fn answer(
         Endpoint::ListSessions => tenants::sessions(place, &tenant()?, uri).await,
         Endpoint::Export => Ok(tenants::export(place, tenant()?)),
         Endpoint::Usage(report) => usage(place, report, uri.query().unwrap_or_default()).await,
+        Endpoint::ListTraces => traces::list(place, uri).await,
+        Endpoint::ShowTrace => traces::get(place, &name).await,
+        Endpoint::TraceChain => traces::chain(place, &name).await,
+        Endpoint::Series => traces::series(place, uri).await,
+        Endpoint::Providers => Ok(providers::list(place)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The accept loop of the admin listener, and who may ask. One request per connection: nobody is in a hurry here.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -96,7 +96,8 @@ async fn handle(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response
     let limits = Limits { body: LARGEST, budget: Arc::clone(&desk.app.runtime.budget) };
     let body = body::read_json(&head.headers, incoming, &limits).await?;
     let snapshot = desk.app.snapshot();
-    let place = Place { store: &desk.app.runtime.store, config: &snapshot.config, desk: Some(desk) };
+    let traces = OnceLock::new();
+    let place = Place { store: &desk.app.runtime.store, config: &snapshot.config, desk: Some(desk), traces: &traces };
     routes::answer(place, &head.method, &head.uri, body).await
 }
 

@@ -92,7 +92,7 @@ pub(crate) async fn send(
                 context.sent(failover, asked.request, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
-                let reader = Metered::new(reader, context, failover);
+                let reader = Metered::new(reader, context, failover, &accepted.redactor);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
             }
             Step::Again => {}

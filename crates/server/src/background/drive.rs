@@ -152,6 +152,7 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
         Err(error) => {
             let failure = failure(error);
             context.account.ended(Outcome::Failed(failure.class));
+            context.account.explained(&failure.shown());
             Left::Unended(Ending::Failed(failure))
         }
     }

@@ -344,20 +344,34 @@ keys! { KEYS of Config {
     LOGGING_FILE_MAX_SIZE = "logging.file.max_size", Unset<Number>: ANY; NoEffect => |_| None;
     /// How many files are kept.
     LOGGING_FILE_MAX_FILES = "logging.file.max_files", Unset<Number>: ANY; NoEffect => |_| None;
-    /// Keep traces of requests.
-    TRACE_ENABLED = "trace.enabled", Flag: Flag(false); NoEffect => |_| None;
-    /// The database of traces.
-    TRACE_PATH = "trace.path", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
-    /// Traces that may wait to be written.
-    TRACE_MAX_QUEUE_SIZE = "trace.max_queue_size", Unset<Number>: ANY; NoEffect => |_| None;
-    /// How often traces are written.
-    TRACE_FLUSH_INTERVAL = "trace.flush_interval_ms", Unset<Number>: ANY; NoEffect => |_| None;
+    /// Keep a trace of each request that makes something, and of each that fails.
+    TRACE_ENABLED = "trace.enabled", Flag: Flag(true) => |config| Some(config.trace.enabled);
+    /// The file of traces. With it traces are in a file wherever sessions are.
+    TRACE_PATH = "trace.path", Unset<Text>: Unset(Text("")),
+        otherwise "`trace.db` beside `session.sqlite.path`; with other backends where sessions are"
+        => |config| config.trace.place.file();
+    /// Traces that may wait to be written; more are not kept, and counted.
+    TRACE_MAX_QUEUE_SIZE = "trace.max_queue_size", Number: Number { range: 1..=10_000_000, default: 10_000 }
+        => |config| Some(config.trace.max_queue_size as u64);
+    /// How long a trace waits for others to be written with.
+    TRACE_FLUSH_INTERVAL = "trace.flush_interval_ms", Time:
+        Time { bare: Bare::Milliseconds, range: Duration::ZERO..=Duration::from_hours(1), default: Duration::from_secs(1) }
+        => |config| Some(config.trace.flush_interval);
     /// How many traces are written at once.
-    TRACE_BATCH_SIZE = "trace.batch_size", Unset<Number>: ANY; NoEffect => |_| None;
-    /// Whether traces hold bodies.
-    TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false); NoEffect => |_| None;
-    /// How much of a body.
-    TRACE_PAYLOAD_MAX_BYTES = "trace.payload_max_bytes", Unset<Number>: ANY; NoEffect => |_| None;
+    TRACE_BATCH_SIZE = "trace.batch_size", Number: Number { range: 1..=10_000, default: 100 }
+        => |config| Some(config.trace.batch_size as u64);
+    /// Whether traces hold bodies: what was asked, what was sent, what came back. Keys are taken out of them.
+    TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false) => |config| Some(config.trace.capture.enabled);
+    /// Whether that holds for requests with `store: false`, too.
+    TRACE_CAPTURE_UNSTORED = "trace.capture_unstored", Flag: Flag(false) => |config| Some(config.trace.capture.unstored);
+    /// How much of each body.
+    TRACE_PAYLOAD_MAX_BYTES = "trace.payload_max_bytes", Size: Size { range: 0..=1 << 30, default: 64 << 10 }
+        => |config| Some(config.trace.capture.max_bytes as u64);
+    /// How long traces are kept.
+    TRACE_TTL = "trace.ttl", Lifetime: Lifetime(Duration::from_hours(7 * 24)) => |config| Some(config.trace.ttl);
+    /// How many bytes all traces together may have; the oldest go first.
+    TRACE_MAX_BYTES = "trace.max_bytes", Unset<Size>: Unset(Size { range: 1 << 20..=1 << 50, default: 1 << 30 }),
+        otherwise "`{}`, in memory `64MiB`" => |config| Some(config.trace.max_bytes);
     /// Whether the web is searched for models that cannot.
     WEB_SEARCH_ENABLED = "web_search.enabled", Unset<Flag>: Unset(Flag(true)), otherwise "`{}`"; Older => |_| None;
     /// Who searches; in every mode a provider's own search is preferred.

@@ -140,6 +140,7 @@ impl Turn {
         let end = answer.end(end, &mut self.response, &mut self.events);
         let (hosted, reported) = (answer.take_hosted(), answer.reported());
         self.context.account.used(self.response.usage());
+        self.context.account.round(end_name(&end), reported);
         self.context.reported(reported);
         match end {
             RoundEnd::Hosted(calls) if !stopped => {
@@ -237,6 +238,9 @@ impl Turn {
         if self.show_steps() {
             return;
         }
+        if matches!(self.phase, Phase::Running(_)) {
+            self.waiting.begin();
+        }
         let done = async {
             match &mut self.phase {
                 Phase::Running(run) => Done::Ran(run.output().await),
@@ -261,6 +265,7 @@ impl Turn {
                 }
             },
         };
+        self.waiting.end();
         match done {
             Done::Ran(output) => self.ran(output),
             Done::Compacted(came, why) => self.compacted(came, why),
@@ -308,6 +313,17 @@ enum Done {
     Answered(Answered, RoundEnd),
     Compacted(Came, Why),
     Stopped,
+}
+
+/// How an upstream answer ended, as traces have it.
+const fn end_name(end: &RoundEnd) -> &'static str {
+    match end {
+        RoundEnd::Completed => "completed",
+        RoundEnd::Incomplete(_) => "incomplete",
+        RoundEnd::Failed(_) => "failed",
+        RoundEnd::Hosted(_) => "hosted_tools",
+        RoundEnd::Rejected(_) => "rejected_call",
+    }
 }
 
 /// The request with these items after its input.

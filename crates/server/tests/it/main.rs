@@ -96,6 +96,8 @@ mod tls;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
+mod traces;
+#[cfg(test)]
 mod transport;
 #[cfg(test)]
 mod trouble;

@@ -142,5 +142,6 @@ fn own(config: &Config, key: &Secret) -> Config {
     // Its only client is gone by then.
     own.server.drain_timeout = own.server.drain_timeout.min(Duration::from_secs(5));
     own.session = own.session.beside();
+    own.trace = own.trace.beside();
     own
 }
