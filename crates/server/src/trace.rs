@@ -6,6 +6,8 @@
 
 mod record;
 
+use store::TraceStore;
+
 pub(crate) use record::{Attempted, Charge, Deadline, Facts, Head, Outcome, Trace};
 
 /// Where traces go.
@@ -13,6 +15,12 @@ pub(crate) use record::{Attempted, Charge, Deadline, Facts, Head, Outcome, Trace
 pub(crate) struct Traces {}
 
 impl Traces {
+    /// Where they are; None where none are kept.
+    #[expect(clippy::unused_self, reason = "until there is a writer")]
+    pub(crate) const fn store(&self) -> Option<&TraceStore> {
+        None
+    }
+
     /// Keeps it, if there is room. It never waits.
     #[expect(clippy::unused_self, clippy::needless_pass_by_value, reason = "until there is a writer")]
     pub(crate) fn keep(&self, trace: Trace) {
