@@ -115,7 +115,20 @@ pub(crate) fn shown_request(body: &[u8]) -> Value {
         }
     }
     object.end();
-    serde_json::from_slice(&out).unwrap_or_default()
+    value_of(&out)
+}
+
+/// JSON as a tree. Halves of surrogate pairs, which no tree can have, are replaced.
+fn value_of(json: &[u8]) -> Value {
+    if let Ok(value) = serde_json::from_slice(json) {
+        return value;
+    }
+    let Ok(text) = str::from_utf8(json) else { return Value::Null };
+    let mut clean = Vec::with_capacity(json.len());
+    if !wire::json::sanitize_into(&mut clean, text).is_empty() {
+        clean.extend_from_slice(b"\\ufffd");
+    }
+    serde_json::from_slice(&clean).unwrap_or_default()
 }
 
 fn items(list: Raw<'_>, out: &mut Vec<u8>) {
@@ -136,7 +149,7 @@ fn items(list: Raw<'_>, out: &mut Vec<u8>) {
 pub(crate) fn shown_item(item: &Item) -> Value {
     let Some(raw) = str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok()) else { return Value::Null };
     let shown = bridge::shown_item(raw);
-    serde_json::from_slice(shown.as_deref().unwrap_or(&item.body)).unwrap_or_default()
+    value_of(shown.as_deref().unwrap_or(&item.body))
 }
 
 fn past_of(items: &[Item]) -> Value {
@@ -152,4 +165,22 @@ fn past_of(items: &[Item]) -> Value {
         json!({"type": kind, "id": item.id, "omitted": true})
     };
     items.iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_what_is_kept_are_not_shown_and_halves_are_replaced() {
+        let body =
+            br#"{"model":"m","tools":[{"type":"mcp","server_label":"s","authorization":"KEY","headers":{"a":"KEY"}}],
+            "tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp","authorization":"KEY"}]},
+            "input":[{"type":"mcp_call","godex_output":{"output":"KEY"}},{"role":"user","content":"a\ud83d"}]}"#;
+        let shown = shown_request(body);
+        assert!(!shown.to_string().contains("KEY"), "{shown}");
+        assert_eq!(shown["input"][1]["content"], "a\u{fffd}");
+        assert_eq!(shown["tools"], json!([{"type": "mcp", "server_label": "s"}]));
+        assert_eq!(shown_request(b"no JSON"), Value::Null);
+    }
 }

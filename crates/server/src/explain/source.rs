@@ -161,9 +161,67 @@ fn same(one: &Value, other: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use store::{Payload, TraceRow};
+    use store::{MemoryLimits, Payload, Store, TraceRow};
 
     use super::*;
+    use crate::config::{Overrides, Sources, load};
+    use crate::explain::again;
+
+    async fn app() -> Arc<App> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("godex.yaml");
+        std::fs::write(&path, "session: {backend: memory}\nproviders: {groq: {}, demo: {}}\n").unwrap();
+        let overrides = Overrides { without_keys: true, ..Overrides::default() };
+        let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
+        let config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
+        let store = Store::memory(MemoryLimits::default()).unwrap();
+        Arc::new(App::looking(config, store).await.unwrap())
+    }
+
+    fn traced(request: &str, response: &str) -> StoredTrace {
+        let payload = |name: &str, bytes: &str| Payload {
+            name: name.to_owned(),
+            bytes: Bytes::copy_from_slice(bytes.as_bytes()),
+            cut_from: None,
+        };
+        let row = TraceRow {
+            tenant: "a".to_owned(),
+            client: "codex/0.50.0".to_owned(),
+            provider: Some("groq".to_owned()),
+            upstream_model: Some("x".to_owned()),
+            ..TraceRow::default()
+        };
+        let payloads = vec![payload("request", request), payload("response", response)];
+        StoredTrace { number: 7, row, document: Bytes::from_static(b"{}"), payloads }
+    }
+
+    #[tokio::test]
+    async fn what_was_captured_is_planned_for_whom_it_was_sent_to() {
+        let app = app().await;
+        // Codex may send an output whose call is gone; from anybody else it would be refused.
+        let request = r#"{"model":"alias","input":[{"type":"function_call_output","call_id":"c","output":"x"}],"temperature":0.5}"#;
+        let trace = traced(request, r#"{"id":"resp_1","status":"completed"}"#);
+        let source = Source::find(&app, "7", None, Some(&trace)).await.unwrap().unwrap();
+        assert_eq!((source.origin, source.tenant.name()), (Origin::Captured, "a"));
+        let again = again(&app, source, None).await.unwrap();
+        assert_eq!(
+            (&again["source"], &again["plan"]["provider"], &again["plan"]["model"]),
+            (&json!("captured"), &json!("groq"), &json!("x"))
+        );
+        assert_eq!(again["plan"]["chat_request"]["temperature"], 0.5);
+        assert_eq!(again["plan"]["links"], json!([{"item": "input[0]", "to": ["messages[0]"]}]));
+        assert_eq!(again["plan"]["notes"][0]["action"], "repaired");
+        assert_eq!(again["response"]["id"], "resp_1");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_known_of_what_is_neither_captured_nor_stored() {
+        let app = app().await;
+        let mut trace = traced("{}", "{}");
+        trace.payloads.clear();
+        assert!(Source::find(&app, "7", None, Some(&trace)).await.unwrap().is_none());
+        assert!(Source::find(&app, "resp_none", None, None).await.unwrap().is_none());
+    }
 
     #[test]
     fn only_a_whole_body_is_a_request() {
