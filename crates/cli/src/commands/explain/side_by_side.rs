@@ -9,6 +9,9 @@ use super::words;
 use crate::screen::{Screen, Tone, brief, wrapped};
 
 const NARROWEST: usize = 10;
+const WIDEST: usize = 24;
+/// So much of a model's name is worth a wider column.
+const MODEL: usize = 16;
 const LABEL: usize = 44;
 
 pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String {
@@ -19,8 +22,11 @@ pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String 
     let label = rows.iter().map(|(part, what)| part.chars().count() + what.chars().count() + 1).max().unwrap_or(0);
     let label = label.clamp(12, LABEL.min(screen.width / 2));
     let mut out = String::new();
-    let names: Vec<String> = plans.iter().map(|plan| name(plan)).collect();
-    let widths: Vec<usize> = names.iter().map(|name| name.chars().count().clamp(NARROWEST, 28)).collect();
+    let names: Vec<[String; 2]> = plans.iter().map(|plan| names(plan)).collect();
+    let width = |[provider, model]: &[String; 2]| {
+        provider.chars().count().max(model.chars().count().min(MODEL)).clamp(NARROWEST, WIDEST)
+    };
+    let widths: Vec<usize> = names.iter().map(width).collect();
     let mut first = 0;
     while first < plans.len() {
         let mut used = label;
@@ -40,30 +46,30 @@ pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String 
     out
 }
 
-fn name(plan: &Value) -> String {
-    let text = |name: &str| plan[name].as_str().unwrap_or_default();
-    match text("provider") {
-        "" => text("model").to_owned(),
-        provider => format!("{provider}/{}", text("model")),
-    }
+/// The provider, and the model there.
+fn names(plan: &Value) -> [String; 2] {
+    let text = |name: &str| plan[name].as_str().unwrap_or_default().to_owned();
+    if plan["provider"].is_null() { [text("model"), String::new()] } else { [text("provider"), text("model")] }
 }
 
 fn table(
     rows: &[(String, String)],
     label: usize,
     plans: &[&Value],
-    names: &[String],
+    names: &[[String; 2]],
     widths: &[usize],
     screen: Screen,
     out: &mut String,
 ) {
-    let mut head = format!("{:label$}", "");
-    for (name, width) in names.iter().zip(widths) {
-        // Writing to a String cannot fail.
-        let _ = write!(head, "  {:width$}", brief(name, *width));
+    for (line, tone) in [(0, Tone::Strong), (1, Tone::Faint)] {
+        let mut head = " ".repeat(label);
+        for (name, width) in names.iter().zip(widths) {
+            // Writing to a String cannot fail.
+            let _ = write!(head, "  {:width$}", brief(&name[line], *width));
+        }
+        out.push_str(&screen.paint(tone, head.trim_end()));
+        out.push('\n');
     }
-    out.push_str(&screen.paint(Tone::Strong, head.trim_end()));
-    out.push('\n');
     for (part, what) in rows {
         let said = brief(&format!("{part} {what}"), label);
         let mut line = format!("{said:label$}");
@@ -102,13 +108,14 @@ fn cell(plan: &Value, part: &str) -> (&'static str, Tone) {
 }
 
 /// Each reason once, with those whom it is about.
-fn reasons(plans: &[&Value], names: &[String], screen: Screen, out: &mut String) {
+fn reasons(plans: &[&Value], names: &[[String; 2]], screen: Screen, out: &mut String) {
+    let whole: Vec<String> = names.iter().map(|name| whole(name, names)).collect();
     let mut found: Vec<(String, Tone, Vec<&str>)> = Vec::new();
     let mut add = |text: String, tone: Tone, name| match found.iter_mut().find(|(known, ..)| *known == text) {
         Some((_, _, of)) => of.push(name),
         None => found.push((text, tone, vec![name])),
     };
-    for (plan, name) in plans.iter().zip(names) {
+    for (plan, name) in plans.iter().zip(&whole) {
         if let Some(message) = plan["error"]["message"].as_str() {
             add(format!("refused: {message}"), Tone::Bad, name.as_str());
         }
@@ -140,6 +147,13 @@ fn reasons(plans: &[&Value], names: &[String], screen: Screen, out: &mut String)
     }
 }
 
+/// The provider alone, where that says which one.
+fn whole(name: &[String; 2], all: &[[String; 2]]) -> String {
+    let [provider, model] = name;
+    let is_one = all.iter().filter(|[other, _]| other == provider).count() == 1;
+    if is_one || model.is_empty() { provider.clone() } else { format!("{provider}/{model}") }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -157,14 +171,15 @@ mod tests {
             {"provider": "c", "model": "z", "error": {"message": "No."}, "notes": [], "links": []},
         ]});
         let shown = shown(&request, &planned, Screen { width: 100, colours: false });
-        let expected = "                      a/x         b/y         c/z
+        let expected = "                      a           b           c
+                      x           y           z
 temperature 0.5       sent        sent        refused
 store true            by godex    by godex    refused
 input \"Hi \\u{1b}[2J\"  sent        sent        refused
 tools[0] web_search   left out    sent        refused
 
-a/x: tools[0] ignored: none (bridge.tool.ignored)
-c/z: refused: No.
+a: tools[0] ignored: none (bridge.tool.ignored)
+c: refused: No.
 ";
         assert_eq!(shown, expected);
     }
@@ -175,6 +190,6 @@ c/z: refused: No.
         let planned = json!({"past": [], "data": [plan("one"), plan("two"), plan("three"), plan("four")]});
         let shown = shown(&json!({"input": "Hi"}), &planned, Screen { width: 40, colours: false });
         assert!(shown.lines().all(|line| line.chars().count() <= 40), "{shown}");
-        assert!(shown.find("one/m") < shown.find("four/m") && shown.matches("input").count() > 1, "{shown}");
+        assert!(shown.find("one") < shown.find("four") && shown.matches("input").count() > 1, "{shown}");
     }
 }
