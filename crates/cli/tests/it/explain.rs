@@ -34,9 +34,10 @@ fn a_request_is_planned_without_a_server_and_without_keys() {
     std::fs::write(home.path().join("request.json"), request.to_string()).unwrap();
     let shown = run(home.path(), &["explain", "--dry-run", "request.json"]);
     let first = shown.lines().next().unwrap();
-    for provider in ["deepseek/", "groq/llama", "demo/demo"] {
+    for provider in ["deepseek", "groq", "demo"] {
         assert!(first.contains(provider), "{shown}");
     }
+    assert!(shown.lines().nth(1).unwrap().contains("llama"), "{shown}");
     for row in [
         "metadata ",
         "instructions \"Be brief.\"",
@@ -63,7 +64,7 @@ fn a_request_is_planned_without_a_server_and_without_keys() {
     let one =
         run(home.path(), &["explain", "--dry-run", "request.json", "--model", "deepseek/x", "--provider", "mistral"]);
     let first = one.lines().next().unwrap();
-    assert!(first.contains("deepseek/x") && first.contains("mistral/") && !first.contains("groq"), "{one}");
+    assert!(first.contains("deepseek") && first.contains("mistral") && !first.contains("groq"), "{one}");
     // From stdin.
     let mut child = command(home.path(), &["explain", "--dry-run", "-", "--json"])
         .stdin(Stdio::piped())
@@ -103,7 +104,8 @@ fn what_is_wrong_is_said() {
     }
 }
 
-#[tokio::test]
+/// The provider answers while the command waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_is_explained_and_sent_again() {
     let answer = |text: &str| {
         Script::json(

@@ -51,7 +51,8 @@ fn every_provider(config: &Config, request: &[u8]) -> Vec<String> {
     let model = |provider: &crate::config::ProviderConfig| {
         let named = resolved.as_ref().filter(|(found, _)| found.name == provider.name).map(|(_, model)| model.clone());
         let own = || provider.provider.default_model.clone().or_else(|| provider.models.first().cloned());
-        let model = named.or_else(own).unwrap_or_else(|| if asked.is_empty() { "model".into() } else { asked.clone() });
+        let model = named.or_else(own).or_else(|| resolved.as_ref().map(|(_, model)| model.clone()));
+        let model = model.unwrap_or_else(|| "model".to_owned());
         format!("{}/{model}", provider.name)
     };
     config.providers.iter().map(model).collect()

@@ -72,9 +72,8 @@ fn says(text: &str) -> Script {
 async fn a_request_is_planned_for_every_provider_and_nobody_is_asked() {
     let it = Explained::start(says("Hello"), "").await;
     let request = json!({"model": "m", "instructions": "Be.", "input": [{"role": "user", "content": "Hi"}], "store": true, "stream": true,
-        "tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_label": "s", "server_url": "https://mcp.example/", "authorization": "SECRET"}]});
+        "tools": [{"type": "function", "name": "f"}, {"type": "file_search"}]});
     let planned = it.good("POST", "/admin/explain", json!({"request": request})).await;
-    assert!(!planned.to_string().contains("SECRET"), "{planned}");
     let [up, native, demo] = planned["data"].as_array().unwrap().as_slice() else { panic!("{planned}") };
     let whom = |plan: &Value| format!("{} {} {}", plan["provider"], plan["model"], plan["wire"]);
     assert_eq!(
@@ -88,6 +87,10 @@ async fn a_request_is_planned_for_every_provider_and_nobody_is_asked() {
     assert!(up["links"][3]["left_out"].is_string(), "{up}");
     assert_eq!(native["links"][1], json!({"item": "input[0]", "to": ["input[0]"]}));
     assert_eq!(native["chat_request"]["store"], false);
+    let secret = json!({"input": "Hi", "tools": [{"type": "mcp", "server_label": "s", "server_url": "https://mcp.example/", "authorization": "SECRET"}]});
+    let planned = it.good("POST", "/admin/explain", json!({"request": secret, "models": ["native/n"]})).await;
+    assert_eq!(planned["data"][0]["chat_request"]["tools"][0]["server_label"], "s", "{planned}");
+    assert!(!planned.to_string().contains("SECRET"), "{planned}");
 
     // For these models only, each with what is wrong for it.
     let body =

@@ -19,7 +19,8 @@ pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String 
     let mut rows: Vec<(String, String)> =
         words::parameters(request).into_iter().map(|(name, value)| (name, words::value(value))).collect();
     rows.extend(words::parts(request, &planned["past"]));
-    let label = rows.iter().map(|(part, what)| part.chars().count() + what.chars().count() + 1).max().unwrap_or(0);
+    let label = rows.iter().map(|(part, what)| brief(&format!("{part} {what}"), LABEL).chars().count()).max();
+    let label = label.unwrap_or(0);
     let label = label.clamp(12, LABEL.min(screen.width / 2));
     let mut out = String::new();
     let names: Vec<[String; 2]> = plans.iter().map(|plan| names(plan)).collect();

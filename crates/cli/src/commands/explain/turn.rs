@@ -22,6 +22,7 @@ pub(super) fn shown(explained: &Value, id: &str, screen: Screen) -> String {
         page.own(&mut out);
     }
     page.notes(&mut out);
+    page.way(&mut out);
     page.answer(&mut out);
     out
 }
@@ -160,6 +161,34 @@ impl Page<'_> {
         }
     }
 
+    /// Who was asked, and where the time went; only a trace knows.
+    fn way(&self, out: &mut String) {
+        let trace = &self.explained["trace"];
+        let attempts = trace["attempts"].as_array().map_or(&[][..], Vec::as_slice);
+        if attempts.is_empty() {
+            return;
+        }
+        self.title("On the way", out);
+        for attempt in attempts {
+            let text = |member: &str| attempt[member].as_str().unwrap_or("-");
+            let took = attempt["took_ms"].as_f64().map(|took| format!(", {took} ms")).unwrap_or_default();
+            let tone = if text("outcome") == "accepted" { Tone::Good } else { Tone::Warn };
+            let said = format!("{}: {}{took}", text("target"), text("outcome"));
+            let _ = writeln!(out, "  {}", self.screen.paint(tone, &brief(&said, self.screen.width.saturating_sub(2))));
+        }
+        let time = |(label, name): (&str, &str)| Some(format!("{label} {} ms", trace[name].as_f64()?));
+        let times = [
+            ("first token after", "first_token_ms"),
+            ("waited for the provider", "upstream_ms"),
+            ("godex itself", "overhead_ms"),
+        ];
+        let times: Vec<String> = times.into_iter().filter_map(time).collect();
+        if !times.is_empty() {
+            let said = brief(&times.join(", "), self.screen.width.saturating_sub(2));
+            let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &said));
+        }
+    }
+
     fn answer(&self, out: &mut String) {
         let (response, trace) = (&self.explained["response"], &self.explained["trace"]);
         self.title("Came back", out);
@@ -227,8 +256,8 @@ mod tests {
 status      completed
 asked for   m
 planned     for x of up, over the chat API
-made of     the stored items, planned again now: no body was captured, so what the client left at its
-            default is not told from what it asked for
+made of     the stored items, planned again now: no body was captured, so what the client left at
+            its default is not told from what it asked for
 
 Parameters
   temperature  ignored   0.5
@@ -253,10 +282,9 @@ Came back
 
     #[test]
     fn little_is_known_and_nothing_breaks() {
-        for explained in [
-            json!({}),
-            json!({"trace": {"outcome": "failed", "error": {"code": "c", "message": "m"}}, "source": "none"}),
-        ] {
+        let trace = json!({"outcome": "failed", "error": {"code": "c", "message": "m"}, "overhead_ms": 0.3,
+            "attempts": [{"target": "up/m", "outcome": "timeout", "took_ms": 12.5}, 5], "notes": ["code", {}]});
+        for explained in [json!({}), json!({"trace": trace, "source": "none"})] {
             let shown = shown(&explained, "42", Screen { width: 40, colours: true });
             assert!(shown.contains("Came back"), "{shown}");
         }
