@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::commands::explain::ExplainArgs;
 use crate::commands::keys::KeysArgs;
+use crate::commands::replay::ReplayArgs;
 use crate::commands::tenants::TenantsArgs;
 use crate::commands::traces::TracesArgs;
 use anyhow::Context;
@@ -80,6 +82,10 @@ pub(crate) enum Command {
     },
     /// Show what was used, and what it cost.
     Usage(UsageArgs),
+    /// Show what a request became on its way to the provider, and why; with --dry-run, what one would become.
+    Explain(ExplainArgs),
+    /// Send a request again that was made before, and show what is different.
+    Replay(ReplayArgs),
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,

@@ -6,10 +6,12 @@ mod admin;
 mod args;
 mod banner;
 mod commands;
+mod diff;
 mod logs;
 mod output;
 mod reload;
 mod terminal;
+mod screen;
 
 use std::process::ExitCode;
 
@@ -63,6 +65,8 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Store { command }) => commands::store::run(&args.flags, command),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
+        Some(Command::Explain(explain)) => commands::explain::run(&args.flags, explain),
+        Some(Command::Replay(replay)) => commands::replay::run(&args.flags, replay),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;

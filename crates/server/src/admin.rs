@@ -3,6 +3,7 @@
 //! sends gets here, and no key of a client opens it.
 
 mod client;
+mod explain;
 mod keys;
 mod listener;
 mod providers;

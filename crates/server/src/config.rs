@@ -46,7 +46,7 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
-pub use ad_hoc::ad_hoc;
+pub use ad_hoc::{ad_hoc, keyless};
 pub(crate) use address::{is_public, unbracket};
 pub use admin::{AdminConfig, AdminListen};
 pub use alias::Alias;

@@ -18,6 +18,7 @@ pub mod config;
 mod delivery;
 mod descriptions;
 mod error;
+pub mod explain;
 mod follow;
 mod grammar;
 mod guard;

@@ -39,23 +39,30 @@ impl std::fmt::Debug for SealKey {
     }
 }
 
+/// Where the key is that nobody has configured.
+fn key_file(config: &SessionConfig) -> Option<PathBuf> {
+    let database = match &config.backend {
+        Backend::Sqlite { path } => Some(path),
+        Backend::Memory { .. } | Backend::Postgres(_) => config.beside.as_ref(),
+    };
+    database.map(|path| path.with_file_name(KEY_FILE))
+}
+
 impl SealKey {
     /// The configured key; else the one beside the database, made on the first start; else the store's, which all
     /// instances share or which is gone with the process.
     pub(crate) fn of(config: &SessionConfig, store: &store::Store) -> Result<Self, StartError> {
-        let database = match &config.backend {
-            Backend::Sqlite { path } => Some(path),
-            Backend::Memory { .. } | Backend::Postgres(_) => config.beside.as_ref(),
-        };
-        let key = match (&config.seal_key, database) {
+        let key = match (&config.seal_key, key_file(config)) {
             (Some(secret), _) => derived(secret.expose()),
-            (None, Some(path)) => {
-                let path = path.with_file_name(KEY_FILE);
-                stored(&path).map_err(|source| StartError::SealKey { path, source })?
-            }
+            (None, Some(path)) => stored(&path).map_err(|source| StartError::SealKey { path, source })?,
             (None, None) => store.derive_key("seal"),
         };
         Self::new(&key)
+    }
+
+    /// Whether the key would have to be made first.
+    pub(crate) fn is_there(config: &SessionConfig) -> bool {
+        config.seal_key.is_some() || key_file(config).is_some_and(|path| path.exists())
     }
 
     fn new(key: &Key) -> Result<Self, StartError> {

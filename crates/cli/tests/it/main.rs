@@ -17,6 +17,9 @@ mod docs;
 #[cfg(unix)]
 mod encryption;
 #[cfg(test)]
+#[cfg(unix)]
+mod explain;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::json;
 use store::{Store, Tenant, TraceStore};
 
 use super::client::{store_id, whole_path};
-use super::{Desk, keys, providers, tenants, traces};
+use super::{Desk, explain, keys, providers, tenants, traces};
 use crate::access::manage::ManageError;
 use crate::body::Body;
 use crate::clock;
@@ -52,6 +52,9 @@ enum Endpoint {
     TraceChain,
     Series,
     Providers,
+    Explain,
+    ExplainTrace,
+    Replay,
 }
 
 /// In which form what was used is told.
@@ -85,6 +88,9 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("GET", "/admin/tenants/{tenant}/sessions", Endpoint::ListSessions),
     route("GET", "/admin/tenants/{tenant}/export", Endpoint::Export),
     route("GET", "/admin/usage", Endpoint::Usage(Report::Plain)),
+    route("POST", "/admin/explain", Endpoint::Explain),
+    route("GET", "/admin/traces/{id}/explain", Endpoint::ExplainTrace),
+    route("POST", "/admin/replay", Endpoint::Replay),
     route("GET", "/v1/organization/usage/completions", Endpoint::Usage(Report::Completions)),
     route("GET", "/v1/organization/costs", Endpoint::Usage(Report::Costs)),
     route("GET", "/admin/traces", Endpoint::ListTraces),
@@ -116,7 +122,7 @@ impl Place<'_> {
     }
 
     /// The server that this is, where only one can.
-    fn server(&self) -> Result<&Arc<Desk>, ApiError> {
+    pub(super) fn server(&self) -> Result<&Arc<Desk>, ApiError> {
         self.desk.ok_or_else(|| ApiError::new(Code::InvalidRequest, "Only a running server can do this."))
     }
 }
@@ -146,6 +152,9 @@ pub(super) async fn answer(
         Endpoint::SetTerms => tenants::set_terms(place, &tenant()?, &parse(&body)?).await,
         Endpoint::ListSessions => tenants::sessions(place, &tenant()?, uri).await,
         Endpoint::Export => Ok(tenants::export(place, tenant()?)),
+        Endpoint::Explain => explain::request(place, &body).await,
+        Endpoint::ExplainTrace => explain::trace(place, &name, uri).await,
+        Endpoint::Replay => explain::replay(place, &parse(&body)?).await,
         Endpoint::Usage(report) => usage(place, report, uri.query().unwrap_or_default()).await,
         Endpoint::ListTraces => traces::list(place, uri).await,
         Endpoint::ShowTrace => traces::get(place, &name).await,
@@ -184,8 +193,13 @@ fn fits<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
     }
 }
 
+/// Whether a request of a client is in what is sent there: it may be as large as it may be elsewhere.
+pub(super) fn takes_requests(path: &str) -> bool {
+    path == "/admin/explain"
+}
+
 /// Names of tenants are as those of keys.
-fn tenant(name: &str) -> Result<Tenant, ApiError> {
+pub(super) fn tenant(name: &str) -> Result<Tenant, ApiError> {
     if is_name(name) {
         return Ok(Tenant::new(name));
     }

@@ -93,9 +93,10 @@ async fn answer(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Body> 
 
 async fn handle(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let (head, incoming) = request.into_parts();
-    let limits = Limits { body: LARGEST, budget: Arc::clone(&desk.app.runtime.budget) };
-    let body = body::read_json(&head.headers, incoming, &limits).await?;
     let snapshot = desk.app.snapshot();
+    let largest = if routes::takes_requests(head.uri.path()) { snapshot.config.server.max_body_bytes } else { LARGEST };
+    let limits = Limits { body: largest, budget: Arc::clone(&desk.app.runtime.budget) };
+    let body = body::read_json(&head.headers, incoming, &limits).await?;
     let traces = OnceLock::new();
     let place = Place { store: &desk.app.runtime.store, config: &snapshot.config, desk: Some(desk), traces: &traces };
     routes::answer(place, &head.method, &head.uri, body).await

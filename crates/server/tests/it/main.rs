@@ -40,6 +40,8 @@ mod endless;
 #[cfg(test)]
 mod endpoints;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod flap;
