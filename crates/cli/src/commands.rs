@@ -9,6 +9,7 @@ pub(crate) mod env;
 pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod providers;
 pub(crate) mod reload;

@@ -18,6 +18,8 @@ use crate::body::Body;
 use crate::clock;
 use crate::config::{Config, NAME, is_name};
 use crate::error::{ApiError, Code};
+use crate::page;
+use crate::route;
 use crate::spending::report;
 
 /// One method of one path. `{…}` is one segment.
@@ -46,6 +48,8 @@ enum Endpoint {
     ListSessions,
     Export,
     Usage(Report),
+    Playground,
+    Page,
 }
 
 /// In which form what was used is told.
@@ -60,6 +64,9 @@ enum Report {
 const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> AdminRoute {
     AdminRoute { method, path, endpoint }
 }
+
+/// Where the page sends what is tried out.
+pub(super) const PLAYGROUND: &str = "/admin/playground/responses";
 
 /// Everything that is answered.
 pub const ADMIN_ROUTES: &[AdminRoute] = &[
@@ -81,6 +88,9 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("GET", "/admin/usage", Endpoint::Usage(Report::Plain)),
     route("GET", "/v1/organization/usage/completions", Endpoint::Usage(Report::Completions)),
     route("GET", "/v1/organization/costs", Endpoint::Usage(Report::Costs)),
+    route("POST", PLAYGROUND, Endpoint::Playground),
+    route("GET", "/", Endpoint::Page),
+    route("GET", "/page/{file}", Endpoint::Page),
 ];
 
 /// Where something is managed: in a server, or in a store that no server has open.
@@ -124,6 +134,8 @@ pub(super) async fn answer(
         Endpoint::ListSessions => tenants::sessions(place, &tenant()?, uri).await,
         Endpoint::Export => Ok(tenants::export(place, tenant()?)),
         Endpoint::Usage(report) => usage(place, report, uri.query().unwrap_or_default()).await,
+        Endpoint::Playground => Ok(route::answer_operator(&place.server()?.app, PLAYGROUND, body).await),
+        Endpoint::Page => page::file(uri.path()).ok_or_else(|| ApiError::not_found(method, uri.path())),
     }
 }
 
@@ -271,6 +283,10 @@ mod tests {
             ("PUT", "/admin/tenants/t/terms", Some((Endpoint::SetTerms, "t"))),
             ("GET", "/admin/keys/", None),
             ("GET", "/admin/keys//rotate", None),
+            ("GET", "/", Some((Endpoint::Page, ""))),
+            ("GET", "/page/app.js", Some((Endpoint::Page, "app.js"))),
+            ("POST", "/admin/playground/responses", Some((Endpoint::Playground, ""))),
+            ("GET", "/page/a/b", None),
             ("GET", "/admin", None),
             ("GET", "/v1/responses", None),
             ("GET", "/admin/tenants/a/b/terms", None),
