@@ -121,7 +121,7 @@ export function series(since, until, step) {
 }
 
 export const PROVIDERS = { data: [
-  { name: "deepseek", spec: "deepseek", wire: "chat", base_url: "https://api.deepseek.com/v1", key: "set", models: [{ model: "deepseek-chat", state: "closed", failures: 0, latency_ms: 412 }, { model: "deepseek-reasoner", state: "half_open", failures: 3, latency_ms: 2210 }] },
+  { name: "deepseek", spec: "deepseek", wire: "chat", base_url: "https://api.deepseek.com/v1", key: "set", models: [{ model: "deepseek-chat", state: "closed", failures: 0, sent: 412, accepted: 411 }, { model: "deepseek-reasoner", state: "half_open", failures: 3, sent: 31, accepted: 22 }] },
   { name: "zhipu", spec: "zhipu", wire: "chat", base_url: "https://open.bigmodel.cn/api/paas/v4", key: "set", models: [{ model: "glm-5", state: "open", failures: 9 }] },
   { name: "ollama", spec: "ollama", wire: "chat", base_url: "http://127.0.0.1:11434/v1", key: "none", models: [{ model: "qwen3:8b", state: "unknown", failures: 0 }] },
   { name: "openai", spec: "openai", wire: "responses", base_url: "https://api.openai.com/v1", key: "missing", models: [] },

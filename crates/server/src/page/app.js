@@ -29,7 +29,7 @@ function address() {
   } catch {
     // As it is.
   }
-  return { view: VIEWS[view] ? view : "turns", parameter: decoded, query: new URLSearchParams(query) };
+  return { view: Object.hasOwn(VIEWS, view) ? view : "turns", parameter: decoded, query: new URLSearchParams(query) };
 }
 
 function failed(error) {

@@ -91,7 +91,8 @@ function shapes({ bars = [], lines = [] }, points, most) {
 function figure(chart, points, small) {
   const series = [...(chart.bars ?? []), ...(chart.lines ?? [])];
   const stacked = points.map((point) => sum((chart.bars ?? []).map(([name]) => point[name])));
-  const most = ceiling(Math.max(worst(stacked), ...(chart.lines ?? []).map(([name]) => worst(of(points, name)))));
+  const highest = Math.max(worst(stacked), ...(chart.lines ?? []).map(([name]) => worst(of(points, name))));
+  const most = small ? highest || 1 : ceiling(highest);
   const totals = series.map(([name]) => chart.total(of(points, name)));
   const headline = chart.bars ? chart.text(sum(totals)) : chart.text(totals[0]);
   const readout = el("span", { class: "readout" }, headline, chart.label && el("small", null, ` ${chart.label}`));

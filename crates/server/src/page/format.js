@@ -72,6 +72,9 @@ export function seconds(value) {
   return known(value) ? `${day(value * 1000)} ${clock(value * 1000)}` : DASH;
 }
 
+/// What a table of ours has under a name that is others': nothing that every object has.
+export const pick = (known, name, otherwise) => (Object.hasOwn(known, name) ? known[name] : otherwise);
+
 /// How an end looks: good, careful, bad or quiet.
 export function outcome({ outcome, status }) {
   if (outcome === "completed" || (outcome === "answered" && status < 400)) return "good";
@@ -81,7 +84,7 @@ export function outcome({ outcome, status }) {
 }
 
 export function severity(name) {
-  return { error: "bad", warning: "careful", warn: "careful", info: "quiet" }[name] ?? "quiet";
+  return pick({ error: "bad", warning: "careful", warn: "careful", info: "quiet" }, name, "quiet");
 }
 
 /// Where it went: the model as asked, and the target if that is another.

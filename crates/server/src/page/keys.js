@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { chip, el, empty, replace, table } from "./dom.js";
-import { count, dollars, percent, seconds, short } from "./format.js";
+import { count, dollars, percent, pick, seconds, short } from "./format.js";
 
 const DAYS = [["1", "today"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]];
 const STATES = { active: "good", replaced: "careful", expired: "quiet", revoked: "quiet" };
@@ -14,7 +14,7 @@ function terms(all) {
 
 const KEYS = [
   { title: "Name", cell: (key) => [el("b", null, String(key.name ?? "")), key.hint && el("span", { class: "quiet-text code" }, ` …${key.hint}`)] },
-  { title: "State", cell: (key) => [chip(String(key.state ?? ""), STATES[key.state] ?? "quiet"), key.declared && el("span", { class: "quiet-text" }, " in godex.yaml")] },
+  { title: "State", cell: (key) => [chip(String(key.state ?? ""), pick(STATES, key.state, "quiet")), key.declared && el("span", { class: "quiet-text" }, " in godex.yaml")] },
   { title: "Tenant", cell: (key) => String(key.tenant ?? "") },
   { title: "Made", cell: (key) => (key.created_at ? seconds(key.created_at) : "") },
   { title: "Ends", cell: (key) => (key.expires_at ? seconds(key.expires_at) : "") },

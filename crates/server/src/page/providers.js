@@ -2,25 +2,32 @@
 
 import { get } from "./api.js";
 import { chip, el, empty, facts, replace, table } from "./dom.js";
-import { count, ms } from "./format.js";
+import { count, ms, pick } from "./format.js";
 
 const STATES = { closed: ["works", "good"], half_open: ["tried again", "careful"], open: ["left out", "bad"], unknown: ["not asked yet", "quiet"] };
 
+const KEYS = { set: ["key set", "good"], missing: ["key missing", "bad"], none: ["no key", "quiet"] };
+
 const COLUMNS = [
   { title: "Model", cell: ({ model }) => el("b", null, String(model ?? "")) },
-  { title: "State", cell: ({ state }) => chip(...(STATES[state] ?? [String(state ?? "unknown"), "quiet"])) },
-  { title: "Failures", number: true, cell: ({ failures }) => count(failures) },
-  { title: "Latency", number: true, cell: ({ latency_ms: latency }) => ms(latency) },
+  { title: "State", cell: ({ state }) => chip(...pick(STATES, state, [String(state ?? "unknown"), "quiet"])) },
+  { title: "Asked", number: true, cell: ({ sent }) => (sent === undefined ? "" : count(sent)) },
+  { title: "Answered", number: true, cell: ({ accepted }) => (accepted === undefined ? "" : count(accepted)) },
+  { title: "Failures in a row", number: true, cell: ({ failures }) => count(failures) },
+  { title: "Latency", number: true, cell: ({ latency_ms: latency }) => (latency === undefined ? "" : ms(latency)) },
 ];
+
+/// Columns that have something to say.
+const said = (columns, rows) => columns.filter((column) => rows.some((row) => column.cell(row) !== ""));
 
 function provider(one) {
   const models = one.models ?? [];
-  const key = one.key === "set" || one.key === "missing" ? chip(`key ${one.key}`, one.key === "set" ? "good" : "bad") : one.key && chip(String(one.key), "quiet");
+  const key = one.key && chip(...pick(KEYS, one.key, [String(one.key), "quiet"]));
   const title = el("h2", null, String(one.name ?? ""));
   return el("section", { class: "panel", "aria-label": String(one.name ?? "") },
     el("div", { class: "provider-head" }, title, key),
     facts([["Spec", one.spec], ["Speaks", one.wire], ["Address", one.base_url && el("span", { class: "code" }, one.base_url)]]),
-    models.length > 0 ? table(`Models of ${one.name}`, COLUMNS, models, { class: "plain" }) : el("p", { class: "quiet-text" }, "No model of it was asked since the start."),
+    models.length > 0 ? table(`Models of ${one.name}`, said(COLUMNS, models), models, { class: "plain" }) : el("p", { class: "quiet-text" }, "No model of it was asked since the start."),
     one.key === "missing" && el("p", { class: "hint" }, "Set the variable that its api_key names, then run godex reload."));
 }
 

@@ -36,7 +36,7 @@ export function tree(turns, current) {
   const width = 24 + Math.min(Math.max(0, ...placed.map(({ lane }) => lane)), 11) * LANE;
   const edges = placed.filter(({ parent }) => parent).map(({ row, lane, parent }) => {
     const [fromX, fromY, toX, toY] = [x(parent.lane), y(parent.row), x(lane), y(row)];
-    const path = fromX === toX ? `M${fromX} ${fromY}V${toY}` : `M${fromX} ${fromY}V${toY - ROW}C${fromX} ${toY - ROW / 3} ${toX} ${toY - ROW / 1.5} ${toX} ${toY}`;
+    const path = fromX === toX ? `M${fromX} ${fromY}V${toY}` : `M${fromX} ${fromY}C${fromX} ${fromY + ROW / 1.5} ${toX} ${fromY + ROW / 3} ${toX} ${fromY + ROW}V${toY}`;
     return svg("path", { d: path, class: "edge" });
   });
   const nodes = placed.map(({ turn, row, lane }) => svg("circle", { cx: x(lane), cy: y(row), r: turn.number === current ? RADIUS + 2 : RADIUS,

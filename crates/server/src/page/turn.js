@@ -3,7 +3,7 @@
 import { Failed, get } from "./api.js";
 import { compare } from "./compare.js";
 import { chip, el, empty, facts, json, long, replace, svg, table } from "./dom.js";
-import { bytes, clock, count, day, dollars, ms, outcome, percent, severity, target } from "./format.js";
+import { bytes, clock, count, day, dollars, ms, outcome, percent, pick, severity, target } from "./format.js";
 import { tree } from "./tree.js";
 
 const list = (value) => (Array.isArray(value) ? value : []);
@@ -49,9 +49,8 @@ function bar(from, to, end, color) {
 function timeline(turn) {
   const { end, steps } = stretches(turn.times ?? {}, turn.took_ms);
   if (steps.length === 0) return el("p", { class: "quiet-text" }, "No times were measured.");
-  const calls = list(turn.tool_calls).map((call) => [`Tool ${call.name}`, 0, call.took_ms, "tool"]);
   const row = ([name, from, to, color]) => el("li", null, el("span", { class: "stretch" }, name), bar(from, to, end, color), el("span", { class: "number" }, ms(to - from)));
-  return el("div", null, el("ol", { class: "timeline" }, steps.map(row), calls.map(row),
+  return el("div", null, el("ol", { class: "timeline" }, steps.map(row),
     el("li", { class: "axis", "aria-hidden": "true" }, el("span"), el("span", { class: "ticks" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, ms(end * part)))), el("span"))),
     el("ul", { class: "legend" }, [["ours", "godex"], ["theirs", "waiting for the provider"], ["stream", "the answer streams"]].map(([color, name]) => el("li", { class: color }, name))));
 }
@@ -147,7 +146,7 @@ async function translation(node, id, turn, signal) {
   const chat = typeof plan.chat_request === "string" ? parsed({ text: plan.chat_request }) : plan.chat_request;
   const response = explained.response ?? parsed(turn.payloads?.response);
   replace(node,
-    el("p", { class: "hint" }, SOURCES[explained.source] ?? ""),
+    el("p", { class: "hint" }, pick(SOURCES, explained.source, "")),
     plan.error && el("p", { class: "problem" }, typeof plan.error === "string" ? plan.error : String(plan.error.message ?? "")),
     explained.source !== "none" && compare({ request, past: explained.past, chat, links: plan.links, notes: list(plan.notes), response }));
 }

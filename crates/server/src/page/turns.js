@@ -122,7 +122,8 @@ export async function show(main, { query, signal, go, every }) {
   const nothing = el("div");
   const older = el("button", { type: "button", hidden: true }, "Older ones");
   const only = [...query.keys()].some((name) => name !== "span");
-  replace(main, el("div", { class: "head" }, el("h1", null, "Turns"), told, live), charts, form(query, go),
+  replace(main, el("div", { class: "head" }, el("h1", null, "Turns"), told, live), charts,
+    el("details", { class: "filter-box", open: only || matchMedia("(min-width: 761px)").matches }, el("summary", null, "Filters"), form(query, go)),
     el("div", { class: "panel flush" }, list, nothing), el("p", { class: "more" }, older));
   arrows(body);
 

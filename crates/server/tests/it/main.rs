@@ -68,6 +68,7 @@ mod models;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
+mod page;
 mod pages;
 #[cfg(test)]
 mod reload;
