@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Send a request again that was made before, and show what is different.
     Replay(ReplayArgs),
+    /// Open the page of the running godex in the browser: what became of each request, charts, a playground.
+    Page(PageArgs),
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
@@ -191,6 +193,17 @@ pub(crate) struct UsageArgs {
     /// As CSV, with a line of names.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+}
+
+/// How the page is opened.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct PageArgs {
+    /// Print the link only.
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// The port of this machine to use; 0 takes a free one.
+    #[arg(long = "page-port", value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
 }
 
 /// Codex, and which one of those that are installed.

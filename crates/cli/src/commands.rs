@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod providers;
 pub(crate) mod reload;

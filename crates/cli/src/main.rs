@@ -67,6 +67,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
         Some(Command::Explain(explain)) => commands::explain::run(&args.flags, explain),
         Some(Command::Replay(replay)) => commands::replay::run(&args.flags, replay),
+        Some(Command::Page(page)) => commands::page::run(&args.flags, page),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;

@@ -37,6 +37,7 @@ mod models;
 mod observe;
 mod outbound;
 mod output;
+mod page;
 pub mod peer;
 mod per_tenant;
 mod prefix;

@@ -29,6 +29,7 @@ mod mcp;
 mod older_files;
 #[cfg(test)]
 mod outputs;
+mod page;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]

@@ -18,6 +18,8 @@ use crate::body::Body;
 use crate::clock;
 use crate::config::{Config, NAME, is_name};
 use crate::error::{ApiError, Code};
+use crate::page;
+use crate::route;
 use crate::spending::report;
 use crate::trace;
 
@@ -55,6 +57,8 @@ enum Endpoint {
     Explain,
     ExplainTrace,
     Replay,
+    Playground,
+    Page,
 }
 
 /// In which form what was used is told.
@@ -69,6 +73,9 @@ enum Report {
 const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> AdminRoute {
     AdminRoute { method, path, endpoint }
 }
+
+/// Where the page sends what is tried out.
+pub(super) const PLAYGROUND: &str = "/admin/playground/responses";
 
 /// Everything that is answered.
 pub const ADMIN_ROUTES: &[AdminRoute] = &[
@@ -98,6 +105,9 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("GET", "/admin/traces/{id}/chain", Endpoint::TraceChain),
     route("GET", "/admin/series", Endpoint::Series),
     route("GET", "/admin/providers", Endpoint::Providers),
+    route("POST", PLAYGROUND, Endpoint::Playground),
+    route("GET", "/", Endpoint::Page),
+    route("GET", "/page/{file}", Endpoint::Page),
 ];
 
 /// Where something is managed: in a server, or in a store that no server has open.
@@ -161,6 +171,8 @@ pub(super) async fn answer(
         Endpoint::TraceChain => traces::chain(place, &name).await,
         Endpoint::Series => traces::series(place, uri).await,
         Endpoint::Providers => Ok(providers::list(place)),
+        Endpoint::Playground => Ok(route::answer_operator(&place.server()?.app, PLAYGROUND, body).await),
+        Endpoint::Page => page::file(uri.path()).ok_or_else(|| ApiError::not_found(method, uri.path())),
     }
 }
 
@@ -195,7 +207,7 @@ fn fits<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
 
 /// Whether a request of a client is in what is sent there: it may be as large as it may be elsewhere.
 pub(super) fn takes_requests(path: &str) -> bool {
-    path == "/admin/explain"
+    matches!(path, PLAYGROUND | "/admin/explain")
 }
 
 /// Names of tenants are as those of keys.
@@ -313,6 +325,10 @@ mod tests {
             ("PUT", "/admin/tenants/t/terms", Some((Endpoint::SetTerms, "t"))),
             ("GET", "/admin/keys/", None),
             ("GET", "/admin/keys//rotate", None),
+            ("GET", "/", Some((Endpoint::Page, ""))),
+            ("GET", "/page/app.js", Some((Endpoint::Page, "app.js"))),
+            ("POST", "/admin/playground/responses", Some((Endpoint::Playground, ""))),
+            ("GET", "/page/a/b", None),
             ("GET", "/admin", None),
             ("GET", "/v1/responses", None),
             ("GET", "/admin/tenants/a/b/terms", None),

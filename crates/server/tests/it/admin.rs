@@ -96,14 +96,14 @@ async fn a_server_with_another_store_is_not_taken_for_ones_own() {
 }
 
 #[tokio::test]
-async fn a_port_wants_the_token_and_no_web_page() {
+async fn a_port_wants_the_token_and_no_web_page_but_its_own() {
     let upstream = Upstream::start(hello()).await.unwrap();
     let mut config = rig::config(&upstream, &Settings { server: "cors: {origins: ['*']}", ..Settings::default() });
     config.admin =
         AdminConfig { listen: AdminListen::Tcp("127.0.0.1:0".to_owned()), token: Some(Secret::new(TOKEN.to_owned())) };
     let rig = Rig::serving(upstream, config).await.unwrap();
     let url = format!("http://{}/admin/status", rig.admin.clone().unwrap());
-    let good = format!("Bearer {TOKEN}");
+    let (good, own) = (format!("Bearer {TOKEN}"), format!("http://{}", rig.admin.clone().unwrap()));
     for (headers, status, code) in [
         (&[("authorization", good.as_str())][..], 200, ""),
         (&[("authorization", "bearer the-token-of-the-operator")], 200, ""),
@@ -113,7 +113,12 @@ async fn a_port_wants_the_token_and_no_web_page() {
         (&[("authorization", TOKEN)], 401, "invalid_admin_token"),
         (&[("authorization", &good), ("authorization", &good)], 401, "invalid_admin_token"),
         (&[("authorization", &good), ("origin", "http://localhost")], 403, "origin_not_allowed"),
-        (&[("authorization", &good), ("sec-fetch-site", "none")], 403, "origin_not_allowed"),
+        (&[("authorization", &good), ("origin", own.as_str())], 200, ""),
+        (&[("authorization", &good), ("origin", &own), ("sec-fetch-site", "same-origin")], 200, ""),
+        (&[("origin", &own), ("sec-fetch-site", "same-origin")], 401, "invalid_admin_token"),
+        (&[("authorization", &good), ("origin", "null")], 403, "origin_not_allowed"),
+        (&[("authorization", &good), ("sec-fetch-site", "cross-site")], 403, "origin_not_allowed"),
+        (&[("authorization", &good), ("sec-fetch-site", "same-site")], 403, "origin_not_allowed"),
         (&[("authorization", &good), ("host", "evil.example")], 403, "host_not_allowed"),
     ] {
         let answer = rig.client.request(Method::GET, &url, headers, String::new()).await.unwrap();

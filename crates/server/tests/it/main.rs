@@ -70,6 +70,7 @@ mod models;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
+mod page;
 mod pages;
 #[cfg(test)]
 mod reload;
