@@ -6,6 +6,7 @@ use server::admin::{AdminAnswer, AdminClient, Unreachable};
 use server::config::Config;
 
 use crate::args::Flags;
+use crate::progress::Progress;
 
 /// Does something with whoever manages what the configuration is about.
 pub(crate) fn with<T>(flags: &Flags, work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>) -> anyhow::Result<T> {
@@ -34,6 +35,7 @@ pub(crate) fn with_running<T>(
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let _progress = Progress::start("waiting for godex");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(work)
 }
