@@ -1,7 +1,7 @@
 //! The command line's grammar, and the one place that reads the process environment.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::commands::explain::ExplainArgs;
@@ -12,7 +12,7 @@ use crate::commands::traces::TracesArgs;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use server::config::{self, Bare, Config, LogLevel, Overrides, Sources, parse_duration};
+use server::config::{self, Bare, Config, LogLevel, Overrides, Problems, Sources, parse_duration};
 
 /// The Responses API in front of any Chat Completions model.
 #[derive(Debug, Parser)]
@@ -28,6 +28,15 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Start the server (the default).
     Serve,
+    /// Write a configuration: finds keys and local servers, asks for the rest, and shows it first.
+    Init(InitArgs),
+    /// Look at the configuration, the store, the providers and this machine, and say what to do.
+    Doctor(CheckArgs),
+    /// Make a configuration out of another program's.
+    Import {
+        #[command(subcommand)]
+        command: ImportCommand,
+    },
     /// Check or print the configuration.
     Config {
         #[command(subcommand)]
@@ -101,6 +110,69 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the configuration that is in force, without its secrets.
     Print,
+}
+
+/// What the wizard need not ask.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InitArgs {
+    /// Ask nothing: what was found, the flags and the defaults decide. Also sets Codex up, if it is installed.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// A provider, as a built-in spec is called, or NAME=URL for another address; again for more [default: those that are
+    /// found].
+    #[arg(long = "provider", value_name = "NAME")]
+    pub(crate) providers: Vec<String>,
+    /// The model of a provider, as PROVIDER/MODEL, or of the first one; again for more.
+    #[arg(long = "model", value_name = "MODEL")]
+    pub(crate) models: Vec<String>,
+    /// Where sessions are kept [default: sqlite].
+    #[arg(long)]
+    pub(crate) backend: Option<BackendName>,
+    /// Check keys by asking their providers for their models; one that is refused is an error.
+    #[arg(long)]
+    pub(crate) check_keys: bool,
+    /// Leave Codex as it is.
+    #[arg(long)]
+    pub(crate) no_codex: bool,
+    /// Replace a configuration that is there; a copy of it is kept.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Where sessions can be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum BackendName {
+    Sqlite,
+    Memory,
+    Postgres,
+}
+
+/// How a doctor looks.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// Ask no provider.
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportCommand {
+    /// Of a LiteLLM proxy (its config.yaml). What has no equal is said, and written into the file as comments.
+    Litellm(ImportArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    pub(crate) file: PathBuf,
+    /// Write it to a file instead of stdout.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that is there; a copy of it is kept.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -327,6 +399,14 @@ impl Flags {
     }
 
     fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
+        self.read(without_keys)?.map_err(|problems| match problems.0.len() {
+            1 => anyhow::anyhow!("{problems}"),
+            count => anyhow::anyhow!("{count} problems with the configuration\n{problems}"),
+        })
+    }
+
+    /// The same, with all problems one by one.
+    pub(crate) fn read(&self, without_keys: bool) -> anyhow::Result<Result<Config, Problems>> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home = home();
         let overrides = Overrides {
@@ -337,10 +417,28 @@ impl Flags {
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };
-        config::load(&sources).map_err(|problems| match problems.0.len() {
-            1 => anyhow::anyhow!("{problems}"),
-            count => anyhow::anyhow!("{count} problems with the configuration\n{problems}"),
-        })
+        Ok(config::load(&sources))
+    }
+
+    pub(crate) fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    pub(crate) const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        LogLevel::from_name(self.log_level.as_deref()?)
+    }
+
+    /// Another file, and nothing else.
+    pub(crate) fn of_file(config: PathBuf) -> Self {
+        Self { config: Some(config), host: None, port: None, log_level: None }
     }
 }
 

@@ -7,11 +7,15 @@ mod args;
 mod banner;
 mod commands;
 mod diff;
+mod files;
 mod logs;
 mod output;
+mod progress;
+mod prompt;
 mod reload;
-mod terminal;
+mod report;
 mod screen;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -50,8 +54,11 @@ fn causes(error: &anyhow::Error) -> String {
 fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Some(Command::Codex(codex)) => return commands::codex::run(&args.flags, codex),
+        Some(Command::Doctor(doctor)) => return commands::doctor::run(&args.flags, doctor),
         Some(Command::Mcp { command }) => return commands::mcp::run(&args.flags, command),
         None | Some(Command::Serve) => commands::serve::run(&args.flags),
+        Some(Command::Init(init)) => commands::init::run(&args.flags, init),
+        Some(Command::Import { command }) => commands::import::run(command),
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),

@@ -3,8 +3,8 @@
 //! sends gets here, and no key of a client opens it.
 
 mod client;
-mod explain;
 mod door;
+mod explain;
 mod keys;
 mod listener;
 mod providers;

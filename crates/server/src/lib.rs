@@ -10,6 +10,7 @@ mod ask;
 mod background;
 mod body;
 mod caller;
+pub mod checkup;
 mod client;
 mod clock;
 mod compaction;

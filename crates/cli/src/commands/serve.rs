@@ -15,7 +15,7 @@ use crate::{banner, logs, output};
 
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let config = flags.load()?;
-    logs::start(config.logging, logs::Destination::Stderr);
+    logs::start(&config.logging, logs::Destination::Configured);
     for key in &config.unused {
         tracing::warn!(key, "this configuration key has no effect in this version");
     }

@@ -18,8 +18,9 @@ use wire::visible::{visible, visible_lines};
 
 use super::choice::{self, Choice};
 use super::installed::{self, Version};
-use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, files, gateway, overrides};
+use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, gateway, overrides};
 use crate::args::{Flags, SetupArgs, variable};
+use crate::files;
 use crate::output;
 use edit::Settings;
 
