@@ -61,6 +61,8 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Store { command }) => commands::store::run(&args.flags, command),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
+        Some(Command::Health(health)) => commands::health::run(&args.flags, health),
+        Some(Command::Man { folder }) => commands::man::run(folder),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;

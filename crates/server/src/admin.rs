@@ -7,6 +7,7 @@ mod keys;
 mod listener;
 mod routes;
 mod serve;
+mod store;
 mod tenants;
 
 use std::fmt::Debug;

@@ -12,7 +12,7 @@ use serde_json::json;
 use store::{Store, Tenant};
 
 use super::client::{store_id, whole_path};
-use super::{Desk, keys, tenants};
+use super::{Desk, keys, store as stored, tenants};
 use crate::access::manage::ManageError;
 use crate::body::Body;
 use crate::clock;
@@ -46,6 +46,8 @@ enum Endpoint {
     ListSessions,
     Export,
     Usage(Report),
+    BackUp,
+    Check,
 }
 
 /// In which form what was used is told.
@@ -78,6 +80,8 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("PUT", "/admin/tenants/{tenant}/terms", Endpoint::SetTerms),
     route("GET", "/admin/tenants/{tenant}/sessions", Endpoint::ListSessions),
     route("GET", "/admin/tenants/{tenant}/export", Endpoint::Export),
+    route("GET", "/admin/store/backup", Endpoint::BackUp),
+    route("GET", "/admin/store/check", Endpoint::Check),
     route("GET", "/admin/usage", Endpoint::Usage(Report::Plain)),
     route("GET", "/v1/organization/usage/completions", Endpoint::Usage(Report::Completions)),
     route("GET", "/v1/organization/costs", Endpoint::Usage(Report::Costs)),
@@ -123,6 +127,8 @@ pub(super) async fn answer(
         Endpoint::SetTerms => tenants::set_terms(place, &tenant()?, &parse(&body)?).await,
         Endpoint::ListSessions => tenants::sessions(place, &tenant()?, uri).await,
         Endpoint::Export => Ok(tenants::export(place, tenant()?)),
+        Endpoint::BackUp => stored::backup(place).await,
+        Endpoint::Check => Ok(stored::check(place)),
         Endpoint::Usage(report) => usage(place, report, uri.query().unwrap_or_default()).await,
     }
 }
