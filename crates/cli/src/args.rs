@@ -100,6 +100,11 @@ pub(crate) enum Command {
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
+    /// Say whether a godex answers; the exit status is 1 if none does. For health checks of containers.
+    Health(HealthArgs),
+    /// Write the manual pages into a folder.
+    #[command(hide = true)]
+    Man { folder: PathBuf },
     /// Print the completion script for a shell.
     Completions { shell: clap_complete::Shell },
 }
@@ -184,6 +189,34 @@ pub(crate) enum StoreCommand {
         #[arg(long)]
         decrypt: bool,
     },
+    /// Write a copy of the SQLite database into a file, also while a server uses it. Who has the file has the sessions.
+    Backup {
+        /// A new file.
+        file: PathBuf,
+    },
+    /// Put a backup into the place of the SQLite database. No server may run meanwhile.
+    Restore {
+        file: PathBuf,
+        /// Also if there is a database already; it is kept under another name.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Look over everything that is stored, also while a server uses it; the exit status is 1 if anything is wrong.
+    Check {
+        /// A backup instead of the configured store.
+        file: Option<PathBuf>,
+    },
+}
+
+/// Who is asked, and what.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HealthArgs {
+    /// The address that is asked, without a path [default: what the configuration says].
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Also whether it takes work: it is not ending, has memory, and its store answers.
+    #[arg(long)]
+    pub(crate) ready: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ mod listener;
 mod providers;
 mod routes;
 mod serve;
+mod store;
 mod tenants;
 mod traces;
 

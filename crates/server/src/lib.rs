@@ -46,6 +46,7 @@ mod presence;
 pub mod probe;
 mod rekey;
 mod request;
+mod restore;
 mod route;
 mod seal;
 mod session;
@@ -81,10 +82,11 @@ use listen::Tls;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use rekey::{RekeyError, rekey};
+pub use restore::{RestoreError, restore};
 pub use route::{ROUTES, Route};
 pub use spending::report as usage;
 pub use start::StartError;
-pub use store::Rekeyed;
+pub use store::{Rekeyed, check_sqlite};
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.

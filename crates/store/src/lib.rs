@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backup;
 #[cfg(test)]
 mod bound;
 mod clock;
@@ -48,6 +49,7 @@ mod usage;
 use std::path::Path;
 
 pub use access::{AccessList, ApiKey};
+pub use backup::{Backup, Checking, RestoreError, Restored, check_sqlite, restore_sqlite};
 pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
 use encryption::Vault;

@@ -1,5 +1,8 @@
 //! `godex store`: the database of sessions.
 
+mod backup;
+mod check;
+
 use std::fmt::Write;
 
 use anyhow::{Context, bail};
@@ -10,7 +13,16 @@ use crate::output;
 use crate::progress::Progress;
 
 pub(crate) fn run(flags: &Flags, command: &StoreCommand) -> anyhow::Result<()> {
-    let StoreCommand::Rekey { decrypt } = *command;
+    match command {
+        StoreCommand::Rekey { decrypt } => rekey(flags, *decrypt),
+        StoreCommand::Backup { file } => backup::make(flags, file),
+        StoreCommand::Restore { file, force } => backup::restore(flags, file, *force),
+        StoreCommand::Check { file: None } => check::store(flags),
+        StoreCommand::Check { file: Some(file) } => check::file(file),
+    }
+}
+
+fn rekey(flags: &Flags, decrypt: bool) -> anyhow::Result<()> {
     let config = flags.load()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let progress = Progress::start("opening the store");

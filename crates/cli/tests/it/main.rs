@@ -5,6 +5,9 @@
 mod admin;
 #[cfg(test)]
 #[cfg(unix)]
+mod backup;
+#[cfg(test)]
+#[cfg(unix)]
 mod canaries;
 #[cfg(test)]
 mod cli;

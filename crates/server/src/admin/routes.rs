@@ -12,7 +12,7 @@ use serde_json::json;
 use store::{Store, Tenant, TraceStore};
 
 use super::client::{store_id, whole_path};
-use super::{Desk, explain, keys, providers, tenants, traces};
+use super::{Desk, explain, keys, providers, store as stored, tenants, traces};
 use crate::access::manage::ManageError;
 use crate::body::Body;
 use crate::clock;
@@ -59,6 +59,8 @@ enum Endpoint {
     Replay,
     Playground,
     Page,
+    BackUp,
+    Check,
 }
 
 /// In which form what was used is told.
@@ -94,6 +96,8 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("PUT", "/admin/tenants/{tenant}/terms", Endpoint::SetTerms),
     route("GET", "/admin/tenants/{tenant}/sessions", Endpoint::ListSessions),
     route("GET", "/admin/tenants/{tenant}/export", Endpoint::Export),
+    route("GET", "/admin/store/backup", Endpoint::BackUp),
+    route("GET", "/admin/store/check", Endpoint::Check),
     route("GET", "/admin/usage", Endpoint::Usage(Report::Plain)),
     route("POST", "/admin/explain", Endpoint::Explain),
     route("GET", "/admin/traces/{id}/explain", Endpoint::ExplainTrace),
@@ -165,6 +169,8 @@ pub(super) async fn answer(
         Endpoint::Explain => explain::request(place, &body).await,
         Endpoint::ExplainTrace => explain::trace(place, &name, uri).await,
         Endpoint::Replay => explain::replay(place, &parse(&body)?).await,
+        Endpoint::BackUp => stored::backup(place).await,
+        Endpoint::Check => Ok(stored::check(place)),
         Endpoint::Usage(report) => usage(place, report, uri.query().unwrap_or_default()).await,
         Endpoint::ListTraces => traces::list(place, uri).await,
         Endpoint::ShowTrace => traces::get(place, &name).await,
