@@ -272,21 +272,21 @@ describe("the page", { concurrency: false }, () => {
         await visit(page, hash, sign);
         const [shown, wanted] = await page.evaluate(() => [document.documentElement.clientWidth, document.documentElement.scrollWidth]);
         assert.ok(wanted <= shown, `${hash} wants ${wanted} of ${shown}`);
-        if (width === 400) await shot(`narrow-${hash.replace(/\W+/g, "-")}`);
       }
       await clean();
     });
   }
 
-  for (const theme of ["light", "dark"]) {
-    test(`axe finds nothing serious in ${theme}`, async () => {
+  for (const [theme, width] of [["light", 1360], ["dark", 1360], ["light", 400]]) {
+    test(`axe finds nothing serious in ${theme}, at ${width}`, async () => {
       const axe = await readFile(process.env.AXE, "utf8");
       await open();
       await colours(page, theme);
+      await size(page, width);
       for (const [hash, sign] of VIEWS) {
         await visit(page, hash, sign);
         await wait(150);
-        await shot(`${theme}-${hash.replace(/\W+/g, "-")}`);
+        await shot(`${theme}-${width}-${hash.replace(/\W+/g, "-")}`);
         const found = await page.evaluate(`async () => {
           if (!window.axe) { ${axe} }
           const { violations } = await axe.run(document, { resultTypes: ["violations"] });

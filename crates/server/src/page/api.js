@@ -75,10 +75,6 @@ export async function get(path, values, signal) {
   return (await send("GET", query(path, values), undefined, signal)).json();
 }
 
-export async function post(path, body, signal) {
-  return (await send("POST", path, body, signal)).json();
-}
-
 /// Sends, and gives each event of the answer to `take(type, data)`; an answer that is no stream comes as one of type `json`.
 export async function stream(path, body, signal, take) {
   const answer = await send("POST", path, body, signal);

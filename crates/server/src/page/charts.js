@@ -45,7 +45,7 @@ function ceiling(value) {
 }
 
 /// The series has only the steps in which something was; the others are made here.
-export function fillSteps(data, step, since, until) {
+function fillSteps(data, step, since, until) {
   const found = new Map(data.map((point) => [Math.floor(new Date(point.at).getTime() / step), point]));
   const points = [];
   for (let at = Math.floor(since / step); at <= Math.floor(until / step) && points.length < 600; at += 1) {

@@ -32,7 +32,7 @@ function tool(value) {
 }
 
 /// What kind of thing it is, in a word or two.
-export function kind(value) {
+function kind(value) {
   if (typeof value !== "object" || value === null) return "text";
   if (value.role) return value.tool_call_id ? "tool result" : `${value.role}${value.tool_calls?.length ? " with calls" : ""}`;
   if (value.type === "message") return "message";
@@ -58,7 +58,7 @@ function parts(request, past, chat) {
 }
 
 /// Rows of what belongs together: items that share a message are in one row.
-export function align(request, past, chat, links) {
+function align(request, past, chat, links) {
   const { left, right } = parts(request, past, chat);
   const rows = [];
   const byRight = new Map();

@@ -63,11 +63,6 @@ export function day(value) {
   return Number.isNaN(date.getTime()) ? DASH : `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
 }
 
-/// Today's by the time alone.
-export function moment(value) {
-  return day(value) === day(Date.now()) ? clock(value) : `${day(value).slice(5)} ${clock(value)}`;
-}
-
 export function seconds(value) {
   return known(value) ? `${day(value * 1000)} ${clock(value * 1000)}` : DASH;
 }

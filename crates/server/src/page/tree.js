@@ -7,7 +7,7 @@ import { link } from "./turns.js";
 const [ROW, LANE, RADIUS] = [34, 16, 5];
 
 /// The first that continues a turn stays in its lane, every other one gets its own.
-export function lanes(turns) {
+function lanes(turns) {
   const ordered = [...turns].sort((one, other) => String(one.began_at).localeCompare(String(other.began_at)) || one.number - other.number);
   const rows = new Map();
   const continued = new Set();

@@ -22,7 +22,7 @@ function parsed(payload) {
 }
 
 /// The stretches of time, one after the other, from what was measured.
-export function stretches(times, took) {
+function stretches(times, took) {
   const known = (value) => (Number.isFinite(value) ? value : undefined);
   const { opened_ms: opened = 0, planning_ms: planning = 0, connecting_ms: connecting = 0 } = times;
   const asked = (known(opened) ?? 0) + (known(planning) ?? 0);

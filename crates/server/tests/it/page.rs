@@ -171,7 +171,10 @@ async fn the_door_opens_once_and_for_one() {
         let answer = send(Method::POST, "admin/playground/responses", body).await;
         assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
         assert_eq!(testkit::grammar::check(&answer.body).unwrap().events.last().unwrap().0, "response.completed");
-        assert_eq!(get(&rig.client, &format!("{home}admin/nothing"), &own).await.json()["error"]["code"], Value::Null);
+        assert_eq!(
+            get(&rig.client, &format!("{home}admin/nothing"), &own).await.json()["error"]["code"],
+            json!("not_found")
+        );
     };
     tokio::select! {
         () = visitor => {}
