@@ -2,11 +2,11 @@
 //! long as they are.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
 
 use wire::visible::visible;
 
 use crate::args::variable;
+use crate::terminal;
 
 /// Where nobody says how wide it is.
 const USUAL: usize = 100;
@@ -32,12 +32,9 @@ pub(crate) struct Screen {
 impl Screen {
     /// Where stdout goes.
     pub(crate) fn of_stdout() -> Self {
-        let terminal = std::io::stdout().is_terminal();
         let said = variable("COLUMNS").and_then(|columns| columns.trim().parse().ok());
-        let width = said.or_else(|| terminal.then(columns).flatten()).unwrap_or(USUAL);
-        let plain =
-            variable("NO_COLOR").is_some_and(|set| !set.is_empty()) || variable("TERM").as_deref() == Some("dumb");
-        Self { width: width.max(NARROWEST), colours: terminal && !plain }
+        let width: usize = said.or_else(terminal::width).unwrap_or(USUAL);
+        Self { width: width.max(NARROWEST), colours: terminal::has_colors() }
     }
 
     /// The text in the colour of its meaning.
@@ -54,17 +51,6 @@ impl Screen {
         };
         Cow::Owned(format!("\u{1b}[{code}m{text}\u{1b}[0m"))
     }
-}
-
-#[cfg(unix)]
-fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-#[cfg(not(unix))]
-const fn columns() -> Option<usize> {
-    None
 }
 
 /// What others wrote, on one line of at most so many characters.
