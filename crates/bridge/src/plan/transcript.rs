@@ -227,7 +227,9 @@ impl<'a> Builder<'_, 'a, '_> {
     /// What was written at this place is made of these.
     fn link(&mut self, sources: &[Source], index: usize) {
         if let Some(links) = self.notes.links() {
-            sources.iter().for_each(|source| links.message(source, index));
+            for source in sources {
+                links.message(source, index);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use store::{StoredTrace, Tenant};
 
 use super::plans::shown_item;
 use crate::app::App;
+use crate::body::Room;
 use crate::error::ApiError;
 use crate::session::{Given, Past, Session};
 
@@ -40,6 +41,8 @@ pub(crate) struct Source {
     pub(crate) served: Option<String>,
     /// What came of it; null if that is not known.
     pub(crate) response: Value,
+    /// Of the past, which was read.
+    _room: Option<Arc<Room>>,
 }
 
 /// What a response repeats of its request, and what it says where the request was silent.
@@ -95,22 +98,30 @@ impl Source {
         let client = row.map(|row| row.client.clone());
         if let Some(request) = trace.and_then(|trace| captured(trace, "request")) {
             let given = match &found {
-                Some((session, ..)) => Some(session.given(id).await?),
+                Some((session, ..)) => session.given(id).await.ok(),
                 None => None,
             };
             let tenant = tenants.into_iter().next().unwrap_or_default();
-            let (request, past) = as_asked(request, given);
+            let (request, past, room) = as_asked(request, given);
             let response =
                 found.map(|(_, _, object)| object).or_else(|| trace.and_then(|trace| captured(trace, "response")));
             let response = response.unwrap_or_default();
-            return Ok(Some(Self { origin: Origin::Captured, tenant, client, request, past, served, response }));
+            return Ok(Some(Self {
+                origin: Origin::Captured,
+                tenant,
+                client,
+                request,
+                past,
+                served,
+                response,
+                _room: room,
+            }));
         }
         let Some((session, tenant, response)) = found else { return Ok(None) };
         let Given { past, input, room } = session.given(id).await?;
         let request = of_response(&response, input.iter().map(shown_item).collect());
-        drop(room);
-        let past = Past::Remembered(past);
-        Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, served, response }))
+        let (past, room) = (Past::Remembered(past), Some(room));
+        Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, served, response, _room: room }))
     }
 }
 
@@ -128,13 +139,15 @@ fn captured(trace: &StoredTrace, name: &str) -> Option<Value> {
 }
 
 /// A captured request with the past that it had: a conversation has gone on since.
-fn as_asked(mut request: Value, given: Option<Given>) -> (Value, Past) {
-    let (Some(given), Some(members)) = (given, request.as_object_mut()) else { return (request, Past::Stored) };
+fn as_asked(mut request: Value, given: Option<Given>) -> (Value, Past, Option<Arc<Room>>) {
+    let (Some(given), Some(members)) = (given, request.as_object_mut()) else {
+        return (request, Past::Stored, None);
+    };
     let named = ["conversation", "previous_response_id"].map(|name| members.remove(name));
     if named.iter().flatten().all(Value::is_null) {
-        return (request, Past::Stored);
+        return (request, Past::Stored, None);
     }
-    (request, Past::Remembered(given.past))
+    (request, Past::Remembered(given.past), Some(given.room))
 }
 
 /// The request that such a response was made for.

@@ -51,7 +51,9 @@ pub(in crate::plan) fn shape<'a>(
     }
     if let Some(links) = links {
         links.move_messages(&places);
-        own.into_iter().for_each(|index| links.message(Source::Own, index));
+        for index in own {
+            links.message(Source::Own, index);
+        }
     }
     out
 }
