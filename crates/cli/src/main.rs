@@ -61,7 +61,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Store { command }) => commands::store::run(&args.flags, command),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
-        Some(Command::Page(page)) => commands::page::run(&args.flags, page),
+        Some(Command::Page(page)) => commands::page::run(&args.flags, *page),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;
