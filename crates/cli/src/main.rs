@@ -74,7 +74,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
         Some(Command::Explain(explain)) => commands::explain::run(&args.flags, explain),
         Some(Command::Replay(replay)) => commands::replay::run(&args.flags, replay),
-        Some(Command::Page(page)) => commands::page::run(&args.flags, page),
+        Some(Command::Page(page)) => commands::page::run(&args.flags, *page),
         Some(Command::Health(health)) => commands::health::run(&args.flags, health),
         Some(Command::Man { folder }) => commands::man::run(folder),
         Some(Command::Demo) => commands::demo::run(),

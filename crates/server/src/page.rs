@@ -4,6 +4,8 @@
 use std::sync::LazyLock;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
@@ -44,8 +46,8 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
         hash.update(path.as_bytes());
         hash.update(text.as_bytes());
     }
-    let hex: String = hash.finish().as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    HeaderValue::try_from(format!("\"{hex}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"0\""))
+    let name = URL_SAFE_NO_PAD.encode(hash.finish());
+    HeaderValue::try_from(format!("\"{name}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"0\""))
 });
 
 /// Whether this is the path of a file.

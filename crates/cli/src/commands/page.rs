@@ -11,7 +11,7 @@ use server::admin::PageDoor;
 use crate::args::{Flags, PageArgs, home, variable};
 use crate::{admin, output};
 
-pub(crate) fn run(flags: &Flags, args: &PageArgs) -> anyhow::Result<()> {
+pub(crate) fn run(flags: &Flags, args: PageArgs) -> anyhow::Result<()> {
     admin::with_running(flags, "show", async |client| {
         let door = PageDoor::open(client, args.port).await.context("cannot open a port for the page")?;
         let link = door.link();

@@ -32,6 +32,7 @@ mod mcp;
 mod older_files;
 #[cfg(test)]
 mod outputs;
+#[cfg(test)]
 mod page;
 #[cfg(test)]
 mod probe;

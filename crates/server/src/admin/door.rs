@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -57,7 +59,7 @@ pub struct PageDoor<'c> {
 
 fn secret() -> io::Result<String> {
     let bits = clock::secret_bits().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(URL_SAFE_NO_PAD.encode(bits))
 }
 
 fn is_same(one: &str, other: &str) -> bool {

@@ -71,6 +71,7 @@ mod models;
 mod native;
 #[cfg(test)]
 mod page;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod reload;
