@@ -92,7 +92,7 @@ impl Database {
         let counts = Arc::new(Counts::default());
         let writer = threads::writer(writer, path.clone(), &counts)?;
         let readers = Some(threads::readers(&path, traces::READERS, &counts)?);
-        Ok(Self { writer, readers, limits: None, uses: Arc::default(), counts })
+        Ok(Self { writer, readers, path: None, limits: None, uses: Arc::default(), counts })
     }
 
     pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {

@@ -321,6 +321,7 @@ mod tests {
     fn a_trace_without_anything_has_all_members() {
         let trace = StoredTrace {
             number: 7,
+            unreadable: false,
             row: TraceRow { took_micros: 1500, notes: "a b".to_owned(), ..TraceRow::default() },
             document: bytes::Bytes::from_static(b"{\"error\":{\"code\":\"x\"},\"notes\":[{\"code\":\"a\"}]}"),
             payloads: vec![

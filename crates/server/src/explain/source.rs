@@ -205,7 +205,7 @@ mod tests {
             ..TraceRow::default()
         };
         let payloads = vec![payload("request", request), payload("response", response)];
-        StoredTrace { number: 7, row, document: Bytes::from_static(b"{}"), payloads }
+        StoredTrace { number: 7, row, document: Bytes::from_static(b"{}"), payloads, unreadable: false }
     }
 
     #[tokio::test]
@@ -251,7 +251,13 @@ mod tests {
             (payload("chat_request.1", r#"{"model":"m"}"#, None), false),
         ] {
             let row = TraceRow::default();
-            let trace = StoredTrace { number: 1, row, document: Bytes::new(), payloads: vec![payload.clone()] };
+            let trace = StoredTrace {
+                number: 1,
+                row,
+                document: Bytes::new(),
+                payloads: vec![payload.clone()],
+                unreadable: false,
+            };
             assert_eq!(captured(&trace, "request").is_some(), expected, "{payload:?}");
         }
     }
