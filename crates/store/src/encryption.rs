@@ -36,6 +36,8 @@ pub struct StoreKey(Arc<Wrapping>);
 struct Wrapping {
     id: KeyId,
     key: LessSafeKey,
+    /// Seals traces, which have no data keys: they are short-lived, and no tenant's.
+    traces: LessSafeKey,
 }
 
 impl StoreKey {
@@ -48,7 +50,9 @@ impl StoreKey {
         // Never the key itself for two things.
         let derived = hmac::sign(&root, b"godex store key wrap 1");
         let key = aead(derived.as_ref()).map_err(|_| OpenError::KeyRefused)?;
-        Ok(Self(Arc::new(Wrapping { id, key })))
+        let derived = hmac::sign(&root, b"godex store key traces 1");
+        let traces = aead(derived.as_ref()).map_err(|_| OpenError::KeyRefused)?;
+        Ok(Self(Arc::new(Wrapping { id, key, traces })))
     }
 
     pub(crate) fn id(&self) -> &KeyId {
@@ -70,6 +74,28 @@ impl StoreKey {
         wrapped.extend_from_slice(&sealed);
         wrapped.extend_from_slice(tag.map_err(|_| refused())?.as_ref());
         Ok(wrapped)
+    }
+
+    /// Appends what is in clear, sealed, after its nonce.
+    pub(crate) fn seal_trace(&self, bound_to: &[u8], clear: &[u8], into: &mut Vec<u8>) -> Result<(), Error> {
+        let nonce = nonce()?;
+        into.extend_from_slice(&nonce);
+        let from = into.len();
+        into.extend_from_slice(clear);
+        let content = into.get_mut(from..).unwrap_or_default();
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.0.traces.seal_in_place_separate_tag(nonce, Aad::from(bound_to), content);
+        into.extend_from_slice(tag.map_err(|_| refused())?.as_ref());
+        Ok(())
+    }
+
+    pub(crate) fn open_trace(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
+        let mut opened = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let length = self.0.traces.open_in_place(nonce, Aad::from(bound_to), &mut opened).ok()?.len();
+        opened.truncate(length);
+        Some(opened)
     }
 
     fn unwrap(&self, bound_to: &[u8], wrapped: &[u8]) -> Option<[u8; 32]> {
@@ -111,11 +137,16 @@ impl Encryption {
         self.key.is_some() || !self.previous.is_empty()
     }
 
+    /// The same keys, with which nothing is sealed any more.
+    pub(crate) fn opening(&self) -> Self {
+        Self { key: None, previous: self.keys().cloned().collect() }
+    }
+
     fn keys(&self) -> impl Iterator<Item = &StoreKey> {
         self.key.iter().chain(&self.previous)
     }
 
-    fn find(&self, wrapped: &[u8]) -> Option<&StoreKey> {
+    pub(crate) fn find(&self, wrapped: &[u8]) -> Option<&StoreKey> {
         self.keys().find(|key| wrapped.starts_with(key.id()))
     }
 

@@ -126,6 +126,8 @@ pub enum OpenError {
     WrongKey { name: String, wanted: String },
     #[error("the session database {name} is damaged: its wrapped key does not open; restore a backup")]
     DamagedKey { name: String },
+    #[error("the trace file {path} cannot be used: {problem}")]
+    Traces { path: PathBuf, problem: String },
     #[error("the encryption key was refused")]
     KeyRefused,
     #[error("no randomness from the operating system")]

@@ -28,6 +28,7 @@ mod sql;
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
+mod traces;
 mod turns;
 mod usage;
 

@@ -20,6 +20,7 @@ mod put;
 mod read;
 mod sql;
 mod threads;
+pub(crate) mod traces;
 mod turns;
 mod usage;
 
@@ -76,6 +77,15 @@ impl Database {
         let readers = Some(threads::readers(&opened.path, options.readers.max(1), &counts)?);
         let uses = Arc::new(AtomicI64::new(0));
         Ok((Self { writer, readers, limits: None, uses, counts }, opened.secret))
+    }
+
+    /// Not a store: a file of traces, with threads like a store's.
+    fn traces(path: &Path) -> Result<Self, OpenError> {
+        let (writer, path) = traces::open(path)?;
+        let counts = Arc::new(Counts::default());
+        let writer = threads::writer(writer, path.clone(), &counts)?;
+        let readers = Some(threads::readers(&path, traces::READERS, &counts)?);
+        Ok(Self { writer, readers, limits: None, uses: Arc::default(), counts })
     }
 
     pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {

@@ -2,14 +2,32 @@
 //! is wanted. What they are for is found out later, so whatever cannot be written is lost without harm; and nothing but
 //! the operator reads them: a row says whose it is.
 //!
-//! A row has what is searched and drawn as columns, the rest as one JSON document, and bodies, if they are captured, apart
-//! from it: a list reads neither.
+//! Writing must cost next to nothing, for each request pays for it; reading is rare. So there is no index for each thing
+//! that may be asked for. Rows come in blocks of a few hundred, written as they are, and beside each block is a summary: which
+//! names are in it, from when to when, and a fingerprint of each id. Whoever looks for something walks the summaries,
+//! which are small, and takes apart only the blocks that may have it. What matters of a trace beyond its row is a JSON document,
+//! and bodies, if they are captured: both are apart from the blocks, and encrypted where there is a key.
 
-use std::path::Path;
+mod block;
+mod chain;
+mod coding;
+mod document;
+mod memory;
+mod query;
+mod seal;
+mod series;
+mod store;
+mod walk;
+mod write;
 
 use bytes::Bytes;
 
-use crate::{Encryption, Error, OpenError, Store, Tenant};
+pub(crate) use block::{Block, Header};
+pub(crate) use document::{Chunk, PayloadRow, Stored};
+pub(crate) use seal::{Place as SealPlace, Renewed, renew};
+pub use store::{TraceRekeyed, TraceStore};
+pub(crate) use walk::{Visit, Walk};
+pub(crate) use write::{Remains, may_have, prepare, without};
 
 /// The number of a trace: newer ones have higher ones.
 pub type TraceNumber = i64;
@@ -53,6 +71,15 @@ pub struct TraceRow {
     pub notes: String,
 }
 
+impl TraceRow {
+    /// Whether it failed or was refused. A request that somebody cancelled, or whose client left, did neither.
+    pub fn is_error(&self) -> bool {
+        self.error.is_some()
+            || self.status.is_some_and(|status| status >= 400)
+            || ["failed", "late", "stopped"].contains(&self.outcome.as_str())
+    }
+}
+
 /// A body that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
@@ -76,8 +103,11 @@ pub struct NewTrace {
 pub struct StoredTrace {
     pub number: TraceNumber,
     pub row: TraceRow,
+    /// A JSON object, an empty one if it is unreadable.
     pub document: Bytes,
     pub payloads: Vec<Payload>,
+    /// Whether there was more, which no key opens or which is gone.
+    pub unreadable: bool,
 }
 
 /// Which are wanted; all, where nothing is said.
@@ -131,84 +161,51 @@ pub struct TracePoint {
 /// For how long, and how much, traces are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRetention {
+    /// Whole blocks go: those whose newest trace is older. None has traces of more than an hour.
     pub age_micros: i64,
+    /// Of what is stored, without what the database needs around it, which is about a tenth.
     pub bytes: u64,
 }
 
-/// Where traces are. Clones are the same.
-#[derive(Debug, Clone)]
-pub struct TraceStore {}
+#[cfg(test)]
+mod tests {
+    use super::TraceRow;
 
-impl TraceStore {
-    /// A SQLite file of its own, which is not worth a wait for the disk. Bodies are encrypted where there is a key.
-    pub fn sqlite(path: &Path, encryption: &Encryption) -> Result<Self, OpenError> {
-        let _ = (path, encryption);
-        Ok(Self {})
-    }
-
-    /// In the Postgres of that store.
-    pub fn shared(store: &Store) -> Option<Self> {
-        let _ = store;
-        None
-    }
-
-    /// In memory, up to so many bytes: where sessions are, too.
-    pub fn memory(bytes: u64) -> Self {
-        let _ = bytes;
-        Self {}
-    }
-
-    /// Writes all of them, or none.
-    pub async fn add(&self, traces: Vec<NewTrace>) -> Result<(), Error> {
-        drop(traces);
-        Ok(())
-    }
-
-    /// A part of a list, without documents and bodies.
-    pub async fn list(&self, filter: TraceFilter, page: TracePage) -> Result<Vec<(TraceNumber, TraceRow)>, Error> {
-        let _ = (filter, page);
-        Ok(Vec::new())
-    }
-
-    /// One by its number.
-    pub async fn get(&self, number: TraceNumber) -> Result<Option<StoredTrace>, Error> {
-        let _ = number;
-        Ok(None)
-    }
-
-    /// The newest one of a response or of a request.
-    pub async fn find(&self, id: String) -> Result<Option<StoredTrace>, Error> {
-        drop(id);
-        Ok(None)
-    }
-
-    /// All turns of the tree of this response, as far as they are here, oldest first, and at most so many: what it
-    /// continues, whatever continues that, and so on.
-    pub async fn chain(
-        &self,
-        tenant: String,
-        response_id: String,
-        limit: u32,
-    ) -> Result<Vec<(TraceNumber, TraceRow)>, Error> {
-        let _ = (tenant, response_id, limit);
-        Ok(Vec::new())
-    }
-
-    /// Sums in steps of that many microseconds, from `filter.since` to `filter.until`, at most 500 of them.
-    pub async fn series(&self, filter: TraceFilter, step_micros: i64) -> Result<Vec<TracePoint>, Error> {
-        let _ = (filter, step_micros);
-        Ok(Vec::new())
-    }
-
-    /// Drops what is too old or too much, a little at a time; true: there is more.
-    pub async fn prune(&self, retention: TraceRetention) -> Result<bool, Error> {
-        let _ = retention;
-        Ok(false)
-    }
-
-    /// Leaves nothing of a tenant.
-    pub async fn erase(&self, tenant: Tenant) -> Result<u64, Error> {
-        drop(tenant);
-        Ok(0)
+    /// A row that has everything, and not always the same.
+    pub(super) fn row(number: i64) -> TraceRow {
+        let some = |every: i64, text: String| (number % every != 0).then_some(text);
+        let count = number.unsigned_abs();
+        TraceRow {
+            began_at: 1_700_000_000_000_000 + number * 1_000,
+            took_micros: 1_000 + number * 37 % 5_000,
+            first_token_micros: (number % 4 != 0).then_some(number),
+            upstream_micros: (number % 5 != 0).then_some(number),
+            tenant: format!("t{}", number % 3),
+            key: some(7, format!("key {}", number % 5)),
+            request_id: format!("req_{number}"),
+            response_id: some(6, format!("resp_{number}")),
+            previous_response_id: some(2, format!("resp_{}", number - 1)),
+            conversation_id: some(9, format!("conv_{}", number / 10)),
+            kind: "stream".into(),
+            client: "codex".into(),
+            model: some(11, format!("model-{}", number % 4)),
+            provider: some(8, "zhipu".into()),
+            upstream_model: some(8, format!("glm-{}", number % 4)),
+            status: (number % 5 != 0).then_some(if number % 10 == 1 { 429 } else { 200 }),
+            outcome: if number % 10 == 2 { "failed" } else { "completed" }.into(),
+            error: (number % 10 == 1).then(|| "upstream.rate_limited".into()),
+            attempts: 1 + u32::try_from(number % 3).unwrap(),
+            rounds: 1,
+            input_tokens: (number % 3 != 0).then_some(count),
+            cached_tokens: (number % 3 != 0).then_some(count / 2),
+            output_tokens: (number % 3 != 0).then_some(count * 2),
+            reasoning_tokens: (number % 6 == 1).then_some(count),
+            nanodollars: (number % 4 != 0).then_some(count * 1_000),
+            notes: match number % 20 {
+                3 => "degraded.tool dropped.param".into(),
+                4 => "dropped.param".into(),
+                _ => String::new(),
+            },
+        }
     }
 }

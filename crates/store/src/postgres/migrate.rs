@@ -40,6 +40,7 @@ const ADDITIONS: Ledger = Ledger {
         include_str!("sql/addition_0002_jobs.sql"),
         include_str!("sql/addition_0003_access.sql"),
         include_str!("sql/addition_0004_encryption.sql"),
+        include_str!("sql/addition_0005_traces.sql"),
     ],
     applied: "SELECT number, checksum FROM godex.addition ORDER BY number",
     record: "INSERT INTO godex.addition (number, checksum) VALUES ($1, $2)",

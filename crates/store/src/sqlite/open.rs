@@ -30,7 +30,16 @@ pub(super) struct Opened {
 #[derive(Debug, Clone)]
 pub(super) struct DbPath {
     path: Option<PathBuf>,
+    purpose: Purpose,
     _lock: Option<Arc<File>>,
+}
+
+/// What a database is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Sessions,
+    /// What is lost with the power is no harm.
+    Traces,
 }
 
 pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption) -> Result<Opened, OpenError> {
@@ -42,7 +51,7 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     // Made before SQLite makes it, so that it is never readable by others; the log inherits its mode.
     private(path).map_err(|source| OpenError::LockFile { path: path.to_owned(), source })?;
-    let database = DbPath { path: Some(path.to_owned()), _lock: lock };
+    let database = DbPath { path: Some(path.to_owned()), purpose: Purpose::Sessions, _lock: lock };
     let mut writer = database.writer().map_err(sqlite)?;
     if options.integrity_check {
         let finding: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
@@ -63,7 +72,7 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
 
 pub(super) fn memory() -> Result<Opened, OpenError> {
     version()?;
-    let database = DbPath { path: None, _lock: None };
+    let database = DbPath { path: None, purpose: Purpose::Sessions, _lock: None };
     let at = Path::new(":memory:");
     let sqlite = |source| OpenError::Sqlite { path: at.to_owned(), source };
     let mut writer = database.writer().map_err(sqlite)?;
@@ -74,6 +83,33 @@ pub(super) fn memory() -> Result<Opened, OpenError> {
 }
 
 impl DbPath {
+    /// Takes a file of traces for this process.
+    pub(super) fn traces(path: &Path) -> Result<Self, OpenError> {
+        version()?;
+        if let Some(folder) = path.parent() {
+            create_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        }
+        let lock = Some(Arc::new(lock(path)?));
+        Ok(Self { path: Some(path.to_owned()), purpose: Purpose::Traces, _lock: lock })
+    }
+
+    /// Sees to it that nobody else may read the file, before there is anything in it.
+    pub(super) fn make_private(&self) -> std::io::Result<()> {
+        self.path.as_deref().map_or(Ok(()), |path| private(path).map(drop))
+    }
+
+    /// WAL without a sync at each commit: a power cut loses the last moments, and nothing else. Pages are smaller than a
+    /// store's, since the newest block is written often.
+    fn trace_writer(connection: &Connection) -> rusqlite::Result<()> {
+        connection.pragma_update(None, "page_size", 8_192)?;
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        write_ahead(connection)?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        // An erasure writes the file anew.
+        connection.pragma_update(None, "secure_delete", "FAST")?;
+        connection.pragma_update(None, "journal_size_limit", 16 << 20)
+    }
+
     /// WAL with full sync: what is acknowledged survives a power cut. Only this connection writes, and so only it
     /// moves the log into the database.
     pub(super) fn writer(&self) -> rusqlite::Result<Connection> {
@@ -84,6 +120,10 @@ impl DbPath {
         };
         let connection = Connection::open(path)?;
         common(&connection)?;
+        if self.purpose == Purpose::Traces {
+            Self::trace_writer(&connection)?;
+            return Ok(connection);
+        }
         renew_log(&connection, path)?;
         // Items have a few kilobytes, and a smaller page is left half empty by them: measured, 1.3 instead of 1.8 bytes
         // on disk per byte stored, and twice as fast a read of long histories. Only a new file takes it.

@@ -27,6 +27,8 @@ mod random_jobs;
 mod server;
 mod sqlite;
 mod statements;
+mod trace_files;
+mod traces;
 mod turns;
 mod usage;
 

@@ -346,7 +346,7 @@ async fn a_full_disk_is_said_so_and_got_over() {
 }
 
 /// How many files of the folder have these bytes.
-fn files_with(folder: &Path, needle: &str) -> usize {
+pub(crate) fn files_with(folder: &Path, needle: &str) -> usize {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
     files.filter(|bytes| bytes.windows(needle.len()).any(|window| window == needle.as_bytes())).count()
 }

@@ -1,0 +1,117 @@
+//! The tree of turns that a response belongs to: up to the first, then all that grew out of it.
+//!
+//! A turn is written after the one that it continues, so two walks find the whole tree. Where instances write together, a turn
+//! may be written a moment before the one that it continues; then the tree begins with it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+
+use super::block::{OF_ID, OF_TENANT, short};
+use super::coding::{fingerprint, has};
+use super::{Block, Header, TraceNumber, TraceRow, Visit};
+use crate::Error;
+
+/// Newest first: finds the first turn.
+#[derive(Debug)]
+pub(super) struct Up {
+    tenant: String,
+    of_tenant: u32,
+    /// The one that is looked for, at last the first of all.
+    pub(super) wanted: String,
+    print: u32,
+    /// Where the oldest one that was found is.
+    pub(super) oldest: TraceNumber,
+}
+
+impl Up {
+    pub(super) fn new(tenant: &str, id: &str) -> Self {
+        let (tenant, wanted) = (short(tenant).to_owned(), short(id).to_owned());
+        let (of_tenant, print) = (fingerprint(OF_TENANT, &tenant), fingerprint(OF_ID, &wanted));
+        Self { tenant, of_tenant, wanted, print, oldest: 0 }
+    }
+}
+
+impl Visit for Up {
+    fn by_ids(&self) -> bool {
+        true
+    }
+
+    fn wants(&self, header: &Header) -> bool {
+        !self.wanted.is_empty() && has(&header.terms, self.of_tenant)
+    }
+
+    fn wants_ids(&self, ids: &[u8]) -> bool {
+        has(ids, self.print)
+    }
+
+    fn see(&mut self, block: &Block) -> Result<ControlFlow<()>, Error> {
+        let entries: Vec<_> = block.entries()?.collect::<Result<_, _>>()?;
+        for entry in entries.iter().rev().filter(|entry| entry.tenant() == self.tenant) {
+            let ids = entry.ids()?;
+            if ids.response != Some(&self.wanted) {
+                continue;
+            }
+            self.oldest = entry.number;
+            // Also who only reads a response has its id, and continues nothing.
+            if let Some(previous) = ids.previous {
+                previous.clone_into(&mut self.wanted);
+                self.print = fingerprint(OF_ID, previous);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Oldest first: finds what grew out of a turn.
+#[derive(Debug)]
+pub(super) struct Down {
+    tenant: String,
+    of_tenant: u32,
+    ids: HashSet<String>,
+    prints: HashSet<u32>,
+    limit: usize,
+    pub(super) found: BTreeMap<TraceNumber, TraceRow>,
+}
+
+impl Down {
+    pub(super) fn new(up: Up, limit: u32) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let (ids, prints) = (HashSet::from([up.wanted]), HashSet::from([up.print]));
+        Self { tenant: up.tenant, of_tenant: up.of_tenant, ids, prints, limit, found: BTreeMap::new() }
+    }
+}
+
+impl Visit for Down {
+    fn by_ids(&self) -> bool {
+        true
+    }
+
+    fn wants(&self, header: &Header) -> bool {
+        has(&header.terms, self.of_tenant)
+    }
+
+    fn wants_ids(&self, ids: &[u8]) -> bool {
+        let (prints, _) = ids.as_chunks::<4>();
+        prints.iter().any(|print| self.prints.contains(&u32::from_le_bytes(*print)))
+    }
+
+    fn see(&mut self, block: &Block) -> Result<ControlFlow<()>, Error> {
+        for entry in block.entries()? {
+            let entry = entry?;
+            let ids = entry.ids()?;
+            let is_in = |id: Option<&str>| id.is_some_and(|id| self.ids.contains(id));
+            if entry.tenant() != self.tenant || !is_in(ids.response) && !is_in(ids.previous) {
+                continue;
+            }
+            if self.found.len() >= self.limit {
+                return Ok(ControlFlow::Break(()));
+            }
+            if let Some(id) = ids.response {
+                self.ids.insert(id.to_owned());
+                self.prints.insert(fingerprint(OF_ID, id));
+            }
+            self.found.insert(entry.number, entry.row()?);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}

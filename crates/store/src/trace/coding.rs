@@ -1,0 +1,136 @@
+//! Numbers and texts as bytes: seven bits of a number in each byte, lengths before texts. What is damaged is `None`.
+
+/// Appends a number.
+pub(super) fn put(into: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        into.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    into.push(number as u8);
+}
+
+/// Appends a number that may be negative: small ones of both signs are short.
+pub(super) fn put_signed(into: &mut Vec<u8>, number: i64) {
+    put(into, (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
+}
+
+/// Appends a number that may be missing. The largest one of all becomes the one before it.
+pub(super) fn put_maybe(into: &mut Vec<u8>, number: Option<u64>) {
+    put(into, number.map_or(0, |number| number.saturating_add(1)));
+}
+
+pub(super) fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
+    put(into, bytes.len() as u64);
+    into.extend_from_slice(bytes);
+}
+
+/// Takes apart what was put together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taker<'b>(pub(super) &'b [u8]);
+
+impl<'b> Taker<'b> {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        if first < 0x80 {
+            return Some(u64::from(first));
+        }
+        let mut number = u64::from(first & 0x7f);
+        for shift in (7..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    pub(super) fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()))
+    }
+
+    /// The outer `None` is damage.
+    #[inline]
+    #[expect(clippy::option_option, reason = "one says that it is damaged, the other that there is none")]
+    pub(super) fn maybe(&mut self) -> Option<Option<u64>> {
+        Some(self.number()?.checked_sub(1))
+    }
+
+    #[inline]
+    pub(super) fn bytes(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    #[inline]
+    pub(super) fn text(&mut self) -> Option<&'b str> {
+        str::from_utf8(self.bytes()?).ok()
+    }
+}
+
+/// By which a text is looked for, always the same: it is stored. Two texts may have the same one, and whoever finds it looks
+/// again. The kind keeps a model from being taken for a tenant of that name.
+pub(super) fn fingerprint(kind: u8, text: &str) -> u32 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in std::iter::once(kind).chain(text.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    ((hash >> 32) ^ hash) as u32
+}
+
+/// Whether a list of fingerprints has this one.
+pub(super) fn has(list: &[u8], fingerprint: u32) -> bool {
+    let (chunks, _) = list.as_chunks::<4>();
+    // Without an early end, many are compared at once.
+    chunks
+        .chunks(256)
+        .any(|chunks| chunks.iter().fold(false, |found, chunk| found | (u32::from_le_bytes(*chunk) == fingerprint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts_come_back() {
+        let mut bytes = Vec::new();
+        let numbers = [0, 1, 127, 128, 300, 1 << 35, u64::MAX];
+        let signed = [0, -1, 1, i64::MIN, i64::MAX, 1_700_000_000_000_000];
+        let maybe = [None, Some(0), Some(9), Some(u64::MAX - 1)];
+        numbers.iter().for_each(|number| put(&mut bytes, *number));
+        signed.iter().for_each(|number| put_signed(&mut bytes, *number));
+        maybe.iter().for_each(|number| put_maybe(&mut bytes, *number));
+        put_bytes(&mut bytes, "größe".as_bytes());
+        let mut taker = Taker(&bytes);
+        assert_eq!(numbers.map(|_| taker.number().unwrap()), numbers);
+        assert_eq!(signed.map(|_| taker.signed().unwrap()), signed);
+        assert_eq!(maybe.map(|_| taker.maybe().unwrap()), maybe);
+        assert_eq!(taker.text(), Some("größe"));
+        assert!(taker.is_empty() && taker.number().is_none());
+        for damaged in [&[0x80][..], &[0xff; 11], &[5, b'a'], &[1, 0xff]] {
+            assert!(Taker(damaged).number().is_none() || Taker(damaged).text().is_none(), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn fingerprints_stay_as_they_are_and_are_found() {
+        // What is stored is found by later versions.
+        assert_eq!(fingerprint(b'i', "resp_1"), 0x8114_a419);
+        let list: Vec<u8> = (0..1000_u32).flat_map(|number| (number * 7).to_le_bytes()).collect();
+        for (wanted, expected) in [(0, true), (7, true), (8, false), (6993, true), (7000, false)] {
+            assert_eq!(has(&list, wanted), expected, "{wanted}");
+        }
+        assert!(!has(&[], 0) && !has(&[0, 0, 0], 0));
+    }
+}
