@@ -84,6 +84,8 @@ pub(crate) struct Entries {
     spending: Option<Arc<Spending>>,
     /// Who looks at it when it is over; nobody at one whose server is not known yet.
     observers: Option<Arc<Observers>>,
+    /// Nothing is done in it that anybody is told of.
+    untold: bool,
 }
 
 impl Account {
@@ -111,6 +113,18 @@ impl Account {
             path: "/v1/responses".into(),
             entries: Mutex::default(),
         }))
+    }
+
+    /// Opens the account of something that only looks, and asks nobody: it leaves no line.
+    pub(crate) fn of_nobody() -> Self {
+        let account = Self::of_job("req");
+        account.enter().untold = true;
+        account
+    }
+
+    /// What it has cost so far, as far as prices are known.
+    pub(crate) fn cost(&self) -> Option<u64> {
+        self.enter().facts.cost()
     }
 
     /// Who looks at it when it is over.
@@ -413,6 +427,9 @@ impl Drop for Open {
         let mut entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
         let facts = std::mem::take(&mut entries.facts);
         entries.settle(&facts.charges);
+        if entries.untold {
+            return;
+        }
         let (method, path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
         let head = Head { method, path, request_id: self.request_id.clone(), began_at: self.began_at, took };
         let trace = Trace { head, facts };

@@ -46,7 +46,7 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
-pub use ad_hoc::ad_hoc;
+pub use ad_hoc::{ad_hoc, keyless};
 pub(crate) use address::{is_public, unbracket};
 pub use admin::{AdminConfig, AdminListen};
 pub use alias::Alias;
@@ -55,11 +55,12 @@ pub use key::{Described, KeyStatus};
 pub use keys::{KeyConfig, KeyHash};
 pub(crate) use keys::{NAME, is_name};
 pub use limits::LimitsConfig;
-pub use logging::{LogFormat, LogLevel, LoggingConfig};
+pub use logging::{LogFileConfig, LogFormat, LogLevel, LoggingConfig};
 pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApproval};
 pub(crate) use mcp::{is_label, is_reserved_header};
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use oidc::OidcConfig;
+pub use print::quote;
 pub use provider_table::PROVIDER_KEYS;
 pub use proxies::TrustedProxies;
 pub use resilience::ResilienceConfig;
@@ -112,6 +113,15 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Problems> {
     let (origin, name, text) = locate::locate(sources)?;
     let document = Document::parse(&name, &text)?;
     read::read(&document, sources, origin)
+}
+
+/// The same for a text that is in no file yet.
+///
+/// # Errors
+/// As [`load`]; they call the text by this name.
+pub fn load_text(name: &str, text: &str, sources: &Sources<'_>) -> Result<Config, Problems> {
+    let document = Document::parse(name, text)?;
+    read::read(&document, sources, Origin::File(sources.cwd.join(name)))
 }
 
 /// The whole configuration.

@@ -10,6 +10,7 @@ mod ask;
 mod background;
 mod body;
 mod caller;
+pub mod checkup;
 mod client;
 mod clock;
 mod compaction;
@@ -18,6 +19,7 @@ pub mod config;
 mod delivery;
 mod descriptions;
 mod error;
+pub mod explain;
 mod follow;
 mod grammar;
 mod guard;
@@ -36,6 +38,7 @@ mod models;
 mod observe;
 mod outbound;
 mod output;
+mod page;
 pub mod peer;
 mod per_tenant;
 mod prefix;
@@ -43,6 +46,7 @@ mod presence;
 pub mod probe;
 mod rekey;
 mod request;
+mod restore;
 mod route;
 mod seal;
 mod session;
@@ -78,10 +82,11 @@ use listen::Tls;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use rekey::{RekeyError, rekey};
+pub use restore::{RestoreError, restore};
 pub use route::{ROUTES, Route};
 pub use spending::report as usage;
 pub use start::StartError;
-pub use store::Rekeyed;
+pub use store::{Rekeyed, check_sqlite};
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.
@@ -118,6 +123,11 @@ impl Server {
     /// Where it is administered, as `admin.listen` would say it.
     pub fn admin_address(&self) -> Option<String> {
         self.admin.as_ref().map(Admin::address)
+    }
+
+    /// Whether clients need a key, or a token of an identity provider.
+    pub fn wants_keys(&self) -> bool {
+        !self.app.runtime.access.is_open()
     }
 
     pub fn local_addr(&self) -> SocketAddr {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::Incoming;
-use wire::id::Ids;
+use wire::id::{IdKind, Ids};
 use wire::json::Text;
 use wire::responses::{CreateResponse, Usage};
 
@@ -42,6 +42,27 @@ impl RequestContext {
         account.routed("background", &caller);
         account.driven(Kind::Background);
         Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids: clock::ids() }
+    }
+
+    /// The surroundings of something that the operator only wants to look at, with a tenant's eyes.
+    pub(crate) fn of_onlooker(app: &Arc<App>, caller: Caller) -> Self {
+        Self {
+            app: Arc::clone(app),
+            snapshot: app.snapshot(),
+            caller,
+            account: Account::of_nobody(),
+            ids: clock::ids(),
+        }
+    }
+
+    /// The surroundings of a turn that the operator runs for a tenant.
+    pub(crate) fn of_operator(app: &Arc<App>, caller: Caller, route: &'static str) -> Result<Self, ApiError> {
+        let mut ids = clock::ids();
+        let account = Account::of_job(ids.make(IdKind::Request).as_str());
+        account.observed_by(&app.runtime.observers);
+        account.routed(route, &caller);
+        account.works_for(app.runtime.presence.enter(caller.tenant())?);
+        Ok(Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids })
     }
 
     /// The surroundings of the turn that this request puts into the background: it has a line of its own in the log.

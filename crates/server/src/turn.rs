@@ -13,6 +13,7 @@
 
 mod compacting;
 mod count;
+mod explain;
 mod finish;
 mod open;
 mod rounds;
@@ -42,6 +43,7 @@ use crate::session::{Beside, NewRecord, Past, Record, Unstored};
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
 pub(crate) use count::{Counted, count_input};
+pub(crate) use explain::{Explained, Question};
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
 use rounds::Material;

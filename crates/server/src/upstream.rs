@@ -36,7 +36,7 @@ pub(crate) use health::ModelState;
 use health::{HealthByModel, ModelHealth};
 pub(crate) use link::Link;
 use listing::KnownListing;
-pub(crate) use listing::{ListedModel, Listing};
+pub(crate) use listing::{ListedModel, Listing, ask as ask_for_models};
 use pool::HttpBody;
 pub(crate) use provider::{Connections, Provider};
 pub(crate) use redact::Redactor;

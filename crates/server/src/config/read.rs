@@ -88,7 +88,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
         port: sources.overrides.port.or(environment).unwrap_or(file_port),
         idle_timeout: (!idle.is_zero()).then_some(idle),
         allow_unauthenticated: keys.get(&table::SERVER_ALLOW_UNAUTHENTICATED),
-        max_body_bytes: size(keys.get(&table::SERVER_MAX_BODY_BYTES)),
+        max_body_bytes: limits::max_body_bytes(keys),
         max_connections: size(keys.get(&table::SERVER_MAX_CONNECTIONS)),
         header_timeout: Duration::from_secs(10),
         heartbeat: keys.get(&table::SERVER_HEARTBEAT),

@@ -40,6 +40,8 @@ mod endless;
 #[cfg(test)]
 mod endpoints;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod flap;
@@ -67,6 +69,8 @@ mod mcp;
 mod models;
 #[cfg(test)]
 mod native;
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
