@@ -244,7 +244,7 @@ fn configuration(upstream: &Upstream, search: &Upstream, hook: &Upstream, mcp: &
     format!(
         "logging: {{format: json}}\nmodels: {{discover: off}}\nresilience: {{backoff_ms: 1, breaker_failures: 0}}\n\
          session: {{sqlite: {{path: data/sessions.db}}, seal_key: '${{SEAL_KEY}}', encryption: {{key: '${{STORE_KEY}}'}}}}\n\
-         admin: {{token: '${{ADMIN_TOKEN}}'}}\n\
+         admin: {{token: '${{ADMIN_TOKEN}}'}}\ntrace: {{capture_payload: true, flush_interval_ms: 10}}\n\
          keys:\n- {{name: team, tenant: team, key: '${{CLIENT_KEY}}'}}\n\
          providers:\n  up:\n    spec: openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    \
          credentials: {{api_key: '${{PROVIDER_KEY}}'}}\n    models: [m]\n\
@@ -300,6 +300,8 @@ async fn tools(world: &mut World, mcp: &McpServer) {
         }
     }
     assert!(!mcp.calls().is_empty(), "no tool was called");
+    // What may be stored is traced with its bodies; keys are not among them.
+    world.respond(&json!({"model": "m", "input": "hello", "tools": [theirs]})).await;
     let search = json!({"id": "s", "commands": {"search_query": [{"q": PROMPT.word}]}});
     world.ask(CLIENT_KEY.word, Method::POST, "/v1/alpha/search", &search.to_string()).await;
 }
@@ -330,6 +332,24 @@ async fn told(world: &mut World, hook: &Upstream) {
     let made = world.respond(&json!({"model": "m", "input": "hello", "background": true})).await;
     assert_eq!(made.status, 200, "{}", made.json());
     tokio::time::timeout(Duration::from_mins(1), hook.arrived(1)).await.unwrap();
+}
+
+/// Every trace with all that is kept of it. Bodies are encrypted in the file: so they are looked at as they are shown.
+fn traces(world: &World) -> Places {
+    let godex = |arguments: &[&str]| {
+        let output = with_secrets(world.home.path(), arguments).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let list = godex(&["traces", "--json", "--limit", "1000"]);
+    let mut places = vec![("traces".to_owned(), list.clone())];
+    for line in String::from_utf8(list).unwrap().lines() {
+        let number = serde_json::from_str::<Value>(line).unwrap()["number"].to_string();
+        places.push((format!("trace {number}"), godex(&["traces", "show", &number, "--json"])));
+    }
+    let bodies = places.iter().filter(|(_, bytes)| String::from_utf8_lossy(bytes).contains("chat_request.1")).count();
+    assert!(bodies > 10 && places.len() > 60, "{bodies} of {}", places.len());
+    places
 }
 
 #[tokio::test]
@@ -364,6 +384,7 @@ async fn no_secret_is_in_anything_that_is_said_or_written() {
         let output = with_secrets(world.home.path(), arguments).stdin(Stdio::null()).output().unwrap();
         said.push((format!("{arguments:?}"), [output.stdout, output.stderr].concat()));
     }
+    said.extend(traces(&world));
     // What a client sends as its key is nobody else's business.
     let sent: Vec<(String, Vec<u8>)> = [&upstream, &search, &hook]
         .into_iter()
@@ -385,6 +406,7 @@ async fn no_secret_is_in_anything_that_is_said_or_written() {
         "{:?}",
         files.iter().map(|(name, _)| name).collect::<Vec<_>>()
     );
+    assert!(files.iter().any(|(name, _)| name.ends_with("trace.db")), "nothing was traced");
     for places in [&files, &answers, &said] {
         assert_eq!(hits(places, &SECRETS), Vec::<String>::new());
     }

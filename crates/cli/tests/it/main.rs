@@ -47,4 +47,7 @@ mod sessions;
 #[cfg(test)]
 mod signals;
 #[cfg(test)]
+#[cfg(unix)]
+mod traces;
+#[cfg(test)]
 mod webhooks;

@@ -313,7 +313,8 @@ mod tests {
         ] {
             assert_eq!(time(text), expected, "{text}");
         }
-        let ago = now() - time("1h").unwrap();
+        let then = time("1h").unwrap();
+        let ago = now() - then;
         assert!((micros(SERIES)..micros(SERIES) + SECOND).contains(&ago), "{ago}");
     }
 

@@ -47,6 +47,7 @@ impl App {
 /// Stores it, and runs it if there is a place. In a task: a client that leaves meanwhile must not leave half of it behind.
 pub(crate) async fn submit(submission: Box<Submission>) -> Result<Submitted, ApiError> {
     let (answer, answered) = oneshot::channel();
+    submission.context.account.put_off();
     let tasks = submission.context.app.runtime.tasks.clone();
     tasks.spawn(async move {
         let session = submission.context.session();

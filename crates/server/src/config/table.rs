@@ -374,9 +374,9 @@ keys! { KEYS of Config {
         => |config| Some(config.trace.capture.max_bytes as u64);
     /// How long traces are kept.
     TRACE_TTL = "trace.ttl", Lifetime: Lifetime(Duration::from_hours(7 * 24)) => |config| Some(config.trace.ttl);
-    /// How many bytes all traces together may have; the oldest go first.
+    /// How many bytes all traces together may have; the oldest go first. In memory `64MiB`, where it is not said.
     TRACE_MAX_BYTES = "trace.max_bytes", Unset<Size>: Unset(Size { range: 1 << 20..=1 << 50, default: 1 << 30 }),
-        otherwise "`{}`, in memory `64MiB`" => |config| Some(config.trace.max_bytes);
+        otherwise "`{}`" => |config| Some(config.trace.max_bytes);
     /// Whether the web is searched for models that cannot.
     WEB_SEARCH_ENABLED = "web_search.enabled", Unset<Flag>: Unset(Flag(true)), otherwise "`{}`"; Older => |_| None;
     /// Who searches; in every mode a provider's own search is preferred.

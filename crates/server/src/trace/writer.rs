@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use store::{Error, NewTrace, TraceRetention, TraceStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
@@ -80,6 +81,9 @@ impl<S: Sink> Writer<S> {
     /// Takes what waits, after a moment in which more may come, unless there is enough.
     async fn gather(&mut self, first: Message) -> Batch {
         let mut batch = Batch::default();
+        // Whoever has said until now that something is due has put it into the queue before.
+        self.shared.due.store(false, Ordering::Release);
+        let _ = self.shared.wake.notified().now_or_never();
         self.take(first, &mut batch);
         self.take_all(&mut batch);
         if self.has_room(&batch) {
@@ -87,8 +91,6 @@ impl<S: Sink> Writer<S> {
                 () = sleep(self.patience) => {}
                 () = self.shared.wake.notified() => {}
             }
-            // From here on whoever adds something that makes it due says so anew.
-            self.shared.due.store(false, Ordering::Release);
             self.take_all(&mut batch);
         }
         batch

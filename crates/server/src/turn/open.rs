@@ -41,8 +41,7 @@ impl Turn {
     pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Started, ApiError> {
         let Start { past, remember, warm_up, job, key } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
-        ask_in(&context, &request, document);
-        check(&request)?;
+        ask_in(&context, &request, document)?;
         let wish = CompactionWish::of(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
         keep_priced(&context, &mut failover)?;
@@ -101,7 +100,6 @@ impl Turn {
                 release(Some(Record::New(record)), key).await;
                 return Err(error);
             }
-            context.account.put_off();
             let secret = holds_secrets(document);
             let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret, key };
             return Ok(Started::Background(Box::new(submission)));
@@ -122,13 +120,19 @@ impl Turn {
     }
 }
 
-/// Says in the account what is asked for, with the request as it may be shown where bodies are kept.
-pub(super) fn ask_in(context: &RequestContext, request: &CreateResponse<'_>, document: Raw<'_>) {
+/// Says in the account what is asked for, with the request as it may be shown where bodies are kept; and refuses what no
+/// model and no session is needed to refuse.
+pub(super) fn ask_in(
+    context: &RequestContext,
+    request: &CreateResponse<'_>,
+    document: Raw<'_>,
+) -> Result<(), ApiError> {
     context.account.asks(Asked::new(request));
     if let Some(mut tape) = context.account.tape() {
         tape.push(&shown(document));
         context.account.capture(Body::Request, Some(tape), |_| {});
     }
+    check(request)
 }
 
 /// The request without the keys of its tools.

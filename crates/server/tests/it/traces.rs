@@ -31,7 +31,7 @@ impl Traced {
              spec: openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: {KEY}}}\n    models: [m]\n    \
              prices: {{'*': {{input: 1, output: 2}}}}\n  down:\n    spec: openai-compatible\n    \
              endpoint: {{base_url: 'http://127.0.0.1:9/v1'}}\n    credentials: {{api_key: {KEY}}}\n\
-             models: {{discover: off, aliases: {{both: {{targets: [down/m, up/m]}}}}}}\n{more}\n",
+             models: {{discover: off, aliases: {{both: [down/m, up/m]}}}}\n{more}\n",
             upstream.url()
         );
         Self::serving(upstream, parse(&text)).await
@@ -218,7 +218,7 @@ async fn what_went_wrong_is_told_without_the_providers_key() {
     let trace = it.only().await;
     let outcomes: Vec<&Value> =
         trace["attempts"].as_array().unwrap().iter().map(|attempt| &attempt["outcome"]).collect();
-    assert_eq!(outcomes, [&json!("unreachable"), &json!("invalid_request")], "{trace:#}");
+    assert_eq!(outcomes, [&json!("upstream_unreachable"), &json!("upstream_invalid_request")], "{trace:#}");
     assert_eq!(
         (&trace["attempts"][1]["status"], &trace["status"], &trace["outcome"]),
         (&json!(400), &json!(400), &json!("failed"))
@@ -308,7 +308,7 @@ async fn bodies_are_kept_only_where_that_is_wanted() {
     let trace = it.only().await;
     let payloads = trace["payloads"].as_object().unwrap();
     let names: Vec<&str> = payloads.keys().map(String::as_str).collect();
-    assert_eq!(names, ["chat_request.1", "chat_response.1", "events", "request", "response"], "{trace:#}");
+    assert_eq!(names, ["request", "chat_request.1", "chat_response.1", "response", "events"], "{trace:#}");
     for (name, payload) in payloads {
         let (length, cut) = (payload["text"].as_str().unwrap().len(), payload["cut_from"].as_u64());
         assert!(length == 300 && cut.is_some_and(|whole| whole > 300), "{name}: {payload}");

@@ -207,7 +207,7 @@ mod tests {
         {
             assert!(shown.contains(section), "{section}: {shown}");
         }
-        assert!(shown.contains("body request (13 bytes, cut from 99 bytes)"), "{shown}");
+        assert!(shown.contains("body request (10 bytes, cut from 99 bytes)"), "{shown}");
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
     }
 }

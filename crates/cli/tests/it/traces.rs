@@ -1,0 +1,99 @@
+//! `godex traces` with a godex that runs, and without one.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::cli::{command, godex, home};
+use crate::sessions::Godex;
+
+const SQLITE: &str = "session: {sqlite: {path: data/sessions.db}}\ntrace: {flush_interval_ms: 10}\n";
+
+fn run(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!(code, Some(0), "{args:?}: {err}");
+    out
+}
+
+/// Asks the demo model.
+async fn ask(running: &Godex, input: &str) -> Value {
+    let body = json!({"model": "demo", "input": input});
+    let answer = running.client.post_json(&format!("{}/v1/responses", running.url), &body).await.unwrap();
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    answer.json()
+}
+
+/// The list, as soon as it has so many.
+async fn listed(home: &Path, count: usize) -> Vec<Value> {
+    for _ in 0..200 {
+        let out = run(home, &["traces", "--json"]);
+        if out.lines().count() >= count {
+            return out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("there are never {count}: {}", run(home, &["traces"]));
+}
+
+#[tokio::test]
+async fn traces_are_listed_and_shown() {
+    let home = home(SQLITE);
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let first = ask(&running, "Hello").await;
+    let second = ask(&running, "Hello again").await;
+    let found = listed(home.path(), 2).await;
+    assert_eq!((&found[0]["response_id"], &found[1]["response_id"]), (&second["id"], &first["id"]));
+    let table = run(home.path(), &["traces", "--limit", "1"]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines.len() == 2 && lines[0].trim_start().starts_with("NO") && lines[1].contains("completed"), "{table}");
+    assert!(lines[1].ends_with(second["id"].as_str().unwrap()) && !table.contains('\u{1b}'), "{table}");
+    for (args, count) in [
+        (&["--provider", "demo"][..], 2),
+        (&["--errors"], 0),
+        (&["--slower-than", "1h"], 0),
+        (&["--since", "1h", "--outcome", "completed", "--tenant", "default"], 2),
+        (&["--id", first["id"].as_str().unwrap()], 1),
+    ] {
+        let out = run(home.path(), &[&["traces", "--json"], args].concat());
+        assert_eq!(out.lines().count(), count, "{args:?}: {out}");
+    }
+    let shown = run(home.path(), &["traces", "show", first["id"].as_str().unwrap()]);
+    for section in ["\nrequest\n", "\nattempts\n", "\ntimes\n", "\nusage\n", "\nevents\n"] {
+        assert!(shown.contains(section), "{section}: {shown}");
+    }
+    let json = run(home.path(), &["traces", "show", &found[0]["number"].to_string(), "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["response_id"], second["id"]);
+    let (code, _, err) = godex(home.path(), &["traces", "show", "resp_none"]);
+    assert!(code == Some(1) && err.contains("There is no trace of 'resp_none'."), "{err}");
+    let (code, _, err) = godex(home.path(), &["traces", "--since", "soon"]);
+    assert!(code == Some(1) && err.contains("`since` is"), "{err}");
+    // Without a server the file itself is read.
+    running.signal(Signal::TERM);
+    assert!(running.ended().success());
+    let found: Vec<Value> = listed(home.path(), 2).await;
+    assert_eq!(found[1]["response_id"], first["id"]);
+    let erased = run(home.path(), &["tenants", "erase", "default", "--yes", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&erased).unwrap()["erased"]["traces"], 2, "{erased}");
+    let (code, out, err) = godex(home.path(), &["traces"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", "there are no such traces\n"));
+}
+
+#[tokio::test]
+async fn whoever_follows_sees_them_come() {
+    let home = home(SQLITE);
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let first = ask(&running, "Hello").await;
+    listed(home.path(), 1).await;
+    let mut following = command(home.path(), &["traces", "--follow", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["response_id"], first["id"]);
+    let second = ask(&running, "Hello again").await;
+    assert_eq!(next()["response_id"], second["id"]);
+    following.kill().unwrap();
+    following.wait().unwrap();
+}
