@@ -12,6 +12,7 @@ use crate::commands::traces::TracesArgs;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use providers::yaml::Env;
 use server::config::{self, Bare, Config, LogLevel, Overrides, Problems, Sources, parse_duration};
 
 /// The Responses API in front of any Chat Completions model.
@@ -120,9 +121,8 @@ pub(crate) enum ConfigCommand {
 /// What the wizard need not ask.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InitArgs {
-    /// Ask nothing: what was found, the flags and the defaults decide. Also sets Codex up, if it is installed.
-    #[arg(long, short)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) answers: InitAnswers,
     /// A provider, as a built-in spec is called, or NAME=URL for another address; again for more [default: those that are
     /// found].
     #[arg(long = "provider", value_name = "NAME")]
@@ -139,6 +139,14 @@ pub(crate) struct InitArgs {
     /// Leave Codex as it is.
     #[arg(long)]
     pub(crate) no_codex: bool,
+}
+
+/// What is agreed to in advance.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct InitAnswers {
+    /// Ask nothing: what was found, the flags and the defaults decide. Also sets Codex up, if it is installed.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
     /// Replace a configuration that is there; a copy of it is kept.
     #[arg(long)]
     pub(crate) force: bool,
@@ -440,6 +448,11 @@ impl Flags {
 
     /// The same, with all problems one by one.
     pub(crate) fn read(&self, without_keys: bool) -> anyhow::Result<Result<Config, Problems>> {
+        self.read_in(without_keys, &variable)
+    }
+
+    /// The same in another environment.
+    pub(crate) fn read_in(&self, without_keys: bool, env: Env<'_>) -> anyhow::Result<Result<Config, Problems>> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home = home();
         let overrides = Overrides {
@@ -449,7 +462,7 @@ impl Flags {
             without_keys,
         };
         let config_path = self.config.as_deref();
-        let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };
+        let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env, overrides };
         Ok(config::load(&sources))
     }
 

@@ -28,7 +28,7 @@ use terms::Terms;
 pub(crate) use values::Yaml;
 
 /// A spec with everything that it extends filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Provider {
     /// The built-in spec's name, the user's file, or [`crate::INLINE`].
     pub spec_name: String,
@@ -52,6 +52,21 @@ pub struct Provider {
     pub discovery: DiscoveryRules,
     /// Everything that was said, the root first.
     pub(crate) layers: Vec<Layer>,
+}
+
+/// Without what may have come from variables: queries, and members that are sent as they are.
+impl std::fmt::Debug for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Provider")
+            .field("spec_name", &self.spec_name)
+            .field("wire", &self.wire)
+            .field("base_url", &self.base_url)
+            .field("path", &self.path)
+            .field("auth", &self.auth)
+            .field("key_env", &self.key_env)
+            .field("models", &self.models)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a spec comes to for one model.

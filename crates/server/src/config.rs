@@ -280,7 +280,7 @@ pub struct ProviderConfig {
 
 impl ProviderConfig {
     /// Whether it is on this machine or a private network. The demo model is nowhere.
-    pub(crate) fn is_private(&self) -> bool {
+    pub fn is_private(&self) -> bool {
         address::base_url(&self.base_url, true).is_ok_and(|base| base.private)
     }
 }

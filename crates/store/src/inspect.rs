@@ -57,25 +57,28 @@ pub async fn inspect_postgres(url: &str, options: &PostgresOptions) -> Result<Po
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SqliteOptions, Store};
 
     #[test]
     fn a_look_changes_nothing_and_finds_damage() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
         assert!(inspect_sqlite(&path, true).is_err() && !path.exists());
-        let store = Store::sqlite(&path, &SqliteOptions::default()).unwrap();
-        let look = inspect_sqlite(&path, true).unwrap();
-        assert!(look.schema > 0 && look.damage.is_none(), "{look:?}");
-        drop(store);
-        let bytes = std::fs::read(&path).unwrap();
+        let made = Connection::open(&path).unwrap();
+        made.execute_batch(
+            "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT) STRICT; PRAGMA user_version = 3;
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+             INSERT INTO t SELECT i, printf('%0200d', i) FROM n;",
+        )
+        .unwrap();
+        made.close().unwrap();
+        assert_eq!(inspect_sqlite(&path, true).unwrap(), SqliteLook { schema: 3, damage: None });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mut bytes = std::fs::read(&path).unwrap();
         let broken = folder.path().join("broken.db");
-        // Half of each page but the first, whose beginning says what the file is.
-        let mut half = bytes.clone();
-        for page in half.chunks_mut(16_384).skip(1) {
-            page.fill(0x5a);
-        }
-        std::fs::write(&broken, half).unwrap();
+        // All pages but the first, which says what the file is.
+        bytes.iter_mut().skip(8192).for_each(|byte| *byte = 0x5a);
+        std::fs::write(&broken, bytes).unwrap();
+        assert!(inspect_sqlite(&broken, false).is_ok_and(|look| look.damage.is_none()));
         let found = inspect_sqlite(&broken, true);
         assert!(found.as_ref().map_or(true, |look| look.damage.is_some()), "{found:?}");
         std::fs::write(&broken, "no database, but a text that is long enough to be one".repeat(20)).unwrap();

@@ -12,7 +12,7 @@ use server::checkup;
 use server::config::{Config, KeyFrom, Origin, Problem, ProviderConfig};
 
 use super::codex::{doctor as codex_doctor, installed};
-use crate::args::{CheckArgs, Flags};
+use crate::args::{CheckArgs, Flags, variable};
 use crate::progress::Progress;
 use crate::report::{Check, Report, Status};
 
@@ -67,6 +67,7 @@ fn configuration(flags: &Flags, report: &mut Report) -> anyhow::Result<Option<Co
         }
         Err(problems) => problems.0,
     };
+    let missing: Vec<String> = problems.iter().filter_map(|problem| missing_variable(&problem.message)).collect();
     for Problem { file, position, path, message, help } in problems {
         let place = position.map_or_else(|| file.clone(), |position| format!("{file}:{}", position.line));
         let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
@@ -74,7 +75,18 @@ fn configuration(flags: &Flags, report: &mut Report) -> anyhow::Result<Option<Co
         report.add(Check::fail("config", format!("{place}: {path}{message}"), advice))?;
     }
     // Without the keys the rest can often be looked at.
-    Ok(flags.read(true)?.ok())
+    let env = |name: &str| {
+        variable(name).or_else(|| missing.iter().any(|missing| missing == name).then(|| NOT_SET.to_owned()))
+    };
+    Ok(flags.read_in(true, &env)?.ok())
+}
+
+/// What stands for a variable that is not set, so that the rest can be looked at. Nobody is asked with it.
+pub(super) const NOT_SET: &str = "not-set-in-this-environment";
+
+/// The variable that a problem is about, if it is only that.
+fn missing_variable(message: &str) -> Option<String> {
+    Some(message.strip_prefix("the environment variable ")?.strip_suffix(" is not set")?.to_owned())
 }
 
 /// What loads, and should be known.

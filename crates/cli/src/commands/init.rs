@@ -23,7 +23,7 @@ use draft::{Chosen, Draft, Key, Keys};
 const PORT: u16 = 5678;
 
 pub(crate) fn run(flags: &Flags, args: &InitArgs) -> anyhow::Result<()> {
-    let asks = !args.yes;
+    let asks = !args.answers.yes;
     ensure!(!asks || prompt::is_possible(), "there is no terminal to ask on: add --yes, and say the rest with flags");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
@@ -82,7 +82,7 @@ fn usual_place() -> PathBuf {
 }
 
 fn may_replace(path: &Path, args: &InitArgs, asks: bool) -> anyhow::Result<()> {
-    if args.force {
+    if args.answers.force {
         return Ok(());
     }
     let there = format!("there is a {}", path.display());
@@ -170,10 +170,7 @@ impl Wizard<'_> {
         if base_url.is_none() && known.provider.base_url.is_none() {
             bail!("--provider {0}: it has no address of its own; say {0}=https://…/v1", known.spec);
         }
-        let key = match &known.provider.key_env {
-            Some(variable) if known.needs_key() => Key::Variable(variable.clone()),
-            _ => Key::Unneeded,
-        };
+        let key = known.key_variable(base_url.as_deref()).map_or(Key::Unneeded, Key::Variable);
         let spec = known.spec.to_owned();
         Ok(Chosen { spec, base_url, key, models: usual_model(known).into_iter().collect(), listed: true })
     }

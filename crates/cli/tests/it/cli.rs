@@ -108,7 +108,7 @@ fn config_print_shows_the_sessions_in_force() {
 #[test]
 fn examples_in_the_documentation_load() {
     let mut found = 0;
-    for page in ["README.md", "docs/hosted-tools.md", "docs/sessions.md", "docs/upstreams.md"] {
+    for page in ["README.md", "docs/hosted-tools.md", "docs/sessions.md", "docs/setup.md", "docs/upstreams.md"] {
         let text = std::fs::read_to_string(testkit::root().join(page)).unwrap();
         for example in text.split("```yaml\n").skip(1) {
             let home = home(example.split("```").next().unwrap());

@@ -5,7 +5,7 @@ mod doctor;
 mod launch;
 mod real;
 mod setup;
-mod terminal;
+pub(crate) mod terminal;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

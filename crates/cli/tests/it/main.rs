@@ -18,6 +18,9 @@ mod codex;
 mod docs;
 #[cfg(test)]
 #[cfg(unix)]
+mod doctor;
+#[cfg(test)]
+#[cfg(unix)]
 mod encryption;
 #[cfg(test)]
 #[cfg(unix)]
@@ -25,6 +28,14 @@ mod explain;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod files;
+#[cfg(test)]
+mod import;
+#[cfg(test)]
+#[cfg(unix)]
+mod init;
+#[cfg(test)]
+#[cfg(unix)]
+mod log_files;
 #[cfg(test)]
 #[cfg(unix)]
 mod mcp;

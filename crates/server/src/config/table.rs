@@ -326,8 +326,8 @@ keys! { KEYS of Config {
     /// Whether anything is logged to the console, which is stderr.
     LOGGING_CONSOLE_ENABLED = "logging.console.enabled", Flag: Flag(true) => |config| Some(config.logging.console);
     /// How much is logged to the console.
-    LOGGING_CONSOLE_LEVEL = "logging.console.level", Unset<Word<LogLevel>>: Unset(level()),
-        otherwise "`logging.level`"; Older => |_| None;
+    LOGGING_CONSOLE_LEVEL = "logging.console.level", Unset<Word<LogLevel>>: Unset(level()), otherwise "`logging.level`"
+        => |_| None;
     /// `true` is `logging.format: human`, `false` is `json`.
     LOGGING_CONSOLE_PRETTY = "logging.console.pretty", Unset<Flag>: Unset(Flag(true)),
         otherwise "`logging.format`"; Older => |_| None;

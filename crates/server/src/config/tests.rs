@@ -48,7 +48,7 @@ fn a_full_file_loads() {
     assert_eq!(config.providers[3].provider.spec_name, INLINE);
     assert_eq!(config.session.backend, Backend::Sqlite { path: PathBuf::from("/home/u/sessions.db") });
     assert_eq!((config.logging.level, config.logging.format), (LogLevel::Debug, LogFormat::Human));
-    assert_eq!(config.unused.len(), 6, "{:?}", config.unused);
+    assert!(config.unused.is_empty(), "{:?}", config.unused);
 }
 
 #[test]

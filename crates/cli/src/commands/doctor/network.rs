@@ -11,6 +11,7 @@ use server::admin::{AdminClient, Unreachable};
 use server::checkup::{self, Checkup};
 use server::config::{Config, KeyFrom, ProviderConfig};
 
+use super::NOT_SET;
 use crate::commands::codex::gateway::{self, Absent};
 use crate::report::Check;
 
@@ -19,7 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks every provider, and says by how much their clocks are ahead.
 pub(super) async fn providers(config: &Config) -> (Vec<Check>, Vec<i64>) {
-    let remote = config.providers.iter().filter(|provider| provider.provider.wire != Wire::Demo);
+    // A key that is not set was said to be missing.
+    let set = |provider: &&ProviderConfig| provider.api_keys.iter().all(|key| key.expose() != NOT_SET);
+    let remote = config.providers.iter().filter(|provider| provider.provider.wire != Wire::Demo).filter(set);
     let asking: Vec<_> = remote.map(|provider| async move { (provider, asked(provider).await) }).collect();
     let found: Vec<_> = stream::iter(asking).buffered(AT_ONCE).collect().await;
     // A clock of this machine's own says nothing of it.

@@ -259,10 +259,7 @@ impl Provider {
 fn needs_key(vendor: &Vendor, provider: &Provider) -> bool {
     match &provider.base_url {
         Some((Text::Literal(url), _)) => {
-            let local = ["localhost", "127.", "[::1]", "0.0.0.0", "host.docker.internal", "192.168.", "10."];
-            let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-            let name = host.split(['/', ':']).next().unwrap_or_default();
-            !local.iter().any(|local| host.starts_with(local)) && name.contains('.')
+            !config::ad_hoc(COMPATIBLE, Some(url), None, &|_| None).is_ok_and(|config| config.is_private())
         }
         Some((Text::Variable(_), _)) => true,
         None => !matches!(vendor.spec, "ollama" | "lmstudio" | "vllm" | "llamacpp"),

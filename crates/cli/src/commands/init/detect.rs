@@ -51,8 +51,19 @@ impl Known {
         }
     }
 
-    pub(super) fn needs_key(&self) -> bool {
-        self.provider.auth != Auth::None && self.provider.key_env.is_some()
+    /// The variable that should hold its key; None: at this address it needs none.
+    pub(super) fn key_variable(&self, base_url: Option<&str>) -> Option<String> {
+        if self.provider.auth == Auth::None {
+            return None;
+        }
+        let private = base_url.is_some_and(|url| {
+            config::ad_hoc("openai-compatible", Some(url), None, &|_| None).is_ok_and(|config| config.is_private())
+        });
+        let made = || {
+            let public = base_url.is_some() && !private;
+            public.then(|| format!("{}_API_KEY", self.spec.replace('-', "_").to_uppercase()))
+        };
+        self.provider.key_env.clone().or_else(made)
     }
 }
 

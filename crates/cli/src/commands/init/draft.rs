@@ -144,8 +144,10 @@ impl Draft {
 /// The beginning and the end of a long key, nothing of a short one.
 fn masked(key: &str) -> String {
     let letters: Vec<char> = key.chars().collect();
-    match letters.as_slice() {
-        [a, b, c, d, middle @ .., w, x, y, z] if middle.len() > 8 => format!("{a}{b}{c}{d}…{w}{x}{y}{z}"),
+    match (letters.first_chunk::<4>(), letters.last_chunk::<4>()) {
+        (Some(first), Some(last)) if letters.len() > 16 => {
+            format!("{}…{}", first.iter().collect::<String>(), last.iter().collect::<String>())
+        }
         _ => "••••".to_owned(),
     }
 }
@@ -156,9 +158,13 @@ mod tests {
 
     #[test]
     fn of_a_key_little_is_shown() {
-        for (key, shown) in
-            [("sk-0123456789abcdef", "sk-0…cdef"), ("0123456789abcdef", "••••"), ("short", "••••"), ("", "••••")]
-        {
+        for (key, shown) in [
+            ("sk-0123456789abcdef", "sk-0…cdef"),
+            ("0123456789abcdef", "••••"),
+            ("0123456789abcdefg", "0123…defg"),
+            ("short", "••••"),
+            ("", "••••"),
+        ] {
             assert_eq!(masked(key), shown);
         }
     }

@@ -129,14 +129,13 @@ fn address(known: &Known) -> anyhow::Result<String> {
 
 /// A variable that is set is used; else one may be typed.
 fn key(known: &Known, chosen: &Chosen) -> anyhow::Result<Key> {
-    if let Key::Variable(name) = &chosen.key
-        && is_set(name)
-    {
+    let variable = known.key_variable(chosen.base_url.as_deref());
+    if let Some(name) = variable.as_ref().filter(|name| is_set(name)) {
         tell(&format!("  key: from {name}\n"));
         return Ok(Key::Variable(name.clone()));
     }
     let own = known.provider.base_url.is_none() || chosen.base_url.is_some();
-    let (question, otherwise) = match &known.provider.key_env {
+    let (question, otherwise) = match &variable {
         Some(name) => {
             (format!("  key (hidden; Enter: {name} will be set when godex starts)"), Key::Variable(name.clone()))
         }

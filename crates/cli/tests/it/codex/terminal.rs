@@ -14,7 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 /// A program that says nothing for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     keys: File,
     screen: Receiver<Vec<u8>>,
     seen: String,
@@ -22,12 +22,12 @@ pub(super) struct Terminal {
 }
 
 /// Whether a program can be given a terminal whose keys make signals.
-pub(super) fn can_control() -> bool {
+pub(crate) fn can_control() -> bool {
     Path::new("/usr/bin/setsid").exists()
 }
 
 impl Terminal {
-    pub(super) fn start(command: &Command) -> Self {
+    pub(crate) fn start(command: &Command) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let ours = openpt(flags).unwrap();
         grantpt(&ours).unwrap();
@@ -53,7 +53,7 @@ impl Terminal {
     }
 
     /// Everything on the screen up to this.
-    pub(super) fn until(&mut self, expected: &str) -> String {
+    pub(crate) fn until(&mut self, expected: &str) -> String {
         while !self.seen.contains(expected) {
             match self.screen.recv_timeout(PATIENCE) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
@@ -64,16 +64,16 @@ impl Terminal {
         self.seen.drain(..end).collect()
     }
 
-    pub(super) fn keys(&mut self, text: &str) {
+    pub(crate) fn keys(&mut self, text: &str) {
         self.keys.write_all(text.as_bytes()).unwrap();
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.program), signal).unwrap();
     }
 
     /// The rest of the screen, and how it ended.
-    pub(super) fn end(mut self) -> (String, ExitStatus) {
+    pub(crate) fn end(mut self) -> (String, ExitStatus) {
         loop {
             match self.screen.recv_timeout(PATIENCE) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),

@@ -1,0 +1,129 @@
+//! `godex doctor`, on a terminal and for programs.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testkit::{Script, Upstream};
+
+use crate::cli::{command, godex, home};
+use crate::codex::terminal::Terminal;
+use crate::sessions::Godex;
+
+/// Its checks, and how it ended.
+fn report(command: &mut Command) -> (Value, Option<i32>) {
+    let output = command.output().unwrap();
+    let report = serde_json::from_slice(&output.stdout);
+    (report.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))), output.status.code())
+}
+
+/// The status and the message of the first check of this name that says this.
+fn check(report: &Value, name: &str, says: &str) -> Option<String> {
+    let all = report["checks"].as_array().unwrap();
+    let said = |check: &&Value| check["check"] == name && check.to_string().contains(says);
+    Some(all.iter().find(said)?["status"].as_str()?.to_owned())
+}
+
+fn models() -> Script {
+    Script::json(200, &json!({"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "vllm"}]}))
+}
+
+fn config(port: u16, providers: &str) -> String {
+    format!("server: {{port: {port}}}\nsession: {{sqlite: {{path: data/s.db}}}}\nproviders: {{{providers}}}\n")
+}
+
+/// Nobody has it for now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_is_well_on_a_terminal_and_the_line_of_progress_is_gone() {
+    let upstream = Upstream::start(models()).await.unwrap();
+    let provider = format!("up: {{spec: vllm, endpoint: {{base_url: \"{}/v1\"}}}}", upstream.url());
+    let home = home(&config(free_port(), &provider));
+    let terminal = Terminal::start(&command(home.path(), &["doctor"]));
+    let (screen, status) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{screen}");
+    for expected in
+        ["ok    godex", "ok    config", "ok    store", "not there yet", "up: answers in", "1 models", "is free"]
+    {
+        assert!(screen.contains(expected), "{expected}\n{screen}");
+    }
+    assert!(!home.path().join("data").exists(), "it changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_found_with_what_to_do() {
+    let upstream = Upstream::start(Script::json(401, &json!({"error": {"message": "no"}}))).await.unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
+    let providers = format!(
+        "up: {{spec: vllm, endpoint: {{base_url: \"{}/v1\"}}, credentials: {{api_key: sk-wrong-key}}}}, away: {{spec: vllm, endpoint: \
+         {{base_url: \"http://127.0.0.1:1/v1\"}}}}",
+        upstream.url()
+    );
+    let home = home(&config(port, &providers));
+    fs::create_dir(home.path().join("data")).unwrap();
+    fs::write(home.path().join("data/s.db"), "this is a text, and not at all a database\n".repeat(30)).unwrap();
+    let (report, code) = report(&mut command(home.path(), &["doctor", "--json"]));
+    assert_eq!((code, &report["ok"]), (Some(1), &json!(false)), "{report:#}");
+    for (name, says, status) in [
+        ("store", "not a database", "fail"),
+        ("provider", "up: the key is refused (401)", "fail"),
+        ("provider", "away: http://127.0.0.1:1/v1", "warn"),
+        ("port", "is taken", "fail"),
+        ("config", "others may read it", "warn"),
+        ("clock", "plausible", "ok"),
+    ] {
+        assert_eq!(check(&report, name, says).as_deref(), Some(status), "{name} {says}: {report:#}");
+    }
+    let advised = |check: &Value| check["status"] == "ok" || check["advice"].is_string();
+    assert!(report["checks"].as_array().unwrap().iter().all(advised), "{report:#}");
+    assert!(!report.to_string().contains("sk-wrong-key"));
+}
+
+#[test]
+fn every_problem_of_the_configuration_is_a_line() {
+    let home = home("server: {prot: 1}\nproviders: {deepseek: {}}\nlogging: {level: loud}\n");
+    let (code, out, _) = godex(home.path(), &["doctor", "--offline"]);
+    assert_eq!(code, Some(1));
+    let failed: Vec<&str> = out.lines().filter(|line| line.starts_with("fail  config")).collect();
+    assert_eq!(failed.len(), 3, "{out}");
+    assert!(failed[0].contains("godex.yaml:1: server: unknown key `prot`; did you mean `port`?"), "{out}");
+    assert!(out.contains("DEEPSEEK_API_KEY"), "{out}");
+}
+
+/// What can be looked at without a variable is looked at, and nobody is asked with a key that is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_variable_that_is_not_set_hides_nothing_else() {
+    let upstream = Upstream::start(models()).await.unwrap();
+    let key = format!(
+        "{{spec: vllm, endpoint: {{base_url: \"{}/v1\"}}, credentials: {{api_key: \"${{GONE}}\"}}}}",
+        upstream.url()
+    );
+    let home = home(&config(free_port(), &format!("up: {key}")));
+    let (found, code) = report(&mut command(home.path(), &["doctor", "--json"]));
+    assert_eq!(code, Some(1), "{found:#}");
+    assert_eq!(check(&found, "config", "the environment variable GONE is not set").as_deref(), Some("fail"));
+    for (name, says) in [("store", "not there yet"), ("port", "is free")] {
+        assert_eq!(check(&found, name, says).as_deref(), Some("ok"), "{name}: {found:#}");
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_godex_that_runs_is_known() {
+    let home = home("session: {sqlite: {path: s.db}}\nadmin: {listen: \"unix:admin.sock\"}\nmodels: {discover: off}\n");
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    let port = running.url.rsplit(':').next().unwrap().to_owned();
+    let (found, code) = report(&mut command(home.path(), &["doctor", "--json", "--port", &port]));
+    assert_eq!(code, Some(0), "{found:#}");
+    for (name, says) in
+        [("port", "a godex like this one runs there"), ("admin", "the godex that runs answers"), ("store", "whole")]
+    {
+        assert_eq!(check(&found, name, says).as_deref(), Some("ok"), "{name}: {found:#}");
+    }
+    drop(running);
+}

@@ -1,0 +1,91 @@
+//! `godex import litellm`: each file of `tests/litellm` becomes the one beside it (`NAME.godex.yaml`), which loads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cli::{command, godex, home};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/litellm")
+}
+
+fn cases() -> Vec<String> {
+    let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut cases: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".yaml")?.to_owned())).collect();
+    cases.retain(|name| !name.ends_with(".godex"));
+    cases.sort();
+    cases
+}
+
+/// The variables of a file, each with a value of its kind.
+fn variables(text: &str) -> Vec<(String, String)> {
+    let names = text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.to_owned()));
+    let value =
+        |name: &str| if name.ends_with("_BASE") { "https://base.example.com" } else { "sk-0123456789abcdefghij" };
+    names.map(|name| (name.clone(), value(&name).to_owned())).collect()
+}
+
+#[test]
+fn files_become_what_they_should_and_load() {
+    let cases = cases();
+    assert!(cases.len() >= 7, "{cases:?}");
+    for case in cases {
+        let home = home("");
+        fs::copy(folder().join(format!("{case}.yaml")), home.path().join("litellm.yaml")).unwrap();
+        let (code, out, err) = godex(home.path(), &["import", "litellm", "litellm.yaml"]);
+        assert_eq!(code, Some(0), "{case}: {err}");
+        let path = folder().join(format!("{case}.godex.yaml"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, &out).unwrap();
+        }
+        assert_eq!(out, fs::read_to_string(&path).unwrap(), "{case}");
+        // What is a comment in the file was said, too.
+        let comments =
+            out.lines().take_while(|line| line.starts_with('#')).filter_map(|line| line.strip_prefix("#   "));
+        for note in comments {
+            assert!(err.contains(&format!("note: litellm.yaml:{note}\n")), "{case}: {note}\n{err}");
+        }
+        fs::write(home.path().join("godex.yaml"), &out).unwrap();
+        let checked = command(home.path(), &["config", "check"]).envs(variables(&out)).output().unwrap();
+        assert!(checked.status.success(), "{case}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
+
+#[test]
+fn a_file_is_private_and_takes_the_place_of_none() {
+    let home = home("");
+    fs::copy(folder().join("laptop.yaml"), home.path().join("in.yaml")).unwrap();
+    let import =
+        |more: &[&str]| godex(home.path(), &[&["import", "litellm", "in.yaml", "-o", "out.yaml"][..], more].concat());
+    let (code, out, err) = import(&[]);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(home.path().join("out.yaml")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let (code, _, err) = import(&[]);
+    assert!(code == Some(1) && err.contains("there is a out.yaml: add --force"), "{err}");
+    let (code, _, err) = import(&["--force"]);
+    assert!(code == Some(0) && err.contains("kept out.yaml.godex-backup-1"), "{err}");
+}
+
+#[test]
+fn what_is_no_such_file_is_said() {
+    let home = home("");
+    for (text, expected) in [
+        ("", "is no configuration of a LiteLLM proxy"),
+        ("server: {port: 1}\n", "is no configuration of a LiteLLM proxy"),
+        ("model_list: [\n", "in.yaml:"),
+        ("model_list: 5\n", ""),
+        ("model_list: [1, [], {model_name: [x]}, {litellm_params: {model: {}}}]\n", ""),
+        ("model_list: []\ngeneral_settings: [1]\nrouter_settings: {fallbacks: 7, timeout: -1, num_retries: x}\n", ""),
+    ] {
+        fs::write(home.path().join("in.yaml"), text).unwrap();
+        let (code, _, err) = godex(home.path(), &["import", "litellm", "in.yaml"]);
+        assert_eq!(code, Some(i32::from(!expected.is_empty())), "{text}: {err}");
+        assert!(err.contains(expected) && !err.contains("panicked"), "{text}: {err}");
+    }
+    let (code, _, err) = godex(home.path(), &["import", "litellm", "gone.yaml"]);
+    assert_eq!((code, err.as_str()), (Some(1), "error: there is no gone.yaml\n"));
+}
