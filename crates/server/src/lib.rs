@@ -32,10 +32,14 @@ mod listen;
 mod live;
 pub mod mcp;
 mod metrics;
+mod metrics_listener;
 mod models;
 mod observe;
+mod otel;
+mod otel_exporter;
 mod outbound;
 mod output;
+mod pace;
 pub mod peer;
 mod per_tenant;
 mod prefix;
@@ -44,15 +48,18 @@ pub mod probe;
 mod rekey;
 mod request;
 mod route;
+mod scrape;
 mod seal;
 mod session;
 mod shown;
 mod socket;
+mod span;
 mod spending;
 mod start;
 mod stop;
 mod tasks;
 pub mod terms;
+mod token;
 mod tokens;
 mod trace;
 mod turn;
@@ -75,6 +82,8 @@ use config::Config;
 pub use error::Code as ErrorCode;
 pub use hosted::search::search;
 use listen::Tls;
+pub use metrics::{METRICS, MetricKind, MetricRow};
+use metrics_listener::MetricsListener;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use rekey::{RekeyError, rekey};
@@ -92,6 +101,7 @@ pub struct Server {
     address: SocketAddr,
     tls: Option<Arc<Tls>>,
     admin: Option<Admin>,
+    metrics: Option<MetricsListener>,
 }
 
 impl Server {
@@ -103,7 +113,8 @@ impl Server {
         let app = Arc::new(App::new(config).await?);
         let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
-        Ok(Self { app, listener, address: local, tls, admin: None })
+        let metrics = MetricsListener::bind(&app).await?;
+        Ok(Self { app, listener, address: local, tls, admin: None, metrics })
     }
 
     /// Also listens where `admin.listen` says, for the operator alone.
@@ -118,6 +129,11 @@ impl Server {
     /// Where it is administered, as `admin.listen` would say it.
     pub fn admin_address(&self) -> Option<String> {
         self.admin.as_ref().map(Admin::address)
+    }
+
+    /// Where metrics are answered beside the port for clients, if anywhere.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(MetricsListener::address)
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -178,6 +194,14 @@ impl Server {
                 None => std::future::pending().await,
             }
         });
+        let metrics = Box::pin(async {
+            match self.metrics {
+                Some(metrics) => metrics.serve().await,
+                None => std::future::pending().await,
+            }
+        });
+        let (observers, outbound) = (Arc::clone(&self.app.runtime.observers), Arc::clone(&self.app.runtime.outbound));
+        let exporting = Box::pin(otel_exporter::maintain(observers.spans.waiting(), &outbound));
         tokio::select! {
             () = listen::serve(self.app, self.listener, self.tls, drain, now) => {}
             () = admin => {}
@@ -190,7 +214,10 @@ impl Server {
             () = limits => {}
             () = shedding => {}
             () = counting => {}
+            () = metrics => {}
+            () = exporting => {}
         }
+        otel_exporter::flush(observers.spans.waiting(), &outbound).await;
         mcp.close();
         spending.flush().await;
         keys.give_back().await;

@@ -13,6 +13,12 @@ pub(crate) use record::{Attempted, Charge, Deadline, Facts, Head, Outcome, Trace
 pub(crate) struct Traces {}
 
 impl Traces {
+    /// How many were not kept.
+    #[expect(clippy::unused_self, reason = "until there is a writer")]
+    pub(crate) const fn dropped(&self) -> u64 {
+        0
+    }
+
     /// Keeps it, if there is room. It never waits.
     #[expect(clippy::unused_self, clippy::needless_pass_by_value, reason = "until there is a writer")]
     pub(crate) fn keep(&self, trace: Trace) {

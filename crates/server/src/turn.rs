@@ -30,6 +30,7 @@ use std::time::Duration;
 use bridge::{End, Events, Failure, FailureClass, Note, RejectedCall, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
+use tokio::time::Instant;
 
 use crate::account::Outcome;
 use crate::ask::{Alarm, Answer, Watch};
@@ -108,6 +109,8 @@ pub(crate) struct Turn {
     /// The upstream answer that is read, or was read last.
     answer: Option<Answer>,
     watch: Watch,
+    /// Since when the client has what there was, and has not asked for more.
+    handed: Option<Instant>,
     /// What another round needs; none where there cannot be one, which is nearly always.
     material: Option<Box<Material>>,
     /// A call whose input does not fit, while a better one is awaited.
@@ -284,6 +287,9 @@ impl Turn {
 
     /// Goes on until there is something to send, all events of one upstream read in one go. False at the end.
     async fn advance(&mut self) -> bool {
+        if let Some(handed) = self.handed.take() {
+            self.context.account.pace().waited_client(handed.elapsed());
+        }
         loop {
             match &mut self.phase {
                 Phase::Opening { next, was_queued } => {
@@ -326,6 +332,7 @@ impl Turn {
             }
             if !self.events.is_empty() {
                 self.watch.spoke();
+                self.handed = Some(Instant::now());
                 return true;
             }
         }
@@ -334,11 +341,12 @@ impl Turn {
     /// Waits for the upstream, or for a deadline.
     async fn pull(&mut self) -> Pulled {
         let Some(answer) = self.answer.as_mut() else { return Pulled::End(End::Eof) };
-        tokio::select! {
+        let (since, pace) = (Instant::now(), self.context.account.pace());
+        let pulled = tokio::select! {
             biased;
             chunk = answer.body.chunk() => {
-                self.watch.heard();
-                chunk.into()
+                self.watch.heard(since, pace);
+                return chunk.into();
             }
             () = self.context.must_end() => Pulled::End(self.stopped()),
             alarm = self.watch.alarm() => match alarm {
@@ -349,7 +357,9 @@ impl Turn {
                     Pulled::End(End::Failed(late(deadline)))
                 }
             },
-        }
+        };
+        self.context.account.pace().waited_upstream(since.elapsed());
+        pulled
     }
 
     fn stopped(&mut self) -> End {

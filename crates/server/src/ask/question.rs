@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bridge::{End, Events, Failure, FailureClass, IncompleteReason, Policy, ResponseWriter, RoundEnd};
 use bytes::Bytes;
+use tokio::time::Instant;
 use wire::json::Kept;
 use wire::responses::{CreateResponse, Usage};
 
@@ -131,6 +132,7 @@ async fn read(
 ) -> (End, Option<Deadline>) {
     let mut nowhere = Events::silent();
     loop {
+        let since = Instant::now();
         let chunk = tokio::select! {
             biased;
             chunk = answer.body.chunk() => chunk,
@@ -143,7 +145,7 @@ async fn read(
                 Alarm::Late(deadline) => return (End::Failed(late(deadline)), Some(deadline)),
             },
         };
-        watch.heard();
+        watch.heard(since, context.account.pace());
         match chunk {
             Ok(Some(bytes)) => {
                 if let Some(end) = answer.feed(&bytes, response, &mut nowhere) {

@@ -10,7 +10,9 @@ use wire::id::Id;
 use wire::responses::{Status, Usage};
 
 use crate::caller::Caller;
+use crate::pace::Gaps;
 use crate::prefix::Shared;
+use crate::span::Span;
 
 /// A request, as it was asked.
 #[derive(Debug, Clone)]
@@ -53,6 +55,10 @@ pub(crate) struct Facts {
     pub(crate) received: u64,
     pub(crate) sent: u64,
     pub(crate) times: Times,
+    /// The pauses between what came of answers.
+    pub(crate) gaps: Gaps,
+    /// Its place in a trace of several systems, if it has one.
+    pub(crate) span: Option<Box<Span>>,
     pub(crate) status: Option<u16>,
     /// The domain code of an error.
     pub(crate) error: Option<&'static str>,
@@ -94,6 +100,8 @@ pub(crate) struct Times {
     pub(crate) opened: Option<Duration>,
     /// Spent on planning, over all attempts.
     pub(crate) planning: Duration,
+    /// Spent on reading what it continues.
+    pub(crate) reading: Option<Duration>,
     /// Spent until there was a connection, for the attempt that was accepted.
     pub(crate) connecting: Option<Duration>,
     pub(crate) first_byte: Option<Duration>,
@@ -101,6 +109,19 @@ pub(crate) struct Times {
     pub(crate) last_byte: Option<Duration>,
     /// Spent on storing.
     pub(crate) committing: Option<Duration>,
+    /// Waited for providers, also between two tries.
+    pub(crate) upstream: Duration,
+    /// Waited for hosted tools.
+    pub(crate) tools: Duration,
+    /// Waited for the client: for the request's body, and until it took what was ready.
+    pub(crate) client: Duration,
+}
+
+impl Times {
+    /// What is left of it for ourselves. Several may have been waited for at the same time: then it is nothing.
+    pub(crate) fn own(&self, took: Duration) -> Duration {
+        took.saturating_sub(self.upstream).saturating_sub(self.tools).saturating_sub(self.client)
+    }
 }
 
 /// One try to get an answer from an upstream.
@@ -110,7 +131,33 @@ pub(crate) struct Attempted {
     pub(crate) target: String,
     /// `accepted`, or the class of the refusal; none while it is waited for.
     pub(crate) outcome: Option<&'static str>,
+    /// When it was asked, counted from the request's head.
+    pub(crate) began: Duration,
+    /// Until it had accepted or refused.
     pub(crate) took: Duration,
+    /// When its answer was over, counted from the request's head, and what that took.
+    pub(crate) ended: Option<Duration>,
+    pub(crate) usage: Option<Usage>,
+}
+
+impl Attempted {
+    /// What is said of a try over a connection that had ended: the same was sent again.
+    pub(crate) const CONNECTION_ENDED: &str = "connection_ended";
+    /// The provider has taken the request.
+    pub(crate) const ACCEPTED: &str = "accepted";
+    /// The breaker was open.
+    pub(crate) const KEPT_AWAY: &str = "kept_away";
+
+    /// Whether it asked whoever is charged for.
+    pub(crate) fn serves(&self, charge: &Charge) -> bool {
+        let model = self.target.strip_prefix(&*charge.provider).and_then(|rest| rest.strip_prefix('/'));
+        model == Some(&*charge.model)
+    }
+
+    /// Whether its answer is awaited, and this is what it took.
+    pub(crate) fn awaits(&self, charge: &Charge) -> bool {
+        self.outcome == Some(Self::ACCEPTED) && self.usage.is_none() && self.serves(charge)
+    }
 }
 
 /// The deadlines that an upstream may miss.

@@ -90,6 +90,11 @@ impl Breaker {
         }
     }
 
+    /// Whether most requests are kept away.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(*self.state(), State::Open { .. })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -63,6 +63,12 @@ impl HealthByModel {
         Self { policy, known: Mutex::default() }
     }
 
+    /// Every model that was asked for, and whether its breaker is open.
+    pub(crate) fn breakers(&self) -> Vec<(String, bool)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().map(|(model, health)| (model.clone(), health.breaker.is_open())).collect()
+    }
+
     pub(crate) fn of(&self, model: &str) -> Arc<ModelHealth> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(target) = known.get(model) {

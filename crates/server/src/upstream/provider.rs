@@ -58,6 +58,11 @@ impl Connections {
         Ok(Self { client, models: HealthByModel::new(resilience), listing: KnownListing::default() })
     }
 
+    /// Every model that was asked for, and whether it is known to fail.
+    pub(crate) fn breakers(&self) -> Vec<(String, bool)> {
+        self.models.breakers()
+    }
+
     /// Closes those that nobody will want.
     pub(crate) fn tidy(&self) {
         self.client.tidy();
