@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::protobuf::Message;
 use super::{Address, Encoded, Providers};
 use crate::span::{Span, SpanId};
-use crate::trace::{Attempted, Facts, Head, Outcome, Trace};
+use crate::trace::{Attempted, Facts, Head, Outcome, ToolCall, Trace};
 
 /// Field numbers of `opentelemetry.proto.trace.v1` and what it uses.
 mod field {
@@ -40,6 +40,7 @@ mod field {
 }
 
 /// Kinds of spans.
+const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 /// The status of what went wrong.
@@ -114,6 +115,16 @@ pub(super) fn encoded(trace: &Trace, span: &Span, providers: &Providers) -> Enco
             client_attributes(client, facts, attempt, (provider, model), providers.get(provider));
         });
     }
+    for (number, call) in (0_u32..).zip(&facts.tool_calls) {
+        spans += 1;
+        out.message(field::SPANS, |tool| {
+            let name = format!("execute_tool {}", call.name);
+            let shape =
+                Shape { id: span.tool(number), parent: Some(span.id), remote: false, name: &name, kind: INTERNAL };
+            begin(tool, span, &shape, times.at(call.ended.saturating_sub(call.took)), times.at(call.ended));
+            tool_attributes(tool, call);
+        });
+    }
     Encoded { bytes: out.0, spans }
 }
 
@@ -171,6 +182,9 @@ fn server_attributes(message: &mut Message, head: &Head, facts: &Facts) {
         say("gen_ai.response.id", Value::Text(id.as_str()));
         say("godex.overhead", Value::Double(facts.times.own(head.took).as_secs_f64()));
     }
+    if let Some(id) = facts.asked.as_ref().and_then(|asked| asked.conversation_id.as_deref()) {
+        say("gen_ai.conversation.id", Value::Text(id));
+    }
     if let Some(model) = &facts.model {
         say("gen_ai.request.model", Value::Text(model));
     }
@@ -209,6 +223,9 @@ fn client_attributes(
     say("gen_ai.provider.name", Value::Text(address.map_or(provider, |address| &address.name)));
     say("gen_ai.request.model", Value::Text(model));
     say("godex.provider", Value::Text(provider));
+    if let Some(status) = attempt.status {
+        say("http.response.status_code", Value::Int(status.into()));
+    }
     if let Some(Address { host, port, .. }) = address.filter(|address| !address.host.is_empty()) {
         say("server.address", Value::Text(host));
         say("server.port", Value::Int((*port).into()));
@@ -235,6 +252,19 @@ fn client_attributes(
     };
     if let Some(problem) = problem {
         say("error.type", Value::Text(problem));
+        message.message(field::STATUS, |status| status.int(field::STATUS_CODE, ERROR));
+    }
+}
+
+/// What is known of a hosted tool's call; not what it was called with, or what came of that.
+fn tool_attributes(message: &mut Message, call: &ToolCall) {
+    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, value);
+    say("gen_ai.operation.name", Value::Text("execute_tool"));
+    say("gen_ai.tool.name", Value::Text(&call.name));
+    say("gen_ai.tool.type", Value::Text("extension"));
+    say("godex.tool_kind", Value::Text(call.kind));
+    if call.outcome != "completed" {
+        say("error.type", Value::Text(call.outcome));
         message.message(field::STATUS, |status| status.int(field::STATUS_CODE, ERROR));
     }
 }
