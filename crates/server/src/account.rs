@@ -22,8 +22,10 @@ use crate::caller::Caller;
 use crate::clock;
 use crate::limits::{Permit, Rates};
 use crate::observe::Observers;
+use crate::pace::Pace;
 use crate::prefix::Shared;
 use crate::presence::Present;
+use crate::span::{Propagated, Span};
 use crate::spending::{Reservation, Spending};
 use crate::trace::{Asked, Attempted, Captured, Facts, Head, Kind, Round, Tape, ToolCall, Trace};
 
@@ -50,6 +52,8 @@ struct Open {
     request_id: HeaderValue,
     method: Method,
     path: Box<str>,
+    /// What changes with every chunk, and is entered without a lock.
+    pace: Pace,
     entries: Mutex<Entries>,
 }
 
@@ -93,13 +97,15 @@ impl Account {
     pub(crate) fn open(method: &Method, path: &str, headers: &HeaderMap, own_id: &Id) -> Self {
         let theirs = headers.get("x-request-id").filter(|id| is_plain(id.as_bytes()));
         let ours = || HeaderValue::try_from(own_id.as_str()).unwrap_or_else(|_| HeaderValue::from_static("req"));
+        let facts = Facts { span: Span::of(headers).map(Box::new), ..Facts::default() };
         Self(Arc::new(Open {
             began: Instant::now(),
             began_at: clock::unix_micros(),
             request_id: theirs.cloned().unwrap_or_else(ours),
             method: method.clone(),
             path: path.chars().take(LONGEST_PATH).collect(),
-            entries: Mutex::default(),
+            pace: Pace::default(),
+            entries: Mutex::new(Entries { facts, ..Entries::default() }),
         }))
     }
 
@@ -111,6 +117,7 @@ impl Account {
             request_id: HeaderValue::try_from(request_id).unwrap_or_else(|_| HeaderValue::from_static("req")),
             method: Method::POST,
             path: "/v1/responses".into(),
+            pace: Pace::default(),
             entries: Mutex::default(),
         }))
     }
@@ -129,7 +136,34 @@ impl Account {
 
     /// Who looks at it when it is over.
     pub(crate) fn observed_by(&self, observers: &Arc<Observers>) {
-        self.enter().observers = Some(Arc::clone(observers));
+        let mut entries = self.enter();
+        if entries.facts.span.is_none() {
+            entries.facts.span = observers.begin_trace().map(Box::new);
+        }
+        entries.observers = Some(Arc::clone(observers));
+    }
+
+    /// Who looks at it, once that is known.
+    pub(crate) fn observers(&self) -> Option<Arc<Observers>> {
+        self.enter().observers.clone()
+    }
+
+    /// How the request goes on, chunk by chunk.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.0.pace
+    }
+
+    /// What the request has begun goes on in that account, as a part of the same trace.
+    pub(crate) fn passes_trace_to(&self, other: &Self) {
+        let child = self.enter().facts.span.as_deref().map(|span| Box::new(span.child()));
+        other.enter().facts.span = child;
+    }
+
+    /// What is sent to a provider along with the try that was entered last.
+    pub(crate) fn propagated(&self) -> Option<Propagated> {
+        let entries = self.enter();
+        let number = sent_before(&entries.facts.attempts);
+        entries.facts.span.as_deref().map(|span| span.propagated(number))
     }
 
     pub(crate) fn began(&self) -> Instant {
@@ -190,6 +224,11 @@ impl Account {
         entries.facts.times.opened = Some(self.elapsed());
     }
 
+    /// What it continues was read.
+    pub(crate) fn read_past(&self, took: Duration) {
+        self.enter().facts.times.reading = Some(took);
+    }
+
     pub(crate) fn planned(&self, took: Duration) {
         self.enter().facts.times.planning += took;
     }
@@ -217,24 +256,21 @@ impl Account {
     pub(crate) fn asked(&self, target: String, wire: &'static str, bytes: usize) {
         /// No policy allows as many; an account has to end somewhere.
         const MOST: usize = 64;
+        let began = self.elapsed();
         let attempts = &mut self.enter().facts.attempts;
         if attempts.len() < MOST {
-            attempts.push(Attempted { target, wire, bytes, status: None, outcome: None, took: Duration::ZERO });
+            let (outcome, status, ended, usage) = (None, None, None, None);
+            let took = Duration::ZERO;
+            attempts.push(Attempted { target, wire, bytes, status, outcome, began, took, ended, usage });
         }
     }
 
     /// What came of asking it.
     pub(crate) fn attempted(&self, outcome: &'static str, status: Option<u16>, took: Duration) {
-        let facts = &mut self.enter().facts;
-        facts.times.waited += took;
-        if let Some(attempt) = facts.attempts.last_mut() {
+        self.0.pace.waited_upstream(took);
+        if let Some(attempt) = self.enter().facts.attempts.last_mut() {
             (attempt.outcome, attempt.status, attempt.took) = (Some(outcome), status, took);
         }
-    }
-
-    /// A provider, or a hosted tool, was waited for.
-    pub(crate) fn waited(&self, time: Duration) {
-        self.enter().facts.times.waited += time;
     }
 
     /// An upstream answer has ended that the response is made of.
@@ -244,9 +280,10 @@ impl Account {
     }
 
     /// A hosted tool has run.
-    pub(crate) fn tool_called(&self, call: ToolCall) {
+    pub(crate) fn tool_called(&self, mut call: ToolCall) {
         /// Rounds and their calls are bounded, but not so closely.
         const MOST: usize = 256;
+        call.ended = self.elapsed();
         let calls = &mut self.enter().facts.tool_calls;
         if calls.len() < MOST {
             calls.push(call);
@@ -371,7 +408,11 @@ impl Account {
     /// An upstream answer has ended, of this turn or of a question of godex's own; or a hosted tool was called. It counts
     /// at once: a turn may be long.
     pub(crate) fn charged(&self, charge: Charge) {
-        self.enter().charge(charge);
+        let (now, mut entries) = (self.elapsed(), self.enter());
+        if let Some(attempt) = entries.facts.attempts.iter_mut().find(|attempt| attempt.awaits(&charge)) {
+            (attempt.ended, attempt.usage) = (Some(now), Some(charge.usage));
+        }
+        entries.charge(charge);
     }
 
     /// A body of about so many tokens went to that model.
@@ -416,6 +457,13 @@ impl Account {
     }
 }
 
+/// How many of these tries, the last one left out, have a span of their own.
+fn sent_before(attempts: &[Attempted]) -> u32 {
+    let before = attempts.len().saturating_sub(1);
+    let sent = attempts[..before].iter().filter(|attempt| attempt.outcome != Some(Attempted::CONNECTION_ENDED));
+    u32::try_from(sent.count()).unwrap_or(u32::MAX)
+}
+
 /// Visible ASCII, and not too much of it.
 fn is_plain(id: &[u8]) -> bool {
     (1..=LONGEST_ID).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
@@ -425,7 +473,9 @@ impl Drop for Open {
     fn drop(&mut self) {
         let took = self.began.elapsed();
         let mut entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let facts = std::mem::take(&mut entries.facts);
+        let mut facts = std::mem::take(&mut entries.facts);
+        self.pace.settle(&mut facts.times.upstream, &mut facts.times.tools, &mut facts.times.client);
+        facts.gaps = self.pace.gaps();
         entries.settle(&facts.charges);
         if entries.untold {
             return;

@@ -18,12 +18,12 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::config::{AdminConfig, CorsConfig, ServerConfig};
 use crate::start::StartError;
+use crate::token::TokenHash;
 pub use client::{AdminAnswer, AdminClient, Unreachable};
 pub use door::PageDoor;
 use listener::Listener;
@@ -53,7 +53,7 @@ struct Desk {
     /// Where clients are answered.
     address: SocketAddr,
     /// Of what has to be shown.
-    token: Option<[u8; 32]>,
+    token: Option<TokenHash>,
     /// Whose names may be asked for on a port, where no web page may ask but godex's own.
     server: Option<ServerConfig>,
     drain: Arc<Notify>,
@@ -70,7 +70,7 @@ impl Admin {
         let AdminConfig { listen, token } = config.admin;
         let Some(listener) = Listener::bind(&listen).await? else { return Ok(None) };
         let server = listener.is_tcp().then(|| ServerConfig { cors: CorsConfig::default(), ..config.server });
-        let token = token.map(|token| hash(token.expose().as_bytes()));
+        let token = token.as_ref().map(TokenHash::of);
         let desk = Desk { app, operator, address, token, server, drain: Arc::default() };
         Ok(Some(Self { listener, desk: Arc::new(desk) }))
     }
@@ -84,8 +84,4 @@ impl Admin {
     pub(crate) fn drain(&self) -> Arc<Notify> {
         Arc::clone(&self.desk.drain)
     }
-}
-
-fn hash(bytes: &[u8]) -> [u8; 32] {
-    digest(&SHA256, bytes).as_ref().first_chunk().copied().unwrap_or_default()
 }

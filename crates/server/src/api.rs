@@ -3,6 +3,7 @@
 pub(crate) mod conversations;
 pub(crate) mod health;
 mod list;
+pub(crate) mod metrics;
 pub(crate) mod models;
 mod query;
 pub(crate) mod responses;

@@ -26,7 +26,9 @@ use crate::jobs::Jobs;
 use crate::limits::Limits;
 use crate::live::Live;
 use crate::mcp::McpRuntime;
+use crate::metrics::{Metrics, Names};
 use crate::observe::Observers;
+use crate::otel::Spans;
 use crate::outbound::Outbound;
 use crate::prefix::Prefixes;
 use crate::presence::Presence;
@@ -39,7 +41,7 @@ use crate::stop::Stop;
 use crate::tasks::Tasks;
 use crate::tokens::TokensByTenant;
 use crate::trace::Traces;
-use crate::upstream::{Connections, Failover, Learner, Provider};
+use crate::upstream::{Connections, Failover, Learner, Listing, Provider};
 use crate::webhooks::Webhooks;
 
 /// The application.
@@ -146,6 +148,11 @@ impl App {
         Ok(())
     }
 
+    /// What providers list of their models has changed: metrics are to know them by name.
+    pub(crate) fn name_models(&self) {
+        self.runtime.observers.metrics.know(self.snapshot().names());
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.runtime.stop.has_begun()
     }
@@ -179,7 +186,11 @@ impl Runtime {
             access,
             limits: Limits::new(store.clone(), jobs.worker, &config.limits),
             spending: Spending::new(store.clone(), jobs.worker),
-            observers: Arc::new(Observers { traces: Traces::start(config, &store), ..Observers::default() }),
+            observers: Arc::new(Observers {
+                metrics: Metrics::new(config.metrics.enabled),
+                spans: Spans::new(config.otel.as_ref()),
+                traces: Traces::start(config, &store),
+            }),
             sessions: Sessions::new(
                 store.clone(),
                 session,
@@ -275,7 +286,10 @@ impl Runtime {
             providers.insert(provider.name.clone(), Arc::new(Provider::new(provider, connections)));
         }
         *known = made;
-        Ok(Snapshot { config, providers })
+        let snapshot = Snapshot { config, providers };
+        self.observers.metrics.know(snapshot.names());
+        self.observers.spans.know(&snapshot.config);
+        Ok(snapshot)
     }
 }
 
@@ -299,6 +313,20 @@ impl Snapshot {
         }
         let learner = Learner { tenant: tenant.clone(), tokens: runtime.tokens.of(tenant) };
         Ok(Failover::new(targets, self.config.resilience, account.clone(), learner))
+    }
+
+    /// The models that are known by name.
+    fn names(&self) -> Names {
+        let listings: Vec<_> = self
+            .providers
+            .values()
+            .filter_map(|provider| Some((&*provider.name, provider.connections().listing.get()?)))
+            .collect();
+        let models = |(provider, listing): &'_ (&'_ str, Arc<Listing>)| -> Vec<(String, String)> {
+            listing.models.iter().map(|model| ((*provider).to_owned(), model.name.clone())).collect()
+        };
+        let listed: Vec<_> = listings.iter().flat_map(models).collect();
+        Names::of(&self.config, listed.iter().map(|(provider, model)| (&**provider, &**model)))
     }
 
     /// The connections of a provider.
@@ -354,6 +382,8 @@ fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
         ("admin", old.admin == new.admin),
         ("session", old.session == new.session),
         ("limits", old.limits == new.limits),
+        ("metrics", old.metrics == new.metrics),
+        ("otel", old.otel == new.otel),
         ("logging", old.logging == new.logging),
         ("trace", old.trace == new.trace),
     ];

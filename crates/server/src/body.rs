@@ -22,6 +22,7 @@ use wire::json::{FromRaw, Raw};
 use crate::account::Account;
 use crate::delivery::{Pace, Running};
 use crate::error::{ApiError, Code, clip};
+use crate::metrics::{OpenStream, StreamKind};
 pub(crate) use budget::{Budget, Room, Share};
 
 /// A body may take this long, and a second more for each of its KiB: who is slower holds a connection for nothing.
@@ -150,6 +151,8 @@ pub(crate) struct Body {
     running: Option<Running>,
     /// Learns what was taken of it.
     account: Option<Account>,
+    /// Counted while it is there, if it is a stream.
+    open: Option<OpenStream>,
     sent: u64,
 }
 
@@ -170,11 +173,14 @@ impl Body {
     }
 
     const fn new(kind: Kind) -> Self {
-        Self { kind, running: None, account: None, sent: 0 }
+        Self { kind, running: None, account: None, open: None, sent: 0 }
     }
 
     /// Enters in the account what becomes of the body.
     pub(crate) fn charge(&mut self, account: Account) {
+        if let Kind::Stream(_) = self.kind {
+            self.open = account.observers().map(|observers| observers.metrics.open_stream(StreamKind::Sse));
+        }
         self.account = Some(account);
     }
 

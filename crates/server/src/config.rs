@@ -30,6 +30,7 @@ mod secret;
 mod session;
 mod source;
 mod table;
+mod telemetry;
 mod tls;
 mod tools;
 mod trace;
@@ -68,6 +69,7 @@ pub use search::{SearchService, SearchUnavailable, WebSearchConfig};
 pub use secret::Secret;
 pub use source::{VARIABLES, Variable};
 pub use table::KEYS;
+pub use telemetry::{MetricsConfig, OtelConfig};
 pub use tls::{TlsConfig, TlsProblem};
 pub use tools::{GrammarPolicy, ToolsConfig};
 pub use trace::{CaptureConfig, TraceConfig, TracePlace};
@@ -150,6 +152,9 @@ pub struct Config {
     pub oidc: Option<OidcConfig>,
     /// Who is told when background responses end.
     pub webhooks: Vec<WebhookConfig>,
+    pub metrics: MetricsConfig,
+    /// Who is told of each request.
+    pub otel: Option<OtelConfig>,
     pub logging: LoggingConfig,
     pub trace: TraceConfig,
     /// Keys that are accepted but do nothing in this version.

@@ -34,10 +34,14 @@ mod listen;
 mod live;
 pub mod mcp;
 mod metrics;
+mod metrics_listener;
 mod models;
 mod observe;
+mod otel;
+mod otel_exporter;
 mod outbound;
 mod output;
+mod pace;
 mod page;
 pub mod peer;
 mod per_tenant;
@@ -48,15 +52,18 @@ mod rekey;
 mod request;
 mod restore;
 mod route;
+mod scrape;
 mod seal;
 mod session;
 mod shown;
 mod socket;
+mod span;
 mod spending;
 mod start;
 mod stop;
 mod tasks;
 pub mod terms;
+mod token;
 mod tokens;
 mod trace;
 mod turn;
@@ -79,6 +86,8 @@ use config::Config;
 pub use error::Code as ErrorCode;
 pub use hosted::search::search;
 use listen::Tls;
+pub use metrics::{METRICS, MetricKind, MetricRow};
+use metrics_listener::MetricsListener;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use rekey::{RekeyError, rekey};
@@ -97,6 +106,7 @@ pub struct Server {
     address: SocketAddr,
     tls: Option<Arc<Tls>>,
     admin: Option<Admin>,
+    metrics: Option<MetricsListener>,
 }
 
 impl Server {
@@ -108,7 +118,8 @@ impl Server {
         let app = Arc::new(App::new(config).await?);
         let bound = listen::bind(&address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (local, listener) = bound.map_err(|source| StartError::Bind { address, source })?;
-        Ok(Self { app, listener, address: local, tls, admin: None })
+        let metrics = MetricsListener::bind(&app).await?;
+        Ok(Self { app, listener, address: local, tls, admin: None, metrics })
     }
 
     /// Also listens where `admin.listen` says, for the operator alone.
@@ -123,6 +134,11 @@ impl Server {
     /// Where it is administered, as `admin.listen` would say it.
     pub fn admin_address(&self) -> Option<String> {
         self.admin.as_ref().map(Admin::address)
+    }
+
+    /// Where metrics are answered beside the port for clients, if anywhere.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(MetricsListener::address)
     }
 
     /// Whether clients need a key, or a token of an identity provider.
@@ -174,7 +190,6 @@ impl Server {
             }
         };
         let spending = Arc::clone(&self.app.runtime.spending);
-        let observers = Arc::clone(&self.app.runtime.observers);
         let counting = Box::pin(Arc::clone(&spending).maintain());
         let wanted = self.admin.as_ref().map(Admin::drain).unwrap_or_default();
         let drain: listen::Signal<'_> = Box::pin(async move {
@@ -189,6 +204,14 @@ impl Server {
                 None => std::future::pending().await,
             }
         });
+        let metrics = Box::pin(async {
+            match self.metrics {
+                Some(metrics) => metrics.serve().await,
+                None => std::future::pending().await,
+            }
+        });
+        let (observers, outbound) = (Arc::clone(&self.app.runtime.observers), Arc::clone(&self.app.runtime.outbound));
+        let exporting = Box::pin(otel_exporter::maintain(observers.spans.waiting(), &outbound));
         tokio::select! {
             () = listen::serve(self.app, self.listener, self.tls, drain, now) => {}
             () = admin => {}
@@ -201,7 +224,10 @@ impl Server {
             () = limits => {}
             () = shedding => {}
             () = counting => {}
+            () = metrics => {}
+            () = exporting => {}
         }
+        otel_exporter::flush(observers.spans.waiting(), &outbound).await;
         mcp.close();
         spending.flush().await;
         observers.traces.close().await;

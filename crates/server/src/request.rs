@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 use wire::id::{IdKind, Ids};
 use wire::json::Text;
 use wire::responses::{CreateResponse, Usage};
@@ -69,6 +70,7 @@ impl RequestContext {
     pub(crate) fn for_background(&self) -> Self {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
+        self.account.passes_trace_to(&account);
         account.driven(Kind::Background);
         account.observed_by(&self.app.runtime.observers);
         self.account.passes_work_to(&account);
@@ -166,8 +168,10 @@ impl RequestContext {
 
     /// The whole body of a request that says it is JSON.
     pub(crate) async fn read_json(&self, headers: &HeaderMap, incoming: Incoming) -> Result<Bytes, ApiError> {
-        let limits = self.snapshot.body_limits(&self.app.runtime, &self.caller);
-        let bytes = body::read_json(headers, incoming, &limits).await?;
+        let (limits, began) = (self.snapshot.body_limits(&self.app.runtime, &self.caller), Instant::now());
+        let bytes = body::read_json(headers, incoming, &limits).await;
+        self.account.pace().waited_client(began.elapsed());
+        let bytes = bytes?;
         self.account.received(bytes.len());
         Ok(bytes)
     }

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use wire::id::IdKind;
 
 use crate::account::{Account, Outcome};
-use crate::api::{conversations, health, models, responses, search};
+use crate::api::{conversations, health, metrics, models, responses, search};
 use crate::app::App;
 use crate::body::Body;
 use crate::caller::Caller;
@@ -53,6 +53,7 @@ enum Endpoint {
     Search,
     Health,
     Ready,
+    Metrics,
 }
 
 const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> Route {
@@ -82,6 +83,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/alpha/search", Endpoint::Search),
     route("GET", "/health", Endpoint::Health),
     route("GET", "/ready", Endpoint::Ready),
+    route("GET", "/metrics", Endpoint::Metrics),
 ];
 
 /// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`, and all of it is in
@@ -162,7 +164,8 @@ pub(crate) async fn answer_operator(app: &Arc<App>, path: &'static str, body: By
 
 /// Who asks, if it may.
 async fn caller(app: &App, headers: &HeaderMap, path: &str, account: &Account) -> Result<Caller, ApiError> {
-    let public = is_public(path);
+    // Whether the operator asks, the endpoint itself looks.
+    let public = is_public(path) || path == "/metrics";
     let grant = match app.runtime.access.admit(headers).await {
         Err(_) if public => None,
         admitted => admitted?,
@@ -235,6 +238,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
         Endpoint::Search => search::search(&context, request).await,
         Endpoint::Health => Ok(health::health(&context)),
         Endpoint::Ready => health::ready(&context.app).await,
+        Endpoint::Metrics => metrics::metrics(&context, request.method(), request.headers()).await,
     }
 }
 
@@ -242,7 +246,7 @@ async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &st
 fn bearable(app: &App, endpoint: Endpoint) -> Result<(), ApiError> {
     let load = app.runtime.limits.load();
     match endpoint {
-        Endpoint::Health | Endpoint::Ready => Ok(()),
+        Endpoint::Health | Endpoint::Ready | Endpoint::Metrics => Ok(()),
         Endpoint::CreateResponse | Endpoint::ResponsesSocket | Endpoint::CompactResponse | Endpoint::Search => {
             load.takes_turns()
         }

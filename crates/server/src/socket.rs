@@ -43,6 +43,7 @@ use crate::config::WebsocketConfig;
 use crate::delivery::{self, Slot};
 use crate::error::{ApiError, Code};
 use crate::guard;
+use crate::metrics::StreamKind;
 use crate::request::RequestContext;
 use crate::stop::Phase;
 use channel::{Channel, Over, Received};
@@ -88,7 +89,8 @@ impl Opening {
     pub(crate) fn start(self, place: Slot, running: delivery::Running) {
         let tasks = self.app.runtime.tasks.clone();
         tasks.spawn(async move {
-            let held = (place, running);
+            let open = self.app.runtime.observers.metrics.open_stream(StreamKind::WebSocket);
+            let held = (place, running, open);
             if let Ok(upgraded) = self.upgrade.await {
                 let stream = TokioIo::new(upgraded);
                 let connection = Connection::new(self.app, self.headers, self.caller, self.address);

@@ -154,6 +154,11 @@ impl Traces {
         self.0.as_ref().map(|kept| &kept.store)
     }
 
+    /// How many wait to be written.
+    pub(crate) fn queued(&self) -> usize {
+        self.0.as_ref().map_or(0, |kept| kept.queue.max_capacity() - kept.queue.capacity())
+    }
+
     /// How many were not kept.
     pub(crate) fn dropped(&self) -> u64 {
         self.0.as_ref().map_or(0, |kept| kept.shared.dropped.load(Ordering::Relaxed))

@@ -111,6 +111,8 @@ pub(crate) struct Turn {
     /// The upstream answer that is read, or was read last.
     answer: Option<Answer>,
     watch: Watch,
+    /// Since when the client has what there was, and has not asked for more.
+    handed: Option<Instant>,
     waiting: Waiting,
     /// The first event that is to be kept with the trace; none where no bodies are.
     captures_from: Option<u64>,
@@ -139,32 +141,34 @@ pub(crate) struct Turn {
     not_kept: Option<store::Error>,
 }
 
-/// How long a provider, or a hosted tool, is waited for; a wait that is dropped and begun again is one.
+/// Since when a provider, or a hosted tool, is waited for; a wait that is dropped and begun again is one.
 #[derive(Debug)]
 struct Waiting {
     account: Account,
     since: Option<Instant>,
-    total: Duration,
+    for_tools: bool,
 }
 
 impl Waiting {
     fn new(account: &Account) -> Self {
-        Self { account: account.clone(), since: None, total: Duration::ZERO }
+        Self { account: account.clone(), since: None, for_tools: false }
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, for_tools: bool) {
         self.since.get_or_insert_with(Instant::now);
+        self.for_tools = for_tools;
     }
 
-    fn end(&mut self) {
-        self.total += self.since.take().map(|since| since.elapsed()).unwrap_or_default();
+    fn end(&mut self, now: Instant) {
+        let Some(since) = self.since.take() else { return };
+        let (pace, time) = (self.account.pace(), now.saturating_duration_since(since));
+        if self.for_tools { pace.waited_for_tools(time) } else { pace.waited_upstream(time) }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.end();
-        self.account.waited(self.total);
+        self.end(Instant::now());
     }
 }
 
@@ -319,6 +323,9 @@ impl Turn {
 
     /// Goes on until there is something to send, all events of one upstream read in one go. False at the end.
     async fn advance(&mut self) -> bool {
+        if let Some(handed) = self.handed.take() {
+            self.context.account.pace().waited_client(handed.elapsed());
+        }
         loop {
             match &mut self.phase {
                 Phase::Opening { next, was_queued } => {
@@ -362,6 +369,7 @@ impl Turn {
             if !self.events.is_empty() {
                 self.watch.spoke();
                 self.capture_events();
+                self.handed = Some(Instant::now());
                 return true;
             }
         }
@@ -369,19 +377,14 @@ impl Turn {
 
     /// Waits for the upstream, or for a deadline.
     async fn pull(&mut self) -> Pulled {
-        self.waiting.begin();
-        let pulled = self.pulled().await;
-        self.waiting.end();
-        pulled
-    }
-
-    async fn pulled(&mut self) -> Pulled {
         let Some(answer) = self.answer.as_mut() else { return Pulled::End(End::Eof) };
-        tokio::select! {
+        self.waiting.begin(false);
+        let pulled = tokio::select! {
             biased;
             chunk = answer.body.chunk() => {
-                self.watch.heard();
-                chunk.into()
+                let now = self.watch.heard(self.context.account.pace());
+                self.waiting.end(now);
+                return chunk.into();
             }
             () = self.context.must_end() => Pulled::End(self.stopped()),
             alarm = self.watch.alarm() => match alarm {
@@ -392,7 +395,9 @@ impl Turn {
                     Pulled::End(End::Failed(late(deadline)))
                 }
             },
-        }
+        };
+        self.waiting.end(Instant::now());
+        pulled
     }
 
     /// What is about to be sent is kept with the trace, where bodies are.

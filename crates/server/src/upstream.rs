@@ -28,6 +28,7 @@ use providers::Wire;
 use tokio::time::Instant;
 
 use crate::account::Deadline;
+use crate::span::Propagated;
 pub(crate) use client::HttpClient;
 pub(crate) use connect::tls_config;
 use demo::Player;
@@ -57,6 +58,15 @@ pub(crate) struct Deadlines {
     pub(crate) idle: Duration,
     /// When the whole request must be over.
     pub(crate) until: Instant,
+}
+
+/// A request that is ready to be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) wire: Wire,
+    pub(crate) body: Bytes,
+    /// The trace that it belongs to.
+    pub(crate) propagated: Option<Propagated>,
 }
 
 /// An upstream that accepted the request: what its body is, and the body.
@@ -94,20 +104,19 @@ pub(crate) enum AnswerBody {
 }
 
 impl UpstreamClient {
-    /// Sends a request of that wire and waits until the upstream has accepted or refused it. The dialect says how errors
+    /// Sends a request and waits until the upstream has accepted or refused it. The dialect says how errors
     /// read; where nobody else could answer (`alone`), an answer without content is accepted, to be told as it is.
     pub(crate) async fn send(
         &self,
-        wire: Wire,
-        body: Bytes,
+        outgoing: Outgoing,
         stream: bool,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
         alone: bool,
     ) -> Result<Accepted, Refused> {
         match self {
-            Self::Http(client) => client.send(wire, body, dialect, deadlines, alone).await,
-            Self::Demo => demo::send(&body, stream).await,
+            Self::Http(client) => client.send(outgoing, dialect, deadlines, alone).await,
+            Self::Demo => demo::send(&outgoing.body, stream).await,
         }
     }
 

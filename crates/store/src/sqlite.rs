@@ -47,7 +47,7 @@ pub(crate) use encryption::{
 };
 pub(crate) use events::{append_events, events_after, sweep_logs};
 pub(crate) use holdings::{count_conversations, count_responses, held_conversations, held_responses, tenant_after};
-pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, recover, store};
+pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, jobs_queued, recover, store};
 pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
 pub(crate) use notices::{due_notices, notice_done, notice_retry};
 pub(crate) use read::*;

@@ -64,6 +64,12 @@ impl Store {
         Ok(opened)
     }
 
+    /// How many jobs wait, of all tenants together; no more than `most` are counted.
+    pub async fn jobs_queued(&self, most: u32) -> Result<u64, Error> {
+        let queued: i64 = upkeep!(self, read, jobs_queued(most))?;
+        Ok(u64::try_from(queued).unwrap_or_default())
+    }
+
     /// Extends everything that is this worker's, jobs and keys, and lists its jobs. One that it believes to run and that is
     /// not in the list is lost: somebody else has it, or it has ended.
     pub async fn heartbeat(&self, worker: &Worker, lease: Duration) -> Result<Vec<Beat>, Error> {

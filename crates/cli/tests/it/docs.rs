@@ -6,6 +6,7 @@
 mod config;
 mod dependencies;
 mod errors;
+mod metrics;
 mod specs;
 
 use std::path::{Path, PathBuf};

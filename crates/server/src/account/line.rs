@@ -14,11 +14,11 @@ use crate::trace::{Attempted, Facts, Outcome, Trace};
 /// What it is logged under.
 const TARGET: &str = "server::request";
 
-/// The one line. Balancers ask every few seconds whether we are there; that is for those who look closer.
+/// The one line. Balancers and monitors ask every few seconds how we are; that is for those who look closer.
 pub(super) fn write(trace: &Trace) {
     let Trace { head, facts } = trace;
-    let asks_for_health = matches!(facts.route, Some("/health" | "/ready"));
-    if asks_for_health && facts.status.is_some_and(|status| status < 400) {
+    let is_watching = matches!(facts.route, Some("/health" | "/ready" | "/metrics"));
+    if is_watching && facts.status.is_some_and(|status| status < 400) {
         tracing::debug!(target: TARGET, method = %head.method, path = &*head.path, status = facts.status, "request");
         return;
     }
@@ -75,6 +75,7 @@ pub(super) fn write(trace: &Trace) {
         cost_usd = facts.cost().map(dollars).as_deref(),
         cost_estimated = facts.charges.iter().any(|charge| charge.estimated).then_some(true),
         client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),
+        trace_id = facts.span.as_ref().map(|span| span.trace_id()).as_deref(),
         request_id,
         response_id = facts.response_id.as_ref().map(Id::as_str),
         "request"

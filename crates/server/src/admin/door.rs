@@ -10,7 +10,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -25,9 +24,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::client::{AdminClient, Answering};
-use super::hash;
 use super::routes::PLAYGROUND;
 use crate::clock;
+use crate::token::are_same;
 
 /// Connections at the same time; a browser has six.
 const CONNECTIONS: usize = 64;
@@ -60,10 +59,6 @@ pub struct PageDoor<'c> {
 fn secret() -> io::Result<String> {
     let bits = clock::secret_bits().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
     Ok(URL_SAFE_NO_PAD.encode(bits))
-}
-
-fn is_same(one: &str, other: &str) -> bool {
-    verify_slices_are_equal(&hash(one.as_bytes()), &hash(other.as_bytes())).is_ok()
 }
 
 impl<'c> PageDoor<'c> {
@@ -114,7 +109,7 @@ impl<'c> PageDoor<'c> {
             return refused("Open the link that `godex page` has printed.");
         };
         let path = request.uri().path();
-        if request.method() == Method::GET && path.strip_prefix('/').is_some_and(|shown| is_same(shown, &self.token)) {
+        if request.method() == Method::GET && path.strip_prefix('/').is_some_and(|shown| are_same(shown, &self.token)) {
             return self.enter(headers);
         }
         if !is_own(headers, host) {
@@ -156,7 +151,7 @@ impl<'c> PageDoor<'c> {
     fn knows(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = shown.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.any(|(name, value)| name == COOKIE && is_same(value, &self.cookie))
+        pairs.any(|(name, value)| name == COOKIE && are_same(value, &self.cookie))
     }
 
     async fn forward(&self, path: &str, request: Request<Incoming>) -> Answer {

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -14,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::listener::Stream;
 use super::routes::{self, Place};
-use super::{Admin, Desk, hash};
+use super::{Admin, Desk};
 use crate::body::{self, Body, Limits};
 use crate::error::{ApiError, Code};
 use crate::guard;
@@ -127,18 +126,9 @@ fn admit<B>(desk: &Desk, request: &Request<B>) -> Result<(), ApiError> {
     }
     match &desk.token {
         Some(_) if page::has(path) => Ok(()),
-        Some(token) if !shows(headers, token) => {
+        Some(token) if !token.is_shown_in(headers) => {
             Err(ApiError::new(Code::InvalidAdminToken, "The admin listener wants `admin.token` as a bearer token."))
         }
         _ => Ok(()),
     }
-}
-
-/// Both are hashed, so that the time it takes tells nothing of either.
-fn shows(headers: &HeaderMap, token: &[u8; 32]) -> bool {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let bearer = value.as_bytes().split_at_checked("bearer ".len());
-    let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, shown)| hash(shown));
-    shown.is_some_and(|shown| verify_slices_are_equal(&shown, token).is_ok())
 }

@@ -132,7 +132,7 @@ async fn read(
 ) -> (End, Option<Deadline>) {
     let mut nowhere = Events::silent();
     loop {
-        let waits = Instant::now();
+        let since = Instant::now();
         let chunk = tokio::select! {
             biased;
             chunk = answer.body.chunk() => chunk,
@@ -145,8 +145,8 @@ async fn read(
                 Alarm::Late(deadline) => return (End::Failed(late(deadline)), Some(deadline)),
             },
         };
-        watch.heard();
-        context.account.waited(waits.elapsed());
+        let now = watch.heard(context.account.pace());
+        context.account.pace().waited_upstream(now - since);
         match chunk {
             Ok(Some(bytes)) => {
                 if let Some(end) = answer.feed(&bytes, response, &mut nowhere) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 use crate::account::Deadline;
+use crate::pace::Pace;
 use crate::upstream::Deadlines;
 
 /// How long a finished answer is waited for to end: some servers keep the connection open and say no `[DONE]`.
@@ -21,6 +22,8 @@ pub(crate) struct Watch {
     silence: Duration,
     /// When the upstream was last heard.
     heard: Instant,
+    /// Whether that was a piece of the answer that it gives now.
+    speaks: bool,
     /// When the client was last sent something.
     spoke: Instant,
 }
@@ -39,12 +42,13 @@ impl Watch {
         let now = Instant::now();
         let first = (now + heartbeat.min(deadlines.first_byte).min(deadlines.idle)).min(deadlines.until);
         let timer = Box::pin(tokio::time::sleep_until(first));
-        Self { timer, deadlines, heartbeat, silence: deadlines.first_byte, heard: now, spoke: now }
+        Self { timer, deadlines, heartbeat, silence: deadlines.first_byte, heard: now, speaks: false, spoke: now }
     }
 
     /// An upstream answers that has these deadlines.
     pub(crate) fn answers(&mut self, deadlines: Deadlines) {
         (self.deadlines, self.silence, self.heard) = (deadlines, deadlines.first_byte, Instant::now());
+        self.speaks = false;
         self.timer.as_mut().reset(self.heard);
     }
 
@@ -53,9 +57,15 @@ impl Watch {
         self.silence = Duration::MAX;
     }
 
-    pub(crate) fn heard(&mut self) {
-        self.heard = Instant::now();
+    /// The upstream is heard. Says when.
+    pub(crate) fn heard(&mut self, pace: &Pace) -> Instant {
+        let now = Instant::now();
+        if std::mem::replace(&mut self.speaks, true) {
+            pace.gap(now - self.heard);
+        }
+        self.heard = now;
         self.silence = self.deadlines.idle;
+        now
     }
 
     pub(crate) fn spoke(&mut self) {
@@ -121,7 +131,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_finished_answer_is_not_waited_for_long() {
         let mut watch = watch();
-        watch.heard();
+        watch.heard(&Pace::default());
         watch.expect_end();
         let began = Instant::now();
         assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
@@ -135,7 +145,7 @@ mod tests {
         let began = Instant::now();
         tokio::select! {
             alarm = watch.alarm() => panic!("{alarm:?}"),
-            () = tokio::time::sleep(Duration::from_secs(5)) => watch.heard(),
+            () = tokio::time::sleep(Duration::from_secs(5)) => drop(watch.heard(&Pace::default())),
         }
         assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
         // At worst one more deadline later: the timer is not set anew with every chunk.
@@ -150,7 +160,7 @@ mod tests {
             tokio::select! {
                 alarm = watch.alarm() => break alarm,
                 () = tokio::time::sleep(Duration::from_secs(10)) => {
-                    watch.heard();
+                    watch.heard(&Pace::default());
                     watch.spoke();
                 }
             }

@@ -92,7 +92,7 @@ impl Budget {
     }
 
     /// What is taken at the moment.
-    #[cfg(test)]
+    /// What is held now.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@ use wire::visible::{quoted, visible};
 use super::key::Described;
 use super::provider_table::{PREFIX, PROVIDER_KEYS};
 use super::table::KEYS;
-use super::{Alias, Config, ProviderConfig, Proxy};
+use super::{Alias, Config, ProviderConfig, Proxy, Secret};
 
 impl Config {
     /// Every setting with the value that is in force, secrets as `<redacted>`.
@@ -107,8 +107,12 @@ pub(super) fn prices(config: &ProviderConfig) -> Option<String> {
 }
 
 pub(super) fn headers(config: &ProviderConfig) -> Option<String> {
-    let lines = config.headers.iter().map(|(name, value)| format!("{}: {value}", quote(name)));
-    (!config.headers.is_empty()).then(|| block(lines))
+    secrets(&config.headers)
+}
+
+pub(super) fn secrets(headers: &[(String, Secret)]) -> Option<String> {
+    let lines = headers.iter().map(|(name, value)| format!("{}: {value}", quote(name)));
+    (!headers.is_empty()).then(|| block(lines))
 }
 
 pub(super) fn proxy(proxy: &Proxy) -> String {

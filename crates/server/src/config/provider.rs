@@ -294,10 +294,15 @@ impl Default for Timeouts {
 const RESERVED: &[&str] =
     &["accept-encoding", "connection", "content-length", "content-type", "host", "te", "transfer-encoding", "upgrade"];
 
-fn headers(field: &Field<'_>) -> Option<Vec<(String, Secret)>> {
+/// Whether a header of this name, in small letters, may be in a configuration.
+pub(super) fn may_be_set(name: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok() && !RESERVED.contains(&name)
+}
+
+pub(super) fn headers(field: &Field<'_>) -> Option<Vec<(String, Secret)>> {
     let header = |(name, field): (String, Field<'_>)| {
         let name = name.to_ascii_lowercase();
-        if HeaderName::from_bytes(name.as_bytes()).is_err() || RESERVED.contains(&name.as_str()) {
+        if !may_be_set(&name) {
             field.problem("this header cannot be set", None);
             return None;
         }

@@ -11,7 +11,7 @@ use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
     Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, images, limits, logging, mcp, oidc,
-    provider, proxies, resilience, search, session, size, table, tls, trace, web, webhooks,
+    provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -60,6 +60,8 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         keys: keys.field(&table::API_KEYS).map(|field| api_keys::read(&field)).unwrap_or_default(),
         oidc: keys.field(&table::OIDC).and_then(|field| oidc::read(&field)),
         webhooks: keys.field(&table::WEBHOOKS).map(|field| webhooks::read(&field)).unwrap_or_default(),
+        metrics: telemetry::metrics(&mut keys),
+        otel: telemetry::otel(&reader, sources, &mut keys),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),
     };

@@ -42,8 +42,22 @@ pub(super) static DEFAULT_PROVIDER: Variable =
 pub(super) static LOG_LEVEL: Variable =
     Variable { name: "GODEX_LOG_LEVEL", key: "logging.level", expected: "a log level (trace to error)" };
 
+pub(super) static OTEL_ENDPOINT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    key: "otel.endpoint",
+    expected: "an http or https URL, such as http://127.0.0.1:4318",
+};
+pub(super) static OTEL_HEADERS: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_HEADERS",
+    key: "otel.headers",
+    expected: "headers as name=value, separated by commas",
+};
+pub(super) static OTEL_SERVICE_NAME: Variable =
+    Variable { name: "OTEL_SERVICE_NAME", key: "otel.service_name", expected: "a name" };
+
 /// Every one.
-pub static VARIABLES: &[&Variable] = &[&HOST, &PORT, &DEFAULT_PROVIDER, &LOG_LEVEL];
+pub static VARIABLES: &[&Variable] =
+    &[&HOST, &PORT, &DEFAULT_PROVIDER, &LOG_LEVEL, &OTEL_ENDPOINT, &OTEL_HEADERS, &OTEL_SERVICE_NAME];
 
 impl Variable {
     /// What the environment says, read by `read`; empty counts as unset, and what cannot be read is a problem.

@@ -11,7 +11,7 @@ use super::session::BackendKind;
 use super::units::Bare;
 use super::{
     Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, admin, keys,
-    logging, mcp, oidc, print, search, webhooks,
+    logging, mcp, oidc, print, search, telemetry, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -113,6 +113,26 @@ keys! { KEYS of Config {
     LIMITS_KEY_GRACE = "limits.key_grace", Time:
         Time { bare: Bare::Refused, range: Duration::ZERO..=DAY, default: Duration::from_mins(1) }
         => |config| Some(config.limits.key_grace);
+
+    /// Whether `/metrics` answers: numbers for Prometheus. Once there are API keys it wants `admin.token`; no key of a client
+    /// opens it.
+    METRICS_ENABLED = "metrics.enabled", Flag: Flag(true) => |config| Some(config.metrics.enabled);
+    /// `HOST:PORT` where `/metrics` is answered as well, to anybody who reaches it, without a token.
+    METRICS_LISTEN = "metrics.listen", Special: Special("text"), otherwise "nowhere"
+        => |config| config.metrics.listen.as_deref().map(print::quote);
+    /// An OpenTelemetry collector, such as `http://127.0.0.1:4318`: it is sent a trace of each request, as OTLP over HTTP.
+    /// Nothing that clients or models say is in it.
+    OTEL_ENDPOINT = "otel.endpoint", Special: Special("URL"), otherwise "none: nothing is sent"
+        => |config| config.otel.as_ref().map(telemetry::print_endpoint);
+    /// Headers for it, such as `authorization: "Bearer ${COLLECTOR_KEY}"`.
+    OTEL_HEADERS = "otel.headers", Special: Special("mapping"), otherwise "none"
+        => |config| config.otel.as_ref().and_then(telemetry::print_headers);
+    /// What this server is called there.
+    OTEL_SERVICE_NAME = "otel.service_name", Text: Text("godex")
+        => |config| config.otel.as_ref().map(|otel| otel.service_name.clone());
+    /// How many of the requests that belong to no client's trace are sent; a client's trace says itself.
+    OTEL_SAMPLE_PERCENT = "otel.sample_percent", Number: Number { range: 0..=100, default: 100 }
+        => |config| config.otel.as_ref().map(|otel| otel.sample_percent.into());
 
     /// API keys, beside those that are made with `godex keys create`, each as `{name: team-a, tenant: a, hash: "sha256:…"}`
     /// or with `key: ${VARIABLE}`, at least 20 characters, in place of the hash. The hash is SHA-256 in hexadecimal digits.

@@ -99,7 +99,7 @@ codes! {
     ToolNotAllowed(FORBIDDEN, "tool_not_allowed") => "Leave the tool out; the operator says which ones a key may use.";
     /// The API keys cannot be read, and what is remembered of them is too old.
     KeysUnavailable(SERVICE_UNAVAILABLE, "keys_unavailable") => "Retry; the operator looks at the log and the database. `limits.key_grace` is how long keys are remembered.";
-    /// Admin listener only: the token is missing, or another one.
+    /// Admin listener and `/metrics`: the token is missing, or another one.
     InvalidAdminToken(UNAUTHORIZED, "invalid_admin_token") => "Send `admin.token` as `Authorization: Bearer TOKEN`.";
     /// Admin listener only: there is no API key of that name or id.
     ApiKeyNotFound(NOT_FOUND, "api_key_not_found") => "Take one that `godex keys list` shows.";

@@ -72,6 +72,21 @@ impl Load {
         }
     }
 
+    /// How many turns there are now.
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// How short memory is: 0 to 2.
+    pub(crate) fn pressure(&self) -> u8 {
+        self.pressure.load(Ordering::Relaxed)
+    }
+
+    /// How much memory there may be used.
+    pub(crate) const fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
     /// Whether there is memory for turns.
     pub(crate) fn has_memory(&self) -> Result<(), ApiError> {
         let short = self.pressure.load(Ordering::Relaxed) >= Pressure::High as u8;

@@ -50,7 +50,11 @@ pub(crate) async fn maintain(app: Arc<App>) {
             }
         });
         let asking: Vec<_> = asking.collect();
+        let were_asked = !asking.is_empty();
         stream::iter(asking).buffer_unordered(AT_ONCE).for_each(|()| async {}).await;
+        if were_asked {
+            app.name_models();
+        }
         sleep_until(Instant::now() + LOOK).await;
     }
 }

@@ -37,7 +37,7 @@ fn row(trace: &Trace) -> TraceRow {
         began_at: i64::try_from(head.began_at).unwrap_or(i64::MAX),
         took_micros: micros(head.took),
         first_token_micros: facts.times.first_token.map(micros),
-        upstream_micros: (!facts.attempts.is_empty()).then(|| micros(facts.times.waited.min(head.took))),
+        upstream_micros: (!facts.attempts.is_empty()).then(|| micros(facts.times.others().min(head.took))),
         tenant: caller.map(|caller| text(caller.tenant().name())).unwrap_or_default(),
         key: caller.and_then(Caller::grant).map(|grant| grant.name.clone()),
         request_id: text(head.request_id.to_str().unwrap_or_default()),

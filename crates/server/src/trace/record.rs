@@ -12,7 +12,9 @@ use wire::responses::{CreateResponse, Input, Status, Usage};
 
 use super::capture::Captured;
 use crate::caller::Caller;
+use crate::pace::Gaps;
 use crate::prefix::Shared;
+use crate::span::Span;
 
 /// A request, as it was asked.
 #[derive(Debug, Clone)]
@@ -66,6 +68,10 @@ pub(crate) struct Facts {
     /// Events that were made of them for the client.
     pub(crate) told: u64,
     pub(crate) times: Times,
+    /// The pauses between what came of answers.
+    pub(crate) gaps: Gaps,
+    /// Its place in a trace of several systems, if it has one.
+    pub(crate) span: Option<Box<Span>>,
     pub(crate) status: Option<u16>,
     /// The domain code of an error.
     pub(crate) error: Option<&'static str>,
@@ -148,6 +154,8 @@ pub(crate) struct ToolCall {
     pub(crate) name: Box<str>,
     /// `mcp`, `mcp_list_tools`, `web_search`.
     pub(crate) kind: &'static str,
+    /// When it was over, counted from the request's head; its answer may have waited for those of others.
+    pub(crate) ended: Duration,
     pub(crate) took: Duration,
     /// `completed` or `failed`.
     pub(crate) outcome: &'static str,
@@ -193,6 +201,8 @@ pub(crate) struct Times {
     pub(crate) opened: Option<Duration>,
     /// Spent on planning, over all attempts.
     pub(crate) planning: Duration,
+    /// Spent on reading what it continues.
+    pub(crate) reading: Option<Duration>,
     /// Spent until there was a connection, for the attempt that was accepted.
     pub(crate) connecting: Option<Duration>,
     pub(crate) first_byte: Option<Duration>,
@@ -200,8 +210,24 @@ pub(crate) struct Times {
     pub(crate) last_byte: Option<Duration>,
     /// Spent on storing.
     pub(crate) committing: Option<Duration>,
-    /// Spent on waiting for providers and hosted tools: what is left of the whole is ours, or the client's who reads slowly.
-    pub(crate) waited: Duration,
+    /// Waited for providers, also between two tries.
+    pub(crate) upstream: Duration,
+    /// Waited for hosted tools.
+    pub(crate) tools: Duration,
+    /// Waited for the client: for the request's body, and until it took what was ready.
+    pub(crate) client: Duration,
+}
+
+impl Times {
+    /// Waited for providers and hosted tools.
+    pub(crate) fn others(&self) -> Duration {
+        self.upstream + self.tools
+    }
+
+    /// What is left of it for ourselves. Several may have been waited for at the same time: then it is nothing.
+    pub(crate) fn own(&self, took: Duration) -> Duration {
+        took.saturating_sub(self.others()).saturating_sub(self.client)
+    }
 }
 
 /// One try to get an answer from an upstream.
@@ -217,7 +243,33 @@ pub(crate) struct Attempted {
     pub(crate) status: Option<u16>,
     /// `accepted`, or the class of the refusal; none while it is waited for.
     pub(crate) outcome: Option<&'static str>,
+    /// When it was asked, counted from the request's head.
+    pub(crate) began: Duration,
+    /// Until it had accepted or refused.
     pub(crate) took: Duration,
+    /// When its answer was over, counted from the request's head, and what that took.
+    pub(crate) ended: Option<Duration>,
+    pub(crate) usage: Option<Usage>,
+}
+
+impl Attempted {
+    /// What is said of a try over a connection that had ended: the same was sent again.
+    pub(crate) const CONNECTION_ENDED: &str = "connection_ended";
+    /// The provider has taken the request.
+    pub(crate) const ACCEPTED: &str = "accepted";
+    /// The breaker was open.
+    pub(crate) const KEPT_AWAY: &str = "kept_away";
+
+    /// Whether it asked whoever is charged for.
+    pub(crate) fn serves(&self, charge: &Charge) -> bool {
+        let model = self.target.strip_prefix(&*charge.provider).and_then(|rest| rest.strip_prefix('/'));
+        model == Some(&*charge.model)
+    }
+
+    /// Whether its answer is awaited, and this is what it took.
+    pub(crate) fn awaits(&self, charge: &Charge) -> bool {
+        self.outcome == Some(Self::ACCEPTED) && self.usage.is_none() && self.serves(charge)
+    }
 }
 
 /// The deadlines that an upstream may miss.

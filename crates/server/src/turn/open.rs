@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bridge::{CompactionWish, Events, Failure, FailureClass, Needs, Note, Repair, ResponseWriter, Round};
 use bytes::Bytes;
 use providers::Wire;
+use tokio::time::Instant;
 use wire::id::{Id, IdKind, Ids};
 use wire::json::{InvalidCode, Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
@@ -30,7 +31,7 @@ use crate::images;
 use crate::jobs::Job;
 use crate::limits::{Asks, Tokens};
 use crate::request::RequestContext;
-use crate::session::{BegunRecord, Context, Record, Unstored};
+use crate::session::{BegunRecord, Context, Past, Record, Unstored};
 use crate::spending;
 use crate::trace::Asked;
 use crate::upstream::{Failover, Refused};
@@ -77,7 +78,7 @@ impl Turn {
                 return Err(error);
             }
         }
-        let mut past = context.session().context(&request, past).await?;
+        let mut past = read_past(&context, &request, past).await?;
         if !warm_up && let Err(error) = context.set_aside(&failover, bytes.len(), past.bytes()).await {
             release(None, key).await;
             return Err(error);
@@ -170,6 +171,16 @@ struct First {
     wish: CompactionWish,
     /// What is to be done first, where that is known already.
     prelude: Option<Prelude>,
+}
+
+/// What the request continues.
+async fn read_past(context: &RequestContext, request: &CreateResponse<'_>, past: Past) -> Result<Context, ApiError> {
+    let began = Instant::now();
+    let read = context.session().context(request, past).await?;
+    if request.previous_response_id.is_some() || request.conversation.is_some() {
+        context.account.read_past(began.elapsed());
+    }
+    Ok(read)
 }
 
 /// Takes the key for the response of this id, if nobody has it.
@@ -367,6 +378,7 @@ impl Opened {
             notes,
             answer,
             watch,
+            handed: None,
             material,
             record,
             key,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bridge::{Action, End, Failure, FailureClass, HeldCall, Note, RejectedCall, Round, RoundEnd, note_code};
 use bytes::Bytes;
+use tokio::time::Instant;
 use wire::json::{Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
@@ -239,7 +240,7 @@ impl Turn {
             return;
         }
         if matches!(self.phase, Phase::Running(_)) {
-            self.waiting.begin();
+            self.waiting.begin(true);
         }
         let done = async {
             match &mut self.phase {
@@ -257,16 +258,15 @@ impl Turn {
             biased;
             done = done => done,
             () = self.context.must_end() => Done::Stopped,
-            alarm = self.watch.alarm() => match alarm {
-                Alarm::Heartbeat => return self.response.heartbeat(&mut self.events),
-                Alarm::Late(deadline) => {
-                    self.cause = Some(Outcome::Late(deadline));
-                    return self.finish(RoundEnd::Failed(late(deadline)));
-                }
-            },
+            alarm = self.watch.alarm() => Done::Alarmed(alarm),
         };
-        self.waiting.end();
+        self.waiting.end(Instant::now());
         match done {
+            Done::Alarmed(Alarm::Heartbeat) => self.response.heartbeat(&mut self.events),
+            Done::Alarmed(Alarm::Late(deadline)) => {
+                self.cause = Some(Outcome::Late(deadline));
+                self.finish(RoundEnd::Failed(late(deadline)));
+            }
             Done::Ran(output) => self.ran(output),
             Done::Compacted(came, why) => self.compacted(came, why),
             Done::Answered(Answered { material, sent }, otherwise) => {
@@ -312,6 +312,7 @@ enum Done {
     Ran(Option<Output>),
     Answered(Answered, RoundEnd),
     Compacted(Came, Why),
+    Alarmed(Alarm),
     Stopped,
 }
 

@@ -379,7 +379,7 @@ impl Turn {
         };
         let name = name.chars().take(128).collect();
         let outcome = if completed { "completed" } else { "failed" };
-        self.context.account.tool_called(ToolCall { name, kind, took, outcome });
+        self.context.account.tool_called(ToolCall { name, kind, ended: Duration::ZERO, took, outcome });
     }
 
     fn ran_list(&mut self, item: &HostedItem, hosted: Option<&Hosted>, listed: Result<Listed, NotListed>) {

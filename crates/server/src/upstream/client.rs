@@ -20,9 +20,10 @@ use super::keys::{Keys, Tried};
 use super::pool::{HttpBody, Pool, SendError, Sending};
 use super::refused::{Refused, Remedy};
 use super::shards::Shards;
-use super::{Accepted, AnswerBody, Deadlines, Format, Redactor, failure};
+use super::{Accepted, AnswerBody, Deadlines, Format, Outgoing, Redactor, failure};
 use crate::account::Deadline;
 use crate::config::{ProviderConfig, Secret};
+use crate::span::{Propagated, TRACEPARENT, TRACESTATE};
 use crate::start::StartError;
 
 /// How much of an error's body is read.
@@ -170,8 +171,7 @@ impl HttpClient {
     /// read.
     pub(super) async fn send(
         &self,
-        wire: Wire,
-        body: Bytes,
+        outgoing: Outgoing,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
         alone: bool,
@@ -179,7 +179,7 @@ impl HttpClient {
         let mut tried = Tried::default();
         let mut last = None;
         while let Some(key) = self.keys.take(&mut tried) {
-            match self.send_with(key, wire, body.clone(), dialect, deadlines, alone).await {
+            match self.send_with(key, &outgoing, dialect, deadlines, alone).await {
                 Err(refused) if self.keys.refused(key, &refused.failure) => {
                     tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
                     last = Some(refused);
@@ -193,12 +193,12 @@ impl HttpClient {
     async fn send_with(
         &self,
         key: usize,
-        wire: Wire,
-        body: Bytes,
+        outgoing: &Outgoing,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
         alone: bool,
     ) -> Result<Accepted, Refused> {
+        let (wire, body) = (outgoing.wire, outgoing.body.clone());
         let endpoint = if wire == Wire::Responses { &self.responses } else { &self.chat };
         let uri = endpoint.of(&body)?;
         let mut request = Request::new(Full::new(body.clone()));
@@ -206,6 +206,9 @@ impl HttpClient {
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
         self.keys.apply(key, request.headers_mut());
+        if let Some(propagated) = &outgoing.propagated {
+            self.propagate(propagated, request.headers_mut());
+        }
         let began = Instant::now();
         let (first_byte, mut sending) = (began + deadlines.first_byte, Sending { connected: began, resent: false });
         let (until, late) = if first_byte <= deadlines.until {
@@ -227,6 +230,17 @@ impl HttpClient {
         let body = AnswerBody::Http { first, body: Box::new(answer), model: None };
         let connecting = sending.connected - began;
         Ok(Accepted { format, body, redactor: self.redactor.clone(), connecting, resent: sending.resent })
+    }
+
+    /// The trace that a request belongs to, unless the configuration sets these headers itself.
+    fn propagate(&self, Propagated { parent, state }: &Propagated, headers: &mut HeaderMap) {
+        if self.headers.contains_key(TRACEPARENT) {
+            return;
+        }
+        headers.insert(TRACEPARENT, parent.clone());
+        if let Some(state) = state {
+            headers.insert(TRACESTATE, state.clone());
+        }
     }
 
     /// Sends a request and waits for the head of its answer. Notes when there was a connection.

@@ -19,11 +19,12 @@ use super::budget::{Budget, Counted};
 use super::health::ModelHealth;
 use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
-use super::{Accepted, Deadlines, breaker, fit};
+use super::{Accepted, Deadlines, Outgoing, breaker, fit};
 use crate::account::{Account, Body};
 use crate::clock;
 use crate::config::ResilienceConfig;
 use crate::tokens::TokenCounts;
+use crate::trace::Attempted;
 
 /// How many members one target may refuse, one after the other, before its refusal counts.
 const REPAIRS: usize = 4;
@@ -260,7 +261,7 @@ impl Failover {
         if let Err(failure) = health.breaker.enter() {
             count(&health.counts.kept_away);
             self.account.asked(self.name(), self.wire().name(), 0);
-            self.account.attempted("kept_away", None, Duration::ZERO);
+            self.account.attempted(Attempted::KEPT_AWAY, None, Duration::ZERO);
             return self.refused(kept_away(failure)).await;
         }
         if self.live.is_none() {
@@ -270,17 +271,18 @@ impl Failover {
         count(&health.counts.sent);
         self.account.asked(self.name(), self.wire().name(), body.len());
         let began = Instant::now();
-        let (wire, dialect, alone) = (self.wire(), self.answer(), self.first_turn().is_none());
+        let (dialect, alone) = (self.answer(), self.first_turn().is_none());
+        let outgoing = Outgoing { wire: self.wire(), body: body.clone(), propagated: self.account.propagated() };
         let client = &provider.connections.client;
-        let refused = match client.send(wire, body.clone(), stream, &dialect, self.deadlines(stream), alone).await {
+        let refused = match client.send(outgoing, stream, &dialect, self.deadlines(stream), alone).await {
             Ok(mut accepted) => {
                 count(&health.counts.accepted);
                 if accepted.resent {
                     count(&health.counts.resent);
-                    self.account.attempted("connection_ended", None, Duration::ZERO);
+                    self.account.attempted(Attempted::CONNECTION_ENDED, None, Duration::ZERO);
                     self.account.asked(self.name(), self.wire().name(), body.len());
                 }
-                self.account.attempted("accepted", Some(200), began.elapsed());
+                self.account.attempted(Attempted::ACCEPTED, Some(200), began.elapsed());
                 self.capture(&provider, body, None);
                 self.alive(&health);
                 self.used = used(&self.lessons(), body, stream);
@@ -411,7 +413,7 @@ impl Failover {
         (self.live, self.retrying) = (Some(Budget::live(health)), Some(retrying));
         (self.at, self.retries) = (at, self.retries + 1);
         tokio::time::sleep(wait).await;
-        self.account.waited(wait);
+        self.account.pace().waited_upstream(wait);
         true
     }
 

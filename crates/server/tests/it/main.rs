@@ -66,9 +66,13 @@ mod loris;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod models;
 #[cfg(test)]
 mod native;
+#[cfg(test)]
+mod otel;
 #[cfg(test)]
 mod page;
 #[cfg(test)]

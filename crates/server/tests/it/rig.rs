@@ -24,6 +24,8 @@ pub(crate) struct Rig {
     pub(crate) address: SocketAddr,
     /// Where it is administered.
     pub(crate) admin: Option<String>,
+    /// Where metrics are answered beside the port for clients.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) reloader: Reloader,
     /// To drain, and to end at once.
     stop: [Option<oneshot::Sender<()>>; 2],
@@ -82,7 +84,7 @@ impl Rig {
     /// With a configuration of its own; `upstream` is the one that tests look at.
     pub(crate) async fn serving(upstream: Upstream, config: Config) -> Result<Self, server::StartError> {
         let server = Server::bind(config).await?.administered(Arc::new(Stubborn)).await?;
-        let admin = server.admin_address();
+        let (admin, metrics) = (server.admin_address(), server.metrics_address());
         let (address, reloader) = (server.local_addr(), server.reloader());
         let (stop, stopped) = oneshot::channel::<()>();
         let (stop_now, stopped_now) = oneshot::channel::<()>();
@@ -91,7 +93,7 @@ impl Rig {
             server.run(drain, now).await.unwrap();
         });
         let stop = [Some(stop), Some(stop_now)];
-        Ok(Self { upstream, client: Client::new().unwrap(), address, admin, reloader, stop, running })
+        Ok(Self { upstream, client: Client::new().unwrap(), address, admin, metrics, reloader, stop, running })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

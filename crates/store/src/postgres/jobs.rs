@@ -146,6 +146,16 @@ impl Database {
     }
 
     /// What was taken, and how many wait again.
+    /// How many wait, of all tenants.
+    pub(crate) async fn jobs_queued(&self, most: u32) -> Result<i64, Error> {
+        self.read(async |client| {
+            let key = typed![i64::from(most) => INT8];
+            let row = client.query_typed_one(sql::JOBS_QUEUED, key).await.map_err(failure)?;
+            column(&row, 0)
+        })
+        .await
+    }
+
     pub(crate) async fn recover(
         &self,
         worker: Worker,

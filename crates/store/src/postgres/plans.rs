@@ -115,6 +115,7 @@ const FOR_ALL: &[(&str, &str)] = &[
     ("TENANT_NEXT", "who has anything at all: a name, for the operator"),
     ("DUE", "what has expired, of everybody; each goes by its own tenant"),
     ("LOGS_SWEEP", "logs that were kept long enough, of everybody"),
+    ("JOBS_QUEUED", "how many jobs wait, of everybody: a number, for the operator"),
     ("JOBS_CLAIMABLE", "who has jobs that wait"),
     ("JOBS_CLAIM", "by numbers that were found for one tenant; each says whose it is"),
     ("HEARTBEAT", "all that this worker runs and holds; each says whose it is"),

@@ -302,6 +302,7 @@ statements! {
         WHERE tenant = $1 AND background AND state > 0 ORDER BY number LIMIT $2) running),
         (SELECT count(*) FROM (SELECT 1 FROM godex.job WHERE tenant = $1 AND state = 0
           ORDER BY number LIMIT $3) waiting)";
+    JOBS_QUEUED = "SELECT count(*) FROM (SELECT 1 FROM godex.job WHERE state = 0 ORDER BY tenant, number LIMIT $1) waiting";
     JOB_NEW = "INSERT INTO godex.job (tenant, response, background, state, attempt, worker, leased_until, created, \
         conversation, lease, request) VALUES ($1, $2, $3, $4, $5, $6, \
         CASE WHEN $6::bytea IS NOT NULL THEN clock_timestamp() + $7 * interval '1 millisecond' END, $8, $9, $10, $11)";

@@ -69,6 +69,12 @@ fn count(connection: &Connection, sql: &str, tenant: &str, most: u32) -> Result<
     select.query_row(params![tenant, most], |row| row.get(0)).map_err(failure)
 }
 
+/// How many wait, of all tenants.
+pub(crate) fn jobs_queued(connection: &Connection, most: u32) -> Result<i64, Error> {
+    let mut select = connection.prepare_cached(sql::JOBS_QUEUED).map_err(failure)?;
+    select.query_row(params![most], |row| row.get(0)).map_err(failure)
+}
+
 /// By the database's clock.
 pub(super) fn now(connection: &Connection) -> Result<i64, Error> {
     let mut select = connection.prepare_cached(sql::NOW).map_err(failure)?;

@@ -50,6 +50,7 @@ const FINE: &[(&str, &str, &str)] = &[
     ("", "SCAN (subquery", "what the subquery found"),
     ("JOBS_RUNNING", "SEARCH job USING INDEX job_running (tenant=?)", "as many as may run"),
     ("JOBS_WAITING", "SEARCH job USING COVERING INDEX job_waiting (tenant=?)", "as many as may wait"),
+    ("JOBS_QUEUED", "SCAN job USING COVERING INDEX job_waiting", "as many as may wait, and it stops"),
     ("JOBS_OLDEST", "SEARCH job USING INDEX job_waiting (tenant=?)", "in order, and it stops at the first few"),
     ("JOB_TENANTS", "SCAN job USING COVERING INDEX job_waiting", "in order, and it stops at the first"),
     ("JOB_TENANTS", "SCAN waits", "the tenants that were found"),
@@ -155,6 +156,7 @@ fn no_statement_reads_more_than_it_needs() {
 /// What looks after all tenants, and never for somebody who asks.
 const FOR_ALL: &[(&str, &str)] = &[
     ("TENANT_NEXT", "who has anything at all: a name, for the operator"),
+    ("JOBS_QUEUED", "how many jobs wait, of everybody: a number, for the operator"),
     ("DUE", "what has expired, of everybody; each goes by its own tenant"),
     ("OLDEST", "memory has one bound for all, and what was not used for longest goes first"),
     ("LEASES_CLEAR", "at a start: the processes that held them are gone"),

@@ -282,6 +282,7 @@ statements! {
         WHERE tenant = ?1 AND background = 1 AND state > 0 LIMIT ?2)";
     JOBS_WAITING = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting \
         WHERE tenant = ?1 AND state = 0 LIMIT ?2)";
+    JOBS_QUEUED = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE state = 0 LIMIT ?1)";
     JOB_NEW = "INSERT INTO job (tenant, response, background, state, attempt, worker, leased_until, created, \
         conversation, lease, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     JOB = "SELECT state, attempt, worker, conversation, lease FROM job WHERE tenant = ?1 AND response = ?2";

@@ -139,6 +139,8 @@ pub(crate) async fn a_tenant_runs_and_queues_no_more_than_it_may(store: Store) {
         outcomes.iter().flatten().filter(|begun| **begun != Begun::Queued).cloned().map(claimed).collect();
     let refused = outcomes.iter().filter(|outcome| matches!(outcome, Err(Error::QueueFull))).count();
     assert_eq!((running.len(), refused), (3, 13));
+    let (queued, two) = (store.jobs_queued(1000).await.unwrap(), store.jobs_queued(2).await.unwrap());
+    assert!(queued >= 4 && two == 2, "{queued} wait, and of those {two} are counted");
     // Those that were refused left nothing behind.
     let mut found = 0;
     for n in 0..20 {

@@ -36,6 +36,8 @@ fn keys_are_documented() {
         "images",
         "context",
         "resilience",
+        "metrics",
+        "otel",
         "logging",
     ];
     let section_of = |path: &'static str| path.split('.').next().unwrap_or_default();
@@ -63,6 +65,7 @@ fn keys_are_documented() {
         ("webhooks", section(&["webhooks"])),
         ("compat", section(&["compat", "output", "tools", "images", "context"])),
         ("resilience", section(&["resilience"])),
+        ("metrics", section(&["metrics", "otel"])),
         ("logging", section(&["logging"])),
         ("older", table(["key", "what for"], older)),
         ("no effect", table(["key", "what for"], retired(KEYS, KeyStatus::NoEffect))),

@@ -101,7 +101,7 @@ fn probes(route: &Route, id: &Written, own: &Own) -> Vec<Probe> {
         ],
         ("POST", "/v1/alpha/search") => vec![with(json!({"id": "HERE", "commands": {"open": [{"ref_id": "HERE"}]}}))],
         // Over a socket: `sockets`. The others take no id, and show nothing that is anybody's.
-        ("GET", "/v1/responses" | "/v1/models" | "/health" | "/ready") => Vec::new(),
+        ("GET", "/v1/responses" | "/v1/models" | "/health" | "/ready" | "/metrics") => Vec::new(),
         (method, path) => panic!("{method} {path} is new: say how it is probed"),
     }
 }
