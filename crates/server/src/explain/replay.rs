@@ -137,7 +137,7 @@ fn status(answered: &Answered) -> Value {
 
 /// All that the model said, as one text.
 fn texts(response: &Value) -> Value {
-    let parts = response["output"].as_array().into_iter().flatten().flat_map(|item| item["content"].as_array());
+    let parts = response["output"].as_array().into_iter().flatten().filter_map(|item| item["content"].as_array());
     let parts = parts.flatten().filter(|part| part["type"] != "reasoning_text");
     let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str().or(part["refusal"].as_str())).collect();
     texts.join("\n").into()
