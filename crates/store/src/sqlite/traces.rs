@@ -121,11 +121,12 @@ impl TraceFile {
 }
 
 fn add(connection: &Connection, traces: &[NewTrace], encryption: &Encryption) -> Result<(), Error> {
-    let newest = cached(connection, sql::SUMMARY_OF)?.query_row([i64::MAX], header).optional().map_err(failure)?;
+    let newest = cached(connection, sql::SUMMARY_OF)?.query_row([i64::MAX], |row| Ok((header(row)?, row.get(8)?)));
+    let newest = newest.optional().map_err(failure)?;
     let next: TraceNumber =
         cached(connection, sql::NEXT)?.query_row([], |row| row.get(0)).optional().map_err(failure)?.unwrap_or(1);
-    let next = newest.as_ref().map_or(next, |newest| next.max(newest.last.saturating_add(1)));
-    let newest = newest.map(|header| block(connection, header)).transpose()?;
+    let next = newest.as_ref().map_or(next, |(newest, _)| next.max(newest.last.saturating_add(1)));
+    let newest = newest.map(|(header, ids)| block(connection, header, ids)).transpose()?;
     for change in prepare(newest, next, traces, encryption)? {
         put(connection, &change.block)?;
         for chunk in &change.chunks {
@@ -151,9 +152,9 @@ fn put(connection: &Connection, block: &Block) -> Result<(), Error> {
         header.slowest,
         header.bytes,
         header.terms,
+        block.ids,
     ];
     cached(connection, sql::BLOCK_PUT)?.execute(row).map_err(failure)?;
-    cached(connection, sql::IDS_PUT)?.execute(params![header.first, block.ids]).map_err(failure)?;
     let rows = params![header.first, block.names, block.rows];
     cached(connection, sql::ROWS_PUT)?.execute(rows).map(drop).map_err(failure)
 }
@@ -175,17 +176,11 @@ fn header(row: &Row<'_>) -> rusqlite::Result<Header> {
     })
 }
 
-/// The whole block of a summary.
-fn block(connection: &Connection, header: Header) -> Result<Block, Error> {
-    let ids = cached(connection, sql::IDS)?.query_row([header.first], |row| row.get(0));
-    let ids = ids.optional().map_err(failure)?.ok_or_else(incomplete)?;
-    Ok(Block { ids, ..without_ids(connection, header)? })
-}
-
-fn without_ids(connection: &Connection, header: Header) -> Result<Block, Error> {
+/// The block of a summary.
+fn block(connection: &Connection, header: Header, ids: Vec<u8>) -> Result<Block, Error> {
     let rows = cached(connection, sql::ROWS)?.query_row([header.first], |row| Ok((row.get(0)?, row.get(1)?)));
     let (names, rows) = rows.optional().map_err(failure)?.ok_or_else(incomplete)?;
-    Ok(Block { header, ids: Vec::new(), names, rows })
+    Ok(Block { header, ids, names, rows })
 }
 
 fn incomplete() -> Error {
@@ -197,19 +192,19 @@ fn walk(connection: &Connection, order: Walk, visitor: &mut impl Visit) -> Resul
         Walk::NewestFirst { before } => (cached(connection, sql::NEWEST_FIRST)?, before),
         Walk::OldestFirst { from } => (cached(connection, sql::OLDEST_FIRST)?, from),
     };
-    let mut ids = cached(connection, sql::IDS)?;
-    for header in blocks.query_map([from], header).map_err(failure)? {
-        let header = header.map_err(failure)?;
+    let mut blocks = blocks.query([from]).map_err(failure)?;
+    while let Some(row) = blocks.next().map_err(failure)? {
+        let header = header(row).map_err(failure)?;
         if !visitor.wants(&header) {
             continue;
         }
         if visitor.by_ids() {
-            let wanted = ids.query_row([header.first], |row| Ok(visitor.wants_ids(row.get_ref(0)?.as_blob()?)));
-            if !wanted.map_err(failure)? {
+            let ids = row.get_ref(8).and_then(|ids| Ok(ids.as_blob()?)).map_err(failure)?;
+            if !visitor.wants_ids(ids) {
                 continue;
             }
         }
-        if visitor.see(&without_ids(connection, header)?)? == ControlFlow::Break(()) {
+        if visitor.see(&block(connection, header, Vec::new())?)? == ControlFlow::Break(()) {
             break;
         }
     }
@@ -219,7 +214,7 @@ fn walk(connection: &Connection, order: Walk, visitor: &mut impl Visit) -> Resul
 fn stored(connection: &Connection, number: TraceNumber) -> Result<Option<Stored>, Error> {
     let summary = cached(connection, sql::SUMMARY_OF)?.query_row([number], header).optional().map_err(failure)?;
     let Some(summary) = summary.filter(|summary| number <= summary.last) else { return Ok(None) };
-    let block = without_ids(connection, summary)?;
+    let block = block(connection, summary, Vec::new())?;
     let chunk = cached(connection, sql::DOCUMENTS_OF)?.query_row([number], chunk).optional().map_err(failure)?;
     let mut payloads = cached(connection, sql::PAYLOADS_OF)?;
     let payload =

@@ -11,6 +11,8 @@ use crate::Error;
 
 /// Traces of one block; with more, a search would take more apart than it wants.
 const MOST: i64 = 256;
+/// A block with so many is not gone on with: it would be written anew for each few that come.
+const ENOUGH: i64 = 64;
 /// From its first to its last, in microseconds: what is too old goes in whole blocks.
 const SPAN: i64 = 3_600_000_000;
 /// Of a block with all that belongs to it, for the same reason.
@@ -264,8 +266,15 @@ impl Writer {
         Self { block: Block { header, ..Block::default() }, starts: true, ..Self::default() }
     }
 
-    /// Goes on with a block.
-    pub(super) fn resume(block: Block) -> Result<Self, Error> {
+    /// Goes on with a block, or begins another if that has enough.
+    pub(super) fn after(block: Option<Block>) -> Result<Self, Error> {
+        match block {
+            Some(block) if block.header.count < ENOUGH => Self::resume(block),
+            _ => Ok(Self::default()),
+        }
+    }
+
+    fn resume(block: Block) -> Result<Self, Error> {
         let places = names(&block.names).ok_or_else(damaged)?;
         let names = (0..).zip(places).map(|(place, name)| (Box::from(name), place)).collect();
         let beside = block.header.bytes.saturating_sub(block.own_bytes());

@@ -68,7 +68,7 @@ pub(super) struct Down {
     tenant: String,
     of_tenant: u32,
     ids: HashSet<String>,
-    prints: HashSet<u32>,
+    prints: Prints,
     limit: usize,
     pub(super) found: BTreeMap<TraceNumber, TraceRow>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Down {
 impl Down {
     pub(super) fn new(up: Up, limit: u32) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (ids, prints) = (HashSet::from([up.wanted]), HashSet::from([up.print]));
+        let (ids, prints) = (HashSet::from([up.wanted]), Prints::new(up.print));
         Self { tenant: up.tenant, of_tenant: up.of_tenant, ids, prints, limit, found: BTreeMap::new() }
     }
 }
@@ -92,7 +92,7 @@ impl Visit for Down {
 
     fn wants_ids(&self, ids: &[u8]) -> bool {
         let (prints, _) = ids.as_chunks::<4>();
-        prints.iter().any(|print| self.prints.contains(&u32::from_le_bytes(*print)))
+        prints.iter().any(|print| self.prints.have(u32::from_le_bytes(*print)))
     }
 
     fn see(&mut self, block: &Block) -> Result<ControlFlow<()>, Error> {
@@ -108,10 +108,40 @@ impl Visit for Down {
             }
             if let Some(id) = ids.response {
                 self.ids.insert(id.to_owned());
-                self.prints.insert(fingerprint(OF_ID, id));
+                self.prints.add(fingerprint(OF_ID, id));
             }
             self.found.insert(entry.number, entry.row()?);
         }
         Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Some fingerprints, of which millions are asked for: nearly all of them are not here, which one bit tells.
+#[derive(Debug)]
+struct Prints {
+    all: HashSet<u32>,
+    bits: Vec<u64>,
+}
+
+impl Prints {
+    fn new(first: u32) -> Self {
+        let mut prints = Self { all: HashSet::new(), bits: vec![0; 1024] };
+        prints.add(first);
+        prints
+    }
+
+    fn add(&mut self, print: u32) {
+        self.all.insert(print);
+        if let Some(word) = self.bits.get_mut(Self::word(print)) {
+            *word |= 1 << (print % 64);
+        }
+    }
+
+    fn have(&self, print: u32) -> bool {
+        self.bits.get(Self::word(print)).is_some_and(|word| word >> (print % 64) & 1 == 1) && self.all.contains(&print)
+    }
+
+    const fn word(print: u32) -> usize {
+        (print >> 6) as usize % 1024
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn prepare(
     encryption: &Encryption,
 ) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
-    let mut current = Changing::new(newest.map_or_else(|| Ok(Writer::default()), Writer::resume)?);
+    let mut current = Changing::new(Writer::after(newest)?);
     let mut is_new = false;
     for (number, trace) in (next..).zip(traces) {
         if !current.writer.has_room_for(&trace.row) {

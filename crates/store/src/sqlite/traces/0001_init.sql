@@ -7,11 +7,8 @@ CREATE TABLE godex_trace_block (
     began_max INTEGER NOT NULL,
     slowest   INTEGER NOT NULL,      -- in microseconds
     bytes     INTEGER NOT NULL,      -- with documents and bodies
-    terms     BLOB NOT NULL          -- fingerprints of names
-) STRICT;
-CREATE TABLE godex_trace_ids (
-    first INTEGER PRIMARY KEY,
-    ids   BLOB NOT NULL              -- fingerprints of ids
+    terms     BLOB NOT NULL,         -- fingerprints of names
+    ids       BLOB NOT NULL          -- fingerprints of ids
 ) STRICT;
 CREATE TABLE godex_trace_rows (
     first INTEGER PRIMARY KEY,

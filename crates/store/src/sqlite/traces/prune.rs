@@ -53,7 +53,7 @@ fn shrink(connection: &Connection) -> Result<bool, Error> {
 fn delete(connection: &Connection, summary: &Header) -> Result<(), Error> {
     let next = summary.last.saturating_add(1);
     cached(connection, sql::NEXT_SET)?.execute([next]).map_err(failure)?;
-    for delete in [sql::BLOCK_DELETE, sql::IDS_DELETE, sql::ROWS_DELETE] {
+    for delete in [sql::BLOCK_DELETE, sql::ROWS_DELETE] {
         cached(connection, delete)?.execute([summary.first]).map_err(failure)?;
     }
     Ok(())
@@ -81,7 +81,7 @@ pub(super) fn erase(
     let after = wanted.last().filter(|_| wanted.len() == BATCH).map(|last| last.last.saturating_add(1));
     let mut count = 0;
     for summary in wanted {
-        let block = block(connection, summary)?;
+        let block = block(connection, summary, Vec::new())?;
         if let Some(remains) = without(&block, tenant)? {
             count += remains.gone.len() as u64;
             replace(connection, &block.header, &remains, encryption)?;

@@ -12,7 +12,10 @@ macro_rules! statements {
 /// Summaries, as they are read.
 macro_rules! summaries {
     ($rest:literal) => {
-        concat!("SELECT first, last, count, began_min, began_max, slowest, bytes, terms FROM godex_trace_block ", $rest)
+        concat!(
+            "SELECT first, last, count, began_min, began_max, slowest, bytes, terms, ids FROM godex_trace_block ",
+            $rest
+        )
     };
 }
 
@@ -25,7 +28,6 @@ statements! {
     );
     /// The block that has this number, if any.
     SUMMARY_OF = summaries!("WHERE first <= ?1 ORDER BY first DESC LIMIT 1");
-    IDS = "SELECT ids FROM godex_trace_ids WHERE first = ?1";
     ROWS = "SELECT names, rows FROM godex_trace_rows WHERE first = ?1";
     /// Of all blocks; there is one for some hundred traces.
     BYTES = "SELECT coalesce(sum(bytes), 0) FROM godex_trace_block";
@@ -33,9 +35,8 @@ statements! {
     NEXT = "SELECT next FROM godex_trace_next";
     NEXT_SET = "UPDATE godex_trace_next SET next = max(next, ?1)";
 
-    BLOCK_PUT = "INSERT OR REPLACE INTO godex_trace_block (first, last, count, began_min, began_max, slowest, bytes, terms) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    IDS_PUT = "INSERT OR REPLACE INTO godex_trace_ids (first, ids) VALUES (?1, ?2)";
+    BLOCK_PUT = "INSERT OR REPLACE INTO godex_trace_block (first, last, count, began_min, began_max, slowest, bytes, terms, ids) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     ROWS_PUT = "INSERT OR REPLACE INTO godex_trace_rows (first, names, rows) VALUES (?1, ?2, ?3)";
     DOCUMENTS_PUT = "INSERT OR REPLACE INTO godex_trace_document (first, body) VALUES (?1, ?2)";
     PAYLOAD_PUT = "INSERT INTO godex_trace_payload (number, name, cut_from, body) VALUES (?1, ?2, ?3, ?4)";
@@ -45,7 +46,6 @@ statements! {
     DOCUMENTS_BETWEEN = "SELECT first, body FROM godex_trace_document WHERE first BETWEEN ?1 AND ?2 ORDER BY first";
 
     BLOCK_DELETE = "DELETE FROM godex_trace_block WHERE first = ?1";
-    IDS_DELETE = "DELETE FROM godex_trace_ids WHERE first = ?1";
     ROWS_DELETE = "DELETE FROM godex_trace_rows WHERE first = ?1";
     DOCUMENTS_DELETE = "DELETE FROM godex_trace_document WHERE first = ?1";
     DOCUMENTS_UPTO = "DELETE FROM godex_trace_document WHERE first <= ?1";
