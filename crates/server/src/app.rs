@@ -120,7 +120,9 @@ impl App {
     }
 
     /// The same for whoever only looks, on a store that is open already: nobody is answered.
-    pub(crate) async fn looking(config: Config, store: Store) -> Result<Self, StartError> {
+    pub(crate) async fn looking(mut config: Config, store: Store) -> Result<Self, StartError> {
+        // Nothing happens that could be traced.
+        config.trace.enabled = false;
         let runtime = Runtime::new(&config, store).await?;
         let snapshot = RwLock::new(Arc::new(runtime.snapshot_of(config)?));
         Ok(Self { snapshot, runtime })

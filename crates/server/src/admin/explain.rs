@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, Uri};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::{StoredTrace, Tenant};
 use wire::json::{Kind, Raw, Text};
 
 use super::routes::{self, Place};
+use super::traces;
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::error::{ApiError, Code};
@@ -68,9 +69,9 @@ pub(super) async fn request(place: Place<'_>, body: &Bytes) -> Result<Response<B
 /// Plans a request again that was made before.
 pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
     let app = app(place).await?;
-    let trace = find(&app, id).await?;
+    let trace = find(place, id).await?;
     let tenant = routes::query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()?;
-    let detail = trace.as_ref().map(detail);
+    let detail = trace.as_ref().map(traces::detail);
     let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
         let detail = detail.ok_or_else(|| ApiError::response_not_found(id))?;
         return Ok(routes::json(&json!({"trace": detail, "source": "none", "plan": null})));
@@ -84,7 +85,7 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
 /// Sends a request again that was made before.
 pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&place.server()?.app);
-    let trace = find(&app, &asked.id).await?;
+    let trace = find(place, &asked.id).await?;
     let tenant: Option<Tenant> = asked.tenant.as_deref().map(routes::tenant).transpose()?;
     let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
     let Some(source) = source else {
@@ -94,27 +95,15 @@ pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<
         let message = "Nothing of this request was captured, and its response is not stored: it cannot be sent again.";
         return Err(ApiError::new(Code::InvalidRequest, message).with_param("id"));
     };
-    let before = trace.as_ref().map(detail);
+    let before = trace.as_ref().map(traces::detail);
     let answer = Box::pin(explain::replay(&app, source, asked.model.as_deref(), before.as_ref())).await?;
     Ok(routes::json(&answer))
 }
 
-/// The trace of that number, response or request, if traces are kept.
-async fn find(app: &App, id: &str) -> Result<Option<StoredTrace>, ApiError> {
-    let Some(traces) = app.runtime.observers.traces.store() else { return Ok(None) };
-    let found = match id.parse() {
-        Ok(number) => traces.get(number).await,
-        Err(_) => traces.find(id.to_owned()).await,
-    };
-    found.map_err(|error| ApiError::store(&error))
-}
-
-/// What is known of a request, as one object.
-fn detail(trace: &StoredTrace) -> Value {
-    let mut detail: Value = serde_json::from_slice(&trace.document).unwrap_or_default();
-    if !detail.is_object() {
-        detail = json!({});
+/// The trace of that number, response or request, if there is one.
+async fn find(place: Place<'_>, id: &str) -> Result<Option<StoredTrace>, ApiError> {
+    match traces::found(place, id).await {
+        Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => Ok(None),
+        found => found.map(Some),
     }
-    detail["number"] = json!(trace.number);
-    detail
 }
