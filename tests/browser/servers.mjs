@@ -88,5 +88,5 @@ export async function godex(provider, server = {}) {
     await ended;
     await rm(home, { recursive: true, force: true });
   };
-  return { port: new URL(await address).port, close };
+  return { port: new URL(await address).port, home, env, close };
 }

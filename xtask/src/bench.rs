@@ -4,8 +4,8 @@
 
 mod cases;
 mod kernel;
-mod keys;
 mod memory;
+mod pairs;
 mod pinned;
 mod servers;
 mod startup;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     results.extend(known(rounds(arguments.gateway, &binary, scale))?);
     results.extend(pinned::measure(arguments.gateway, &binary, scale)?);
-    results.extend(known(keys::measure(arguments.gateway, &binary, scale))?);
+    results.extend(known(pairs::measure(arguments.gateway, &binary, scale))?);
     results.extend(start_up);
     table::print(&results);
     kernel::run()?;

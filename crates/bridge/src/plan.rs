@@ -9,6 +9,7 @@ mod forward;
 mod hosted;
 mod item_path;
 mod json;
+mod links;
 mod needs;
 mod notes;
 mod options;
@@ -27,7 +28,8 @@ use wire::responses::{CreateResponse, Input, InputItem};
 pub use check::metadata as check_metadata;
 pub use compaction::{CompactionWish, each_sent_item, first_sent};
 pub use echo::tail as echo;
-pub use forward::forward;
+pub use forward::{forward, forward_linked};
+pub use links::Link;
 
 use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
@@ -145,9 +147,26 @@ pub struct Plan {
 
 /// Plans one turn. `past` is the history that the session holds, oldest first.
 pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTarget<'_>) -> Result<Plan, Invalid> {
+    build(request, past, target, Notes::new(target.policy.strict)).map(|(plan, _)| plan)
+}
+
+/// The same plan, with what became of each part of the request.
+pub fn plan_linked(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+) -> Result<(Plan, Vec<Link>), Invalid> {
+    build(request, past, target, Notes::linking(target.policy.strict))
+}
+
+fn build(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+    mut notes: Notes,
+) -> Result<(Plan, Vec<Link>), Invalid> {
     check::ranges(request)?;
     let dialect = target.dialect;
-    let mut notes = Notes::new(target.policy.strict);
     let opened = compaction::open(request, past, target.seal);
     let unfolded = compaction::unfold(&opened);
     let items = Items::of(request, past, &unfolded);
@@ -162,7 +181,7 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     }
     let mut body = chat::Request {
         model: target.model,
-        messages: transcript::shape(messages, &dialect.request.messages),
+        messages: transcript::shape(messages, &dialect.request.messages, notes.links()),
         style: style(dialect),
         stream: request.stream.unwrap_or(false),
         include_usage: dialect.stream_usage == StreamUsage::Request,
@@ -191,9 +210,12 @@ pub fn plan(request: &CreateResponse<'_>, past: &[InputItem<'_>], target: PlanTa
     };
     body.tool_choice = tools.choice.take();
     body.parallel_tool_calls = tools.parallel;
+    tools.place(&mut notes);
     body.tools = tools.into_declared();
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
-    Ok(Plan { body: body.write(capacity), context, notes: notes.finish()? })
+    let body = body.write(capacity);
+    let (notes, links) = notes.finish_linked(request, past, &unfolded)?;
+    Ok((Plan { body, context, notes }, links))
 }
 
 fn style(dialect: &Dialect) -> Style {

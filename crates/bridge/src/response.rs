@@ -199,6 +199,11 @@ impl ResponseWriter {
         self.keep_all();
     }
 
+    /// How many events there are so far.
+    pub const fn events(&self) -> u64 {
+        self.sequence
+    }
+
     /// The events before this number are written already, by another writer of the same response.
     pub fn resume(&mut self, sequence: u64) {
         self.sequence = sequence;

@@ -6,6 +6,7 @@ use server::admin::{AdminAnswer, AdminClient, Unreachable};
 use server::config::Config;
 
 use crate::args::Flags;
+use crate::progress::Progress;
 
 /// Does something with whoever manages what the configuration is about.
 pub(crate) fn with<T>(flags: &Flags, work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>) -> anyhow::Result<T> {
@@ -33,7 +34,8 @@ pub(crate) fn with_running<T>(
     })
 }
 
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+/// Waits for it.
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(work)
 }
@@ -53,6 +55,7 @@ async fn find(config: &Config) -> anyhow::Result<AdminClient> {
 
 /// What is answered, or why not, in the words of who was asked.
 pub(crate) async fn ask(client: &AdminClient, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+    let _progress = Progress::start("waiting for godex");
     let AdminAnswer { status, body } = client.ask(method, path, body).await?;
     let answer: Value = serde_json::from_slice(&body).context("the answer is not JSON")?;
     if status >= 400 {

@@ -1,15 +1,18 @@
 //! The command line's grammar, and the one place that reads the process environment.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::commands::explain::ExplainArgs;
 use crate::commands::keys::KeysArgs;
+use crate::commands::replay::ReplayArgs;
 use crate::commands::tenants::TenantsArgs;
+use crate::commands::traces::TracesArgs;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use server::config::{self, Bare, Config, LogLevel, Overrides, Sources, parse_duration};
+use server::config::{self, Bare, Config, LogLevel, Overrides, Problems, Sources, parse_duration};
 
 /// The Responses API in front of any Chat Completions model.
 #[derive(Debug, Parser)]
@@ -25,6 +28,15 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Start the server (the default).
     Serve,
+    /// Write a configuration: finds keys and local servers, asks for the rest, and shows it first.
+    Init(InitArgs),
+    /// Look at the configuration, the store, the providers and this machine, and say what to do.
+    Doctor(CheckArgs),
+    /// Make a configuration out of another program's.
+    Import {
+        #[command(subcommand)]
+        command: ImportCommand,
+    },
     /// Check or print the configuration.
     Config {
         #[command(subcommand)]
@@ -53,6 +65,8 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// What tenants have stored and may use: list, export, erase, limit.
     Tenants(TenantsArgs),
+    /// See what became of requests: list, follow, show one.
+    Traces(TracesArgs),
     /// Have the running godex read its configuration anew.
     Reload,
     /// Have the running godex end, when what it answers is answered.
@@ -77,9 +91,20 @@ pub(crate) enum Command {
     },
     /// Show what was used, and what it cost.
     Usage(UsageArgs),
+    /// Show what a request became on its way to the provider, and why; with --dry-run, what one would become.
+    Explain(ExplainArgs),
+    /// Send a request again that was made before, and show what is different.
+    Replay(ReplayArgs),
+    /// Open the page of the running godex in the browser: what became of each request, charts, a playground.
+    Page(PageArgs),
     /// Show what the offline demo model can be told to do.
     #[command(after_help = crate::commands::demo::help())]
     Demo,
+    /// Say whether a godex answers; the exit status is 1 if none does. For health checks of containers.
+    Health(HealthArgs),
+    /// Write the manual pages into a folder.
+    #[command(hide = true)]
+    Man { folder: PathBuf },
     /// Print the completion script for a shell.
     Completions { shell: clap_complete::Shell },
 }
@@ -92,6 +117,69 @@ pub(crate) enum ConfigCommand {
     Print,
 }
 
+/// What the wizard need not ask.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InitArgs {
+    /// Ask nothing: what was found, the flags and the defaults decide. Also sets Codex up, if it is installed.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// A provider, as a built-in spec is called, or NAME=URL for another address; again for more [default: those that are
+    /// found].
+    #[arg(long = "provider", value_name = "NAME")]
+    pub(crate) providers: Vec<String>,
+    /// The model of a provider, as PROVIDER/MODEL, or of the first one; again for more.
+    #[arg(long = "model", value_name = "MODEL")]
+    pub(crate) models: Vec<String>,
+    /// Where sessions are kept [default: sqlite].
+    #[arg(long)]
+    pub(crate) backend: Option<BackendName>,
+    /// Check keys by asking their providers for their models; one that is refused is an error.
+    #[arg(long)]
+    pub(crate) check_keys: bool,
+    /// Leave Codex as it is.
+    #[arg(long)]
+    pub(crate) no_codex: bool,
+    /// Replace a configuration that is there; a copy of it is kept.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Where sessions can be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum BackendName {
+    Sqlite,
+    Memory,
+    Postgres,
+}
+
+/// How a doctor looks.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// Ask no provider.
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportCommand {
+    /// Of a LiteLLM proxy (its config.yaml). What has no equal is said, and written into the file as comments.
+    Litellm(ImportArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    pub(crate) file: PathBuf,
+    /// Write it to a file instead of stdout.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that is there; a copy of it is kept.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Encrypt everything anew with the configured key: what is in clear, and what older keys have encrypted. With SQLite
@@ -101,6 +189,34 @@ pub(crate) enum StoreCommand {
         #[arg(long)]
         decrypt: bool,
     },
+    /// Write a copy of the SQLite database into a file, also while a server uses it. Who has the file has the sessions.
+    Backup {
+        /// A new file.
+        file: PathBuf,
+    },
+    /// Put a backup into the place of the SQLite database. No server may run meanwhile.
+    Restore {
+        file: PathBuf,
+        /// Also if there is a database already; it is kept under another name.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Look over everything that is stored, also while a server uses it; the exit status is 1 if anything is wrong.
+    Check {
+        /// A backup instead of the configured store.
+        file: Option<PathBuf>,
+    },
+}
+
+/// Who is asked, and what.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HealthArgs {
+    /// The address that is asked, without a path [default: what the configuration says].
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Also whether it takes work: it is not ending, has memory, and its store answers.
+    #[arg(long)]
+    pub(crate) ready: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -182,6 +298,17 @@ pub(crate) struct UsageArgs {
     /// As CSV, with a line of names.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+}
+
+/// How the page is opened.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct PageArgs {
+    /// Print the link only.
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// The port of this machine to use; 0 takes a free one.
+    #[arg(long = "page-port", value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
 }
 
 /// Codex, and which one of those that are installed.
@@ -305,6 +432,14 @@ impl Flags {
     }
 
     fn load_with(&self, without_keys: bool) -> anyhow::Result<Config> {
+        self.read(without_keys)?.map_err(|problems| match problems.0.len() {
+            1 => anyhow::anyhow!("{problems}"),
+            count => anyhow::anyhow!("{count} problems with the configuration\n{problems}"),
+        })
+    }
+
+    /// The same, with all problems one by one.
+    pub(crate) fn read(&self, without_keys: bool) -> anyhow::Result<Result<Config, Problems>> {
         let cwd = std::env::current_dir().context("cannot tell the current directory")?;
         let home = home();
         let overrides = Overrides {
@@ -315,10 +450,28 @@ impl Flags {
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env: &variable, overrides };
-        config::load(&sources).map_err(|problems| match problems.0.len() {
-            1 => anyhow::anyhow!("{problems}"),
-            count => anyhow::anyhow!("{count} problems with the configuration\n{problems}"),
-        })
+        Ok(config::load(&sources))
+    }
+
+    pub(crate) fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    pub(crate) const fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        LogLevel::from_name(self.log_level.as_deref()?)
+    }
+
+    /// Another file, and nothing else.
+    pub(crate) fn of_file(config: PathBuf) -> Self {
+        Self { config: Some(config), host: None, port: None, log_level: None }
     }
 }
 

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use server::config::{Config, ProviderConfig};
 use wire::visible::visible;
 
-pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
+/// `wants_keys`: clients have to show one.
+pub(crate) fn banner(config: &Config, address: SocketAddr, wants_keys: bool) -> String {
     let providers: Vec<String> = config.providers.iter().map(provider).collect();
     let mut out = format!("godex {}\n\n", env!("CARGO_PKG_VERSION"));
     let lines = [
@@ -19,11 +20,12 @@ pub(crate) fn banner(config: &Config, address: SocketAddr) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{label:<11} {}", visible(&value));
     }
+    let key = if wants_keys { "-H \"authorization: Bearer $GODEX_API_KEY\" \\\n    " } else { "" };
     let model = config.sample_model().unwrap_or_else(|| "MODEL".to_owned());
     let _ = writeln!(
         out,
         "\nTry it:\n  curl {}://{}/v1/responses -H 'content-type: application/json' \\\n    \
-         -d '{{\"model\": \"{model}\", \"input\": \"Hello\"}}'\n",
+         {key}-d '{{\"model\": \"{model}\", \"input\": \"Hello\"}}'\n",
         config.server.scheme(),
         reachable(address),
         model = visible(&model),

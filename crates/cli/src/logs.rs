@@ -1,20 +1,18 @@
-//! Logging: one subscriber, to stderr, so that stdout stays for what a command was asked for; or to a file, where the
-//! terminal is somebody else's.
+//! Logging: to stderr, so that stdout stays for what a command was asked for; to a log file beside or instead of it; or to
+//! a file alone, where the terminal is somebody else's. Each place has its own level.
 //!
-//! A log that cannot be written is no reason to answer nobody: a thread of its own writes it, so that a pipe that nobody
-//! reads holds up nothing; a lost line is counted, and `/health` shows the count.
-//! What others wrote (a model's name, a finish reason) cannot act on the terminal of whoever reads the log.
+//! A log that cannot be written is no reason to answer nobody: each place has a thread of its own that writes there, so
+//! that a pipe that nobody reads, or a disk that hangs, holds up nothing; a lost line is counted, and `/health` shows the
+//! count. What others wrote (a model's name, a finish reason) cannot act on the terminal of whoever reads the log.
+
+mod queue;
+mod rotate;
 
 use std::fmt::{self, Debug, Write as _};
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
-use std::time::Duration;
+use std::io::{self, IsTerminal};
 
-use server::LOST_LOG_LINES;
-use server::config::{LogFormat, LoggingConfig};
+use server::config::{LogFormat, LogLevel, LoggingConfig};
 use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::field::MakeExt;
@@ -25,111 +23,91 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 use wire::visible::Visible;
 
-/// Lines that may wait for whoever reads them. More are lost.
-const WAITING: usize = 2048;
-
-/// So much is written in one go, and then nothing for so long.
-const TOGETHER: usize = 64 * 1024;
-const REST: Duration = Duration::from_millis(2);
+use queue::Queue;
+pub(crate) use queue::finish;
+use rotate::LogFile;
 
 /// What the targets of our own events begin with.
 const OWN: &[&str] = &["godex", "server", "store"];
 
-/// Lines that were taken and neither written nor lost yet.
-static UNWRITTEN: AtomicU64 = AtomicU64::new(0);
-
 /// Where the log goes.
 pub(crate) enum Destination {
-    Stderr,
+    /// Where the configuration says.
+    Configured,
+    /// Here alone: the terminal is somebody else's.
     File(File),
 }
 
-pub(crate) fn start(config: LoggingConfig, destination: Destination) {
-    if !config.console && matches!(destination, Destination::Stderr) {
-        return;
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+pub(crate) fn start(config: &LoggingConfig, destination: Destination) {
+    let mut places = Vec::new();
+    match destination {
+        // For people who look for what went wrong.
+        Destination::File(file) => {
+            let form = if config.format == LogFormat::Json { Form::Json } else { Form::Human { ansi: false } };
+            places.extend(layer(form, config.level, Queue::start(file)));
+        }
+        Destination::Configured => {
+            if config.console {
+                let terminal = io::stderr().is_terminal();
+                let human = config.format == LogFormat::Human || (config.format == LogFormat::Auto && terminal);
+                let form = if human { Form::Human { ansi: terminal } } else { Form::Json };
+                places.extend(layer(form, config.level, Queue::start(Stderr)));
+            }
+            if let Some(file) = &config.file {
+                let human = config.format == LogFormat::Human;
+                let form = if human { Form::Human { ansi: false } } else { Form::Json };
+                places.extend(layer(form, file.level, Queue::start(LogFile::new(file))));
+            }
+        }
     }
-    // Our own crates at the level asked for; the libraries below only when something is wrong.
-    let level: LevelFilter = config.level.name().parse().unwrap_or(LevelFilter::INFO);
-    let filter = Targets::new()
+    if !places.is_empty() {
+        tracing_subscriber::registry().with(places).init();
+    }
+}
+
+/// How a line looks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Human { ansi: bool },
+    Json,
+}
+
+/// None where the system gives no thread to write.
+fn layer(form: Form, level: LogLevel, queue: Option<Queue>) -> Option<BoxedLayer> {
+    let queue = queue?;
+    // The layer would tell stderr that stderr cannot be written to, and panic.
+    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false).with_writer(move || queue.line());
+    let filter = filter(level);
+    Some(match form {
+        Form::Human { ansi } => {
+            let fields = format::debug_fn(field).delimited(" ");
+            layer.with_ansi(ansi).fmt_fields(fields).event_format(Human).with_filter(filter).boxed()
+        }
+        Form::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
+    })
+}
+
+/// Our own crates at the level asked for; the libraries below only when something is wrong.
+fn filter(level: LogLevel) -> Targets {
+    let level: LevelFilter = level.name().parse().unwrap_or(LevelFilter::INFO);
+    Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(OWN.iter().map(|target| (*target, level)))
         // It repeats what servers say; what matters of that is in our own events.
-        .with_target("rmcp", LevelFilter::OFF);
-    let terminal = matches!(destination, Destination::Stderr) && io::stderr().is_terminal();
-    // A file is for people who look for what went wrong.
-    let human_file = matches!(destination, Destination::File(_));
-    let (lines, written) = sync_channel(WAITING);
-    if thread::Builder::new().name("log".to_owned()).spawn(move || write(&written, destination)).is_err() {
-        return;
-    }
-    let line = move || Line(lines.clone());
-    // The subscriber would tell stderr that stderr cannot be written to, and panic.
-    let builder = tracing_subscriber::fmt().log_internal_errors(false).with_max_level(Level::TRACE).with_writer(line);
-    let human = match config.format {
-        LogFormat::Auto => terminal || human_file,
-        LogFormat::Human => true,
-        LogFormat::Json => false,
-    };
-    if human {
-        let fields = format::debug_fn(field).delimited(" ");
-        builder.with_ansi(terminal).fmt_fields(fields).event_format(Human).finish().with(filter).init();
-    } else {
-        builder.json().flatten_event(true).finish().with(filter).init();
-    }
+        .with_target("rmcp", LevelFilter::OFF)
 }
 
-/// Gives what waits a moment to be written: the process ends.
-pub(crate) fn finish() {
-    for _ in 0..100 {
-        if UNWRITTEN.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-}
+/// Locked for each batch only.
+struct Stderr;
 
-/// Writes what is there in one go, and then rests: under load, a thread that is woken for every line, and writes every
-/// line by itself, costs more than all else that a line costs.
-fn write(lines: &Receiver<Box<[u8]>>, mut destination: Destination) {
-    let mut text = Vec::new();
-    while let Ok(line) = lines.recv() {
-        text.clear();
-        text.extend_from_slice(&line);
-        let mut count = 1;
-        while text.len() < TOGETHER
-            && let Ok(line) = lines.try_recv()
-        {
-            text.extend_from_slice(&line);
-            count += 1;
-        }
-        let written = match &mut destination {
-            Destination::Stderr => io::stderr().lock().write_all(&text),
-            Destination::File(file) => file.write_all(&text),
-        };
-        if written.is_err() {
-            LOST_LOG_LINES.fetch_add(count, Ordering::Relaxed);
-        }
-        UNWRITTEN.fetch_sub(count, Ordering::Release);
-        // With more waiting there is no rest.
-        if text.len() < TOGETHER {
-            thread::sleep(REST);
-        }
-    }
-}
-
-/// One line of the log: on its way to be written, or counted as lost.
-struct Line(SyncSender<Box<[u8]>>);
-
-impl Write for Line {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        UNWRITTEN.fetch_add(1, Ordering::Relaxed);
-        if self.0.try_send(line.into()).is_err() {
-            UNWRITTEN.fetch_sub(1, Ordering::Relaxed);
-            LOST_LOG_LINES.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(line.len())
+impl io::Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr().lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -183,6 +161,7 @@ fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Resu
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::{Arc, Mutex};
 
     use super::*;

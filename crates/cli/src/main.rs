@@ -6,9 +6,16 @@ mod admin;
 mod args;
 mod banner;
 mod commands;
+mod diff;
+mod files;
 mod logs;
 mod output;
+mod progress;
+mod prompt;
 mod reload;
+mod report;
+mod screen;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -47,13 +54,17 @@ fn causes(error: &anyhow::Error) -> String {
 fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Some(Command::Codex(codex)) => return commands::codex::run(&args.flags, codex),
+        Some(Command::Doctor(doctor)) => return commands::doctor::run(&args.flags, doctor),
         Some(Command::Mcp { command }) => return commands::mcp::run(&args.flags, command),
         None | Some(Command::Serve) => commands::serve::run(&args.flags),
+        Some(Command::Init(init)) => commands::init::run(&args.flags, init),
+        Some(Command::Import { command }) => commands::import::run(command),
         Some(Command::Config { command }) => commands::config::run(&args.flags, command),
         Some(Command::Models) => commands::models::run(&args.flags),
         Some(Command::Probe(probe)) => commands::probe::run(&args.flags, probe),
         Some(Command::Keys(keys)) => commands::keys::run(&args.flags, keys),
         Some(Command::Tenants(tenants)) => commands::tenants::run(&args.flags, tenants),
+        Some(Command::Traces(traces)) => commands::traces::run(&args.flags, traces),
         Some(Command::Reload) => commands::reload::run(&args.flags),
         Some(Command::Drain) => commands::drain::run(&args.flags),
         Some(Command::Search { query, json }) => commands::search::run(&args.flags, query, *json),
@@ -61,6 +72,11 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Store { command }) => commands::store::run(&args.flags, command),
         Some(Command::Env { shell }) => commands::env::run(&args.flags, *shell),
         Some(Command::Usage(usage)) => commands::usage::run(&args.flags, usage),
+        Some(Command::Explain(explain)) => commands::explain::run(&args.flags, explain),
+        Some(Command::Replay(replay)) => commands::replay::run(&args.flags, replay),
+        Some(Command::Page(page)) => commands::page::run(&args.flags, page),
+        Some(Command::Health(health)) => commands::health::run(&args.flags, health),
+        Some(Command::Man { folder }) => commands::man::run(folder),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;

@@ -27,7 +27,7 @@ use crate::prefix::Shared;
 use crate::presence::Present;
 use crate::span::{Propagated, Span};
 use crate::spending::{Reservation, Spending};
-use crate::trace::{Attempted, Facts, Head, Trace};
+use crate::trace::{Asked, Attempted, Captured, Facts, Head, Kind, Round, Tape, ToolCall, Trace};
 
 pub(crate) use crate::trace::{Charge, Deadline, Outcome};
 
@@ -57,6 +57,18 @@ struct Open {
     entries: Mutex<Entries>,
 }
 
+/// A body that may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// Of the client.
+    Request,
+    /// To the provider of the last attempt, and of it.
+    ChatRequest,
+    ChatResponse,
+    /// To the client.
+    Response,
+}
+
 /// What was entered so far.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
@@ -76,6 +88,8 @@ pub(crate) struct Entries {
     spending: Option<Arc<Spending>>,
     /// Who looks at it when it is over; nobody at one whose server is not known yet.
     observers: Option<Arc<Observers>>,
+    /// Nothing is done in it that anybody is told of.
+    untold: bool,
 }
 
 impl Account {
@@ -106,6 +120,18 @@ impl Account {
             pace: Pace::default(),
             entries: Mutex::default(),
         }))
+    }
+
+    /// Opens the account of something that only looks, and asks nobody: it leaves no line.
+    pub(crate) fn of_nobody() -> Self {
+        let account = Self::of_job("req");
+        account.enter().untold = true;
+        account
+    }
+
+    /// What it has cost so far, as far as prices are known.
+    pub(crate) fn cost(&self) -> Option<u64> {
+        self.enter().facts.cost()
     }
 
     /// Who looks at it when it is over.
@@ -207,22 +233,103 @@ impl Account {
         self.enter().facts.times.planning += took;
     }
 
+    /// How the response is driven, where its request does not tell.
+    pub(crate) fn driven(&self, kind: Kind) {
+        self.enter().facts.kind = Some(kind);
+    }
+
+    /// A response is asked for so. From here on it is known what may be kept of it.
+    pub(crate) fn asks(&self, asked: Asked) {
+        let mut entries = self.enter();
+        entries.facts.captured = entries.observers.as_ref().and_then(|observers| observers.traces.capture(&asked));
+        let kind = if asked.stream { Kind::Stream } else { Kind::Sync };
+        entries.facts.kind.get_or_insert(kind);
+        entries.facts.asked = Some(Box::new(asked));
+    }
+
+    /// It goes on in the background, in an account of its own.
+    pub(crate) fn put_off(&self) {
+        self.enter().facts.put_off = true;
+    }
+
     /// A target is asked, or would be if it were not known to fail.
-    pub(crate) fn asked(&self, target: String) {
+    pub(crate) fn asked(&self, target: String, wire: &'static str, bytes: usize) {
         /// No policy allows as many; an account has to end somewhere.
         const MOST: usize = 64;
         let began = self.elapsed();
         let attempts = &mut self.enter().facts.attempts;
         if attempts.len() < MOST {
-            attempts.push(Attempted { target, outcome: None, began, took: Duration::ZERO, ended: None, usage: None });
+            let (outcome, status, ended, usage) = (None, None, None, None);
+            let took = Duration::ZERO;
+            attempts.push(Attempted { target, wire, bytes, status, outcome, began, took, ended, usage });
         }
     }
 
     /// What came of asking it.
-    pub(crate) fn attempted(&self, outcome: &'static str, took: Duration) {
+    pub(crate) fn attempted(&self, outcome: &'static str, status: Option<u16>, took: Duration) {
         self.0.pace.waited_upstream(took);
         if let Some(attempt) = self.enter().facts.attempts.last_mut() {
-            (attempt.outcome, attempt.took) = (Some(outcome), took);
+            (attempt.outcome, attempt.status, attempt.took) = (Some(outcome), status, took);
+        }
+    }
+
+    /// An upstream answer has ended that the response is made of.
+    pub(crate) fn round(&self, end: &'static str, usage: Option<Usage>) {
+        let facts = &mut self.enter().facts;
+        facts.rounds.push(Round { attempt: facts.attempts.len(), end, usage });
+    }
+
+    /// A hosted tool has run.
+    pub(crate) fn tool_called(&self, mut call: ToolCall) {
+        /// Rounds and their calls are bounded, but not so closely.
+        const MOST: usize = 256;
+        call.ended = self.elapsed();
+        let calls = &mut self.enter().facts.tool_calls;
+        if calls.len() < MOST {
+            calls.push(call);
+        }
+    }
+
+    /// An upstream answer had so many events.
+    pub(crate) fn heard(&self, events: u64) {
+        self.enter().facts.heard += events;
+    }
+
+    /// The client was sent so many.
+    pub(crate) fn told(&self, events: u64) {
+        self.enter().facts.told = events;
+    }
+
+    /// What the client is told of an error.
+    pub(crate) fn explained(&self, message: &str) {
+        self.enter().facts.message = Some(message.into());
+    }
+
+    /// What a body is written to that comes in pieces; None: bodies are not kept.
+    pub(crate) fn tape(&self) -> Option<Tape> {
+        self.enter().facts.captured.as_deref().map(Captured::tape)
+    }
+
+    /// A body, if bodies are kept. It is looked at only then. Those of attempts are numbered.
+    pub(crate) fn capture(&self, body: Body, tape: Option<Tape>, redact: impl FnOnce(&mut Vec<u8>)) {
+        let Some(tape) = tape else { return };
+        let facts = &mut self.enter().facts;
+        let attempt = facts.attempts.len();
+        if let Some(captured) = &mut facts.captured {
+            let name = match body {
+                Body::Request => "request".to_owned(),
+                Body::ChatRequest => format!("chat_request.{attempt}"),
+                Body::ChatResponse => format!("chat_response.{attempt}"),
+                Body::Response => "response".to_owned(),
+            };
+            captured.push(name, tape, redact);
+        }
+    }
+
+    /// Events that the client is sent, if bodies are kept.
+    pub(crate) fn capture_events(&self, events: &[u8]) {
+        if let Some(captured) = &mut self.enter().facts.captured {
+            captured.sent(events);
         }
     }
 
@@ -370,6 +477,9 @@ impl Drop for Open {
         self.pace.settle(&mut facts.times.upstream, &mut facts.times.tools, &mut facts.times.client);
         facts.gaps = self.pace.gaps();
         entries.settle(&facts.charges);
+        if entries.untold {
+            return;
+        }
         let (method, path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
         let head = Head { method, path, request_id: self.request_id.clone(), began_at: self.began_at, took };
         let trace = Trace { head, facts };

@@ -1,13 +1,18 @@
-//! The operator's own listener: keys, tenants, usage, reloading, draining. It is apart from the one for clients, on a
+//! The operator's own listener: keys, tenants, usage, reloading, draining, the page. It is apart from the one for clients, on a
 //! socket of the file system that only the user of this process may open, or on a port with a token. Nothing that a client
 //! sends gets here, and no key of a client opens it.
 
 mod client;
+mod door;
+mod explain;
 mod keys;
 mod listener;
+mod providers;
 mod routes;
 mod serve;
+mod store;
 mod tenants;
+mod traces;
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -20,6 +25,7 @@ use crate::config::{AdminConfig, CorsConfig, ServerConfig};
 use crate::start::StartError;
 use crate::token::TokenHash;
 pub use client::{AdminAnswer, AdminClient, Unreachable};
+pub use door::PageDoor;
 use listener::Listener;
 pub use routes::{ADMIN_ROUTES, AdminRoute};
 
@@ -48,7 +54,7 @@ struct Desk {
     address: SocketAddr,
     /// Of what has to be shown.
     token: Option<TokenHash>,
-    /// Whose names may be asked for on a port; no web page may.
+    /// Whose names may be asked for on a port, where no web page may ask but godex's own.
     server: Option<ServerConfig>,
     drain: Arc<Notify>,
 }

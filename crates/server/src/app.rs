@@ -40,6 +40,7 @@ use crate::start::StartError;
 use crate::stop::Stop;
 use crate::tasks::Tasks;
 use crate::tokens::TokensByTenant;
+use crate::trace::Traces;
 use crate::upstream::{Connections, Failover, Learner, Listing, Provider};
 use crate::webhooks::Webhooks;
 
@@ -110,7 +111,17 @@ type Made = (ProviderConfig, ResilienceConfig, Arc<Connections>);
 
 impl App {
     pub(crate) async fn new(config: Config) -> Result<Self, StartError> {
-        let runtime = Runtime::new(&config).await?;
+        let runtime = Runtime::new(&config, open_store(&config).await?).await?;
+        if runtime.access.is_open() && !config.server.may_be_open() {
+            return Err(StartError::Unguarded { host: config.server.host });
+        }
+        let snapshot = RwLock::new(Arc::new(runtime.snapshot_of(config)?));
+        Ok(Self { snapshot, runtime })
+    }
+
+    /// The same for whoever only looks, on a store that is open already: nobody is answered.
+    pub(crate) async fn looking(config: Config, store: Store) -> Result<Self, StartError> {
+        let runtime = Runtime::new(&config, store).await?;
         let snapshot = RwLock::new(Arc::new(runtime.snapshot_of(config)?));
         Ok(Self { snapshot, runtime })
     }
@@ -161,12 +172,8 @@ pub async fn open_store(config: &Config) -> Result<Store, store::OpenError> {
 }
 
 impl Runtime {
-    async fn new(config: &Config) -> Result<Self, StartError> {
-        let store = open_store(config).await?;
+    async fn new(config: &Config, store: Store) -> Result<Self, StartError> {
         let access = Access::new(store.clone(), config).await.map_err(StartError::Access)?;
-        if access.is_open() && !config.server.may_be_open() {
-            return Err(StartError::Unguarded { host: config.server.host.clone() });
-        }
         let stop = Arc::new(Stop::new());
         let seal_key = SealKey::of(&config.session, &store)?;
         let budget = Budget::new(config.limits.body_bytes_in_flight);
@@ -182,7 +189,7 @@ impl Runtime {
             observers: Arc::new(Observers {
                 metrics: Metrics::new(config.metrics.enabled),
                 spans: Spans::new(config.otel.as_ref()),
-                ..Observers::default()
+                traces: Traces::start(config, &store),
             }),
             sessions: Sessions::new(
                 store.clone(),
@@ -378,6 +385,7 @@ fn fixed_section(old: &Config, new: &Config) -> Option<&'static str> {
         ("metrics", old.metrics == new.metrics),
         ("otel", old.otel == new.otel),
         ("logging", old.logging == new.logging),
+        ("trace", old.trace == new.trace),
     ];
     same.into_iter().find_map(|(section, same)| (!same).then_some(section))
 }

@@ -1,8 +1,12 @@
 //! The only wall clock, and the only randomness.
 
+mod calendar;
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::id::Ids;
+
+pub(crate) use calendar::{date, day_name, day_of, parse_rfc3339, rfc3339};
 
 /// Microseconds since the epoch.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]

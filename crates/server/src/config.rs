@@ -33,6 +33,7 @@ mod table;
 mod telemetry;
 mod tls;
 mod tools;
+mod trace;
 mod transport;
 mod units;
 mod web;
@@ -46,7 +47,7 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
-pub use ad_hoc::ad_hoc;
+pub use ad_hoc::{ad_hoc, keyless};
 pub(crate) use address::{is_public, unbracket};
 pub use admin::{AdminConfig, AdminListen};
 pub use alias::Alias;
@@ -55,11 +56,12 @@ pub use key::{Described, KeyStatus};
 pub use keys::{KeyConfig, KeyHash};
 pub(crate) use keys::{NAME, is_name};
 pub use limits::LimitsConfig;
-pub use logging::{LogFormat, LogLevel, LoggingConfig};
+pub use logging::{LogFileConfig, LogFormat, LogLevel, LoggingConfig};
 pub use mcp::{McpAddress, McpClients, McpConfig, McpServerConfig, RequireApproval};
 pub(crate) use mcp::{is_label, is_reserved_header};
 pub use model::{Discover, ListedModel, ModelError, ModelRef};
 pub use oidc::OidcConfig;
+pub use print::quote;
 pub use provider_table::PROVIDER_KEYS;
 pub use proxies::TrustedProxies;
 pub use resilience::ResilienceConfig;
@@ -70,6 +72,7 @@ pub use table::KEYS;
 pub use telemetry::{MetricsConfig, OtelConfig};
 pub use tls::{TlsConfig, TlsProblem};
 pub use tools::{GrammarPolicy, ToolsConfig};
+pub use trace::{CaptureConfig, TraceConfig, TracePlace};
 pub use transport::{ExtraRoots, Proxy, TransportConfig};
 pub use units::{Bare, parse_duration, print_duration};
 pub use web::{AllowedHosts, CorsConfig};
@@ -114,6 +117,15 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, Problems> {
     read::read(&document, sources, origin)
 }
 
+/// The same for a text that is in no file yet.
+///
+/// # Errors
+/// As [`load`]; they call the text by this name.
+pub fn load_text(name: &str, text: &str, sources: &Sources<'_>) -> Result<Config, Problems> {
+    let document = Document::parse(name, text)?;
+    read::read(&document, sources, Origin::File(sources.cwd.join(name)))
+}
+
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -144,6 +156,7 @@ pub struct Config {
     /// Who is told of each request.
     pub otel: Option<OtelConfig>,
     pub logging: LoggingConfig,
+    pub trace: TraceConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
 }

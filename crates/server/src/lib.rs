@@ -10,6 +10,7 @@ mod ask;
 mod background;
 mod body;
 mod caller;
+pub mod checkup;
 mod client;
 mod clock;
 mod compaction;
@@ -18,6 +19,7 @@ pub mod config;
 mod delivery;
 mod descriptions;
 mod error;
+pub mod explain;
 mod follow;
 mod grammar;
 mod guard;
@@ -40,6 +42,7 @@ mod otel_exporter;
 mod outbound;
 mod output;
 mod pace;
+mod page;
 pub mod peer;
 mod per_tenant;
 mod prefix;
@@ -47,6 +50,7 @@ mod presence;
 pub mod probe;
 mod rekey;
 mod request;
+mod restore;
 mod route;
 mod scrape;
 mod seal;
@@ -87,10 +91,11 @@ use metrics_listener::MetricsListener;
 pub use models::{CatalogModel, Discovered, catalog_models, codex_catalog, discover};
 pub use outbound::Network;
 pub use rekey::{RekeyError, rekey};
+pub use restore::{RestoreError, restore};
 pub use route::{ROUTES, Route};
 pub use spending::report as usage;
 pub use start::StartError;
-pub use store::Rekeyed;
+pub use store::{Rekeyed, check_sqlite};
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.
@@ -134,6 +139,11 @@ impl Server {
     /// Where metrics are answered beside the port for clients, if anywhere.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().and_then(MetricsListener::address)
+    }
+
+    /// Whether clients need a key, or a token of an identity provider.
+    pub fn wants_keys(&self) -> bool {
+        !self.app.runtime.access.is_open()
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -220,6 +230,7 @@ impl Server {
         otel_exporter::flush(observers.spans.waiting(), &outbound).await;
         mcp.close();
         spending.flush().await;
+        observers.traces.close().await;
         keys.give_back().await;
         sessions.close().await;
     }

@@ -79,7 +79,7 @@ impl Presence {
         let mut tenants = self.tenants();
         let work = tenants.entry(tenant.clone()).or_default();
         if work.gate != Gate::Open {
-            return Err(ApiError::new(Code::TenantClosed, "What is stored for you is being erased."));
+            return Err(closed());
         }
         work.running += 1;
         drop(tenants);
@@ -103,6 +103,11 @@ impl Presence {
     /// So a held stream has no place in any list.
     pub(crate) async fn must_end(&self, tenant: &Tenant) {
         poll_fn(|_| if self.is_over(tenant) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// What is said of whatever has to end at once.
+    pub(crate) fn ended(&self) -> ApiError {
+        if self.stop.phase() == Phase::Now { ApiError::shutting_down() } else { closed() }
     }
 
     fn is_over(&self, tenant: &Tenant) -> bool {
@@ -197,6 +202,10 @@ impl Drop for Closed {
             tenants.remove(&self.tenant);
         }
     }
+}
+
+fn closed() -> ApiError {
+    ApiError::new(Code::TenantClosed, "What is stored for you is being erased.")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::Incoming;
 use tokio::time::Instant;
-use wire::id::Ids;
+use wire::id::{IdKind, Ids};
 use wire::json::Text;
 use wire::responses::{CreateResponse, Usage};
 
@@ -22,6 +22,7 @@ use crate::prefix::SessionKey;
 use crate::session::Session;
 use crate::spending;
 use crate::tokens::TokenCounts;
+use crate::trace::Kind;
 use crate::upstream::Failover;
 
 /// One request's surroundings.
@@ -40,7 +41,29 @@ impl RequestContext {
         let account = Account::of_job(request_id);
         account.observed_by(&app.runtime.observers);
         account.routed("background", &caller);
+        account.driven(Kind::Background);
         Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids: clock::ids() }
+    }
+
+    /// The surroundings of something that the operator only wants to look at, with a tenant's eyes.
+    pub(crate) fn of_onlooker(app: &Arc<App>, caller: Caller) -> Self {
+        Self {
+            app: Arc::clone(app),
+            snapshot: app.snapshot(),
+            caller,
+            account: Account::of_nobody(),
+            ids: clock::ids(),
+        }
+    }
+
+    /// The surroundings of a turn that the operator runs for a tenant.
+    pub(crate) fn of_operator(app: &Arc<App>, caller: Caller, route: &'static str) -> Result<Self, ApiError> {
+        let mut ids = clock::ids();
+        let account = Account::of_job(ids.make(IdKind::Request).as_str());
+        account.observed_by(&app.runtime.observers);
+        account.routed(route, &caller);
+        account.works_for(app.runtime.presence.enter(caller.tenant())?);
+        Ok(Self { app: Arc::clone(app), snapshot: app.snapshot(), caller, account, ids })
     }
 
     /// The surroundings of the turn that this request puts into the background: it has a line of its own in the log.
@@ -48,6 +71,7 @@ impl RequestContext {
         let account = Account::of_job(self.account.request_id().to_str().unwrap_or_default());
         account.routed("background", &self.caller);
         self.account.passes_trace_to(&account);
+        account.driven(Kind::Background);
         account.observed_by(&self.app.runtime.observers);
         self.account.passes_work_to(&account);
         Self { account, ..self.clone() }

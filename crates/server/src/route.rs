@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
@@ -19,6 +20,7 @@ use crate::error::ApiError;
 use crate::guard;
 use crate::request::RequestContext;
 use crate::socket;
+use crate::turn::Start;
 
 /// One method of one path. `{id}` is one segment, `{*id}` the rest of the path.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +112,10 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAd
     };
     // What a client makes of errors is known of requests that make something; others look at the path itself.
     let answer = answer.map_err(|error| if method == Method::POST { client.shown(error) } else { error });
-    let domain = answer.as_ref().err().map(|error| error.code.domain());
+    let domain = answer.as_ref().err().map(|error| {
+        account.explained(&error.message);
+        error.code.domain()
+    });
     let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
     if method == Method::HEAD {
         without_body(&mut response);
@@ -119,6 +124,38 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAd
         admitted.share(response.headers_mut());
     }
     account.rates().write(response.headers_mut());
+    response.headers_mut().insert("x-request-id", account.request_id().clone());
+    account.answered(response.status().as_u16(), domain);
+    response.body_mut().charge(account);
+    response
+}
+
+/// Answers the operator as a client without a key is answered who creates a response. The body was read, under the cap for
+/// clients' bodies.
+pub(crate) async fn answer_operator(app: &Arc<App>, path: &'static str, body: Bytes) -> Response<Body> {
+    let (mut ids, nothing) = (clock::ids(), HeaderMap::new());
+    let account = Account::open(&Method::POST, path, &nothing, &ids.make(IdKind::Request));
+    account.observed_by(&app.runtime.observers);
+    account.received(body.len());
+    let caller = Caller::new(None, &nothing);
+    account.routed("/v1/responses", &caller);
+    let (app, snapshot) = (Arc::clone(app), app.snapshot());
+    let begun = app.runtime.limits.load().takes_turns().and_then(|()| app.runtime.presence.enter(caller.tenant()));
+    let answer = match begun {
+        Ok(present) => {
+            account.works_for(present);
+            let (presence, tenant) = (Arc::clone(&app.runtime.presence), caller.tenant().clone());
+            let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
+            tokio::select! {
+                biased;
+                () = presence.must_end(&tenant) => Err(ApiError::shutting_down()),
+                answer = responses::begin(context, body, Start::default()) => answer,
+            }
+        }
+        Err(error) => Err(error),
+    };
+    let domain = answer.as_ref().err().map(|error| error.code.domain());
+    let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));
     response.headers_mut().insert("x-request-id", account.request_id().clone());
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
@@ -151,7 +188,7 @@ fn without_body(response: &mut Response<Body>) {
     if let Some(length) = length {
         response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
     }
-    *response.body_mut() = Body::full(bytes::Bytes::new());
+    *response.body_mut() = Body::full(Bytes::new());
 }
 
 /// What is not answered when the server stops at once is answered with that.
@@ -166,7 +203,7 @@ async fn dispatch_until_stopped(
         biased;
         () = presence.must_end(&tenant) => {
             account.ended(Outcome::Stopped);
-            Err(ApiError::shutting_down())
+            Err(presence.ended())
         }
         answer = dispatch(context, request, path) => answer,
     }

@@ -107,9 +107,9 @@ fn breakers(registry: &mut Registry, snapshot: &Snapshot, runtime: &Runtime) {
     let mut open: BTreeMap<(Arc<str>, Arc<str>), i64> = BTreeMap::new();
     for provider in &snapshot.config.providers {
         let Some(connections) = snapshot.connections(&provider.name) else { continue };
-        for (model, is_open) in connections.breakers() {
+        for (model, state) in connections.health() {
             let labels = names.target(&format!("{}/{model}", provider.name));
-            *open.entry((labels.provider, labels.target)).or_default() += i64::from(is_open);
+            *open.entry((labels.provider, labels.target)).or_default() += i64::from(state.breaker != "closed");
         }
     }
     let family = Family::<[(&str, Arc<str>); 2], Gauge>::default();
@@ -124,7 +124,9 @@ fn queues(registry: &mut Registry, runtime: &Runtime) {
     let (spans, traces) = (&runtime.observers.spans, &runtime.observers.traces);
     let (length, dropped) =
         (Family::<[(&str, &str); 1], Gauge>::default(), Family::<[(&str, &str); 1], Counter>::default());
-    length.get_or_create(&[("queue", "spans")]).set(i64::try_from(spans.queued()).unwrap_or(i64::MAX));
+    for (queue, count) in [("spans", spans.queued()), ("traces", traces.queued())] {
+        length.get_or_create(&[("queue", queue)]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
     for (queue, count) in [("spans", spans.dropped()), ("traces", traces.dropped())] {
         dropped.get_or_create(&[("queue", queue)]).inc_by(count);
     }

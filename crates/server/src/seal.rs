@@ -39,23 +39,38 @@ impl std::fmt::Debug for SealKey {
     }
 }
 
+/// Where the key is that nobody has configured.
+fn key_file(config: &SessionConfig) -> Option<PathBuf> {
+    let database = match &config.backend {
+        Backend::Sqlite { path } => Some(path),
+        Backend::Memory { .. } | Backend::Postgres(_) => config.beside.as_ref(),
+    };
+    database.map(|path| path.with_file_name(KEY_FILE))
+}
+
 impl SealKey {
     /// The configured key; else the one beside the database, made on the first start; else the store's, which all
     /// instances share or which is gone with the process.
     pub(crate) fn of(config: &SessionConfig, store: &store::Store) -> Result<Self, StartError> {
-        let database = match &config.backend {
-            Backend::Sqlite { path } => Some(path),
-            Backend::Memory { .. } | Backend::Postgres(_) => config.beside.as_ref(),
-        };
-        let key = match (&config.seal_key, database) {
+        let key = match (&config.seal_key, key_file(config)) {
             (Some(secret), _) => derived(secret.expose()),
-            (None, Some(path)) => {
-                let path = path.with_file_name(KEY_FILE);
-                stored(&path).map_err(|source| StartError::SealKey { path, source })?
-            }
+            (None, Some(path)) => stored(&path).map_err(|source| StartError::SealKey { path, source })?,
             (None, None) => store.derive_key("seal"),
         };
         Self::new(&key)
+    }
+
+    /// Whether the key would have to be made first.
+    pub(crate) fn is_there(config: &SessionConfig) -> bool {
+        config.seal_key.is_some() || key_file(config).is_some_and(|path| path.exists())
+    }
+
+    /// Where the key is, if it is in a file beside the database: a copy of the database is worth less without it.
+    pub(crate) fn file(config: &SessionConfig) -> Option<PathBuf> {
+        match (&config.seal_key, &config.backend) {
+            (None, Backend::Sqlite { path }) => Some(path.with_file_name(KEY_FILE)),
+            _ => None,
+        }
     }
 
     fn new(key: &Key) -> Result<Self, StartError> {
@@ -163,14 +178,46 @@ fn stored(path: &Path) -> io::Result<Key> {
     }
 }
 
+/// The key in a file, if there is one.
+pub(crate) fn kept(path: &Path) -> io::Result<Option<Key>> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => read(&text?).map(Some),
+    }
+}
+
+/// Puts a key into its file. Another one that is there gets another name, which is given back.
+pub(crate) fn put(path: &Path, key: &Key) -> io::Result<Option<PathBuf>> {
+    let aside = match kept(path) {
+        Ok(Some(there)) if there == *key => return Ok(None),
+        Ok(None) => None,
+        Ok(Some(_)) | Err(_) => {
+            let name = |number: u32| path.with_extension(format!("key.before-restore-{number}"));
+            let aside = (1..).map(name).find(|aside| !aside.exists());
+            aside.map(|aside| fs::rename(path, &aside).map(|()| aside)).transpose()?
+        }
+    };
+    write(path, key)?;
+    Ok(aside)
+}
+
 fn read(text: &str) -> io::Result<Key> {
     let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
     bytes.try_into().map_err(|_| io::Error::other("it does not hold a key of 32 bytes in base64url"))
 }
 
-/// Makes a key, unless another process is first. The file has its name only when it is whole.
+/// Makes a key, unless another process is first.
 fn made(path: &Path) -> io::Result<Key> {
     let key = fresh()?;
+    match write(path, &key) {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&fs::read_to_string(path)?),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a key where none is. The file has its name only when it is whole.
+fn write(path: &Path, key: &Key) -> io::Result<()> {
     let draft =
         path.with_extension(format!("key.{:016x}", u64::from_le_bytes(*fresh()?.first_chunk().unwrap_or(&[0; 8]))));
     let mut options = OpenOptions::new();
@@ -181,11 +228,7 @@ fn made(path: &Path) -> io::Result<Key> {
     let written = file.write_all(URL_SAFE_NO_PAD.encode(key).as_bytes()).and_then(|()| file.sync_all());
     let named = written.and_then(|()| fs::hard_link(&draft, path));
     fs::remove_file(&draft)?;
-    match named {
-        Ok(()) => Ok(key),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&fs::read_to_string(path)?),
-        Err(error) => Err(error),
-    }
+    named
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod context;
 mod export;
+mod given;
 mod hidden;
 mod kinds;
 mod lease;
@@ -32,6 +33,7 @@ use crate::live::Live;
 use crate::webhooks::Webhooks;
 pub(crate) use context::{Context, Past};
 pub(crate) use export::exported;
+pub(crate) use given::Given;
 use kinds::ItemKind;
 pub(crate) use lease::LEASE;
 use lease::Leases;

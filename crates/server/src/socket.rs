@@ -273,6 +273,7 @@ impl Connection {
     fn refuse(&self, channel: &mut Channel, error: &ApiError, bytes: usize, stream_id: Option<&StreamId>) {
         let account = running::account(&self.app, &self.caller, self.address, bytes, &mut clock::ids());
         account.answered(error.status.as_u16(), Some(error.code.domain()));
+        account.explained(&error.message);
         account.delivered(0, true);
         self.say_error(channel, error, account.request_id(), stream_id);
     }

@@ -67,6 +67,11 @@ impl Span {
         self.derived(b"attempt", number)
     }
 
+    /// The span of a hosted tool's call of this number.
+    pub(crate) fn tool(&self, number: u32) -> SpanId {
+        self.derived(b"tool", number)
+    }
+
     fn derived(&self, kind: &[u8], number: u32) -> SpanId {
         let seed = [&self.trace[..], &self.id, kind, &number.to_be_bytes()].concat();
         let mut id: SpanId = digest(&SHA256, &seed).as_ref().first_chunk().copied().unwrap_or_default();

@@ -1,27 +1,254 @@
 //! Traces: what became of each request, kept for whoever wants to know later.
 //!
-//! A request that is over is put into a bounded queue; when the queue is full it is not kept, which is counted. A writer of
-//! its own makes documents of what is queued and writes them, many at once, into a file of their own or into Postgres. No
-//! request ever waits for any of that.
+//! ```text
+//!   account ──▶ keep ──▶ queue (bounded) ──▶ writer ──▶ document ──▶ store::TraceStore
+//!                └─ full: not kept, counted    └─ many at once; what cannot be written is lost, and counted
+//! ```
+//!
+//! No request ever waits for any of that. What a client, a model or a provider said is in a trace only where the operator
+//! wants bodies to be captured, and of requests with `store: false` only where that is wanted of them, too.
 
+mod capture;
+mod document;
 mod record;
+mod writer;
 
-pub(crate) use record::{Attempted, Charge, Deadline, Facts, Head, Outcome, Trace};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-/// Where traces go.
+use store::{Store, TraceRetention, TraceStore};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::clock;
+use crate::config::{Config, TraceConfig, TracePlace};
+use crate::tasks;
+pub(crate) use capture::{Captured, Tape};
+pub(crate) use document::WORDS;
+pub(crate) use record::{Asked, Attempted, Charge, Deadline, Facts, Head, Kind, Outcome, Round, ToolCall, Trace};
+use writer::Writer;
+
+/// How long the end of the server waits for traces.
+const CLOSE: Duration = Duration::from_secs(2);
+
+/// Refusals of whoever is not known, in each second: anybody can make any number of them.
+const STRANGERS: u64 = 5;
+
+/// Where traces go; nowhere where none are wanted, or where they cannot be kept.
 #[derive(Debug, Default)]
-pub(crate) struct Traces {}
+pub(crate) struct Traces(Option<Kept>);
 
-impl Traces {
-    /// How many were not kept.
-    #[expect(clippy::unused_self, reason = "until there is a writer")]
-    pub(crate) const fn dropped(&self) -> u64 {
-        0
+#[derive(Debug)]
+struct Kept {
+    queue: mpsc::Sender<Message>,
+    store: TraceStore,
+    capture: capture::Rules,
+    shared: Arc<Shared>,
+    batch: usize,
+    /// The second of the last refusal of a stranger, and how many there were in it.
+    strangers: AtomicU64,
+}
+
+/// What those who put something into the queue and the writer both know.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Traces that were not kept, for whatever reason.
+    dropped: AtomicU64,
+    /// There is as much in the queue as is written at once, or somebody waits for what is in it.
+    due: AtomicBool,
+    wake: Notify,
+    /// The log says that traces get lost, and not again until they do not.
+    is_told: AtomicBool,
+}
+
+impl Shared {
+    fn lost(&self, traces: usize, why: &dyn std::fmt::Display) {
+        self.dropped.fetch_add(traces as u64, Ordering::Relaxed);
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(traces, %why, "traces are not kept; requests are answered as ever");
+        }
     }
 
-    /// Keeps it, if there is room. It never waits.
-    #[expect(clippy::unused_self, clippy::needless_pass_by_value, reason = "until there is a writer")]
-    pub(crate) fn keep(&self, trace: Trace) {
-        drop(trace);
+    fn wake(&self) {
+        if !self.due.swap(true, Ordering::AcqRel) {
+            self.wake.notify_one();
+        }
     }
 }
+
+/// What the writer is sent.
+#[derive(Debug)]
+enum Message {
+    Trace(Box<Trace>),
+    /// Whoever sent this is to be told when all before it is written.
+    Flush(oneshot::Sender<()>),
+}
+
+/// Where the configuration wants traces to be; None: nowhere.
+///
+/// # Errors
+/// They cannot be there.
+pub(crate) fn open(config: &Config, sessions: &Store) -> Result<Option<TraceStore>, store::OpenError> {
+    let TraceConfig { enabled, place, max_bytes, .. } = &config.trace;
+    if !enabled {
+        return Ok(None);
+    }
+    Ok(match place {
+        TracePlace::File(path) => Some(TraceStore::sqlite(path, &config.session.encryption.keys)?),
+        TracePlace::Memory => Some(TraceStore::memory(*max_bytes)),
+        TracePlace::Shared => TraceStore::shared(sessions),
+    })
+}
+
+impl Traces {
+    /// Begins to keep them. A file that cannot be opened is no reason not to serve.
+    pub(crate) fn start(config: &Config, sessions: &Store) -> Self {
+        match open(config, sessions) {
+            Ok(None) => Self(None),
+            Ok(Some(store)) => Self::writing(store, &config.trace),
+            Err(error) => {
+                let place = config.trace.place.to_string();
+                tracing::warn!(place, error = %chain(&error), "no traces are kept: their store cannot be opened");
+                Self(None)
+            }
+        }
+    }
+
+    fn writing(store: TraceStore, config: &TraceConfig) -> Self {
+        let (kept, queue) = Kept::new(store.clone(), config);
+        let retention = TraceRetention {
+            age_micros: config.ttl.map_or(i64::MAX, |ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX)),
+            bytes: config.max_bytes,
+        };
+        let writer = Writer {
+            queue,
+            sink: store,
+            shared: Arc::clone(&kept.shared),
+            capture: kept.capture.clone(),
+            batch: config.batch_size,
+            patience: config.flush_interval,
+            retention,
+        };
+        tasks::spawn_service(writer.run());
+        Self(Some(kept))
+    }
+
+    /// Keeps it, if it is worth it and there is room. It never waits.
+    pub(crate) fn keep(&self, trace: Trace) {
+        if let Some(kept) = &self.0
+            && kept.wants(&trace)
+        {
+            kept.put(trace);
+        }
+    }
+
+    /// What is captured of a request; None: nothing.
+    pub(crate) fn capture(&self, asked: &Asked) -> Option<Box<Captured>> {
+        self.0.as_ref().and_then(|kept| kept.capture.of(asked.store))
+    }
+
+    /// Where they are, for whoever reads them.
+    pub(crate) fn store(&self) -> Option<&TraceStore> {
+        self.0.as_ref().map(|kept| &kept.store)
+    }
+
+    /// How many wait to be written.
+    pub(crate) fn queued(&self) -> usize {
+        self.0.as_ref().map_or(0, |kept| kept.queue.max_capacity() - kept.queue.capacity())
+    }
+
+    /// How many were not kept.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.0.as_ref().map_or(0, |kept| kept.shared.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Waits until all that was kept so far is written, if that is soon. Says whether it is.
+    pub(crate) async fn flush(&self, patience: Duration) -> bool {
+        let Some(kept) = &self.0 else { return true };
+        let flushed = async {
+            let (done, is_done) = oneshot::channel();
+            kept.queue.send(Message::Flush(done)).await.is_ok_and(|()| {
+                kept.shared.wake();
+                true
+            }) && is_done.await.is_ok()
+        };
+        timeout(patience, flushed).await.unwrap_or(false)
+    }
+
+    /// The server ends.
+    pub(crate) async fn close(&self) {
+        if !self.flush(CLOSE).await {
+            tracing::warn!("the last traces are not written");
+        }
+    }
+}
+
+impl Kept {
+    fn new(store: TraceStore, config: &TraceConfig) -> (Self, mpsc::Receiver<Message>) {
+        let (queue, waiting) = mpsc::channel(config.max_queue_size);
+        let kept = Self {
+            queue,
+            store,
+            capture: capture::Rules::new(config.capture),
+            shared: Arc::default(),
+            batch: config.batch_size,
+            strangers: AtomicU64::new(0),
+        };
+        (kept, waiting)
+    }
+
+    /// All that makes something, and whatever else goes wrong; nothing of what balancers and scanners ask.
+    fn wants(&self, trace: &Trace) -> bool {
+        let Trace { head, facts } = trace;
+        let failed = facts.status.is_some_and(|status| status >= 400);
+        match facts.route {
+            Some("/health" | "/ready" | "/metrics") => false,
+            Some("background" | "/v1/responses/compact" | "/v1/alpha/search") => true,
+            Some("/v1/responses") => failed || !facts.put_off && (head.method == "POST" || facts.kind.is_some()),
+            Some(_) => failed,
+            // There is no such path, or no such method of it.
+            None if matches!(facts.status, Some(404 | 405)) => false,
+            None => failed && self.is_rare(),
+        }
+    }
+
+    /// Whether there were few refusals of strangers in this second.
+    fn is_rare(&self) -> bool {
+        let second = clock::unix_seconds() << 8;
+        let next = |known: u64| match known {
+            known if known >> 8 << 8 != second => Some(second | 1),
+            known if known & 0xff < STRANGERS => Some(known + 1),
+            _ => None,
+        };
+        self.strangers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+
+    fn put(&self, trace: Trace) {
+        match self.queue.try_send(Message::Trace(Box::new(trace))) {
+            Ok(()) => {
+                if self.queue.max_capacity() - self.queue.capacity() >= self.batch {
+                    self.shared.wake();
+                }
+            }
+            Err(TrySendError::Full(_)) => self.shared.lost(1, &"the queue is full"),
+            Err(TrySendError::Closed(_)) => self.shared.lost(1, &"nobody writes them"),
+        }
+    }
+}
+
+/// An error with what it is from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "trace/tests.rs"]
+mod tests;

@@ -13,6 +13,7 @@
 
 mod compacting;
 mod count;
+mod explain;
 mod finish;
 mod open;
 mod rounds;
@@ -32,7 +33,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream};
 use tokio::time::Instant;
 
-use crate::account::Outcome;
+use crate::account::{Account, Outcome};
 use crate::ask::{Alarm, Answer, Watch};
 use crate::error::ApiError;
 use crate::idempotency::{Held, Key, Known};
@@ -42,6 +43,7 @@ use crate::session::{Beside, NewRecord, Past, Record, Unstored};
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
 pub(crate) use count::{Counted, count_input};
+pub(crate) use explain::{Explained, Question};
 use finish::Storing;
 pub(crate) use finish::{Ended, Finished, pending};
 use rounds::Material;
@@ -111,6 +113,9 @@ pub(crate) struct Turn {
     watch: Watch,
     /// Since when the client has what there was, and has not asked for more.
     handed: Option<Instant>,
+    waiting: Waiting,
+    /// The first event that is to be kept with the trace; none where no bodies are.
+    captures_from: Option<u64>,
     /// What another round needs; none where there cannot be one, which is nearly always.
     material: Option<Box<Material>>,
     /// A call whose input does not fit, while a better one is awaited.
@@ -134,6 +139,37 @@ pub(crate) struct Turn {
     /// The object as it was stored and sent.
     object: Bytes,
     not_kept: Option<store::Error>,
+}
+
+/// Since when a provider, or a hosted tool, is waited for; a wait that is dropped and begun again is one.
+#[derive(Debug)]
+struct Waiting {
+    account: Account,
+    since: Option<Instant>,
+    for_tools: bool,
+}
+
+impl Waiting {
+    fn new(account: &Account) -> Self {
+        Self { account: account.clone(), since: None, for_tools: false }
+    }
+
+    fn begin(&mut self, for_tools: bool) {
+        self.since.get_or_insert_with(Instant::now);
+        self.for_tools = for_tools;
+    }
+
+    fn end(&mut self, now: Instant) {
+        let Some(since) = self.since.take() else { return };
+        let (pace, time) = (self.account.pace(), now.saturating_duration_since(since));
+        if self.for_tools { pace.waited_for_tools(time) } else { pace.waited_upstream(time) }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.end(Instant::now());
+    }
 }
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -332,6 +368,7 @@ impl Turn {
             }
             if !self.events.is_empty() {
                 self.watch.spoke();
+                self.capture_events();
                 self.handed = Some(Instant::now());
                 return true;
             }
@@ -341,11 +378,12 @@ impl Turn {
     /// Waits for the upstream, or for a deadline.
     async fn pull(&mut self) -> Pulled {
         let Some(answer) = self.answer.as_mut() else { return Pulled::End(End::Eof) };
-        let (since, pace) = (Instant::now(), self.context.account.pace());
+        self.waiting.begin(false);
         let pulled = tokio::select! {
             biased;
             chunk = answer.body.chunk() => {
-                self.watch.heard(since, pace);
+                let now = self.watch.heard(self.context.account.pace());
+                self.waiting.end(now);
                 return chunk.into();
             }
             () = self.context.must_end() => Pulled::End(self.stopped()),
@@ -358,8 +396,29 @@ impl Turn {
                 }
             },
         };
-        self.context.account.pace().waited_upstream(since.elapsed());
+        self.waiting.end(Instant::now());
         pulled
+    }
+
+    /// What is about to be sent is kept with the trace, where bodies are.
+    fn capture_events(&mut self) {
+        let Some(next) = &mut self.captures_from else { return };
+        let mut events = Vec::new();
+        // Of frames, those that nobody took the last time are still here; events of a stream are always taken.
+        for (frame, json) in self.events.iter() {
+            if frame.sequence >= *next {
+                events.extend_from_slice(json);
+                events.push(b'\n');
+                *next = frame.sequence + 1;
+            }
+        }
+        if self.events.iter().next().is_none() {
+            events.extend_from_slice(self.events.bytes());
+        }
+        if let Some(answer) = &self.answer {
+            answer.redactor.bytes(&mut events, 0);
+        }
+        self.context.account.capture_events(&events);
     }
 
     fn stopped(&mut self) -> End {

@@ -28,6 +28,8 @@ pub(crate) type KeyId = [u8; 8];
 
 /// What the wrapped secret of the hashes is bound to.
 const OF_SECRET: &[u8] = b"godex store secret 1";
+/// What a wrapped secret in a copy of the database is bound to.
+const OF_COPY: &[u8] = b"godex backup secret 1";
 
 /// The store's key, from the configuration. It is never written anywhere.
 #[derive(Clone)]
@@ -140,6 +142,12 @@ impl Encryption {
         Ok(())
     }
 
+    /// A secret that came with a copy of the database; None if it is damaged.
+    pub(crate) fn unwrap_named(&self, name: &str, wrapped: &[u8]) -> Result<Option<[u8; 32]>, OpenError> {
+        self.admit(name, std::iter::once(wrapped))?;
+        Ok(self.unwrap(OF_COPY, wrapped).ok())
+    }
+
     pub(crate) fn unwrap_secret(&self, name: &str, wrapped: &[u8]) -> Result<Secret, OpenError> {
         self.admit(name, std::iter::once(wrapped))?;
         let secret = self.unwrap(OF_SECRET, wrapped);
@@ -148,6 +156,11 @@ impl Encryption {
 }
 
 impl StoreKey {
+    /// For a copy of the database.
+    pub(crate) fn wrap_named(&self, secret: &[u8; 32]) -> Result<Vec<u8>, Error> {
+        self.wrap(OF_COPY, secret)
+    }
+
     pub(crate) fn wrap_secret(&self, secret: &Secret) -> Result<Vec<u8>, Error> {
         self.wrap(OF_SECRET, &secret.0)
     }

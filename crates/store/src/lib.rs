@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backup;
 #[cfg(test)]
 mod bound;
 mod clock;
@@ -24,6 +25,7 @@ mod erasure;
 mod error;
 mod event;
 mod holdings;
+mod inspect;
 mod job;
 mod key;
 mod migration;
@@ -47,6 +49,7 @@ mod usage;
 use std::path::Path;
 
 pub use access::{AccessList, ApiKey};
+pub use backup::{Backup, Checking, RestoreError, Restored, check_sqlite, restore_sqlite};
 pub use clock::Clock;
 pub use conversation::{Lease, NewConversation, StoredConversation};
 use encryption::Vault;
@@ -54,6 +57,7 @@ pub use encryption::{Encryption, Rekeyed, Rewriting, StoreKey};
 pub use error::{Error, OpenError, Unavailable};
 pub use event::{Event, EventLimits, EventPage, Log, NewEvents};
 pub use holdings::{Erased, Exported, Holding, Holdings};
+pub use inspect::{PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, sqlite_version};
 pub use job::{Abandoned, Beat, Begun, Claim, ClaimedJob, JobKind, JobLimits, NewJob, Recovered, Runs, Worker};
 pub use key::{KeyClaim, NewKey};
 pub use notice::{NewNotice, Notice};

@@ -40,6 +40,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use crate::{Error, PostgresOptions, Tenant, Unavailable};
+pub(crate) use connect::inspect;
 use failure::failure;
 
 /// The parameters of a statement with their types, so that it need not be prepared under a name.

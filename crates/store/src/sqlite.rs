@@ -3,6 +3,8 @@
 //! The memory backend is the same database without a file, on one thread, with limits: one set of rules for both.
 
 mod access;
+mod backup;
+mod check;
 mod conversations;
 mod delete;
 mod encryption;
@@ -23,7 +25,7 @@ mod threads;
 mod turns;
 mod usage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -35,6 +37,8 @@ use crate::{Counters, Encryption, Error, MemoryLimits, OpenError, SqliteOptions,
 use threads::{After, Counts, Job, Ran, ReadJob, WriteJob};
 
 pub(crate) use access::*;
+pub(crate) use backup::restore;
+pub(crate) use check::file as check_file;
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
 pub(crate) use encryption::{
@@ -58,6 +62,8 @@ pub(crate) struct Database {
     writer: mpsc::Sender<WriteJob>,
     /// None in memory: there, the writer's connection is the database.
     readers: Option<mpsc::Sender<ReadJob>>,
+    /// Where the file is; without the lock on it, which ends with the threads.
+    path: Option<PathBuf>,
     limits: Option<MemoryLimits>,
     /// The memory's clock for what was used last.
     uses: Arc<AtomicI64>,
@@ -75,7 +81,8 @@ impl Database {
         let writer = threads::writer(opened.writer, opened.path.clone(), &counts)?;
         let readers = Some(threads::readers(&opened.path, options.readers.max(1), &counts)?);
         let uses = Arc::new(AtomicI64::new(0));
-        Ok((Self { writer, readers, limits: None, uses, counts }, opened.secret))
+        let path = Some(path.to_owned());
+        Ok((Self { writer, readers, path, limits: None, uses, counts }, opened.secret))
     }
 
     pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {
@@ -83,7 +90,7 @@ impl Database {
         let counts = Arc::new(Counts::default());
         let writer = threads::writer(opened.writer, opened.path, &counts)?;
         let uses = Arc::new(AtomicI64::new(0));
-        Ok((Self { writer, readers: None, limits: Some(limits), uses, counts }, opened.secret))
+        Ok((Self { writer, readers: None, path: None, limits: Some(limits), uses, counts }, opened.secret))
     }
 
     /// Runs in the writer's next transaction and is answered when that is on the disk. An error takes back what the

@@ -49,7 +49,9 @@ pub(super) fn all() -> Result<()> {
         system_package(Command::new("chromium").arg("--version"), &["chromium"])?;
     }
     python_packages()?;
-    node_packages(&node()?)
+    let node = node()?;
+    node_packages(&node, "tests/clients/node", "node")?;
+    node_packages(&node, "tests/browser", "browser")
 }
 
 /// A part of the toolchain that minimal installations leave out.
@@ -119,10 +121,11 @@ pub(super) fn node() -> Result<Node> {
     Ok(Node { npm: vec![node.clone(), package.join("lib/node_modules/npm/bin/npm-cli.js")], node })
 }
 
-fn node_packages(node: &Node) -> Result<()> {
-    let source = crate::root().join("tests/clients/node");
+/// What a folder's lock file names, into the folder of that name.
+fn node_packages(node: &Node, source: &str, name: &str) -> Result<()> {
+    let source = crate::root().join(source);
     let wanted = fs::read_to_string(source.join("package-lock.json"))?;
-    once(&folder("node"), &wanted, |folder| {
+    once(&folder(name), &wanted, |folder| {
         fs::create_dir_all(folder)?;
         for file in ["package.json", "package-lock.json"] {
             fs::copy(source.join(file), folder.join(file))?;

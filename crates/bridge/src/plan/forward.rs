@@ -13,7 +13,7 @@ use super::item_path::Items;
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Plan, PlanTarget, check, compaction, size, wants_summary};
+use super::{Link, Plan, PlanTarget, check, compaction, size, wants_summary};
 use crate::context::{AnswerContext, AnswerWire, NativeContext};
 use crate::dialect::{Dialect, Parameter};
 use hosted::{HostedTools, Member};
@@ -64,16 +64,36 @@ pub fn forward(
     past: &[InputItem<'_>],
     target: PlanTarget<'_>,
 ) -> Result<Plan, Invalid> {
+    build(request, document, past, target, Notes::new(target.policy.strict)).map(|(plan, _)| plan)
+}
+
+/// The same plan, with what became of each part of the request.
+pub fn forward_linked(
+    request: &CreateResponse<'_>,
+    document: Raw<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+) -> Result<(Plan, Vec<Link>), Invalid> {
+    build(request, document, past, target, Notes::linking(target.policy.strict))
+}
+
+fn build(
+    request: &CreateResponse<'_>,
+    document: Raw<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+    mut notes: Notes,
+) -> Result<(Plan, Vec<Link>), Invalid> {
     check::ranges(request)?;
     let dialect = target.dialect;
     let rules = &dialect.request.native;
-    let mut notes = Notes::new(target.policy.strict);
     // A schema goes as it is: only its name and its form are ours to check.
     let contract = Output::plan(request, &Dialect::default(), false, &mut notes)?.contract;
     let opened = compaction::open(request, past, target.seal);
     let unfolded = compaction::unfold(&opened);
     let all = Items::of(request, past, &unfolded);
     let hosted = HostedTools::of(request, &all, target, &mut notes)?;
+    hosted.place(request, &mut notes);
     let limit = request.max_output_tokens.map(|limit| target.hosting.left_of(limit, LEAST_LIMIT));
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
     let mut body = Vec::with_capacity(capacity);
@@ -101,7 +121,8 @@ pub fn forward(
         output: contract,
         grammars: Vec::new(),
     };
-    Ok(Plan { body, context, notes: notes.finish()? })
+    let (notes, links) = notes.finish_linked(request, past, &unfolded)?;
+    Ok((Plan { body, context, notes }, links))
 }
 
 fn wants_logprobs(request: &CreateResponse<'_>) -> bool {

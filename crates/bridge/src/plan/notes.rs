@@ -1,10 +1,13 @@
-//! The notes of one plan. In strict mode the first thing that would be ignored refuses the request instead.
+//! The notes of one plan, and, for whoever asks, what became of each part of the request. In strict mode the first thing that would be ignored refuses the request instead.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use wire::json::{Invalid, InvalidCode};
+use wire::responses::{CreateResponse, InputItem};
 
+use super::compaction::Unfolded;
+use super::links::{Link, Links};
 pub(super) use crate::note::code;
 use crate::note::{Action, Note, NoteCode, Severity};
 
@@ -17,11 +20,26 @@ pub(super) struct Notes {
     more: usize,
     strict: bool,
     refused: Option<Invalid>,
+    links: Option<Box<Links>>,
 }
 
 impl Notes {
     pub(super) const fn new(strict: bool) -> Self {
-        Self { list: Vec::new(), more: 0, strict, refused: None }
+        Self { list: Vec::new(), more: 0, strict, refused: None, links: None }
+    }
+
+    /// The same, for whoever wants to know what became of what.
+    pub(super) fn linking(strict: bool) -> Self {
+        Self { links: Some(Box::default()), ..Self::new(strict) }
+    }
+
+    /// Where that is recorded; None where nobody asks.
+    pub(super) fn links(&mut self) -> Option<&mut Links> {
+        self.links.as_deref_mut()
+    }
+
+    pub(super) const fn is_linking(&self) -> bool {
+        self.links.is_some()
     }
 
     /// Something is left out that changes the answer.
@@ -53,7 +71,7 @@ impl Notes {
         self.refused.get_or_insert(invalid);
     }
 
-    pub(super) fn finish(mut self) -> Result<Vec<Note>, Invalid> {
+    fn finish(mut self) -> Result<Vec<Note>, Invalid> {
         if let Some(invalid) = self.refused {
             return Err(invalid);
         }
@@ -62,6 +80,18 @@ impl Notes {
             self.list.push(Note::new(Action::Degraded, "notes", message).coded(code::MORE));
         }
         Ok(self.list)
+    }
+
+    pub(super) fn finish_linked(
+        mut self,
+        request: &CreateResponse<'_>,
+        past: &[InputItem<'_>],
+        unfolded: &[Unfolded<'_>],
+    ) -> Result<(Vec<Note>, Vec<Link>), Invalid> {
+        let links = self.links.take();
+        let notes = self.finish()?;
+        let links = links.map(|links| links.finish(request, past, unfolded, &notes)).unwrap_or_default();
+        Ok((notes, links))
     }
 
     fn leave_out(

@@ -87,6 +87,19 @@ impl<'a> Tools<'a> {
         .collect()
     }
 
+    /// Says where the tools are that are sent, for whoever asks.
+    pub(super) fn place(&self, notes: &mut Notes) {
+        let Some(links) = notes.links() else { return };
+        let mut next = 0;
+        let place = |index| {
+            self.is_sent(index).then(|| {
+                next += 1;
+                next - 1
+            })
+        };
+        links.move_tools(&(0..self.catalog.entries.len()).map(place).collect::<Vec<_>>());
+    }
+
     pub(super) fn into_declared(self) -> Vec<Declared<'a>> {
         let Self { catalog, sent, .. } = self;
         let sent = |index: usize| sent.as_ref().is_none_or(|sent| sent.binary_search(&index).is_ok());

@@ -22,13 +22,14 @@ use wire::responses::{CreateResponse, Input};
 use super::content::{Renderer, ToolResult};
 use super::hosted::Approvals;
 use super::item_path::{ItemPath, Items};
+use super::links::Source;
 use super::notes::Notes;
 use super::tools::Catalog;
 use super::{ImageTexts, PlanTarget, Policy};
 use crate::dialect::{DeveloperRole, Dialect, ToolImages};
 use crate::seal::Seal;
-use pairs::Pairs;
 pub use pairs::{CallRole, call_role};
+use pairs::{Link, Pairs};
 
 pub(super) use shape::{fill_lost_reasoning, shape};
 
@@ -65,17 +66,21 @@ impl<'a> Transcript<'a> {
             open: Open::default(),
             at_results: false,
             carries_reasoning: false,
+            at: Source::Instructions,
         };
         if let Some(instructions) = request.instructions.filter(|text| !text.is_empty()) {
             builder.instruct(Content::Text(vec![instructions.into()]));
         }
         if let Some(instruction) = instruction {
+            builder.at = Source::Format;
             builder.instruct(Content::Text(vec![Str::Ours(instruction.into())]));
         }
         for (index, (item, path)) in items.sent.iter().enumerate() {
+            builder.at = Source::Item(*path);
             builder.item(index, item, *path)?;
         }
         if let Some(Input::Text(text)) = &request.input {
+            builder.at = Source::Text;
             builder.plain("user", Content::Text(vec![(*text).into()]));
         }
         builder.close();
@@ -102,6 +107,8 @@ struct Builder<'r, 'a, 't> {
     /// The last messages are a batch's results: an output here is where it belongs.
     at_results: bool,
     carries_reasoning: bool,
+    /// What is being written.
+    at: Source,
 }
 
 /// The assistant's message under way.
@@ -118,6 +125,16 @@ struct Open<'a> {
     call_extras: Vec<(String, String)>,
     /// Where its reasoning was.
     thought_at: Option<ItemPath>,
+    sources: Sources,
+}
+
+/// What the assistant's message under way is made of, where somebody asks.
+#[derive(Debug, Default)]
+struct Sources {
+    said: Vec<Source>,
+    thought: Vec<Source>,
+    /// Of each result that is no item's own.
+    results: Vec<Vec<Source>>,
 }
 
 /// Where a call's result comes from.
@@ -135,6 +152,9 @@ impl<'a> Builder<'_, 'a, '_> {
     fn plain(&mut self, role: &'static str, content: Content<'a>) {
         self.close();
         self.at_results = false;
+        if let Some(links) = self.notes.links() {
+            links.message(self.at, self.messages.len());
+        }
         self.messages.push(Message::Plain { role, content });
     }
 
@@ -154,12 +174,15 @@ impl<'a> Builder<'_, 'a, '_> {
             self.open.content.push("\n".into());
         }
         self.at_results &= texts.peek().is_none();
+        if texts.peek().is_some() && self.notes.is_linking() {
+            self.open.sources.said.push(self.at);
+        }
         self.open.content.extend(texts);
     }
 
     /// Ends the assistant's message: it goes out, and its results after it.
     fn close(&mut self) {
-        let Open { content, mut calls, results, replay, call_extras, thought_at, ran: _ } =
+        let Open { content, mut calls, results, replay, call_extras, thought_at, sources, ran: _ } =
             std::mem::take(&mut self.open);
         if content.is_empty() && calls.is_empty() {
             return self.lose_thought(thought_at);
@@ -168,23 +191,58 @@ impl<'a> Builder<'_, 'a, '_> {
         for call in &mut calls {
             call.extra_content = replay::extra_of(call, &call_extras);
         }
+        if self.notes.is_linking() {
+            let carried = |call: &Call<'_>| call.extra_content.is_some();
+            let thought = !replay.text.is_empty() || !replay.members.is_empty() || calls.iter().any(carried);
+            self.link(&sources.said, self.messages.len());
+            self.link(if thought { &sources.thought } else { &[] }, self.messages.len());
+        }
         let ids: Vec<Str<'a>> = calls.iter().map(|call| call.id.clone()).collect();
         self.messages.push(Message::Assistant { content, tool_calls: calls, replay });
         self.at_results = !results.is_empty();
-        let mut hoisted = Vec::new();
-        for (tool_call_id, pending) in ids.into_iter().zip(results) {
+        let (mut hoisted, mut shown) = (Vec::new(), Vec::new());
+        for (nth, (tool_call_id, pending)) in ids.into_iter().zip(results).enumerate() {
+            let of =
+                if self.notes.is_linking() { self.sources_of(&pending, sources.results.get(nth)) } else { Vec::new() };
+            self.link(&of, self.messages.len());
+            let before = hoisted.len();
             let result = match pending {
                 Pending::Output(index) => self.result(index),
                 Pending::Interrupted => ToolResult::text(INTERRUPTED),
                 Pending::Inline(result) => result,
             };
             let content = self.tool_content(result, &mut hoisted);
+            if hoisted.len() > before {
+                shown.extend(of);
+            }
             self.messages.push(Message::Tool { tool_call_id, content });
         }
         if !hoisted.is_empty() {
             hoisted.insert(0, Part::Text("Images from the tool results above:".into()));
+            self.link(&shown, self.messages.len());
             self.messages.push(Message::Plain { role: "user", content: Content::Parts(hoisted) });
         }
+    }
+
+    /// What was written at this place is made of these.
+    fn link(&mut self, sources: &[Source], index: usize) {
+        if let Some(links) = self.notes.links() {
+            sources.iter().for_each(|source| links.message(source, index));
+        }
+    }
+
+    /// What a result is made of.
+    fn sources_of(&self, pending: &Pending<'a>, call: Option<&Vec<Source>>) -> Vec<Source> {
+        let Pending::Output(first) = pending else { return call.cloned().unwrap_or_default() };
+        let (mut sources, mut next) = (Vec::new(), Some(*first));
+        while let Some(index) = next {
+            sources.extend(self.items.sent.get(index).map(|(_, path)| Source::Item(*path)));
+            next = match self.pairs.link(index) {
+                Link::Result { more } => more,
+                _ => None,
+            };
+        }
+        sources
     }
 
     fn tool_content(&self, result: ToolResult<'a>, hoisted: &mut Vec<Part<'a>>) -> Content<'a> {
@@ -221,6 +279,9 @@ impl<'a> Builder<'_, 'a, '_> {
         }
         if !self.items.sent.is_empty() {
             self.notes.repaired("input", "nothing in it could be sent: an empty message takes its place");
+            if let Some(links) = self.notes.links() {
+                links.message(Source::Own, 0);
+            }
             self.messages.push(Message::Plain { role: "user", content: Content::Text(vec!["(empty)".into()]) });
             return Ok(());
         }

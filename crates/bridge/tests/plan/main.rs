@@ -21,6 +21,8 @@ mod hosted;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod make;
 #[cfg(test)]
 mod prefix;

@@ -5,10 +5,9 @@
 
 mod catalog;
 mod choice;
-mod doctor;
-mod files;
+pub(crate) mod doctor;
 pub(crate) mod gateway;
-mod installed;
+pub(crate) mod installed;
 mod launch;
 mod overrides;
 mod setup;
@@ -19,7 +18,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use server::config::Secret;
 
-use crate::args::{CodexArgs, CodexCommand, Flags, home, variable};
+use crate::args::{CodexArgs, CodexCommand, Consent, Flags, SetupArgs, home, variable};
+use crate::prompt;
 
 /// What the provider is called in Codex's configuration, and what the files are called that are ours there.
 const PROVIDER: &str = "godex";
@@ -33,6 +33,23 @@ pub(crate) fn run(flags: &Flags, args: &CodexArgs) -> anyhow::Result<ExitCode> {
         Some(CodexCommand::Doctor(doctor)) => doctor::run(flags, args.codex.as_deref(), doctor),
         Some(CodexCommand::Catalog { output }) => catalog::run(flags, output.as_deref()),
     }
+}
+
+/// Sets an installed Codex up for the configuration of these flags; says nothing where there is none.
+pub(crate) fn set_up(flags: &Flags, asks: bool) -> anyhow::Result<()> {
+    let Ok(codex) = installed::find(None) else { return Ok(()) };
+    let version = installed::version(&codex)?;
+    if asks && !prompt::yes(&format!("\nCodex {version} is installed. Set it up to use this godex?"), true)? {
+        return Ok(());
+    }
+    let args = SetupArgs {
+        consent: Consent { yes: !asks, dry_run: false },
+        model: None,
+        profile: PROVIDER.to_owned(),
+        default: false,
+        remove: false,
+    };
+    setup::run(flags, None, &args).map(drop)
 }
 
 /// The user's key for a godex that wants one.

@@ -14,6 +14,7 @@ use wire::visible::{visible, visible_lines};
 
 use crate::args::{Flags, McpCommand};
 use crate::output;
+use crate::progress::Progress;
 use servers::{Declared, Servers};
 
 /// How many tools most providers take at once.
@@ -23,6 +24,7 @@ pub(crate) fn run(flags: &Flags, command: &McpCommand) -> anyhow::Result<ExitCod
     let config = flags.look()?;
     let declared = Declared::new(&config)?;
     let servers = &config.tools.mcp.servers;
+    let progress = Progress::start("asking the MCP servers");
     let (text, good) = match command {
         McpCommand::List { server, json } => list(servers, &declared, server.as_deref(), *json)?,
         McpCommand::Check { json } => check(servers, &declared, *json),
@@ -30,6 +32,7 @@ pub(crate) fn run(flags: &Flags, command: &McpCommand) -> anyhow::Result<ExitCod
             call(servers, &declared, (server, tool), arguments, *json)?
         }
     };
+    drop(progress);
     output::print(&text)?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -9,6 +9,7 @@ use wire::visible::visible;
 
 use crate::args::Flags;
 use crate::output;
+use crate::progress::Progress;
 
 /// How long providers' own lists are waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -16,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let config = flags.load()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let progress = Progress::start("asking providers for their models");
     let discovered = runtime.context("cannot start the runtime")?.block_on(server::discover(&config, PATIENCE));
+    drop(progress);
     let models = server::catalog_models(&config, &discovered);
     let row = |model: &CatalogModel| {
         let owner = visible(&model.owned_by).into_owned();

@@ -1,6 +1,5 @@
 //! `godex probe`: what a provider really does, beside what its spec declares.
 
-mod progress;
 mod target;
 
 use std::fmt::Write;
@@ -16,7 +15,7 @@ use wire::visible::{visible, visible_lines};
 
 use crate::args::{Flags, ProbeArgs};
 use crate::output;
-use progress::Progress;
+use crate::progress::Progress;
 use target::Target;
 
 /// One request may not take all the time.
@@ -41,12 +40,15 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
         bail!("nothing was sent");
     }
     let total = args.timeout;
-    let mut progress = Progress::new(estimate.requests);
+    let (progress, mut sent) = (Progress::start("probing"), 0);
     let result = runtime.block_on(async {
-        let mut client = Client::new(config, total, EACH.min(total), |request| progress.step(request.about))?;
+        let mut client = Client::new(config, total, EACH.min(total), |request| {
+            sent += 1;
+            progress.step(sent, estimate.requests, request.about);
+        })?;
         anyhow::Ok(probe::run(&mut client, &settings).await)
     });
-    progress.finish();
+    drop(progress);
     let (findings, spent) = result?.with_context(|| format!("probe of {} ended early", target.name()))?;
     let spec = config.provider.spec_name.clone();
     let report = Report { target: target.name().to_owned(), model: model.clone(), spec, findings, spent };

@@ -9,11 +9,14 @@ use wire::visible::visible;
 
 use crate::args::Flags;
 use crate::output;
+use crate::progress::Progress;
 
 pub(crate) fn run(flags: &Flags, query: &str, json: bool) -> anyhow::Result<()> {
     let config = flags.load()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let progress = Progress::start("searching");
     let found = runtime.context("cannot start the runtime")?.block_on(server::search(&config, query));
+    drop(progress);
     let found = found.map_err(|why| anyhow!(why))?;
     if json {
         return output::print(&as_json(&found));

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use anyhow::Context;
 use server::Server;
@@ -14,13 +15,15 @@ use crate::{banner, logs, output};
 
 pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let config = flags.load()?;
-    logs::start(config.logging, logs::Destination::Stderr);
+    logs::start(&config.logging, logs::Destination::Configured);
     for key in &config.unused {
         tracing::warn!(key, "this configuration key has no effect in this version");
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.worker_threads(threads).enable_all().build().context("cannot start the runtime")?;
+    // What a thread has freed goes back to the system when it ends: a large request must not be felt for long.
+    runtime.worker_threads(threads).thread_keep_alive(Duration::from_secs(1));
+    let runtime = runtime.enable_all().build().context("cannot start the runtime")?;
     let ended = runtime.block_on(async {
         let signals = Mutex::new(listen()?);
         let drain = signalled(&signals, "shutting down; a second signal ends it at once");
@@ -42,7 +45,7 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
                 () = closed => {}
             }
         };
-        let banner = banner::banner(&config, server.local_addr());
+        let banner = banner::banner(&config, server.local_addr(), server.wants_keys());
         // A stdout that is closed, or that nobody reads, is no reason not to serve.
         std::thread::spawn(move || output::print(&banner));
         server.run(drain, now).await?;

@@ -1,32 +1,34 @@
 //! `godex store`: the database of sessions.
 
+mod backup;
+mod check;
+
 use std::fmt::Write;
-use std::io::IsTerminal;
 
 use anyhow::{Context, bail};
 use server::Rekeyed;
 
 use crate::args::{Flags, StoreCommand};
 use crate::output;
-
-/// Steps between two signs of life.
-const QUIET_STEPS: u64 = 16;
+use crate::progress::Progress;
 
 pub(crate) fn run(flags: &Flags, command: &StoreCommand) -> anyhow::Result<()> {
-    let StoreCommand::Rekey { decrypt } = *command;
+    match command {
+        StoreCommand::Rekey { decrypt } => rekey(flags, *decrypt),
+        StoreCommand::Backup { file } => backup::make(flags, file),
+        StoreCommand::Restore { file, force } => backup::restore(flags, file, *force),
+        StoreCommand::Check { file: None } => check::store(flags),
+        StoreCommand::Check { file: Some(file) } => check::file(file),
+    }
+}
+
+fn rekey(flags: &Flags, decrypt: bool) -> anyhow::Result<()> {
     let config = flags.load()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let (shown, mut steps) = (std::io::stderr().is_terminal(), 0_u64);
-    let mut told = move |done: &Rekeyed| {
-        steps += 1;
-        if shown && steps.is_multiple_of(QUIET_STEPS) {
-            output::tell(&format!("\r{} rows, {} MB", done.rows, done.bytes >> 20));
-        }
-    };
+    let progress = Progress::start("opening the store");
+    let mut told = |done: &Rekeyed| progress.say(&format!("{} rows, {} MB", done.rows, done.bytes >> 20));
     let done = runtime.context("cannot start the runtime")?.block_on(server::rekey(&config, decrypt, &mut told));
-    if shown {
-        output::tell("\r\x1b[K");
-    }
+    drop(progress);
     let done = done?;
     output::print(&summary(&done, decrypt))?;
     if done.damaged > 0 {

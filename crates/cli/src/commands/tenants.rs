@@ -13,7 +13,7 @@ use wire::visible::visible;
 use super::terms::{TermsArgs, day, summary, table};
 use crate::admin::{self, ask, pretty, segment};
 use crate::args::Flags;
-use crate::output;
+use crate::{output, progress};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TenantsArgs {
@@ -167,7 +167,7 @@ async fn export(client: &AdminClient, path: &str, file: Option<&Path>) -> anyhow
         Some(file) => {
             Box::new(BufWriter::new(private(file).with_context(|| format!("cannot write {}", file.display()))?))
         }
-        None => Box::new(BufWriter::new(io::stdout())),
+        None => Box::new(BufWriter::new(Stdout)),
     };
     // The last line that has come, and what has come of the next.
     let (mut last, mut begun) = (Vec::new(), Vec::new());
@@ -194,6 +194,19 @@ async fn export(client: &AdminClient, path: &str, file: Option<&Path>) -> anyhow
     let damaged = end["damaged"].as_u64().unwrap_or_default();
     ensure!(damaged == 0, "{damaged} cannot be read: a line with their id and the reason stands in their place");
     Ok(end["count"].as_u64().unwrap_or_default())
+}
+
+/// Where a line of progress may be.
+struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        progress::aside(|| io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
 }
 
 /// A file for its owner alone: it holds what was said.

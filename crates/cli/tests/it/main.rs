@@ -5,6 +5,9 @@
 mod admin;
 #[cfg(test)]
 #[cfg(unix)]
+mod backup;
+#[cfg(test)]
+#[cfg(unix)]
 mod canaries;
 #[cfg(test)]
 mod cli;
@@ -17,6 +20,9 @@ mod docs;
 #[cfg(unix)]
 mod encryption;
 #[cfg(test)]
+#[cfg(unix)]
+mod explain;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(test)]
@@ -26,6 +32,7 @@ mod mcp;
 mod older_files;
 #[cfg(test)]
 mod outputs;
+mod page;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]

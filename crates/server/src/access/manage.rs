@@ -106,7 +106,7 @@ pub(crate) fn check(terms: &Terms) -> Result<(), ManageError> {
     let none =
         [("rpm", terms.rpm), ("tpm", terms.tpm), ("concurrency", terms.concurrency), ("body_bytes", terms.body_bytes)];
     match none.into_iter().find(|(_, limit)| *limit == Some(0)) {
-        Some((name, _)) => Err(ManageError::Invalid(format!("with {name} 0 the key could do nothing"))),
+        Some((name, _)) => Err(ManageError::Invalid(format!("with {name} 0 nothing could be done"))),
         None => Ok(()),
     }
 }

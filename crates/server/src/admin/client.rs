@@ -3,15 +3,19 @@
 
 use std::fmt;
 use std::io;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use store::Store;
+use store::{Store, TraceStore};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -34,6 +38,8 @@ pub struct AdminClient {
     config: Config,
     /// None: a server is asked.
     store: Option<Store>,
+    /// Opened when somebody asks for them.
+    traces: OnceLock<Option<TraceStore>>,
 }
 
 /// What was answered.
@@ -166,7 +172,7 @@ impl AdminClient {
 
     /// Whoever listens, and what it says of itself.
     async fn found(config: &Config) -> Result<(Self, Value), Unreachable> {
-        let client = Self { config: config.clone(), store: None };
+        let client = Self { config: config.clone(), store: None, traces: OnceLock::new() };
         let status = client.ask("GET", "/admin/status", None).await?;
         let found: Value = serde_json::from_slice(&status.body).unwrap_or_default();
         if status.status != 200 {
@@ -185,7 +191,7 @@ impl AdminClient {
             return Err(Unreachable::Memory);
         }
         let store = open_store(config).await.map_err(|error| Unreachable::Store(Box::new(error.into())))?;
-        Ok(Self { config: config.clone(), store: Some(store) })
+        Ok(Self { config: config.clone(), store: Some(store), traces: OnceLock::new() })
     }
 
     /// The store itself; None: a server has it.
@@ -230,7 +236,7 @@ impl AdminClient {
             let stream = self.connect().await?;
             return self.over(stream, method, uri, body, sink).await.map_err(|why| failed(&why));
         };
-        let place = Place { store, config: &self.config, desk: None };
+        let place = Place { store, config: &self.config, desk: None, traces: &self.traces };
         let answer = routes::answer(place, &method, &uri, body).await;
         let (head, mut body) = match answer {
             Ok(response) => response.into_parts(),
@@ -276,6 +282,41 @@ impl AdminClient {
         body: Bytes,
         sink: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
     ) -> Result<u16, String> {
+        let mut headers = HeaderMap::new();
+        if !body.is_empty() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let (head, mut body) = self.exchange(stream, method, uri, headers, body).await?.into_parts();
+        while let Some(frame) = body.frame().await {
+            if let Some(data) = frame.map_err(|error| error.to_string())?.data_ref() {
+                sink(data).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(head.status.as_u16())
+    }
+
+    /// Asks a server, for somebody else who reads the answer as it comes.
+    pub(super) async fn forward(
+        &self,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Answering>, Unreachable> {
+        let stream = self.connect().await?;
+        let answer = self.exchange(stream, method, uri, headers, body).await;
+        answer.map_err(|why| Unreachable::Failed(self.address(), why))
+    }
+
+    /// Sends a request and has the head of the answer.
+    async fn exchange(
+        &self,
+        stream: Box<dyn Stream>,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Answering>, String> {
         let why = |error: hyper::Error| error.to_string();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(why)?;
         let host = match &self.config.admin.listen {
@@ -283,30 +324,44 @@ impl AdminClient {
             AdminListen::Unix(_) | AdminListen::Off => "localhost",
         };
         let mut request = Request::builder().method(method).uri(uri).header(header::HOST, host);
-        if !body.is_empty() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-        }
         if let Some(token) = &self.config.admin.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
         }
-        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
-        let exchange = async {
-            let response = timeout(ANSWER, sender.send_request(request)).await;
-            let response = response.map_err(|_| "it does not answer".to_owned())?.map_err(why)?;
-            let (head, mut body) = response.into_parts();
-            while let Some(frame) = body.frame().await {
-                if let Some(data) = frame.map_err(why)?.data_ref() {
-                    sink(data).map_err(|error| error.to_string())?;
-                }
-            }
-            Ok(head.status.as_u16())
-        };
-        let mut exchange = Box::pin(exchange);
-        tokio::select! {
+        let mut request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+        request.headers_mut().extend(headers);
+        let mut connection: Connection = Box::pin(async { drop(connection.await) });
+        let mut sending = Box::pin(timeout(ANSWER, sender.send_request(request)));
+        let (answer, connection) = tokio::select! {
             biased;
-            answer = &mut exchange => answer,
+            answer = &mut sending => (answer, Some(connection)),
             // What was sent may still be on its way through the channel between the two.
-            _ = connection => exchange.await,
+            () = &mut connection => (sending.await, None),
+        };
+        let answer = answer.map_err(|_| "it does not answer".to_owned())?.map_err(why)?;
+        Ok(answer.map(|body| Answering { body, connection }))
+    }
+}
+
+/// Ready when it is over.
+type Connection = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The body of an answer. Who reads it drives the connection that it comes over; who drops it closes that.
+pub(super) struct Answering {
+    body: Incoming,
+    connection: Option<Connection>,
+}
+
+impl http_body::Body for Answering {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, hyper::Error>>> {
+        if self.connection.as_mut().is_some_and(|connection| connection.as_mut().poll(cx).is_ready()) {
+            self.connection = None;
         }
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 }

@@ -1,7 +1,7 @@
 //! The table of what the admin listener answers. The same is answered without a server, on a store that no server has
 //! open; what only a server can do is not there then.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Method, Response, Uri, header};
@@ -9,16 +9,19 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use store::{Store, Tenant};
+use store::{Store, Tenant, TraceStore};
 
 use super::client::{store_id, whole_path};
-use super::{Desk, keys, tenants};
+use super::{Desk, explain, keys, providers, store as stored, tenants, traces};
 use crate::access::manage::ManageError;
 use crate::body::Body;
 use crate::clock;
 use crate::config::{Config, NAME, is_name};
 use crate::error::{ApiError, Code};
+use crate::page;
+use crate::route;
 use crate::spending::report;
+use crate::trace;
 
 /// One method of one path. `{…}` is one segment.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +49,18 @@ enum Endpoint {
     ListSessions,
     Export,
     Usage(Report),
+    ListTraces,
+    ShowTrace,
+    TraceChain,
+    Series,
+    Providers,
+    Explain,
+    ExplainTrace,
+    Replay,
+    Playground,
+    Page,
+    BackUp,
+    Check,
 }
 
 /// In which form what was used is told.
@@ -60,6 +75,9 @@ enum Report {
 const fn route(method: &'static str, path: &'static str, endpoint: Endpoint) -> AdminRoute {
     AdminRoute { method, path, endpoint }
 }
+
+/// Where the page sends what is tried out.
+pub(super) const PLAYGROUND: &str = "/admin/playground/responses";
 
 /// Everything that is answered.
 pub const ADMIN_ROUTES: &[AdminRoute] = &[
@@ -78,9 +96,22 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("PUT", "/admin/tenants/{tenant}/terms", Endpoint::SetTerms),
     route("GET", "/admin/tenants/{tenant}/sessions", Endpoint::ListSessions),
     route("GET", "/admin/tenants/{tenant}/export", Endpoint::Export),
+    route("GET", "/admin/store/backup", Endpoint::BackUp),
+    route("GET", "/admin/store/check", Endpoint::Check),
     route("GET", "/admin/usage", Endpoint::Usage(Report::Plain)),
+    route("POST", "/admin/explain", Endpoint::Explain),
+    route("GET", "/admin/traces/{id}/explain", Endpoint::ExplainTrace),
+    route("POST", "/admin/replay", Endpoint::Replay),
     route("GET", "/v1/organization/usage/completions", Endpoint::Usage(Report::Completions)),
     route("GET", "/v1/organization/costs", Endpoint::Usage(Report::Costs)),
+    route("GET", "/admin/traces", Endpoint::ListTraces),
+    route("GET", "/admin/traces/{id}", Endpoint::ShowTrace),
+    route("GET", "/admin/traces/{id}/chain", Endpoint::TraceChain),
+    route("GET", "/admin/series", Endpoint::Series),
+    route("GET", "/admin/providers", Endpoint::Providers),
+    route("POST", PLAYGROUND, Endpoint::Playground),
+    route("GET", "/", Endpoint::Page),
+    route("GET", "/page/{file}", Endpoint::Page),
 ];
 
 /// Where something is managed: in a server, or in a store that no server has open.
@@ -89,11 +120,23 @@ pub(super) struct Place<'a> {
     pub(super) store: &'a Store,
     pub(super) config: &'a Config,
     pub(super) desk: Option<&'a Arc<Desk>>,
+    /// Where traces are if there is no server, once somebody has looked.
+    pub(super) traces: &'a OnceLock<Option<TraceStore>>,
 }
 
 impl Place<'_> {
+    /// The traces of a store that no server has open.
+    pub(super) fn opened_traces(&self) -> Result<Option<TraceStore>, ApiError> {
+        if let Some(opened) = self.traces.get() {
+            return Ok(opened.clone());
+        }
+        let opened = trace::open(self.config, self.store);
+        let opened = opened.map_err(|error| ApiError::new(Code::StorageUnavailable, error.to_string()))?;
+        Ok(self.traces.get_or_init(|| opened).clone())
+    }
+
     /// The server that this is, where only one can.
-    fn server(&self) -> Result<&Arc<Desk>, ApiError> {
+    pub(super) fn server(&self) -> Result<&Arc<Desk>, ApiError> {
         self.desk.ok_or_else(|| ApiError::new(Code::InvalidRequest, "Only a running server can do this."))
     }
 }
@@ -123,7 +166,19 @@ pub(super) async fn answer(
         Endpoint::SetTerms => tenants::set_terms(place, &tenant()?, &parse(&body)?).await,
         Endpoint::ListSessions => tenants::sessions(place, &tenant()?, uri).await,
         Endpoint::Export => Ok(tenants::export(place, tenant()?)),
+        Endpoint::Explain => explain::request(place, &body).await,
+        Endpoint::ExplainTrace => explain::trace(place, &name, uri).await,
+        Endpoint::Replay => explain::replay(place, &parse(&body)?).await,
+        Endpoint::BackUp => stored::backup(place).await,
+        Endpoint::Check => Ok(stored::check(place)),
         Endpoint::Usage(report) => usage(place, report, uri.query().unwrap_or_default()).await,
+        Endpoint::ListTraces => traces::list(place, uri).await,
+        Endpoint::ShowTrace => traces::get(place, &name).await,
+        Endpoint::TraceChain => traces::chain(place, &name).await,
+        Endpoint::Series => traces::series(place, uri).await,
+        Endpoint::Providers => Ok(providers::list(place)),
+        Endpoint::Playground => Ok(route::answer_operator(&place.server()?.app, PLAYGROUND, body).await),
+        Endpoint::Page => page::file(uri.path()).ok_or_else(|| ApiError::not_found(method, uri.path())),
     }
 }
 
@@ -156,8 +211,13 @@ fn fits<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
     }
 }
 
+/// Whether a request of a client is in what is sent there: it may be as large as it may be elsewhere.
+pub(super) fn takes_requests(path: &str) -> bool {
+    matches!(path, PLAYGROUND | "/admin/explain")
+}
+
 /// Names of tenants are as those of keys.
-fn tenant(name: &str) -> Result<Tenant, ApiError> {
+pub(super) fn tenant(name: &str) -> Result<Tenant, ApiError> {
     if is_name(name) {
         return Ok(Tenant::new(name));
     }
@@ -271,6 +331,10 @@ mod tests {
             ("PUT", "/admin/tenants/t/terms", Some((Endpoint::SetTerms, "t"))),
             ("GET", "/admin/keys/", None),
             ("GET", "/admin/keys//rotate", None),
+            ("GET", "/", Some((Endpoint::Page, ""))),
+            ("GET", "/page/app.js", Some((Endpoint::Page, "app.js"))),
+            ("POST", "/admin/playground/responses", Some((Endpoint::Playground, ""))),
+            ("GET", "/page/a/b", None),
             ("GET", "/admin", None),
             ("GET", "/v1/responses", None),
             ("GET", "/admin/tenants/a/b/terms", None),

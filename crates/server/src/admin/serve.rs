@@ -1,10 +1,10 @@
 //! The accept loop of the admin listener, and who may ask. One request per connection: nobody is in a hurry here.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::{Request, Response, header};
+use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,6 +18,7 @@ use crate::body::{self, Body, Limits};
 use crate::error::{ApiError, Code};
 use crate::guard;
 use crate::listen::Stalling;
+use crate::page;
 use crate::stop::Phase;
 
 /// Connections at the same time; more wait to be accepted.
@@ -76,11 +77,14 @@ async fn connection(desk: Arc<Desk>, stream: Box<dyn Stream>) {
 
 async fn answer(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let asked = request.headers().clone();
     let answer = match admit(desk, &request) {
         Ok(()) => handle(desk, request).await,
         Err(error) => Err(error),
     };
     let response = answer.unwrap_or_else(|error| error.response().map(Body::full));
+    let mut response = page::unless_known(&asked, response);
+    guarded(response.headers_mut());
     let status = response.status().as_u16();
     if method == http::Method::GET {
         tracing::debug!(%method, path, status, "admin request");
@@ -90,25 +94,38 @@ async fn answer(desk: &Arc<Desk>, request: Request<Incoming>) -> Response<Body> 
     response
 }
 
+/// No browser keeps what is answered here, takes it for something else, or tells others of it.
+fn guarded(headers: &mut HeaderMap) {
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
 async fn handle(desk: &Arc<Desk>, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
     let (head, incoming) = request.into_parts();
-    let limits = Limits { body: LARGEST, budget: Arc::clone(&desk.app.runtime.budget) };
-    let body = body::read_json(&head.headers, incoming, &limits).await?;
     let snapshot = desk.app.snapshot();
-    let place = Place { store: &desk.app.runtime.store, config: &snapshot.config, desk: Some(desk) };
+    let largest = if routes::takes_requests(head.uri.path()) { snapshot.config.server.max_body_bytes } else { LARGEST };
+    let limits = Limits { body: largest, budget: Arc::clone(&desk.app.runtime.budget) };
+    let body = body::read_json(&head.headers, incoming, &limits).await?;
+    let traces = OnceLock::new();
+    let place = Place { store: &desk.app.runtime.store, config: &snapshot.config, desk: Some(desk), traces: &traces };
     routes::answer(place, &head.method, &head.uri, body).await
 }
 
-/// Whether this may be answered at all. Web pages get nothing, whatever they show.
+/// Whether this may be answered at all. On a port, of all web pages only godex's own gets anything, and its files are
+/// everybody's: it asks for the token itself. No browser has a way to the socket.
 fn admit<B>(desk: &Desk, request: &Request<B>) -> Result<(), ApiError> {
-    let headers = request.headers();
-    if headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site") {
-        return Err(ApiError::forbidden(Code::OriginNotAllowed, "Web pages may not use the admin listener."));
-    }
-    if let Some(server) = &desk.server {
-        guard::admit(server, request, false)?;
+    let (headers, path) = (request.headers(), request.uri().path());
+    match &desk.server {
+        // A link to the page may stand anywhere.
+        Some(server) => drop(guard::admit(server, request, path == "/")?),
+        None if headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site") => {
+            return Err(ApiError::forbidden(Code::OriginNotAllowed, "Web pages may not use the admin listener."));
+        }
+        None => {}
     }
     match &desk.token {
+        Some(_) if page::has(path) => Ok(()),
         Some(token) if !token.is_shown_in(headers) => {
             Err(ApiError::new(Code::InvalidAdminToken, "The admin listener wants `admin.token` as a bearer token."))
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{Response, Uri, header};
 use serde_json::{Value, json};
-use store::{Erased, Holding, Status, Store, Tenant, Tenanted};
+use store::{Erased, Holding, Status, Store, Tenant, Tenanted, TraceStore};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -214,19 +214,21 @@ impl Lines {
 /// before is over when the store is told.
 pub(super) async fn erase(place: Place<'_>, tenant: Tenant, now: bool) -> Result<Response<Body>, ApiError> {
     let Some(desk) = place.desk else {
-        return erase_stored(place.store, &tenant).await.map(|erased| answer(&tenant, erased));
+        let traces = place.opened_traces()?;
+        let traces = erase_traces(traces.as_ref(), &tenant).await?;
+        return erase_stored(place.store, &tenant).await.map(|erased| answer(&tenant, erased, traces));
     };
     // In a task: half of it must not stay undone because the operator's terminal is gone.
     let (app, (done, is_done)) = (Arc::clone(&desk.app), oneshot::channel());
     desk.app.runtime.tasks.spawn(async move {
-        let erased = erase_here(&app, &tenant, now).await.map(|erased| answer(&tenant, erased));
+        let erased = erase_here(&app, &tenant, now).await.map(|(erased, traces)| answer(&tenant, erased, traces));
         let _ = done.send(erased);
     });
     let lost = |_| Err(ApiError::new(Code::StorageError, "The tenant could not be erased."));
     is_done.await.unwrap_or_else(lost)
 }
 
-async fn erase_here(app: &App, tenant: &Tenant, now: bool) -> Result<Erased, ApiError> {
+async fn erase_here(app: &App, tenant: &Tenant, now: bool) -> Result<(Erased, u64), ApiError> {
     let runtime = &app.runtime;
     let Some(closed) = runtime.presence.close(tenant) else {
         return Err(ApiError::new(Code::TenantBusy, "The tenant is being erased already."));
@@ -243,20 +245,30 @@ async fn erase_here(app: &App, tenant: &Tenant, now: bool) -> Result<Erased, Api
     // What it has used is written down first, or it would be afterwards.
     runtime.spending.flush().await;
     runtime.forget(tenant);
+    // What is traced of it is written down first, too; what cannot be written is not kept at all.
+    runtime.observers.traces.flush(CUT).await;
+    let traces = erase_traces(runtime.observers.traces.store(), tenant).await?;
     let erased = erase_stored(&runtime.store, tenant).await?;
     runtime.spending.forget().await;
-    tracing::info!(tenant = tenant.name(), responses = erased.responses, "a tenant was erased");
-    Ok(erased)
+    tracing::info!(tenant = tenant.name(), responses = erased.responses, traces, "a tenant was erased");
+    Ok((erased, traces))
+}
+
+async fn erase_traces(traces: Option<&TraceStore>, tenant: &Tenant) -> Result<u64, ApiError> {
+    let Some(traces) = traces else { return Ok(0) };
+    traces.erase(tenant.clone()).await.map_err(|error| ApiError::store(&error))
 }
 
 async fn erase_stored(store: &Store, tenant: &Tenant) -> Result<Erased, ApiError> {
     store.erase_tenant(tenant).await.map_err(|error| ApiError::store(&error))
 }
 
-fn answer(tenant: &Tenant, erased: Erased) -> Response<Body> {
+fn answer(tenant: &Tenant, erased: Erased, traces: u64) -> Response<Body> {
     let Erased { responses, conversations, items, others } = erased;
     routes::json(&json!({
         "tenant": tenant.name(),
-        "erased": {"responses": responses, "conversations": conversations, "items": items, "others": others},
+        "erased": {
+            "responses": responses, "conversations": conversations, "items": items, "others": others, "traces": traces,
+        },
     }))
 }

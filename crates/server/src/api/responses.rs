@@ -38,7 +38,11 @@ async fn respond(context: RequestContext, request: Request<Incoming>) -> Result<
     let (parts, incoming) = request.into_parts();
     let key = Key::of(&parts.headers)?;
     let bytes = context.read_json(&parts.headers, incoming).await?;
-    let start = Start { key, ..Start::default() };
+    begin(context, bytes, Start { key, ..Start::default() }).await
+}
+
+/// The same, of a body that was read.
+pub(crate) async fn begin(context: RequestContext, bytes: Bytes, start: Start) -> Result<Response<Body>, ApiError> {
     // Boxed: it is large, and hyper keeps the room for it as long as the connection lives, through every stream.
     match Box::pin(Turn::start(context.clone(), bytes, start)).await? {
         Started::Turn(turn) if !turn.wants_events() => object(turn.run().await),

@@ -54,6 +54,7 @@ impl Answer {
     /// Takes what was read. Says how the answer ended, if it did.
     pub(crate) fn feed(&mut self, bytes: &Bytes, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
         self.received += bytes.len();
+        self.reader.read(bytes);
         let Source::Unknown(held) = &mut self.source else { return self.take(bytes, response, out) };
         held.extend_from_slice(bytes);
         let Some(known) = known(held) else { return too_large(held.len()) };
@@ -85,6 +86,7 @@ impl Answer {
         loop {
             match decoder.next_event() {
                 Ok(Some(event)) => {
+                    self.reader.heard();
                     if self.reader.event(event.name, event.data, response, out) == Flow::Over {
                         return Some(End::Done);
                     }
@@ -105,6 +107,7 @@ impl Answer {
                 End::Failed(Failure::new(FailureClass::Protocol, message))
             }
             (End::Eof, Source::Json(buffer)) => {
+                self.reader.heard();
                 let _ = self.reader.chunk(buffer, response, out);
                 End::Done
             }

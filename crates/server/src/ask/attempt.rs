@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bridge::{Hosting, ImageTexts, InputCheck, Note, OutputContract, PlanTarget, Policy, Reader, Setup, Unsearched};
+use bridge::{
+    Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy, Reader, Setup, Unsearched,
+};
 use bytes::Bytes;
 use providers::Wire;
 use store::Tenant;
@@ -92,7 +94,7 @@ pub(crate) async fn send(
                 context.sent(failover, asked.request, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
-                let reader = Metered::new(reader, context, failover);
+                let reader = Metered::new(reader, context, failover, &accepted.redactor);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
             }
             Step::Again => {}
@@ -143,10 +145,31 @@ fn cache_key(tenant: &Tenant, seal: &TenantSeal, request: &CreateResponse<'_>) -
     Some(URL_SAFE_NO_PAD.encode(code))
 }
 
-fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
-    let Asked { request, document, past, policy, hosted, asks_input_again } = asked;
+/// What would be sent to the target whose turn it is, with what became of each part of the request.
+pub(crate) fn explained(
+    context: &RequestContext,
+    failover: &Failover,
+    asked: &Asked<'_, '_>,
+) -> Result<(Plan, Vec<Link>), ApiError> {
+    let Asked { request, document, past, .. } = asked;
+    let seal = context.app.runtime.seal(&context.caller);
+    let explained = for_target(context, failover, asked, &seal, |target| match failover.wire() {
+        Wire::Responses => bridge::forward_linked(request, *document, past, target),
+        Wire::Chat | Wire::Demo => bridge::plan_linked(request, past, target),
+    });
+    Ok(explained?)
+}
+
+/// Plans with all that is known of the target whose turn it is.
+fn for_target<T>(
+    context: &RequestContext,
+    failover: &Failover,
+    asked: &Asked<'_, '_>,
+    seal: &TenantSeal,
+    plan: impl FnOnce(PlanTarget<'_>) -> T,
+) -> T {
+    let Asked { request, policy, hosted, .. } = asked;
     let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
-    let seal = runtime.seal(&context.caller);
     let (model, dialect) = (failover.model(), failover.dialect());
     let hosting = Hosting {
         unsearched: match config.tools.web_search.unavailable.into() {
@@ -157,13 +180,19 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     };
     let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
     let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
-    let cache_key = cache_key(context.caller.tenant(), &seal, request);
+    let cache_key = cache_key(context.caller.tenant(), seal, request);
     let cache_key = cache_key.as_deref();
-    let target = PlanTarget { model, dialect: &dialect, policy: *policy, seal: &seal, images, cache_key, hosting };
-    let plan = match failover.wire() {
-        Wire::Responses => bridge::forward(request, *document, past, target)?,
-        Wire::Chat | Wire::Demo => bridge::plan(request, past, target)?,
-    };
+    plan(PlanTarget { model, dialect: &dialect, policy: *policy, seal, images, cache_key, hosting })
+}
+
+fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {
+    let Asked { request, document, past, hosted, asks_input_again, .. } = asked;
+    let (runtime, config) = (&context.app.runtime, &context.snapshot.config);
+    let seal = runtime.seal(&context.caller);
+    let plan = for_target(context, failover, asked, &seal, |target| match failover.wire() {
+        Wire::Responses => bridge::forward(request, *document, past, target),
+        Wire::Chat | Wire::Demo => bridge::plan(request, past, target),
+    })?;
     let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;
     let asks_input_again = checks_inputs && *asks_input_again && config.tools.grammar == GrammarPolicy::Reask;
     let may_go_on = MayGoOn {

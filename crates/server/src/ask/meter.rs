@@ -10,15 +10,20 @@ use std::sync::Arc;
 use bridge::Reader;
 use providers::Price;
 
-use crate::account::{Account, Charge};
+use crate::account::{Account, Body, Charge};
 use crate::request::RequestContext;
-use crate::upstream::Failover;
+use crate::trace::Tape;
+use crate::upstream::{Failover, Redactor};
 
 /// A reader whose answer is paid for.
 #[derive(Debug)]
 pub(crate) struct Metered {
     reader: Reader,
     bill: Option<Bill>,
+    /// Events so far.
+    heard: u64,
+    /// What was read, where bodies are kept.
+    tape: Option<Box<(Tape, Redactor)>>,
 }
 
 #[derive(Debug)]
@@ -31,7 +36,7 @@ struct Bill {
 
 impl Metered {
     /// The target whose turn it is has accepted.
-    pub(super) fn new(reader: Reader, context: &RequestContext, failover: &Failover) -> Self {
+    pub(super) fn new(reader: Reader, context: &RequestContext, failover: &Failover, redactor: &Redactor) -> Self {
         context.account.counted_by(&context.app.runtime.spending);
         let bill = Bill {
             account: context.account.clone(),
@@ -39,7 +44,20 @@ impl Metered {
             model: failover.model().to_owned(),
             price: failover.price(),
         };
-        Self { reader, bill: Some(bill) }
+        let tape = context.account.tape().map(|tape| Box::new((tape, redactor.clone())));
+        Self { reader, bill: Some(bill), heard: 0, tape }
+    }
+
+    /// This was read.
+    pub(super) fn read(&mut self, bytes: &[u8]) {
+        if let Some(tape) = &mut self.tape {
+            tape.0.push(bytes);
+        }
+    }
+
+    /// It was another event, or the whole answer.
+    pub(super) const fn heard(&mut self) {
+        self.heard += 1;
     }
 
     /// The answer is over.
@@ -47,6 +65,10 @@ impl Metered {
         let Some(Bill { account, provider, model, price }) = self.bill.take() else { return };
         let (usage, estimated) = self.reader.taken();
         let nanodollars = price.map(|price| price.cost(&usage));
+        account.heard(self.heard);
+        if let Some((tape, redactor)) = self.tape.take().map(|tape| *tape) {
+            account.capture(Body::ChatResponse, Some(tape), |bytes| redactor.bytes(bytes, 0));
+        }
         account.charged(Charge { provider, model, usage, estimated, nanodollars, tool_calls: 0 });
     }
 }

@@ -145,7 +145,8 @@ async fn read(
                 Alarm::Late(deadline) => return (End::Failed(late(deadline)), Some(deadline)),
             },
         };
-        watch.heard(since, context.account.pace());
+        let now = watch.heard(context.account.pace());
+        context.account.pace().waited_upstream(now - since);
         match chunk {
             Ok(Some(bytes)) => {
                 if let Some(end) = answer.feed(&bytes, response, &mut nowhere) {

@@ -57,15 +57,15 @@ impl Watch {
         self.silence = Duration::MAX;
     }
 
-    /// The upstream was waited for since then, and is heard.
-    pub(crate) fn heard(&mut self, since: Instant, pace: &Pace) {
+    /// The upstream is heard. Says when.
+    pub(crate) fn heard(&mut self, pace: &Pace) -> Instant {
         let now = Instant::now();
-        pace.waited_upstream(now - since);
         if std::mem::replace(&mut self.speaks, true) {
             pace.gap(now - self.heard);
         }
         self.heard = now;
         self.silence = self.deadlines.idle;
+        now
     }
 
     pub(crate) fn spoke(&mut self) {
@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_finished_answer_is_not_waited_for_long() {
         let mut watch = watch();
-        watch.heard(Instant::now(), &Pace::default());
+        watch.heard(&Pace::default());
         watch.expect_end();
         let began = Instant::now();
         assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
@@ -145,7 +145,7 @@ mod tests {
         let began = Instant::now();
         tokio::select! {
             alarm = watch.alarm() => panic!("{alarm:?}"),
-            () = tokio::time::sleep(Duration::from_secs(5)) => watch.heard(Instant::now(), &Pace::default()),
+            () = tokio::time::sleep(Duration::from_secs(5)) => drop(watch.heard(&Pace::default())),
         }
         assert_eq!(watch.alarm().await, Alarm::Late(Deadline::Idle));
         // At worst one more deadline later: the timer is not set anew with every chunk.
@@ -160,7 +160,7 @@ mod tests {
             tokio::select! {
                 alarm = watch.alarm() => break alarm,
                 () = tokio::time::sleep(Duration::from_secs(10)) => {
-                    watch.heard(Instant::now(), &Pace::default());
+                    watch.heard(&Pace::default());
                     watch.spoke();
                 }
             }

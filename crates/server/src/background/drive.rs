@@ -131,6 +131,12 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
             let failure = Failure::new(FailureClass::Shutdown, "The server was shut down before the response was made.");
             return Left::Unended(Ending::Failed(failure));
         }
+        // Who has all of a tenant's work end lets everybody look who waits for the server's end.
+        () = context.must_end() => {
+            context.account.ended(Outcome::Stopped);
+            let failure = Failure::new(FailureClass::Shutdown, "All that ran for its tenant was ended.");
+            return Left::Unended(Ending::Failed(failure));
+        }
         started = start(&context, body, job) => started,
     };
     match started {
@@ -146,6 +152,7 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
         Err(error) => {
             let failure = failure(error);
             context.account.ended(Outcome::Failed(failure.class));
+            context.account.explained(&failure.shown());
             Left::Unended(Ending::Failed(failure))
         }
     }

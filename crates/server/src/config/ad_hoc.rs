@@ -45,6 +45,20 @@ pub fn ad_hoc(
     Ok(config)
 }
 
+/// The same without a key, for looking: nobody can be asked there.
+///
+/// # Errors
+/// There is no such spec.
+pub fn keyless(spec: &str, env: Env<'_>) -> Result<ProviderConfig, String> {
+    let provider = resolve_named(Library::BUILTIN, spec, env).map_err(|problems| problems.to_string())?;
+    let mut config = entry(spec, provider, None);
+    if config.base_url.is_empty() && config.provider.wire != Wire::Demo {
+        // What has no address of its own needs one to be complete.
+        "http://127.0.0.1/v1".clone_into(&mut config.base_url);
+    }
+    Ok(config)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,7 +77,8 @@ const DEFAULT: &str = "default";
 /// Whether keys and tenants may be called so: it is in logs, addresses and shells.
 pub(crate) fn is_name(name: &str) -> bool {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=64).contains(&name.len()) && name.bytes().all(part)
+    // What paths take for something else is no name.
+    (1..=64).contains(&name.len()) && name.bytes().all(part) && !matches!(name, "." | "..")
 }
 
 pub(crate) const NAME: &str = "1 to 64 letters, digits, `-`, `_` and `.`";

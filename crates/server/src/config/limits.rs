@@ -22,6 +22,13 @@ pub struct LimitsConfig {
     pub key_grace: Duration,
 }
 
+/// The largest body. Where memory is short, one request must not take most of it.
+pub(super) fn max_body_bytes(keys: &mut Keys<'_>) -> usize {
+    let memory = keys.find(&table::LIMITS_MEMORY).unwrap_or(u64::MAX);
+    let usual = table::SERVER_MAX_BODY_BYTES.kind.0.default.min(memory / 8);
+    size(keys.find(&table::SERVER_MAX_BODY_BYTES).unwrap_or(usual))
+}
+
 /// A body that is allowed must be able to get in: it needs room for itself and for what is made of it.
 pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
     let two_bodies = (max_body_bytes as u64).saturating_mul(2);

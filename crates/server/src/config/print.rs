@@ -125,7 +125,7 @@ pub(super) fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// A string as it may be in YAML: bare when nothing in it could mean something else.
-pub(super) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let word = matches!(text, "true" | "false" | "null" | "yes" | "no" | "on" | "off");

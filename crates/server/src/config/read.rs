@@ -11,7 +11,7 @@ use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
     Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, images, limits, logging, mcp, oidc,
-    provider, proxies, resilience, search, session, size, table, telemetry, tls, web, webhooks,
+    provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web, webhooks,
 };
 
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
@@ -32,6 +32,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let aliases = keys.field(&table::MODELS_ALIASES).map(|field| alias::read(&field, &providers));
     let web_search = search::read(&reader, sources, &origin, &mut keys, &providers.usable);
     let limits = limits::read(&mut keys, server.max_body_bytes);
+    let session = session::read(sources, &mut keys);
     let config = Config {
         origin,
         server,
@@ -40,7 +41,8 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         aliases: aliases.unwrap_or_default(),
         discover: keys.get(&table::MODELS_DISCOVER),
         providers: providers.usable,
-        session: session::read(sources, &mut keys),
+        trace: trace::read(sources, &mut keys, &session.backend),
+        session,
         compat: CompatConfig {
             strict: keys.get(&table::COMPAT_STRICT),
             repair_history: keys.find(&table::COMPAT_REPAIR_HISTORY),
@@ -88,7 +90,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
         port: sources.overrides.port.or(environment).unwrap_or(file_port),
         idle_timeout: (!idle.is_zero()).then_some(idle),
         allow_unauthenticated: keys.get(&table::SERVER_ALLOW_UNAUTHENTICATED),
-        max_body_bytes: size(keys.get(&table::SERVER_MAX_BODY_BYTES)),
+        max_body_bytes: limits::max_body_bytes(keys),
         max_connections: size(keys.get(&table::SERVER_MAX_CONNECTIONS)),
         header_timeout: Duration::from_secs(10),
         heartbeat: keys.get(&table::SERVER_HEARTBEAT),

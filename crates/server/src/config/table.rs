@@ -11,7 +11,7 @@ use super::session::BackendKind;
 use super::units::Bare;
 use super::{
     Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, admin, keys,
-    mcp, oidc, print, search, telemetry, webhooks,
+    logging, mcp, oidc, print, search, telemetry, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -32,7 +32,9 @@ keys! { KEYS of Config {
     SERVER_ALLOW_UNAUTHENTICATED = "server.allow_unauthenticated", Flag: Flag(false)
         => |config| Some(config.server.allow_unauthenticated);
     /// The largest request body, after decompression.
-    SERVER_MAX_BODY_BYTES = "server.max_body_bytes", Size: Size { range: 1..=4_294_967_295, default: 32 << 20 }
+    SERVER_MAX_BODY_BYTES = "server.max_body_bytes", Unset<Size>:
+        Unset(Size { range: 1..=4_294_967_295, default: 32 << 20 }),
+        otherwise "`{}`, or an eighth of `limits.memory` if that is less"
         => |config| Some(config.server.max_body_bytes as u64);
     /// Connections at the same time; more wait to be accepted.
     SERVER_MAX_CONNECTIONS = "server.max_connections", Number: Number { range: 1..=4_294_967_295, default: 10_000 }
@@ -341,41 +343,60 @@ keys! { KEYS of Config {
     LOGGING_FORMAT = "logging.format", Word<LogFormat>:
         Word { all: LogFormat::ALL, name: LogFormat::name, default: LogFormat::Auto }
         => |config| Some(config.logging.format);
-    /// Whether anything is logged at all.
+    /// Whether anything is logged to the console, which is stderr.
     LOGGING_CONSOLE_ENABLED = "logging.console.enabled", Flag: Flag(true) => |config| Some(config.logging.console);
-    /// Wins over `logging.level`.
+    /// How much is logged to the console.
     LOGGING_CONSOLE_LEVEL = "logging.console.level", Unset<Word<LogLevel>>: Unset(level()),
         otherwise "`logging.level`"; Older => |_| None;
     /// `true` is `logging.format: human`, `false` is `json`.
     LOGGING_CONSOLE_PRETTY = "logging.console.pretty", Unset<Flag>: Unset(Flag(true)),
         otherwise "`logging.format`"; Older => |_| None;
 
-    /// Log to a file.
-    LOGGING_FILE_ENABLED = "logging.file.enabled", Flag: Flag(false); NoEffect => |_| None;
-    /// The folder of log files.
-    LOGGING_FILE_DIR = "logging.file.dir", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
-    /// The name of the log file.
-    LOGGING_FILE_NAME = "logging.file.filename", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
+    /// Log to a file, too: JSON, a line for each event, unless `logging.format` is `human`. It is the owner's alone.
+    LOGGING_FILE_ENABLED = "logging.file.enabled", Flag: Flag(false) => |config| Some(config.logging.file.is_some());
+    /// The folder of log files, which is made if it is not there.
+    LOGGING_FILE_DIR = "logging.file.dir", Text: Text("~/.godex/logs")
+        => |config| Some(config.logging.file.as_ref()?.dir.display().to_string());
+    /// The name of the log file. Older ones have `.1`, `.2` and so on after it.
+    LOGGING_FILE_NAME = "logging.file.filename", Text: Text("godex.log")
+        => |config| Some(config.logging.file.as_ref()?.filename.clone());
     /// How much is logged to the file.
-    LOGGING_FILE_LEVEL = "logging.file.level", Unset<Word<LogLevel>>: Unset(level()); NoEffect => |_| None;
-    /// The size after which a new file is begun.
-    LOGGING_FILE_MAX_SIZE = "logging.file.max_size", Unset<Number>: ANY; NoEffect => |_| None;
-    /// How many files are kept.
-    LOGGING_FILE_MAX_FILES = "logging.file.max_files", Unset<Number>: ANY; NoEffect => |_| None;
-    /// Keep traces of requests.
-    TRACE_ENABLED = "trace.enabled", Flag: Flag(false); NoEffect => |_| None;
-    /// The database of traces.
-    TRACE_PATH = "trace.path", Unset<Text>: Unset(Text("")); NoEffect => |_| None;
-    /// Traces that may wait to be written.
-    TRACE_MAX_QUEUE_SIZE = "trace.max_queue_size", Unset<Number>: ANY; NoEffect => |_| None;
-    /// How often traces are written.
-    TRACE_FLUSH_INTERVAL = "trace.flush_interval_ms", Unset<Number>: ANY; NoEffect => |_| None;
+    LOGGING_FILE_LEVEL = "logging.file.level", Unset<Word<LogLevel>>: Unset(level()), otherwise "`logging.level`"
+        => |config| Some(config.logging.file.as_ref()?.level);
+    /// The size after which a new file is begun, in megabytes; a number above a million is bytes.
+    LOGGING_FILE_MAX_SIZE = "logging.file.max_size", Number: Number { range: 1..=u64::MAX, default: 10 }
+        => |config| config.logging.file.as_ref().map(logging::max_size);
+    /// How many files are kept, with the newest.
+    LOGGING_FILE_MAX_FILES = "logging.file.max_files", Number: Number { range: 1..=u64::MAX, default: 5 }
+        => |config| Some(config.logging.file.as_ref()?.max_files);
+    /// Keep a trace of each request that makes something, and of each that fails.
+    TRACE_ENABLED = "trace.enabled", Flag: Flag(true) => |config| Some(config.trace.enabled);
+    /// The file of traces. With it traces are in a file wherever sessions are.
+    TRACE_PATH = "trace.path", Unset<Text>: Unset(Text("")),
+        otherwise "`trace.db` beside `session.sqlite.path`; with other backends where sessions are"
+        => |config| config.trace.place.file();
+    /// Traces that may wait to be written; more are not kept, and counted.
+    TRACE_MAX_QUEUE_SIZE = "trace.max_queue_size", Number: Number { range: 1..=10_000_000, default: 10_000 }
+        => |config| Some(config.trace.max_queue_size as u64);
+    /// How long a trace waits for others to be written with.
+    TRACE_FLUSH_INTERVAL = "trace.flush_interval_ms", Time:
+        Time { bare: Bare::Milliseconds, range: Duration::ZERO..=Duration::from_hours(1), default: Duration::from_secs(1) }
+        => |config| Some(config.trace.flush_interval);
     /// How many traces are written at once.
-    TRACE_BATCH_SIZE = "trace.batch_size", Unset<Number>: ANY; NoEffect => |_| None;
-    /// Whether traces hold bodies.
-    TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false); NoEffect => |_| None;
-    /// How much of a body.
-    TRACE_PAYLOAD_MAX_BYTES = "trace.payload_max_bytes", Unset<Number>: ANY; NoEffect => |_| None;
+    TRACE_BATCH_SIZE = "trace.batch_size", Number: Number { range: 1..=10_000, default: 100 }
+        => |config| Some(config.trace.batch_size as u64);
+    /// Whether traces hold bodies: what was asked, what was sent, what came back. Keys are taken out of them.
+    TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false) => |config| Some(config.trace.capture.enabled);
+    /// Whether that holds for requests with `store: false`, too.
+    TRACE_CAPTURE_UNSTORED = "trace.capture_unstored", Flag: Flag(false) => |config| Some(config.trace.capture.unstored);
+    /// How much of each body.
+    TRACE_PAYLOAD_MAX_BYTES = "trace.payload_max_bytes", Size: Size { range: 0..=1 << 30, default: 64 << 10 }
+        => |config| Some(config.trace.capture.max_bytes as u64);
+    /// How long traces are kept.
+    TRACE_TTL = "trace.ttl", Lifetime: Lifetime(Duration::from_hours(7 * 24)) => |config| Some(config.trace.ttl);
+    /// How many bytes all traces together may have; the oldest go first.
+    TRACE_MAX_BYTES = "trace.max_bytes", Unset<Size>: Unset(Size { range: 1 << 20..=1 << 50, default: 1 << 30 }),
+        otherwise "`{}`, in memory `64MiB`" => |config| Some(config.trace.max_bytes);
     /// Whether the web is searched for models that cannot.
     WEB_SEARCH_ENABLED = "web_search.enabled", Unset<Flag>: Unset(Flag(true)), otherwise "`{}`"; Older => |_| None;
     /// Who searches; in every mode a provider's own search is preferred.

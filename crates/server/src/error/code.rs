@@ -109,6 +109,10 @@ codes! {
     TenantBusy(CONFLICT, "tenant_busy") => "Try again.";
     /// Admin listener only: the new configuration cannot be used.
     ReloadFailed(BAD_REQUEST, "reload_failed") => "Mend the configuration; the message has the lines.";
+    /// Admin listener only: no traces are kept.
+    TracesOff(NOT_FOUND, "traces_off") => "Set `trace.enabled`, and look at the log for why their file cannot be opened.";
+    /// Admin listener only: there is no such trace, or not any more.
+    TraceNotFound(NOT_FOUND, "trace_not_found") => "Take one that `godex traces` lists; `trace.ttl` and `trace.max_bytes` say how long they are kept.";
     /// There is no such path.
     NotFound(NOT_FOUND, "not_found") => "Check the client's base URL: it ends in `/v1`.";
     /// The path is there, but not for this method.

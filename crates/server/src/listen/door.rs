@@ -25,6 +25,9 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 /// For so long a connection beyond the cap waits for another to end, before whoever comes is sent away.
 const FULL: Duration = Duration::from_secs(1);
 
+/// It is logged as often that connections are refused.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
+
 /// How many are sent away at the same time, and how long that may take.
 const REFUSED_AT_ONCE: usize = 16;
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -68,6 +71,8 @@ pub(super) struct Door {
     refused: Arc<Semaphore>,
     /// Since when there is no slot.
     full_since: Option<Instant>,
+    /// When it was logged that somebody was refused.
+    told: Option<Instant>,
     reserve: Reserve,
     tasks: Tasks,
     /// Nothing can be said before a handshake, so they are only closed.
@@ -83,7 +88,7 @@ impl Door {
     pub(super) fn new(connections: usize, tasks: Tasks, tls: bool) -> Self {
         let slots = Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
         let refused = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
-        Self { slots, refused, full_since: None, reserve: Reserve::new(), tasks, tls }
+        Self { slots, refused, full_since: None, told: None, reserve: Reserve::new(), tasks, tls }
     }
 
     /// The next connection that may come in.
@@ -91,6 +96,7 @@ impl Door {
         match self.next(listener).await {
             Ok(Accepted::In(stream, peer, slot)) if !files::nearly_out(&stream) => Some((stream, peer, slot)),
             Ok(Accepted::In(stream, ..)) => {
+                self.tell("too many open files");
                 // Without a place there to say so, it is only closed.
                 if let Ok(place) = Arc::clone(&self.refused).try_acquire_owned() {
                     self.refuse(stream, place, "The server has too many open files.");
@@ -98,6 +104,7 @@ impl Door {
                 None
             }
             Ok(Accepted::Refused(stream, place)) => {
+                self.tell("as many connections as there may be");
                 self.refuse(stream, place, "The server has as many connections as it may.");
                 None
             }
@@ -140,6 +147,14 @@ impl Door {
                 let place = place.await.map_err(io::Error::other)?;
                 Ok::<_, io::Error>((listener.accept().await?.0, place))
             } => refused.map(|(stream, place)| Accepted::Refused(stream, place)),
+        }
+    }
+
+    /// Logs that somebody is refused, now and then.
+    fn tell(&mut self, why: &'static str) {
+        if self.told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+            self.told = Some(Instant::now());
+            tracing::warn!(why, "connections are refused");
         }
     }
 

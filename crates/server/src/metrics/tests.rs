@@ -16,6 +16,9 @@ fn head() -> Head {
 fn trace(model: &str, target: &str) -> Trace {
     let attempt = Attempted {
         target: target.to_owned(),
+        wire: "chat",
+        bytes: 0,
+        status: Some(200),
         outcome: Some(Attempted::ACCEPTED),
         began: Duration::ZERO,
         took: Duration::from_millis(1),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::protobuf::Message;
 use super::{Address, Encoded, Providers};
 use crate::span::{Span, SpanId};
-use crate::trace::{Attempted, Facts, Head, Outcome, Trace};
+use crate::trace::{Attempted, Facts, Head, Outcome, ToolCall, Trace};
 
 /// Field numbers of `opentelemetry.proto.trace.v1` and what it uses.
 mod field {
@@ -40,6 +40,7 @@ mod field {
 }
 
 /// Kinds of spans.
+const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 /// The status of what went wrong.
@@ -114,6 +115,16 @@ pub(super) fn encoded(trace: &Trace, span: &Span, providers: &Providers) -> Enco
             client_attributes(client, facts, attempt, (provider, model), providers.get(provider));
         });
     }
+    for (number, call) in (0_u32..).zip(&facts.tool_calls) {
+        spans += 1;
+        out.message(field::SPANS, |tool| {
+            let name = format!("execute_tool {}", call.name);
+            let shape =
+                Shape { id: span.tool(number), parent: Some(span.id), remote: false, name: &name, kind: INTERNAL };
+            begin(tool, span, &shape, times.at(call.ended.saturating_sub(call.took)), times.at(call.ended));
+            tool_attributes(tool, call);
+        });
+    }
     Encoded { bytes: out.0, spans }
 }
 
@@ -171,6 +182,9 @@ fn server_attributes(message: &mut Message, head: &Head, facts: &Facts) {
         say("gen_ai.response.id", Value::Text(id.as_str()));
         say("godex.overhead", Value::Double(facts.times.own(head.took).as_secs_f64()));
     }
+    if let Some(id) = facts.asked.as_ref().and_then(|asked| asked.conversation_id.as_deref()) {
+        say("gen_ai.conversation.id", Value::Text(id));
+    }
     if let Some(model) = &facts.model {
         say("gen_ai.request.model", Value::Text(model));
     }
@@ -209,6 +223,9 @@ fn client_attributes(
     say("gen_ai.provider.name", Value::Text(address.map_or(provider, |address| &address.name)));
     say("gen_ai.request.model", Value::Text(model));
     say("godex.provider", Value::Text(provider));
+    if let Some(status) = attempt.status {
+        say("http.response.status_code", Value::Int(status.into()));
+    }
     if let Some(Address { host, port, .. }) = address.filter(|address| !address.host.is_empty()) {
         say("server.address", Value::Text(host));
         say("server.port", Value::Int((*port).into()));
@@ -235,6 +252,19 @@ fn client_attributes(
     };
     if let Some(problem) = problem {
         say("error.type", Value::Text(problem));
+        message.message(field::STATUS, |status| status.int(field::STATUS_CODE, ERROR));
+    }
+}
+
+/// What is known of a hosted tool's call; not what it was called with, or what came of that.
+fn tool_attributes(message: &mut Message, call: &ToolCall) {
+    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, value);
+    say("gen_ai.operation.name", Value::Text("execute_tool"));
+    say("gen_ai.tool.name", Value::Text(&call.name));
+    say("gen_ai.tool.type", Value::Text("extension"));
+    say("godex.tool_kind", Value::Text(call.kind));
+    if call.outcome != "completed" {
+        say("error.type", Value::Text(call.outcome));
         message.message(field::STATUS, |status| status.int(field::STATUS_CODE, ERROR));
     }
 }
@@ -275,4 +305,69 @@ fn attribute(message: &mut Message, at: u64, key: &str, value: Value<'_>) {
             }),
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, Method};
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+    use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+    use prost::Message as _;
+
+    use super::*;
+
+    fn head() -> Head {
+        let (request_id, path) = (HeaderValue::from_static("req"), "/v1/responses".into());
+        Head { method: Method::POST, path, request_id, began_at: 1_700_000_000_000_000, took: Duration::from_secs(3) }
+    }
+
+    fn call(outcome: &'static str) -> ToolCall {
+        let (ended, took) = (Duration::from_secs(2), Duration::from_millis(500));
+        ToolCall { name: "clock/now".into(), kind: "mcp", ended, took, outcome }
+    }
+
+    #[test]
+    fn a_call_of_a_hosted_tool_is_a_span() {
+        let span = Span::root(true);
+        let facts = Facts {
+            route: Some("/v1/responses"),
+            tool_calls: vec![call("completed"), call("failed")],
+            outcome: Some(Outcome::Completed),
+            ..Facts::default()
+        };
+        let encoded = encoded(&Trace { head: head(), facts }, &span, &Providers::default());
+        let request = ExportTraceServiceRequest::decode(&*request("edge", &encoded.bytes)).unwrap();
+        let spans = &request.resource_spans[0].scope_spans[0].spans;
+        assert_eq!((spans.len(), encoded.spans), (3, 3));
+        let [server, good, bad] = &spans[..] else { panic!("{spans:?}") };
+        for tool in [good, bad] {
+            assert_eq!((&*tool.name, tool.kind, &tool.parent_span_id), ("execute_tool clock/now", 1, &server.span_id));
+            let (start, end) = (tool.start_time_unix_nano, tool.end_time_unix_nano);
+            assert_eq!((start, end - start), (1_700_000_001_500_000_000, 500_000_000));
+            let said = |key: &str| {
+                let pair = tool.attributes.iter().find(|pair| pair.key == key)?;
+                match pair.value.as_ref()?.value.as_ref()? {
+                    Any::StringValue(text) => Some(text.clone()),
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert_eq!(said("gen_ai.operation.name").as_deref(), Some("execute_tool"));
+            assert_eq!(said("gen_ai.tool.name").as_deref(), Some("clock/now"));
+            assert_eq!(said("error.type").is_some(), tool.status.is_some());
+        }
+        assert!(good.status.is_none() && bad.status.as_ref().is_some_and(|status| status.code == 2));
+        assert!(good.span_id != bad.span_id && server.status.is_none());
+    }
+
+    #[test]
+    fn providers_have_the_names_of_the_conventions() {
+        for (spec, name, expected) in [
+            ("mistral", "mine", "mistral_ai"),
+            ("openai", "openai", "openai"),
+            ("openai-compatible", "local", "local"),
+            ("vllm", "gpu", "gpu"),
+        ] {
+            assert_eq!(conventional(spec, name), expected);
+        }
+    }
 }

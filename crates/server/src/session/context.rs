@@ -336,6 +336,11 @@ impl Context {
         Ok(())
     }
 
+    /// The past as it is stored.
+    pub(crate) fn past_items(&self) -> &[Item] {
+        &self.past
+    }
+
     /// The past as the plan takes it.
     pub(crate) fn past(&self) -> Result<Vec<InputItem<'_>>, ApiError> {
         self.past.iter().map(parse).collect()
@@ -457,7 +462,7 @@ fn text_item(text: Text<'_>, ids: &mut Ids) -> Item {
 /// `session.chain.replay_instructions`: each turn's instructions come before its input.
 ///
 /// One copy of them is stored, and may become one for each turn here.
-fn with_instructions(history: History, room: &Room) -> Result<Vec<Item>, ApiError> {
+pub(super) fn with_instructions(history: History, room: &Room) -> Result<Vec<Item>, ApiError> {
     let mut turns = history.turns.iter().peekable();
     let mut items = Vec::with_capacity(history.items.len() + history.turns.len());
     for (place, item) in history.items.into_iter().enumerate() {

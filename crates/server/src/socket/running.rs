@@ -21,6 +21,7 @@ use crate::clock;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::session::{Past, Unstored};
+use crate::trace::Kind;
 use crate::turn::{Start, Started, Turn};
 
 /// What every request of a WebSocket is logged as.
@@ -31,6 +32,7 @@ pub(super) fn account(app: &App, caller: &Caller, address: Option<IpAddr>, bytes
     let account = Account::open(&Method::GET, PATH, &HeaderMap::new(), &ids.make(IdKind::Request));
     account.observed_by(&app.runtime.observers);
     account.routed(PATH, caller);
+    account.driven(Kind::Websocket);
     if let Some(address) = address {
         account.came_from(address);
     }
@@ -130,6 +132,7 @@ impl Pulled {
 
     fn refused(self, error: ApiError) -> (Step, Self) {
         self.account.answered(error.status.as_u16(), Some(error.code.domain()));
+        self.account.explained(&error.message);
         self.account.delivered(0, true);
         (Step::Refused(Box::new(error), self.account.request_id().clone()), self)
     }

@@ -1,5 +1,6 @@
 //! The calendar of budgets, in hours since 1970, UTC.
 
+use crate::clock::{date, day_name, day_of};
 use crate::terms::Period;
 
 const DAY: i64 = 24;
@@ -32,35 +33,6 @@ pub(super) fn end(period: Period, hour: i64) -> Option<String> {
         Period::Total => return None,
     };
     Some(format!("{}, 00:00 UTC", day_name(next)))
-}
-
-/// `2026-11-16`.
-pub(super) fn day_name(day: i64) -> String {
-    let (year, month, day) = date(day);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Year, month and day of a day since 1970. Years begin in March here, so that the odd day is the last one.
-const fn date(day: i64) -> (i64, i64, i64) {
-    let days = day + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + (if month <= 2 { 1 } else { 0 });
-    (year, month, of_year - (153 * shifted + 2) / 5 + 1)
-}
-
-/// The first of a month as a day since 1970.
-const fn day_of(year: i64, month: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let of_year = (153 * shifted + 2) / 5;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]

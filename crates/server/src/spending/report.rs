@@ -10,8 +10,7 @@ use bytes::Bytes;
 use store::{Store, UsageBy, UsageKey, UsageQuery, UsageSum};
 use wire::json::{InvalidCode, ObjectWriter};
 
-use super::period::day_name;
-use crate::clock;
+use crate::clock::{self, day_name};
 use crate::error::{ApiError, clip};
 use crate::terms::dollars;
 

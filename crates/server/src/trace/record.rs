@@ -7,8 +7,10 @@ use std::time::Duration;
 use bridge::{FailureClass, Note};
 use http::{HeaderValue, Method};
 use wire::id::Id;
-use wire::responses::{Status, Usage};
+use wire::json::Text;
+use wire::responses::{CreateResponse, Input, Status, Usage};
 
+use super::capture::Captured;
 use crate::caller::Caller;
 use crate::pace::Gaps;
 use crate::prefix::Shared;
@@ -40,10 +42,17 @@ pub(crate) struct Facts {
     pub(crate) caller: Option<Caller>,
     /// Of the client, as far as it is known; None: it is on this machine.
     pub(crate) address: Option<IpAddr>,
+    /// None: no response was asked for, or nobody could tell.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) asked: Option<Box<Asked>>,
     pub(crate) response_id: Option<Id>,
     /// As the client asked for it.
     pub(crate) model: Option<Box<str>>,
     pub(crate) attempts: Vec<Attempted>,
+    /// Upstream answers that the response is made of.
+    pub(crate) rounds: Vec<Round>,
+    /// What hosted tools did.
+    pub(crate) tool_calls: Vec<ToolCall>,
     pub(crate) notes: Vec<Note>,
     pub(crate) usage: Option<Usage>,
     /// What godex's own questions have cost: summaries, descriptions of images. The response's usage does not have it.
@@ -54,6 +63,10 @@ pub(crate) struct Facts {
     pub(crate) charges: Vec<Charge>,
     pub(crate) received: u64,
     pub(crate) sent: u64,
+    /// Events that upstreams have sent; a whole answer counts as one.
+    pub(crate) heard: u64,
+    /// Events that were made of them for the client.
+    pub(crate) told: u64,
     pub(crate) times: Times,
     /// The pauses between what came of answers.
     pub(crate) gaps: Gaps,
@@ -62,10 +75,98 @@ pub(crate) struct Facts {
     pub(crate) status: Option<u16>,
     /// The domain code of an error.
     pub(crate) error: Option<&'static str>,
+    /// What the client was told of it. It may have others' words in it.
+    pub(crate) message: Option<Box<str>>,
     pub(crate) outcome: Option<Outcome>,
+    /// It was put into the background, where it has an account of its own.
+    pub(crate) put_off: bool,
+    /// Bodies, where they are wanted.
+    pub(crate) captured: Option<Box<Captured>>,
+}
+
+/// How a response is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sync,
+    Stream,
+    Websocket,
+    Background,
+}
+
+impl Kind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Stream => "stream",
+            Self::Websocket => "websocket",
+            Self::Background => "background",
+        }
+    }
+}
+
+/// What a response was asked for with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    pub(crate) stream: bool,
+    pub(crate) store: bool,
+    pub(crate) background: bool,
+    pub(crate) previous_response_id: Option<Box<str>>,
+    pub(crate) conversation_id: Option<Box<str>>,
+    /// In the request itself.
+    pub(crate) items: usize,
+    pub(crate) tools: usize,
+}
+
+impl Asked {
+    pub(crate) fn new(request: &CreateResponse<'_>) -> Self {
+        /// No id is longer that anything was ever stored under.
+        const LONGEST: usize = 128;
+        let id = |id: Text<'_>| id.decode().chars().take(LONGEST).collect();
+        Self {
+            stream: request.stream.unwrap_or(false),
+            store: request.store.unwrap_or(true),
+            background: request.background.unwrap_or(false),
+            previous_response_id: request.previous_response_id.map(id),
+            conversation_id: request.conversation.as_ref().map(|conversation| id(conversation.id)),
+            items: match &request.input {
+                Some(Input::Items(items)) => items.len(),
+                Some(Input::Text(_)) => 1,
+                None => 0,
+            },
+            tools: request.tools.as_ref().map_or(0, Vec::len),
+        }
+    }
+}
+
+/// One upstream answer of a response.
+#[derive(Debug, Clone)]
+pub(crate) struct Round {
+    /// Which of the attempts it is the answer to, from 1.
+    pub(crate) attempt: usize,
+    /// How it ended.
+    pub(crate) end: &'static str,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// What a hosted tool did.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolCall {
+    pub(crate) name: Box<str>,
+    /// `mcp`, `mcp_list_tools`, `web_search`.
+    pub(crate) kind: &'static str,
+    /// When it was over, counted from the request's head; its answer may have waited for those of others.
+    pub(crate) ended: Duration,
+    pub(crate) took: Duration,
+    /// `completed` or `failed`.
+    pub(crate) outcome: &'static str,
 }
 
 impl Facts {
+    /// Whether what the client and the model said may be written nowhere.
+    pub(crate) fn is_unstored(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| !asked.store)
+    }
+
     /// What it cost, as far as prices are known; None if none is.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.charges.iter().filter_map(|charge| charge.nanodollars).reduce(u64::saturating_add)
@@ -118,9 +219,14 @@ pub(crate) struct Times {
 }
 
 impl Times {
+    /// Waited for providers and hosted tools.
+    pub(crate) fn others(&self) -> Duration {
+        self.upstream + self.tools
+    }
+
     /// What is left of it for ourselves. Several may have been waited for at the same time: then it is nothing.
     pub(crate) fn own(&self, took: Duration) -> Duration {
-        took.saturating_sub(self.upstream).saturating_sub(self.tools).saturating_sub(self.client)
+        took.saturating_sub(self.others()).saturating_sub(self.client)
     }
 }
 
@@ -129,6 +235,12 @@ impl Times {
 pub(crate) struct Attempted {
     /// `provider/model`.
     pub(crate) target: String,
+    /// What is spoken there.
+    pub(crate) wire: &'static str,
+    /// Of the request.
+    pub(crate) bytes: usize,
+    /// Of its answer, where there was one.
+    pub(crate) status: Option<u16>,
     /// `accepted`, or the class of the refusal; none while it is waited for.
     pub(crate) outcome: Option<&'static str>,
     /// When it was asked, counted from the request's head.

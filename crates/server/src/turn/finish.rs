@@ -13,7 +13,7 @@ use wire::responses::Status;
 
 use super::tools::Told;
 use super::{Phase, Turn};
-use crate::account::Outcome;
+use crate::account::{Body, Outcome};
 use crate::ask::{MAX_CONTENT, oversized};
 use crate::clock;
 use crate::error::ApiError;
@@ -119,6 +119,9 @@ impl Turn {
         account.used(self.response.usage());
         account.noted(self.response.notes());
         account.ended(self.cause.unwrap_or_else(|| self.outcome()));
+        if let Some(failure) = self.response.failure() {
+            account.explained(&failure.shown());
+        }
         let completed_at = clock::unix_seconds();
         let record = self.record.take_if(|_| self.response.failure().is_none() || self.keeps_failures);
         self.write_object(completed_at, record.is_some());
@@ -175,6 +178,18 @@ impl Turn {
         self.object = object.into();
     }
 
+    /// The object as it is sent is kept with the trace, where bodies are.
+    fn capture_object(&self) {
+        if let Some(mut tape) = self.captures_from.and_then(|_| self.context.account.tape()) {
+            tape.push(&self.object);
+            self.context.account.capture(Body::Response, Some(tape), |bytes| {
+                if let Some(answer) = &self.answer {
+                    answer.redactor.bytes(bytes, 0);
+                }
+            });
+        }
+    }
+
     /// Waits for the store, then says the last word.
     pub(super) async fn stored(&mut self) {
         let Phase::Storing(Storing { commit, completed_at, began, begun }) = &mut self.phase else { return };
@@ -209,6 +224,7 @@ impl Turn {
 
     /// A turn that was begun has its end in the store, or none that this process could give it.
     fn ended_begun(&mut self, kept: Result<(), NotKept>) {
+        self.said_all();
         self.phase = Phase::Draining;
         if let Err(NotKept { error, .. }) = kept {
             self.events.clear();
@@ -223,11 +239,20 @@ impl Turn {
     /// The terminal event.
     fn close(&mut self) {
         self.response.terminal(&self.object, &mut self.events);
+        self.said_all();
         self.phase = Phase::Draining;
         if self.response.failure().is_some() {
             // What is wrong must be seen at once: the body ends after the terminal event.
             self.answer = None;
         }
+    }
+
+    /// The terminal event is written: how many there were is known.
+    fn said_all(&self) {
+        if !self.events.is_silent() {
+            self.context.account.told(self.response.events());
+        }
+        self.capture_object();
     }
 
     /// Whether the terminal event was written.

@@ -9,17 +9,17 @@ use bytes::Bytes;
 use providers::Wire;
 use tokio::time::Instant;
 use wire::id::{Id, IdKind, Ids};
-use wire::json::{InvalidCode, Kept, Raw};
+use wire::json::{InvalidCode, Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
 use super::compacting::{self, Came, Why};
 use super::rounds::Material;
 use super::tools::{self, Prelude, input};
 use super::truncating;
-use super::{Next, Phase, Start, Started, Submission, Turn};
-use crate::account::Outcome;
+use super::{Next, Phase, Start, Started, Submission, Turn, Waiting};
+use crate::account::{Body, Outcome};
 use crate::ask::attempt::MayGoOn;
-use crate::ask::{Answer, Asked, Attempt, Unanswered, Watch, attempt};
+use crate::ask::{self, Answer, Attempt, Unanswered, Watch, attempt};
 use crate::body;
 use crate::clock;
 use crate::compaction::{NotCompacted, Scope};
@@ -33,6 +33,7 @@ use crate::limits::{Asks, Tokens};
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Past, Record, Unstored};
 use crate::spending;
+use crate::trace::Asked;
 use crate::upstream::{Failover, Refused};
 
 impl Turn {
@@ -41,6 +42,7 @@ impl Turn {
     pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Started, ApiError> {
         let Start { past, remember, warm_up, job, key } = start;
         let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
+        ask_in(&context, &request, document);
         check(&request)?;
         let wish = CompactionWish::of(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
@@ -100,6 +102,7 @@ impl Turn {
                 release(Some(Record::New(record)), key).await;
                 return Err(error);
             }
+            context.account.put_off();
             let secret = holds_secrets(document);
             let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret, key };
             return Ok(Started::Background(Box::new(submission)));
@@ -118,6 +121,43 @@ impl Turn {
         let first = First { bytes: bytes.clone(), hosted, wish, prelude: None };
         opened.ask(first, request, document, past, failover).await.map(Started::Turn)
     }
+}
+
+/// Says in the account what is asked for, with the request as it may be shown where bodies are kept.
+pub(super) fn ask_in(context: &RequestContext, request: &CreateResponse<'_>, document: Raw<'_>) {
+    context.account.asks(Asked::new(request));
+    if let Some(mut tape) = context.account.tape() {
+        tape.push(&shown(document));
+        context.account.capture(Body::Request, Some(tape), |_| {});
+    }
+}
+
+/// The request without the keys of its tools.
+fn shown(document: Raw<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(document.as_str().len());
+    let mut object = ObjectWriter::new(&mut out);
+    for (name, value) in document.fields() {
+        let name = name.decode();
+        match (&*name, value.kind()) {
+            ("tools", Kind::Array) => bridge::shown_tools(value, object.key(&name)),
+            ("tool_choice", Kind::Object) => bridge::shown_tool(value, object.key(&name)),
+            ("input", Kind::Array) => {
+                let list = object.key(&name);
+                list.push(b'[');
+                for (at, item) in value.elements().enumerate() {
+                    list.extend_from_slice(if at > 0 { b"," } else { b"" });
+                    match bridge::shown_item(item) {
+                        Some(shown) => list.extend_from_slice(&shown),
+                        None => list.extend_from_slice(item.as_str().as_bytes()),
+                    }
+                }
+                list.push(b']');
+            }
+            _ => drop(object.raw(&name, value)),
+        }
+    }
+    object.end();
+    out
 }
 
 /// What the first upstream answer is asked for with.
@@ -210,7 +250,8 @@ impl Opened {
             }
             let pending = !before.lists.is_empty();
             let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(Round::First, 0, pending)));
-            let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
+            let asked =
+                ask::Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
             match compacting::wanted(&self.context, &failover, &asked, &past, wish) {
                 Some(wanted) => (None, Some(wanted)),
                 None if !before.is_empty() => {
@@ -322,6 +363,8 @@ impl Opened {
         let Self { context, response, stream, record, unstored, notes, key, was_queued } = self;
         context.account.noted(&notes);
         Box::new(Turn {
+            waiting: Waiting::new(&context.account),
+            captures_from: context.account.tape().map(|_| 0),
             context,
             response,
             events: Events::silent(),
@@ -406,7 +449,7 @@ fn check_plan<'a>(
         approval::pending(&context.app.runtime.seal(&context.caller), &items, input(&request), policy.repair_history)?;
     }
     let hosted = hosted.map(|hosted| (hosted, hosted.hosting(Round::First, 0, !hosted.unlisted().is_empty())));
-    let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
+    let asked = ask::Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
     attempt::check(context, &mut failover, &asked)
 }
 

@@ -141,6 +141,7 @@ impl Turn {
         let end = answer.end(end, &mut self.response, &mut self.events);
         let (hosted, reported) = (answer.take_hosted(), answer.reported());
         self.context.account.used(self.response.usage());
+        self.context.account.round(end_name(&end), reported);
         self.context.reported(reported);
         match end {
             RoundEnd::Hosted(calls) if !stopped => {
@@ -238,7 +239,9 @@ impl Turn {
         if self.show_steps() {
             return;
         }
-        let (since, for_tools) = (Instant::now(), matches!(self.phase, Phase::Running(_)));
+        if matches!(self.phase, Phase::Running(_)) {
+            self.waiting.begin(true);
+        }
         let done = async {
             match &mut self.phase {
                 Phase::Running(run) => Done::Ran(run.output().await),
@@ -257,9 +260,7 @@ impl Turn {
             () = self.context.must_end() => Done::Stopped,
             alarm = self.watch.alarm() => Done::Alarmed(alarm),
         };
-        if for_tools {
-            self.context.account.pace().waited_for_tools(since.elapsed());
-        }
+        self.waiting.end(Instant::now());
         match done {
             Done::Alarmed(Alarm::Heartbeat) => self.response.heartbeat(&mut self.events),
             Done::Alarmed(Alarm::Late(deadline)) => {
@@ -313,6 +314,17 @@ enum Done {
     Compacted(Came, Why),
     Alarmed(Alarm),
     Stopped,
+}
+
+/// How an upstream answer ended, as traces have it.
+const fn end_name(end: &RoundEnd) -> &'static str {
+    match end {
+        RoundEnd::Completed => "completed",
+        RoundEnd::Incomplete(_) => "incomplete",
+        RoundEnd::Failed(_) => "failed",
+        RoundEnd::Hosted(_) => "hosted_tools",
+        RoundEnd::Rejected(_) => "rejected_call",
+    }
 }
 
 /// The request with these items after its input.

@@ -8,7 +8,7 @@ use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
 use super::compacting::nothing_to_do;
-use super::open::{check, keep_priced, targets};
+use super::open::{ask_in, check, keep_priced, targets};
 use crate::account::Outcome;
 use crate::ask::NoAnswer;
 use crate::body;
@@ -47,6 +47,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     let mut notes = unknown(document, context.snapshot.config.compat.strict)?;
     // Nothing of it is stored, and no conversation is taken for it.
     (request.store, request.background) = (Some(false), None);
+    ask_in(context, &request, document);
     check(&request)?;
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;

@@ -12,12 +12,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bridge::{
     Action, ClientCall, Failure, FailureClass, HeldCall, HostedCall, HostedEnd, HostedItem, HostedStart,
     IncompleteReason, Note, OfferedTool, RoundEnd, ToolKind,
 };
 use futures_util::{Stream, StreamExt};
+use tokio::time::Instant;
 use wire::id::{Id, IdKind};
 use wire::json::ObjectWriter;
 use wire::responses::{CreateResponse, Input, InputItem};
@@ -31,6 +33,7 @@ use crate::hosted::mcp::{Listed, NotListed};
 use crate::hosted::{Hosted, HostedOutput, Running, refuse_approvals};
 use crate::items::{self, item};
 use crate::request::RequestContext;
+use crate::trace::ToolCall;
 
 /// So many tools run at once.
 const AT_ONCE: usize = 8;
@@ -129,8 +132,8 @@ enum Step {
 /// What came of a step that runs.
 #[derive(Debug)]
 pub(super) enum Output {
-    Listed(Result<Listed, NotListed>),
-    Called(HostedOutput),
+    Listed(Result<Listed, NotListed>, Duration),
+    Called(HostedOutput, Duration),
 }
 
 /// What is kept beside an item, and never shown: how the model called the tool, and what it was told.
@@ -200,7 +203,10 @@ impl Run {
 }
 
 fn called(running: Running<HostedOutput>) -> Running<Output> {
-    Box::pin(async move { Output::Called(running.await) })
+    Box::pin(async move {
+        let began = Instant::now();
+        Output::Called(running.await, began.elapsed())
+    })
 }
 
 impl Turn {
@@ -212,7 +218,10 @@ impl Turn {
         let approved = if lists.is_empty() { std::mem::take(&mut prelude.approved) } else { Vec::new() };
         for label in lists {
             let listing = hosted.list(&label);
-            running.push(Box::pin(async move { Output::Listed(listing.await) }));
+            running.push(Box::pin(async move {
+                let began = Instant::now();
+                Output::Listed(listing.await, began.elapsed())
+            }));
             steps.push_back(Step::List(label));
         }
         for (approved, held) in approved {
@@ -224,7 +233,7 @@ impl Turn {
             let calling = hosted.call(&call);
             running.push(Box::pin(async move {
                 held.keep();
-                Output::Called(calling.await)
+                called(calling).await
             }));
             steps.push_back(Step::Call { call, approval_request_id: Some(request_id) });
         }
@@ -339,8 +348,13 @@ impl Turn {
         let Some((item, call_id)) = run.open.take() else { return };
         let hosted = self.material.as_ref().and_then(|material| material.hosted.clone());
         match output {
-            Some(Output::Listed(listed)) => self.ran_list(&item, hosted.as_deref(), listed),
-            Some(Output::Called(output)) => {
+            Some(Output::Listed(listed, took)) => {
+                self.tool_called(&item, listed.is_ok(), took);
+                self.ran_list(&item, hosted.as_deref(), listed);
+            }
+            Some(Output::Called(output, took)) => {
+                let failed = matches!(output.end, HostedEnd::Failed { .. } | HostedEnd::NotSearched { .. });
+                self.tool_called(&item, !failed, took);
                 self.response.close_hosted(&item, &output.end, &mut self.events);
                 if let Some(hosted) = hosted {
                     hosted.told(&output);
@@ -355,6 +369,17 @@ impl Turn {
                 self.finish(RoundEnd::Failed(Failure::new(FailureClass::Server, message)));
             }
         }
+    }
+
+    fn tool_called(&self, item: &HostedItem, completed: bool, took: Duration) {
+        let (name, kind) = match item.start() {
+            HostedStart::ListTools { server_label } => (server_label.clone(), "mcp_list_tools"),
+            HostedStart::McpCall { server_label, name, .. } => (format!("{server_label}/{name}"), "mcp"),
+            HostedStart::WebSearch => ("web_search".to_owned(), "web_search"),
+        };
+        let name = name.chars().take(128).collect();
+        let outcome = if completed { "completed" } else { "failed" };
+        self.context.account.tool_called(ToolCall { name, kind, ended: Duration::ZERO, took, outcome });
     }
 
     fn ran_list(&mut self, item: &HostedItem, hosted: Option<&Hosted>, listed: Result<Listed, NotListed>) {

@@ -90,9 +90,13 @@ impl Breaker {
         }
     }
 
-    /// Whether most requests are kept away.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(*self.state(), State::Open { .. })
+    /// In a word, and how many failures there were in a row; none are counted while it is open.
+    pub(super) fn shown(&self) -> (&'static str, u32) {
+        match &*self.state() {
+            State::Closed(tally) => ("closed", tally.in_a_row),
+            State::Open { next_probe, .. } if *next_probe <= Instant::now() => ("half_open", 0),
+            State::Open { .. } => ("open", 0),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

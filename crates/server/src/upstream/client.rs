@@ -348,7 +348,11 @@ impl HttpClient {
         let mut failure = Failure::from_answer_in(dialect, status, &body).weighed(request, &body);
         failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor.failure(&mut failure);
-        failure.into()
+        Refused { body: Some(body.into()), ..failure.into() }
+    }
+
+    pub(super) const fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Closes idle connections that nobody will want.

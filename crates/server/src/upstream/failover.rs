@@ -20,7 +20,7 @@ use super::health::ModelHealth;
 use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
 use super::{Accepted, Deadlines, Outgoing, breaker, fit};
-use crate::account::Account;
+use crate::account::{Account, Body};
 use crate::clock;
 use crate::config::ResilienceConfig;
 use crate::tokens::TokenCounts;
@@ -260,8 +260,8 @@ impl Failover {
         let (provider, health) = (Arc::clone(provider), Arc::clone(health));
         if let Err(failure) = health.breaker.enter() {
             count(&health.counts.kept_away);
-            self.account.asked(self.name());
-            self.account.attempted(Attempted::KEPT_AWAY, Duration::ZERO);
+            self.account.asked(self.name(), self.wire().name(), 0);
+            self.account.attempted(Attempted::KEPT_AWAY, None, Duration::ZERO);
             return self.refused(kept_away(failure)).await;
         }
         if self.live.is_none() {
@@ -269,7 +269,7 @@ impl Failover {
         }
         self.sent += 1;
         count(&health.counts.sent);
-        self.account.asked(self.name());
+        self.account.asked(self.name(), self.wire().name(), body.len());
         let began = Instant::now();
         let (dialect, alone) = (self.answer(), self.first_turn().is_none());
         let outgoing = Outgoing { wire: self.wire(), body: body.clone(), propagated: self.account.propagated() };
@@ -279,10 +279,11 @@ impl Failover {
                 count(&health.counts.accepted);
                 if accepted.resent {
                     count(&health.counts.resent);
-                    self.account.attempted(Attempted::CONNECTION_ENDED, Duration::ZERO);
-                    self.account.asked(self.name());
+                    self.account.attempted(Attempted::CONNECTION_ENDED, None, Duration::ZERO);
+                    self.account.asked(self.name(), self.wire().name(), body.len());
                 }
-                self.account.attempted(Attempted::ACCEPTED, began.elapsed());
+                self.account.attempted(Attempted::ACCEPTED, Some(200), began.elapsed());
+                self.capture(&provider, body, None);
                 self.alive(&health);
                 self.used = used(&self.lessons(), body, stream);
                 self.learn();
@@ -292,7 +293,8 @@ impl Failover {
             }
             Err(refused) => self.too_long(refused, body),
         };
-        self.account.attempted(refused.failure.class.code(), began.elapsed());
+        self.account.attempted(refused.failure.class.code(), refused.failure.by_status, began.elapsed());
+        self.capture(&provider, body, refused.body.as_deref());
         match refused.is_trouble() {
             Some(true) if health.breaker.bad(&refused.failure) => {
                 tracing::warn!(upstream = self.name(), "failing; from now on one request per second goes there");
@@ -413,6 +415,17 @@ impl Failover {
         tokio::time::sleep(wait).await;
         self.account.pace().waited_upstream(wait);
         true
+    }
+
+    /// What was sent, and what came of it if that was a refusal, where bodies are kept.
+    fn capture(&self, provider: &Provider, sent: &[u8], refusal: Option<&[u8]>) {
+        let redactor = provider.connections.redactor();
+        for (body, bytes) in [(Body::ChatRequest, Some(sent)), (Body::ChatResponse, refusal)] {
+            if let (Some(bytes), Some(mut tape)) = (bytes, self.account.tape()) {
+                tape.push(bytes);
+                self.account.capture(body, Some(tape), |bytes| redactor.bytes(bytes, 0));
+            }
+        }
     }
 
     /// The next target that has not had a turn.

@@ -51,6 +51,20 @@ pub(super) struct Counts {
     pub(super) kept_away: AtomicU64,
 }
 
+/// How a model fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModelState {
+    /// `closed`, `open` or `half_open`.
+    pub(crate) breaker: &'static str,
+    /// In a row, while the breaker is closed.
+    pub(crate) failures: u32,
+    pub(crate) sent: u64,
+    pub(crate) accepted: u64,
+    pub(crate) retried: u64,
+    pub(crate) left: u64,
+    pub(crate) kept_away: u64,
+}
+
 /// The models of one provider that were asked for.
 #[derive(Debug)]
 pub(crate) struct HealthByModel {
@@ -63,10 +77,12 @@ impl HealthByModel {
         Self { policy, known: Mutex::default() }
     }
 
-    /// Every model that was asked for, and whether its breaker is open.
-    pub(crate) fn breakers(&self) -> Vec<(String, bool)> {
+    /// Of all that were asked for, by name.
+    pub(super) fn states(&self) -> Vec<(String, ModelState)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().map(|(model, health)| (model.clone(), health.breaker.is_open())).collect()
+        let mut states: Vec<_> = known.iter().map(|(name, health)| (name.clone(), health.state())).collect();
+        states.sort_by(|one, other| one.0.cmp(&other.0));
+        states
     }
 
     pub(crate) fn of(&self, model: &str) -> Arc<ModelHealth> {
@@ -105,6 +121,21 @@ impl ModelHealth {
             budget: Budget::new(policy.budget_percent),
             counts: Counts::default(),
             learned: RwLock::default(),
+        }
+    }
+
+    fn state(&self) -> ModelState {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (breaker, failures) = self.breaker.shown();
+        let Counts { sent, accepted, retried, left, kept_away, .. } = &self.counts;
+        ModelState {
+            breaker,
+            failures,
+            sent: count(sent),
+            accepted: count(accepted),
+            retried: count(retried),
+            left: count(left),
+            kept_away: count(kept_away),
         }
     }
 

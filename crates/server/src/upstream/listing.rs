@@ -3,16 +3,16 @@
 //! provider unless a client asks for a model by its name.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use http::StatusCode;
+use http::{StatusCode, header};
 use providers::DiscoveryRules;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::json::{Kind, Raw, Text};
 
 use super::provider::Connections;
-use super::{HttpClient, UpstreamClient};
+use super::{HttpBody, HttpClient, UpstreamClient};
 
 /// The most of an answer that is read, and of the models in it that are taken.
 const LARGEST: usize = 4 << 20;
@@ -120,7 +120,11 @@ async fn get(client: &HttpClient, path: &str) -> Result<Vec<u8>, String> {
     if response.status() != StatusCode::OK {
         return Err(format!("it answered {}", response.status().as_u16()));
     }
-    let (mut body, mut bytes) = (response.into_body(), Vec::new());
+    whole(response.into_body()).await
+}
+
+async fn whole(mut body: HttpBody) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
     while let Some(chunk) = body.chunk().await.map_err(|_| "its answer broke off".to_owned())? {
         if bytes.len() + chunk.len() > LARGEST {
             return Err("its answer is too large".to_owned());
@@ -128,6 +132,29 @@ async fn get(client: &HttpClient, path: &str) -> Result<Vec<u8>, String> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// What a provider answers to the question for its models, refusals included.
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    /// Its clock, in seconds since 1970.
+    pub(crate) date: Option<u64>,
+    pub(crate) body: Vec<u8>,
+    /// The names in it; none where it is no list.
+    pub(crate) models: Vec<String>,
+}
+
+/// Asks once, whatever it answers.
+pub(crate) async fn ask(client: &HttpClient, rules: &DiscoveryRules) -> Result<Answered, String> {
+    let path = rules.path.as_deref().unwrap_or("/models");
+    let response = client.get(path).await.map_err(|failure| failure.shown().into_owned())?;
+    let status = response.status().as_u16();
+    let date =
+        response.headers().get(header::DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    let date = date.and_then(|date| Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs()));
+    let body = whole(response.into_body()).await?;
+    let listing = read(&body, &[], rules).filter(|_| status == 200).unwrap_or_default();
+    Ok(Answered { status, date, models: listing.models.into_iter().map(|model| model.name).collect(), body })
 }
 
 /// The list, with what the server says of all or of some of its models.

@@ -8,7 +8,8 @@ use bridge::{AnswerDialect, Dialect};
 use providers::{Matches, ModelSpec, Price, Wire};
 use tokio::time::Instant;
 
-use super::{Deadlines, HealthByModel, HttpClient, KnownListing, UpstreamClient};
+use super::health::ModelState;
+use super::{Deadlines, HealthByModel, HttpClient, KnownListing, Redactor, UpstreamClient};
 use crate::config::{ProviderConfig, ResilienceConfig, Timeouts};
 use crate::start::StartError;
 
@@ -58,14 +59,22 @@ impl Connections {
         Ok(Self { client, models: HealthByModel::new(resilience), listing: KnownListing::default() })
     }
 
-    /// Every model that was asked for, and whether it is known to fail.
-    pub(crate) fn breakers(&self) -> Vec<(String, bool)> {
-        self.models.breakers()
-    }
-
     /// Closes those that nobody will want.
     pub(crate) fn tidy(&self) {
         self.client.tidy();
+    }
+
+    /// Takes the provider's keys out of what is shown or kept.
+    pub(super) fn redactor(&self) -> Redactor {
+        match &self.client {
+            UpstreamClient::Http(client) => client.redactor().clone(),
+            UpstreamClient::Demo => Redactor::default(),
+        }
+    }
+
+    /// What is known of the models that were asked for.
+    pub(crate) fn health(&self) -> Vec<(String, ModelState)> {
+        self.models.states()
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) struct Refused {
     pub(crate) deadline: Option<Deadline>,
     /// It never left this machine: no file descriptor was left for a connection.
     pub(super) is_ours: bool,
+    /// What was answered, as it was: there may be keys in it.
+    pub(super) body: Option<Box<[u8]>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +28,17 @@ pub(super) enum Remedy {
 
 impl Refused {
     pub(super) const fn new(failure: Failure, remedy: Remedy) -> Self {
-        Self { failure, remedy, deadline: None, is_ours: false }
+        Self { failure, remedy, deadline: None, is_ours: false, body: None }
     }
 
     pub(super) fn late(deadline: Deadline) -> Self {
-        Self { failure: super::late(deadline), remedy: Remedy::Elsewhere, deadline: Some(deadline), is_ours: false }
+        Self {
+            failure: super::late(deadline),
+            remedy: Remedy::Elsewhere,
+            deadline: Some(deadline),
+            is_ours: false,
+            body: None,
+        }
     }
 
     /// The same, with the deadline that was missed.
@@ -96,7 +104,7 @@ impl From<Failure> for Refused {
             (Some(false), Remedy::Again) => Remedy::Elsewhere,
             _ => remedy,
         };
-        Self { failure, remedy, deadline: None, is_ours: false }
+        Self { failure, remedy, deadline: None, is_ours: false, body: None }
     }
 }
 

@@ -96,14 +96,14 @@ async fn a_server_with_another_store_is_not_taken_for_ones_own() {
 }
 
 #[tokio::test]
-async fn a_port_wants_the_token_and_no_web_page() {
+async fn a_port_wants_the_token_and_no_web_page_but_its_own() {
     let upstream = Upstream::start(hello()).await.unwrap();
     let mut config = rig::config(&upstream, &Settings { server: "cors: {origins: ['*']}", ..Settings::default() });
     config.admin =
         AdminConfig { listen: AdminListen::Tcp("127.0.0.1:0".to_owned()), token: Some(Secret::new(TOKEN.to_owned())) };
     let rig = Rig::serving(upstream, config).await.unwrap();
     let url = format!("http://{}/admin/status", rig.admin.clone().unwrap());
-    let good = format!("Bearer {TOKEN}");
+    let (good, own) = (format!("Bearer {TOKEN}"), format!("http://{}", rig.admin.clone().unwrap()));
     for (headers, status, code) in [
         (&[("authorization", good.as_str())][..], 200, ""),
         (&[("authorization", "bearer the-token-of-the-operator")], 200, ""),
@@ -113,7 +113,12 @@ async fn a_port_wants_the_token_and_no_web_page() {
         (&[("authorization", TOKEN)], 401, "invalid_admin_token"),
         (&[("authorization", &good), ("authorization", &good)], 401, "invalid_admin_token"),
         (&[("authorization", &good), ("origin", "http://localhost")], 403, "origin_not_allowed"),
-        (&[("authorization", &good), ("sec-fetch-site", "none")], 403, "origin_not_allowed"),
+        (&[("authorization", &good), ("origin", own.as_str())], 200, ""),
+        (&[("authorization", &good), ("origin", &own), ("sec-fetch-site", "same-origin")], 200, ""),
+        (&[("origin", &own), ("sec-fetch-site", "same-origin")], 401, "invalid_admin_token"),
+        (&[("authorization", &good), ("origin", "null")], 403, "origin_not_allowed"),
+        (&[("authorization", &good), ("sec-fetch-site", "cross-site")], 403, "origin_not_allowed"),
+        (&[("authorization", &good), ("sec-fetch-site", "same-site")], 403, "origin_not_allowed"),
         (&[("authorization", &good), ("host", "evil.example")], 403, "host_not_allowed"),
     ] {
         let answer = rig.client.request(Method::GET, &url, headers, String::new()).await.unwrap();
@@ -300,6 +305,21 @@ async fn an_erasure_ends_what_runs() {
     erased.await.expect("it does not wait for what never ends");
     let rest = stream.collect().await.unwrap();
     assert!(String::from_utf8_lossy(&rest.body).contains("response.failed"));
+    let tenants = it.good("GET", "/admin/tenants", Value::Null).await;
+    assert_eq!(tenants["data"], json!([]), "nothing is stored after it");
+    it.rig.stop_at_once().await;
+}
+
+/// A background response whose provider has not said anything yet is cut off as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erasure_ends_what_waits_for_a_silent_provider() {
+    let it = Administered::start(Script::silent(), "").await;
+    let [a, _] = two_keys(&it).await;
+    let queued =
+        it.as_client(&a, Method::POST, "/v1/responses", &json!({"model": "m", "input": "y", "background": true})).await;
+    assert_eq!(queued.status, 200);
+    it.rig.upstream.arrived(1).await;
+    it.good("DELETE", "/admin/tenants/a?now=true", Value::Null).await;
     let tenants = it.good("GET", "/admin/tenants", Value::Null).await;
     assert_eq!(tenants["data"], json!([]), "nothing is stored after it");
     it.rig.stop_at_once().await;

@@ -40,6 +40,8 @@ mod endless;
 #[cfg(test)]
 mod endpoints;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod flap;
@@ -72,6 +74,8 @@ mod native;
 #[cfg(test)]
 mod otel;
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod reload;
@@ -99,6 +103,8 @@ mod tenants;
 mod tls;
 #[cfg(test)]
 mod tokens;
+#[cfg(test)]
+mod traces;
 #[cfg(test)]
 mod transport;
 #[cfg(test)]

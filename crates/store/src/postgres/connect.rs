@@ -22,6 +22,29 @@ impl Database {
         options: &PostgresOptions,
         encryption: &Encryption,
     ) -> Result<(Self, Secret), OpenError> {
+        let Connecting { pool, config, tls } = Connecting::new(url, options)?;
+        let hints = Arc::new(Hints::new(&pool, options, config, tls)?);
+        let database = Self { pool, options: *options, hints };
+        let mut client =
+            database.pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
+        migrate(&mut client).await?;
+        drop(client);
+        super::indexes::ensure(&database.pool).await.map_err(away)?;
+        let fresh = Secret::random()?;
+        let secret = database.secret(&fresh, encryption).await?;
+        Ok((database, secret))
+    }
+}
+
+/// What connections are made with; none is made yet.
+struct Connecting {
+    pool: Pool,
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Connecting {
+    fn new(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
         let mut config = Config::from_str(url).map_err(OpenError::Address)?;
         config.connect_timeout(options.acquire);
         if config.get_application_name().is_none() {
@@ -44,17 +67,25 @@ impl Database {
             .recycle_timeout(Some(options.acquire))
             .build()
             .map_err(|error| OpenError::Postgres { reason: error.to_string().into() })?;
-        let hints = Arc::new(Hints::new(&pool, options, config, tls)?);
-        let database = Self { pool, options: *options, hints };
-        let mut client =
-            database.pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
-        migrate(&mut client).await?;
-        drop(client);
-        super::indexes::ensure(&database.pool).await.map_err(away)?;
-        let fresh = Secret::random()?;
-        let secret = database.secret(&fresh, encryption).await?;
-        Ok((database, secret))
+        Ok(Self { pool, config, tls })
     }
+}
+
+/// Looks at a database without changing anything in it.
+pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<(String, i64), OpenError> {
+    let options = PostgresOptions { connections: 1, ..*options };
+    let Connecting { pool, .. } = Connecting::new(url, &options)?;
+    let client = pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
+    let failed = |error: tokio_postgres::Error| OpenError::Postgres { reason: reason(&error).into() };
+    let row =
+        client.query_one("SELECT current_setting('server_version'), to_regclass('godex.migration') IS NOT NULL", &[]);
+    let row = row.await.map_err(failed)?;
+    let (version, made): (String, bool) = (row.get(0), row.get(1));
+    if !made {
+        return Ok((version, 0));
+    }
+    let row = client.query_one("SELECT coalesce(max(number), 0) FROM godex.migration", &[]).await.map_err(failed)?;
+    Ok((version, row.get(0)))
 }
 
 pub(super) fn away(error: Error) -> OpenError {

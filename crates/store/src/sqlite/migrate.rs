@@ -49,6 +49,27 @@ pub(super) fn migrate(connection: &mut Connection, name: &str) -> Result<(), Mig
     migrate_with(connection, name, STEPS)
 }
 
+/// What is wrong with the schema of a file: it is a newer version's, or not as we made it.
+pub(super) fn problem(connection: &Connection) -> Option<String> {
+    let look = || -> rusqlite::Result<Option<String>> {
+        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
+        if found > known {
+            return Ok(Some(format!("it was written by a newer version (schema {found}, this one knows {known})")));
+        }
+        if found == 0 {
+            return Ok(Some("it is no session database of godex".to_owned()));
+        }
+        // Files from before checksums have none.
+        if connection.query_row(TABLE_EXISTS, [], |row| row.get::<_, i64>(0))? == 0 {
+            return Ok(None);
+        }
+        let altered = check(&applied(connection)?, found, STEPS);
+        Ok(altered.map(|number| format!("it has a migration that is not ours (number {number})")))
+    };
+    look().unwrap_or_else(|error| Some(error.to_string()))
+}
+
 fn migrate_with(connection: &mut Connection, name: &str, steps: &[&str]) -> Result<(), MigrateError> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);

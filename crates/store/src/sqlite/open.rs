@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use super::backup::copy_of;
 use super::encryption::secret;
 use super::migrate::migrate;
 use super::{failure, sql};
@@ -18,7 +19,7 @@ use crate::{Encryption, Error, OpenError, SqliteOptions};
 const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// How long a statement waits for somebody else's lock, such as a backup's.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 pub(super) struct Opened {
     pub(super) writer: Connection,
@@ -40,6 +41,8 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
     }
     let lock = Some(Arc::new(lock(path)?));
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    // A copy that nobody finished. One that cannot be removed is in nobody's way either.
+    let _ = std::fs::remove_file(copy_of(path));
     // Made before SQLite makes it, so that it is never readable by others; the log inherits its mode.
     private(path).map_err(|source| OpenError::LockFile { path: path.to_owned(), source })?;
     let database = DbPath { path: Some(path.to_owned()), _lock: lock };
@@ -225,7 +228,7 @@ fn version() -> Result<(), OpenError> {
 
 /// A lock file beside the database, since SQLite's own exclusive mode would also shut out our readers. The system
 /// unlocks it when the process ends, however it ends.
-fn lock(path: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
@@ -241,7 +244,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 ///
 /// Each new folder is synced into the one above it, or taken back: it must not be lost with the power, and a start that
 /// finds it there takes that for granted.
-fn create_folder(folder: &Path) -> std::io::Result<()> {
+pub(super) fn create_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -261,7 +264,7 @@ fn create_folder(folder: &Path) -> std::io::Result<()> {
 
 /// Makes the names in a folder survive a power cut. One that may not be read cannot be synced, and some file systems
 /// sync no folders: that is no reason not to start.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     use std::io::ErrorKind::{InvalidInput, Unsupported};
     let Ok(folder) = File::open(here(folder)) else { return Ok(()) };
     match folder.sync_all() {
@@ -275,7 +278,7 @@ fn here(folder: &Path) -> &Path {
     if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
-fn private(path: &Path) -> std::io::Result<File> {
+pub(super) fn private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

@@ -189,6 +189,9 @@ statements! {
     SECRET_WRAPPED = "SELECT value FROM secret WHERE name = 'prefix_wrapped'";
     SECRET_WRAP = "INSERT INTO secret (name, value) VALUES ('prefix_wrapped', ?1) \
         ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    SECRET_ADD = "INSERT OR REPLACE INTO secret (name, value) VALUES (?1, ?2)";
+    SECRET_NAMED = "SELECT value FROM secret WHERE name = ?1";
+    SECRET_REMOVE = "DELETE FROM secret WHERE name = ?1";
     SECRET_FORGET = "DELETE FROM secret WHERE name = 'prefix'";
     SECRET_UNWRAP = "DELETE FROM secret WHERE name = 'prefix_wrapped'";
     WRAPPINGS = "SELECT DISTINCT wrapping FROM data_key";

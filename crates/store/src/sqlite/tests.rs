@@ -5,6 +5,7 @@
 
 #[path = "../../tests/it/chance.rs"]
 mod chance;
+mod check;
 mod disk;
 mod faults;
 mod groups;

@@ -1,12 +1,12 @@
 //! The threads, and the group commit: while one transaction goes to the disk the next jobs gather, and then share a
 //! transaction of their own. No timer: a lone job never waits for company.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rusqlite::Connection;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::open::DbPath;
 use super::{QUEUE, failure};
@@ -56,11 +56,19 @@ pub(super) struct Counts {
     commits: AtomicU64,
     threads: AtomicUsize,
     ended: Notify,
+    /// Who reads the whole file at the moment.
+    long_reads: AtomicUsize,
+    copying: AtomicBool,
 }
 
 impl Counts {
     pub(super) fn read(&self) -> Counters {
         Counters { writes: self.writes.load(Ordering::Relaxed), commits: self.commits.load(Ordering::Relaxed) }
+    }
+
+    /// Whether somebody reads all of the file.
+    fn is_read_whole(&self) -> bool {
+        self.long_reads.load(Ordering::Acquire) > 0
     }
 
     /// When the last thread is gone, and the lock with it.
@@ -70,6 +78,57 @@ impl Counts {
             ended.await;
         }
     }
+}
+
+/// Somebody reads the whole file, which takes a while; until this is dropped the log cannot be cut.
+#[derive(Debug)]
+pub(super) struct LongRead {
+    counts: Arc<Counts>,
+    alone: bool,
+}
+
+impl LongRead {
+    pub(super) fn begin(counts: &Arc<Counts>) -> Self {
+        Self::new(counts, false)
+    }
+
+    /// None: somebody else does already.
+    pub(super) fn begin_alone(counts: &Arc<Counts>) -> Option<Self> {
+        if counts.copying.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        Some(Self::new(counts, true))
+    }
+
+    fn new(counts: &Arc<Counts>, alone: bool) -> Self {
+        counts.long_reads.fetch_add(1, Ordering::AcqRel);
+        Self { counts: Arc::clone(counts), alone }
+    }
+}
+
+impl Drop for LongRead {
+    fn drop(&mut self) {
+        self.counts.long_reads.fetch_sub(1, Ordering::AcqRel);
+        if self.alone {
+            self.counts.copying.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Runs on a thread of its own, which nobody waits for.
+pub(super) fn alone(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let started = thread::Builder::new().name(name.to_owned()).spawn(run);
+    started.map(drop).map_err(|error| Error::unavailable(error.to_string()))
+}
+
+/// Runs on a thread of its own, and gives what came of it.
+pub(super) async fn aside<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let (done, is_done) = oneshot::channel();
+    alone(name, move || {
+        // Who asked may be gone.
+        let _ = done.send(run());
+    })?;
+    is_done.await.map_err(|_| super::stopped())
 }
 
 /// Starts a thread that is counted until it has dropped everything it held.
@@ -183,7 +242,8 @@ impl Writer {
                 let scrubbed = if group.wants(After::Scrub) { DbPath::scrub(connection) } else { Ok(()) };
                 let forget = group.wants(After::Forget) || group.wants(After::Scrub);
                 self.forget |= forget || group.ran.iter().any(|ran| ran.full);
-                self.forget = self.forget && !DbPath::forget(connection);
+                // Whoever reads the whole file would be waited for each time; when it has done so, it sees to this.
+                self.forget = self.forget && (self.counts.is_read_whole() || !DbPath::forget(connection));
                 if self.forget { scrubbed.and(Err(Error::unavailable(STILL_READ))) } else { scrubbed }
             }
             _ => Ok(()),

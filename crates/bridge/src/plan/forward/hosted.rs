@@ -28,6 +28,8 @@ pub(super) struct HostedTools<'a> {
     pub(super) choice: Member,
     /// What the reader has to know of them.
     pub(super) offered: Vec<OfferedTool>,
+    /// Which tool of the request each that is declared stands for.
+    declared: Vec<usize>,
 }
 
 impl<'a> HostedTools<'a> {
@@ -39,7 +41,13 @@ impl<'a> HostedTools<'a> {
     ) -> Result<Self, Invalid> {
         let (dialect, hosting) = (target.dialect, target.hosting);
         let catalog = Catalog::of_hosted(request, items, &dialect.request.tools, hosting, notes)?;
-        let mut this = Self { catalog, tools: Member::AsAsked, choice: Member::AsAsked, offered: Vec::new() };
+        let mut this = Self {
+            catalog,
+            tools: Member::AsAsked,
+            choice: Member::AsAsked,
+            offered: Vec::new(),
+            declared: Vec::new(),
+        };
         let only = this.choose(request.tool_choice.as_ref(), target)?;
         // Who cannot be told that no tool may be called is offered none.
         if hosting.round == Round::Last && dialect.drops(Parameter::ToolChoice) {
@@ -48,6 +56,26 @@ impl<'a> HostedTools<'a> {
             this.declare(request, only.as_deref());
         }
         Ok(this)
+    }
+
+    /// Says where the tools and the instructions are in what is sent, for whoever asks.
+    pub(super) fn place(&self, request: &CreateResponse<'_>, notes: &mut Notes) {
+        let Some(links) = notes.links() else { return };
+        links.forget_tools();
+        if request.instructions.is_some() {
+            links.keeps_instructions();
+        }
+        match self.tools {
+            Member::AsAsked => {
+                let all = 0..request.tools.iter().flatten().count();
+                all.for_each(|index| links.tool(format_args!("tools[{index}]"), index));
+            }
+            Member::LeftOut => {}
+            Member::Json(_) => {
+                let declared = self.declared.iter().enumerate();
+                declared.for_each(|(index, place)| links.tool(format_args!("tools[{place}]"), index));
+            }
+        }
     }
 
     /// The choice in terms of functions, and the only ones that are offered for it.
@@ -159,10 +187,11 @@ impl<'a> HostedTools<'a> {
         let mut out = Vec::new();
         let mut list = List::new(&mut out);
         let mut offered: Vec<usize> = Vec::new();
-        for tool in request.tools.iter().flatten() {
+        for (place, tool) in request.tools.iter().flatten().enumerate() {
             let Some(functions) = self.functions(&tool.value) else {
                 if only.is_none() {
                     list.next().extend_from_slice(tool.raw.as_str().as_bytes());
+                    self.declared.push(place);
                 }
                 continue;
             };
@@ -171,6 +200,7 @@ impl<'a> HostedTools<'a> {
                 if let Some((function, tool)) = self.catalog.function(index).filter(|_| wanted) {
                     function.write_flat(list.next());
                     self.offered.push(tool);
+                    self.declared.push(place);
                     offered.push(index);
                 }
             }

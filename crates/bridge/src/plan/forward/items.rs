@@ -14,6 +14,7 @@ use wire::responses::{
 use super::super::compaction::{Sent, Unfolded};
 use super::super::hosted::{Approvals, Outcome, Searched, shown_result, shown_search};
 use super::super::item_path::{ItemPath, Items, each};
+use super::super::links::Source;
 use super::super::notes::{Notes, code};
 use super::super::transcript::{CallRole, call_role};
 use super::PlanTarget;
@@ -43,17 +44,21 @@ pub(super) fn write<'a>(
 ) {
     let unfolded = context.unfolded;
     let (ids, told) = (BTreeSet::new(), BTreeSet::new());
-    let mut list = List { target, context, ids, told, out, notes, empty: true };
+    let mut list = List { target, context, ids, told, out, notes, written: 0 };
     list.out.push(b'[');
     each(request, past, unfolded, |item, path, sent| match sent {
-        Sent::Whole | Sent::Summary => list.item(item, path),
-        Sent::Tools => list.declare(item, path),
+        Sent::Whole | Sent::Summary => list.linked(path, |list| list.item(item, path)),
+        Sent::Tools => list.linked(path, |list| list.declare(item, path)),
         Sent::Nothing => {}
     });
     if let Some(Input::Text(text)) = &request.input {
         let mut message = ObjectWriter::new(list.next());
         message.text("type", "message").text("role", "user").raw("content", text.raw());
         message.end();
+        let index = list.written - 1;
+        if let Some(links) = list.notes.links() {
+            links.item(Source::Text, index);
+        }
     }
     list.out.push(b']');
 }
@@ -67,17 +72,28 @@ struct List<'t, 'o, 'c, 'a> {
     told: BTreeSet<String>,
     out: &'o mut Vec<u8>,
     notes: &'o mut Notes,
-    empty: bool,
+    /// How many items there are.
+    written: usize,
 }
 
 impl<'a> List<'_, '_, '_, 'a> {
     /// The place of the next item.
     fn next(&mut self) -> &mut Vec<u8> {
-        if !self.empty {
+        if self.written > 0 {
             self.out.push(b',');
         }
-        self.empty = false;
+        self.written += 1;
         self.out
+    }
+
+    /// Whatever is written for that item is linked to it.
+    fn linked(&mut self, path: ItemPath, write: impl FnOnce(&mut Self)) {
+        let before = self.written;
+        write(self);
+        let written = before..self.written;
+        if let Some(links) = self.notes.links() {
+            written.for_each(|index| links.item(path, index));
+        }
     }
 
     fn item(&mut self, item: &InputItem<'a>, path: ItemPath) {

@@ -405,7 +405,11 @@ impl<'a> Collector<'a, '_> {
         let namespace = space.map(|space| space.name);
         let what = What::Called(kind);
         let again = self.catalog.position(name, namespace, |other| other == what);
-        let about = self.tell(space, again.unwrap_or(self.catalog.entries.len()));
+        let index = again.unwrap_or(self.catalog.entries.len());
+        if let Some(links) = self.notes.links() {
+            links.tool(at, index);
+        }
+        let about = self.tell(space, index);
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
         if let Some(entry) = again {
             let declared = described(declare(entry.provider_name.clone()), about);
@@ -455,7 +459,11 @@ impl<'a> Collector<'a, '_> {
             return self.notes.ignored(code::TOOL_IGNORED, at, message);
         };
         let what = What::Native(kind);
-        if self.catalog.find(kind.name(), None, |other| other == what).is_none() {
+        let known = self.catalog.position(kind.name(), None, |other| other == what);
+        if let Some(links) = self.notes.links() {
+            links.tool(at, known.unwrap_or(self.catalog.entries.len()));
+        }
+        if known.is_none() {
             self.notes.lowered(code::TOOL_DEGRADED, at, "the provider's own, with its own settings");
             let declared = Declared::Native(template::fill(template, tool));
             let name = kind.name().to_owned();

@@ -13,7 +13,7 @@ use super::catalog::{At, Catalog, Collector, Entry, Space, What, canonical, flat
 use super::{inline, names, schema};
 use crate::context::{OfferedTool, ToolKind};
 use crate::dialect::Hosted;
-use crate::plan::item_path::Items;
+use crate::plan::item_path::{ItemPath, Items};
 use crate::plan::notes::code;
 use crate::plan::{Hosting, SearchFunctions, Unsearched};
 
@@ -39,17 +39,17 @@ const LABELS: &str = "^[A-Za-z][A-Za-z0-9_-]{0,63}$";
 
 /// What the servers have, by label: the latest list of each that is no failure.
 #[derive(Debug, Default)]
-pub(super) struct Lists<'a>(BTreeMap<Cow<'a, str>, Raw<'a>>);
+pub(super) struct Lists<'a>(BTreeMap<Cow<'a, str>, (Raw<'a>, ItemPath)>);
 
 impl<'a> Lists<'a> {
     pub(super) fn of(items: &Items<'_, 'a>, hosting: Hosting) -> Self {
         let mut lists = BTreeMap::new();
         let all = items.declaring.iter().chain(&items.sent).filter(|_| hosting.mcp);
-        for (item, _) in all {
+        for (item, path) in all {
             if let Item::McpListTools(list) = item
                 && let (Some(label), Some(tools), None) = (list.server_label, list.tools, list.error)
             {
-                lists.insert(label.decode(), tools);
+                lists.insert(label.decode(), (tools, *path));
             }
         }
         Self(lists)
@@ -104,7 +104,8 @@ impl<'a> Collector<'a, '_> {
         check_reachable(mcp, at)?;
         let label = label(mcp).map_err(|invalid| located(invalid, "server_label"))?;
         let filter = Filter::of(mcp.allowed_tools).map_err(|invalid| located(invalid, "allowed_tools"))?;
-        let list = self.lists.0.get(&*label).copied();
+        let listed = self.lists.0.get(&*label).copied();
+        let list = listed.map(|(list, _)| list);
         if self.catalog.servers.insert(label.clone().into_owned(), list.is_some()).is_some() {
             let message = format!(
                 "Duplicate server_label found: '{label}'. Each MCP server of a request needs a label of its own."
@@ -117,6 +118,9 @@ impl<'a> Collector<'a, '_> {
             self.mcp_tool(tool, space, &filter, at);
         }
         if self.catalog.entries.len() > before {
+            if let (Some(links), Some((_, path))) = (self.notes.links(), listed) {
+                (before..self.catalog.entries.len()).for_each(|index| links.tool(path, index));
+            }
             return Ok(());
         }
         self.leave_out("mcp", mcp.server_label);
@@ -155,6 +159,9 @@ impl<'a> Collector<'a, '_> {
     fn search(&mut self, tool: &WebSearchTool<'a>, functions: SearchFunctions, at: At<'_>) {
         // One search is enough, however often it is declared.
         if self.catalog.entries.iter().any(|entry| entry.what.is_search()) {
+            if let Some(links) = self.notes.links() {
+                self.catalog.of_search().into_iter().for_each(|index| links.tool(at, index));
+            }
             return;
         }
         let mut offer = |kind: ToolKind, about: Vec<Str<'a>>, parameters: &[u8]| {

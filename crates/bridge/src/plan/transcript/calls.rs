@@ -40,6 +40,10 @@ impl<'a> Builder<'_, 'a, '_> {
             }
         };
         let id = self.call_id(id, index, nth);
+        if self.notes.is_linking() {
+            self.open.sources.said.push(self.at);
+            self.open.sources.results.push(vec![self.at]);
+        }
         self.open.calls.push(Call { id, name, arguments, is_custom, extra_content: None });
         self.open.results.push(pending);
         Ok(())

@@ -10,6 +10,7 @@ use super::{Builder, Pending, ToolResult};
 use crate::context::ToolKind;
 use crate::plan::hosted::{Outcome, Searched, shown_result, shown_search};
 use crate::plan::item_path::ItemPath;
+use crate::plan::links::Source;
 use crate::plan::notes::code;
 
 impl<'a> Builder<'_, 'a, '_> {
@@ -55,6 +56,10 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 
     fn push_ran(&mut self, id: Str<'a>, name: Str<'a>, arguments: Str<'a>, result: ToolResult<'a>) {
+        if self.notes.is_linking() {
+            self.open.sources.said.push(self.at);
+            self.open.sources.results.push(vec![self.at]);
+        }
         self.open.calls.push(Call { id, name, arguments, is_custom: false, extra_content: None });
         self.open.results.push(Pending::Inline(result));
         self.open.ran = true;
@@ -69,6 +74,7 @@ impl<'a> Builder<'_, 'a, '_> {
         result: ToolResult<'a>,
         kept: Option<&HostedOutput<'a>>,
         path: ItemPath,
+        told_with: Vec<Source>,
     ) {
         if kept.is_none() {
             self.notes.lowered(code::ITEM_DEGRADED, path, "sent as a call and its result");
@@ -76,6 +82,9 @@ impl<'a> Builder<'_, 'a, '_> {
         let its = kept.and_then(|kept| kept.call_id).filter(|id| !id.is_empty());
         let id = self.own_id(its.or(id), index);
         self.push_ran(id, name, arguments, result);
+        if let Some(sources) = self.open.sources.results.last_mut() {
+            sources.extend(told_with);
+        }
         if kept.is_some_and(|kept| kept.ends_round == Some(true)) {
             self.close();
         }
@@ -101,7 +110,7 @@ impl<'a> Builder<'_, 'a, '_> {
         }
         let named = (self.mcp_name(call.server_label, call.name), self.arguments(call.arguments, path));
         let result = self.mcp_result(call, path);
-        self.push_kept((index, call.id), named, result, call.godex_output.as_ref(), path);
+        self.push_kept((index, call.id), named, result, call.godex_output.as_ref(), path, Vec::new());
     }
 
     fn mcp_result(&mut self, call: &McpCall<'a>, path: ItemPath) -> ToolResult<'a> {
@@ -118,7 +127,7 @@ impl<'a> Builder<'_, 'a, '_> {
         let name = self.catalog.fixed_name(kind, kind.name());
         let told = self.told(kept, path);
         let result = told.unwrap_or_else(|| ToolResult { texts: shown_search(call), media: Vec::new() });
-        self.push_kept((index, call.id), (name, Str::Ours(arguments.into())), result, kept, path);
+        self.push_kept((index, call.id), (name, Str::Ours(arguments.into())), result, kept, path, Vec::new());
     }
 
     /// A call that somebody had to approve: it is the model's call, and what came of it is its result.
@@ -131,7 +140,25 @@ impl<'a> Builder<'_, 'a, '_> {
                 _ => ToolResult::default(),
             },
         };
-        self.push_kept((index, request.id), named, result, request.godex_output.as_ref(), path);
+        let kept = request.godex_output.as_ref();
+        let told_with = if self.notes.is_linking() { self.told_with(request.id) } else { Vec::new() };
+        self.push_kept((index, request.id), named, result, kept, path, told_with);
+    }
+
+    /// Where the user's word is, and the call that was made upon it: both are told with what was asked for.
+    fn told_with(&self, id: Option<Text<'a>>) -> Vec<Source> {
+        let is = |other: Option<Text<'a>>| id.is_some() && other.map(Text::decode) == id.map(Text::decode);
+        let called = match self.approvals.outcome(id) {
+            Outcome::Called(at) => Some(at),
+            Outcome::Not(_) => None,
+        };
+        let belongs = |(place, (item, _)): &(usize, &(&Item<'a>, ItemPath))| match item {
+            Item::McpApprovalResponse(response) => is(response.approval_request_id),
+            Item::McpCall(_) => called == Some(*place),
+            _ => false,
+        };
+        let found = self.items.sent.iter().enumerate().filter(belongs);
+        found.map(|(_, (_, path))| Source::Item(*path)).collect()
     }
 
     /// What the user said is in the result of the call.

@@ -36,9 +36,17 @@ impl<'a> Builder<'_, 'a, '_> {
             _ => None,
         });
         self.open.replay.text.extend(texts.filter(|text| !text.is_empty()).map(Str::Wire));
+        self.thought();
+    }
+
+    fn thought(&mut self) {
+        if self.notes.is_linking() {
+            self.open.sources.thought.push(self.at);
+        }
     }
 
     fn recall(&mut self, thought: SealedReasoning) {
+        self.thought();
         let SealedReasoning { text, replay_data: bag, .. } = thought;
         if !text.is_empty() {
             self.open.replay.text.push(Str::Ours(text.into()));

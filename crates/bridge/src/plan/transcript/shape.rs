@@ -3,12 +3,18 @@
 use wire::chat::{Content, Message, Part, Str};
 
 use crate::dialect::{AfterTool, EmptyText, LateSystem, MessageRules, ReasoningRules, Replay, Turns};
+use crate::plan::links::{Links, Source};
 
 /// Goes between a tool's result and the user's message, where a provider wants the assistant to speak next.
 const BRIDGE: &str = "Understood.";
 const EMPTY: &str = "(empty)";
 
-pub(in crate::plan) fn shape<'a>(messages: Vec<Message<'a>>, rules: &MessageRules) -> Vec<Message<'a>> {
+pub(in crate::plan) fn shape<'a>(
+    messages: Vec<Message<'a>>,
+    rules: &MessageRules,
+    links: Option<&mut Links>,
+) -> Vec<Message<'a>> {
+    let (mut places, mut own, is_linking) = (Vec::new(), Vec::new(), links.is_some());
     let mut out: Vec<Message<'a>> = Vec::with_capacity(messages.len());
     let mut leading = true;
     for mut message in messages {
@@ -26,6 +32,9 @@ pub(in crate::plan) fn shape<'a>(messages: Vec<Message<'a>>, rules: &MessageRule
         let behind_tool = matches!(out.last(), Some(Message::Tool { .. }));
         if behind_tool && rules.after_tool == AfterTool::Assistant && matches!(message, Message::Plain { .. }) {
             let content = vec![BRIDGE.into()];
+            if is_linking {
+                own.push(out.len());
+            }
             out.push(Message::Assistant { content, tool_calls: Vec::new(), replay: wire::chat::Replay::default() });
         }
         match (rules.turns, out.last_mut()) {
@@ -36,6 +45,13 @@ pub(in crate::plan) fn shape<'a>(messages: Vec<Message<'a>>, rules: &MessageRule
             }
             _ => out.push(message),
         }
+        if is_linking {
+            places.push(out.len() - 1);
+        }
+    }
+    if let Some(links) = links {
+        links.move_messages(&places);
+        own.into_iter().for_each(|index| links.message(Source::Own, index));
     }
     out
 }

@@ -11,8 +11,9 @@ use server::config::Config;
 use server::peer::Peer;
 use wire::visible::visible;
 
-use super::{files, gateway, own_key};
+use super::{gateway, own_key};
 use crate::args::{Flags, variable};
+use crate::files;
 use crate::output;
 
 /// How long a godex may take to list its models.

@@ -5,79 +5,20 @@ mod configured;
 mod roundtrip;
 mod task;
 
-use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
 use server::config::{Config, KeyFrom};
-use wire::visible::visible;
 
 use super::choice::{self, Choice};
 use super::gateway::{self, Gateway};
 use super::installed::{self, Version};
 use super::{codex_home, launch};
 use crate::args::{DoctorArgs, Flags};
-use crate::output;
-
-/// What came of a look at one thing.
-#[derive(Debug)]
-struct Check {
-    /// Of what.
-    name: &'static str,
-    status: Status,
-    message: String,
-    /// What to do.
-    advice: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
-    Ok,
-    Warn,
-    Fail,
-}
-
-impl Status {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
-impl Check {
-    fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, status: Status::Ok, message: message.into(), advice: None }
-    }
-
-    fn warn(name: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { name, status: Status::Warn, message: message.into(), advice: Some(advice.into()) }
-    }
-
-    fn fail(name: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { name, status: Status::Fail, message: message.into(), advice: Some(advice.into()) }
-    }
-
-    /// One line, whatever others wrote in it.
-    fn line(&self) -> String {
-        let mut line = format!("{:<5} {:<11} {}", self.status.name(), self.name, visible(&self.message));
-        if let Some(advice) = &self.advice {
-            // Writing to a String cannot fail.
-            let _ = write!(line, "; {}", visible(advice));
-        }
-        line + "\n"
-    }
-
-    fn json(&self) -> Value {
-        json!({"check": self.name, "status": self.status.name(), "message": self.message, "advice": self.advice})
-    }
-}
+use crate::report::{Check, Report};
 
 pub(super) fn run(flags: &Flags, codex: Option<&Path>, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let mut report = Report { checks: Vec::new(), json: args.json };
+    let mut report = Report::new(args.json);
     let codex = installed::find(codex);
     let version = codex.as_ref().ok().and_then(|codex| installed::version(codex).ok());
     report.add(program(codex.as_deref(), version))?;
@@ -104,34 +45,8 @@ pub(super) fn run(flags: &Flags, codex: Option<&Path>, args: &DoctorArgs) -> any
     report.finish()
 }
 
-/// What was found so far: printed as it is found, unless it is wanted as JSON.
-struct Report {
-    checks: Vec<Check>,
-    json: bool,
-}
-
-impl Report {
-    fn add(&mut self, check: Check) -> anyhow::Result<()> {
-        if !self.json {
-            output::print(&check.line())?;
-        }
-        self.checks.push(check);
-        Ok(())
-    }
-
-    fn finish(self) -> anyhow::Result<ExitCode> {
-        let good = self.checks.iter().all(|check| check.status != Status::Fail);
-        if self.json {
-            let checks: Vec<Value> = self.checks.iter().map(Check::json).collect();
-            let report = json!({"ok": good, "checks": checks});
-            output::print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
-        }
-        Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    }
-}
-
 /// The installed Codex.
-fn program(codex: Result<&Path, &anyhow::Error>, version: Option<Version>) -> Check {
+pub(crate) fn program(codex: Result<&Path, &anyhow::Error>, version: Option<Version>) -> Check {
     let path = match codex {
         Ok(path) => path.display(),
         Err(error) => return Check::fail("codex", format!("{error:#}"), installed::INSTALL),

@@ -59,7 +59,7 @@ pub(crate) fn url(config: &Config) -> String {
 }
 
 /// Looks whether a godex like this one runs at `url`.
-pub(super) async fn look(url: &str, config: &Config) -> Result<(), Absent> {
+pub(crate) async fn look(url: &str, config: &Config) -> Result<(), Absent> {
     let peer = Peer::new(url, own_key(), &[], &variable).map_err(|_| Absent::Nobody)?;
     let health = peer.get("/health", LOOK).await.map_err(|_| Absent::Nobody)?;
     let health: Value = serde_json::from_slice(&health.body).map_err(|_| Absent::Stranger)?;
@@ -142,5 +142,6 @@ fn own(config: &Config, key: &Secret) -> Config {
     // Its only client is gone by then.
     own.server.drain_timeout = own.server.drain_timeout.min(Duration::from_secs(5));
     own.session = own.session.beside();
+    own.trace = own.trace.beside();
     own
 }

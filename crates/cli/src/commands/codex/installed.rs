@@ -13,23 +13,23 @@ use anyhow::{Context, bail};
 use crate::args::variable;
 
 /// How to get it.
-pub(super) const INSTALL: &str =
+pub(crate) const INSTALL: &str =
     "install it with `npm install -g @openai/codex` or `brew install codex`, or name it with --codex PATH";
 /// A program that only says its version.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// A version of Codex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version(pub(super) u32, pub(super) u32, pub(super) u32);
+pub(crate) struct Version(pub(crate) u32, pub(crate) u32, pub(crate) u32);
 
 impl Version {
     /// From here on a profile is a file of its own, and a table of `config.toml` is refused.
-    pub(super) const PROFILE_FILES: Self = Self(0, 134, 0);
+    pub(crate) const PROFILE_FILES: Self = Self(0, 134, 0);
     /// The oldest and the newest that were seen to work.
-    pub(super) const OLDEST: Self = Self(0, 100, 0);
-    pub(super) const NEWEST: Self = Self(0, 166, u32::MAX);
+    pub(crate) const OLDEST: Self = Self(0, 100, 0);
+    pub(crate) const NEWEST: Self = Self(0, 166, u32::MAX);
     /// Those that wait for ever for a server that is not there, unless they are told not to.
-    pub(super) const WAITS_FOR_EVER: Self = Self(0, 149, 0);
+    pub(crate) const WAITS_FOR_EVER: Self = Self(0, 149, 0);
 
     /// Out of `codex-cli 0.166.0`.
     fn parse(text: &str) -> Option<Self> {
@@ -46,7 +46,7 @@ impl fmt::Display for Version {
 }
 
 /// The program that was named, else the first in `PATH`.
-pub(super) fn find(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) if is_program(path) => Ok(path.to_owned()),
         Some(path) if path.is_file() => bail!("{}: it is no program that may be run", path.display()),
@@ -73,7 +73,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// What it says its version is.
-pub(super) fn version(codex: &Path) -> anyhow::Result<Version> {
+pub(crate) fn version(codex: &Path) -> anyhow::Result<Version> {
     let mut command = Command::new(codex);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("cannot run {}", codex.display()))?;

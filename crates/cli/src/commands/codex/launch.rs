@@ -17,8 +17,9 @@ use wire::visible::visible_lines;
 use super::choice::{self, Choice};
 use super::gateway::{self, Absent, Gateway};
 use super::overrides::{self, Session};
-use super::{KEY_VARIABLE, catalog, codex_home, files, installed};
+use super::{KEY_VARIABLE, catalog, codex_home, installed};
 use crate::args::{CodexArgs, Flags, home, variable};
+use crate::files;
 use crate::{logs, output};
 
 /// A log that is longer than this at the start makes room for a new one.
@@ -115,7 +116,7 @@ fn log_to_file(config: &Config) -> Option<PathBuf> {
         let _ = std::fs::rename(&path, folder.join("codex.log.1"));
     }
     let file = OpenOptions::new().create(true).append(true).open(&path).ok()?;
-    logs::start(config.logging, logs::Destination::File(file));
+    logs::start(&config.logging, logs::Destination::File(file));
     Some(path)
 }
 

@@ -2,7 +2,6 @@
 //! `codex --profile godex` works by itself. What will change is shown and asked about first; nothing is written that
 //! `--remove` does not take out again.
 
-mod diff;
 pub(super) mod edit;
 pub(super) mod profile;
 mod remove;
@@ -19,8 +18,9 @@ use wire::visible::{visible, visible_lines};
 
 use super::choice::{self, Choice};
 use super::installed::{self, Version};
-use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, files, gateway, overrides};
+use super::{KEY_VARIABLE, PROVIDER, catalog, codex_home, gateway, overrides};
 use crate::args::{Flags, SetupArgs, variable};
+use crate::files;
 use crate::output;
 use edit::Settings;
 
@@ -107,7 +107,9 @@ impl Change {
     fn shown(&self) -> String {
         match &self.summary {
             Some(summary) => format!("{}: {summary}\n", self.path.display()),
-            None => diff::unified(&self.path.display().to_string(), self.before.as_deref(), self.after.as_deref()),
+            None => {
+                crate::diff::unified(&self.path.display().to_string(), self.before.as_deref(), self.after.as_deref())
+            }
         }
     }
 

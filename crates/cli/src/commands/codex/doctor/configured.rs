@@ -10,9 +10,10 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::super::installed::Version;
 use super::super::setup::{edit, profile};
-use super::super::{KEY_VARIABLE, PROVIDER, catalog, files, gateway, own_key};
+use super::super::{KEY_VARIABLE, PROVIDER, catalog, gateway, own_key};
 use super::Check;
 use crate::args::variable;
+use crate::files;
 
 /// Ids that Codex keeps for itself.
 const RESERVED: [&str; 5] = ["openai", "ollama", "lmstudio", "amazon-bedrock", "amazon-bedrock-runtime"];

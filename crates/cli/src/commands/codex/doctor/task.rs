@@ -12,8 +12,9 @@ use tokio::sync::oneshot;
 
 use super::super::choice::Choice;
 use super::super::overrides::{self, Session};
-use super::super::{KEY_VARIABLE, codex_home, files};
+use super::super::{KEY_VARIABLE, codex_home};
 use super::Check;
+use crate::files;
 
 const NAME: &str = "codex exec";
 /// Codex has its own patience, which is longer.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toml_edit::{Item, Value};
 
-use super::super::{KEY_VARIABLE, PROVIDER, catalog, files};
+use super::super::{KEY_VARIABLE, PROVIDER, catalog};
 use super::{CATALOG, Change, ROOT, edit, profile};
+use crate::files;
 
 /// What there is to change, and what people should know of what stays.
 pub(super) fn removal(home: &Path, url: Option<&str>) -> anyhow::Result<(Vec<Change>, Vec<String>)> {

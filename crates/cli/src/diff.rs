@@ -15,7 +15,7 @@ enum Edit {
 }
 
 /// The difference of two texts; empty if there is none. A missing text is a file that is not there.
-pub(super) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
+pub(crate) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines(before), lines(after));
     if before == after {
         return String::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 
 /// The text of a file; None where there is none.
-pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     // Whoever reads a pipe waits for ever.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         bail!("{} is not a regular file", path.display());
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Whether a file can be replaced: one that nobody may write is meant to stay, though a new one could take its place.
-pub(super) fn writable(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn writable(path: &Path) -> anyhow::Result<()> {
     match fs::metadata(path) {
         Ok(found) => {
             ensure!(found.is_file(), "{} is not a file", path.display());
@@ -40,31 +40,36 @@ pub(super) fn writable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Replaces a file as a whole, or makes it. A symbolic link stays one, and the file keeps its mode.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    replace(path, bytes, true).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+/// The same for what may hold keys: afterwards it is the owner's alone, whoever could read the old one.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    replace(path, bytes, false).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn replace(path: &Path, bytes: &[u8], same_mode: bool) -> anyhow::Result<()> {
     let target = target(path)?;
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let name = target.file_name().context("it has no name")?.to_string_lossy();
     let fresh = folder.join(format!(".{name}.godex-{}", std::process::id()));
-    let written = fill(&fresh, bytes, &target).and_then(|()| fs::rename(&fresh, &target));
+    let written = fill(&fresh, bytes, same_mode.then_some(&*target)).and_then(|()| fs::rename(&fresh, &target));
     if written.is_err() {
         let _ = fs::remove_file(&fresh);
     }
     Ok(written?)
 }
 
-fn fill(fresh: &Path, bytes: &[u8], like: &Path) -> std::io::Result<()> {
+fn fill(fresh: &Path, bytes: &[u8], like: Option<&Path>) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     // What is beside it holds keys: nobody else gets to read what is new, unless the old one could be read.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(fresh)?;
-    if let Ok(old) = fs::metadata(like) {
+    if let Some(Ok(old)) = like.map(fs::metadata) {
         file.set_permissions(old.permissions())?;
     }
     file.write_all(bytes)?;
@@ -84,7 +89,7 @@ fn target(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Keeps a copy of a file under a name that is free, and says which.
-pub(super) fn back_up(path: &Path, bytes: &[u8]) -> anyhow::Result<PathBuf> {
+pub(crate) fn back_up(path: &Path, bytes: &[u8]) -> anyhow::Result<PathBuf> {
     for number in 1..10_000 {
         let copy = backup(path, number);
         let mut options = OpenOptions::new();
@@ -109,7 +114,7 @@ fn same_mode(file: &File, like: &Path) -> std::io::Result<()> {
 }
 
 /// The copies beside a file that hold exactly this.
-pub(super) fn backups_of(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+pub(crate) fn backups_of(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let copies = (1..10_000).map(|number| backup(path, number)).take_while(|copy| copy.exists());
     copies.filter(|copy| fs::read(copy).is_ok_and(|kept| kept == bytes)).collect()
 }
@@ -151,6 +156,8 @@ mod tests {
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+        write_private(&link, b"with keys").unwrap();
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&real, fs::Permissions::from_mode(0o440)).unwrap();
         assert!(writable(&link).unwrap_err().to_string().contains("read-only"));
     }

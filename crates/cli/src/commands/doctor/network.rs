@@ -1,0 +1,145 @@
+//! What is reached over the network: providers, and the places where godex itself listens.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use providers::Wire;
+use server::admin::{AdminClient, Unreachable};
+use server::checkup::{self, Checkup};
+use server::config::{Config, KeyFrom, ProviderConfig};
+
+use crate::commands::codex::gateway::{self, Absent};
+use crate::report::Check;
+
+const AT_ONCE: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks every provider, and says by how much their clocks are ahead.
+pub(super) async fn providers(config: &Config) -> (Vec<Check>, Vec<i64>) {
+    let remote = config.providers.iter().filter(|provider| provider.provider.wire != Wire::Demo);
+    let asking: Vec<_> = remote.map(|provider| async move { (provider, asked(provider).await) }).collect();
+    let found: Vec<_> = stream::iter(asking).buffered(AT_ONCE).collect().await;
+    // A clock of this machine's own says nothing of it.
+    let skew = |(provider, answer): &(&ProviderConfig, Result<Checkup, String>)| {
+        answer.as_ref().ok()?.clock_ahead.filter(|_| provider.base_url.starts_with("https:"))
+    };
+    let skews = found.iter().filter_map(skew).collect();
+    let checks = found.iter().map(|(provider, answer)| {
+        if let KeyFrom::Missing(variable) = &provider.key_from {
+            let advice = variable.as_ref().map_or_else(
+                || format!("set providers.{}.credentials.api_key", provider.name),
+                |variable| format!("set {variable}"),
+            );
+            return Check::fail("provider", format!("{}: no key", provider.name), advice);
+        }
+        judged(provider, answer.as_ref(), provider.name == config.default_provider)
+    });
+    (checks.collect(), skews)
+}
+
+async fn asked(provider: &ProviderConfig) -> Result<Checkup, String> {
+    if matches!(provider.key_from, KeyFrom::Missing(_)) {
+        return Err("no key".to_owned());
+    }
+    checkup::check(provider, PATIENCE).await
+}
+
+fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_default: bool) -> Check {
+    let (name, url) = (&provider.name, &provider.base_url);
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(why) => {
+            let advice = "look at the address and the network; is the server running?";
+            let check = Check::fail("provider", format!("{name}: {url}: {why}"), advice);
+            return if is_default { check } else { check.softened() };
+        }
+    };
+    let took = answer.took.as_millis();
+    let key = if provider.api_keys.is_empty() { "no key needed" } else { "key accepted" };
+    match answer.status {
+        200 if answer.models.is_empty() => {
+            Check::ok("provider", format!("{name}: answers in {took} ms; lists no models"))
+        }
+        200 => Check::ok("provider", format!("{name}: answers in {took} ms, {key}, {} models", answer.models.len())),
+        401 | 403 => {
+            let advice = match &provider.key_from {
+                KeyFrom::Variable(variable) => format!("set {variable} to a key of this provider's"),
+                KeyFrom::File(place) => format!("correct the key at {place}"),
+                KeyFrom::Missing(_) | KeyFrom::Nowhere => format!("set providers.{name}.credentials.api_key"),
+            };
+            Check::fail("provider", format!("{name}: the key is refused ({})", answer.status), advice)
+        }
+        404 | 405 => Check::ok("provider", format!("{name}: answers in {took} ms, but not what models it has")),
+        429 => Check::warn("provider", format!("{name}: too many requests (429)"), "look at the account's limits"),
+        status @ 500.. => {
+            let advice = "it may be down; look at its status page";
+            Check::warn("provider", format!("{name}: it answers {status}"), advice)
+        }
+        status => Check::warn("provider", format!("{name}: it answers {status}"), format!("is {url} its address?")),
+    }
+}
+
+/// The port for clients, and the one for the operator.
+pub(super) async fn listeners(config: &Config) -> Vec<Check> {
+    let (check, running) = port(config).await;
+    vec![check, admin(config, running).await]
+}
+
+/// Whether a godex of this configuration runs there, too.
+async fn port(config: &Config) -> (Check, bool) {
+    let address = config.server.address();
+    if config.server.port == 0 {
+        return (Check::ok("port", "any that is free"), false);
+    }
+    // A name may be several addresses; one that can be had is enough.
+    let bound = TcpListener::bind(&address);
+    let kind = match bound {
+        Ok(_) => return (Check::ok("port", format!("{address} is free")), false),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => None,
+        Err(error) => Some(error),
+    };
+    match kind {
+        Some(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let advice = "ports below 1024 need a right of their own; take another with server.port";
+            (Check::fail("port", format!("{address}: {error}"), advice), false)
+        }
+        Some(error) => {
+            let advice = "is server.host an address of this machine?";
+            (Check::fail("port", format!("{address}: {error}"), advice), false)
+        }
+        None => match gateway::look(&gateway::url(config), config).await {
+            Ok(()) => (Check::ok("port", format!("{address}: a godex like this one runs there")), true),
+            Err(absent @ (Absent::Nobody | Absent::Stranger)) => {
+                let advice = "end what uses it, or take another with server.port";
+                (Check::fail("port", format!("{address} is taken, and {absent}"), advice), false)
+            }
+            Err(absent) => {
+                let advice = "fine if that is meant; else restart it, or take another port";
+                (Check::warn("port", format!("{address}: {absent}"), advice), true)
+            }
+        },
+    }
+}
+
+async fn admin(config: &Config, running: bool) -> Check {
+    let listen = &config.admin.listen;
+    match Box::pin(AdminClient::running(config)).await {
+        Ok(_) => Check::ok("admin", format!("{listen}: the godex that runs answers")),
+        Err(Unreachable::Off) => Check::ok("admin", "off"),
+        Err(Unreachable::Nobody(_)) if running => {
+            let advice = "was it started by another user, or with another admin.listen?";
+            Check::warn("admin", format!("{listen}: a godex runs, but nobody listens here"), advice)
+        }
+        Err(Unreachable::Nobody(_)) => Check::ok("admin", format!("{listen}: nobody listens, no godex runs")),
+        Err(other @ (Unreachable::Another(..) | Unreachable::Other(..))) => Check::warn(
+            "admin",
+            other.to_string(),
+            "name its configuration with --config, or give this one another admin.listen",
+        ),
+        Err(Unreachable::Store(_)) => Check::warn("admin", format!("{listen}: not known"), "first mend the store"),
+        Err(other) => Check::fail("admin", other.to_string(), "look at admin.listen and admin.token"),
+    }
+}

@@ -1,0 +1,292 @@
+//! One request that was made, from top to bottom: what was asked and what each part of it became, what was not done as asked
+//! and why, what came back.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::words;
+use crate::screen::{Screen, Tone, brief, wrapped};
+
+/// Parts of a long past that are shown; the others are counted.
+const MOST_PAST: usize = 20;
+
+pub(super) fn shown(explained: &Value, id: &str, screen: Screen) -> String {
+    let mut out = String::new();
+    let page = Page { explained, screen };
+    page.head(id, &mut out);
+    let plan = &explained["plan"];
+    if plan.is_object() {
+        page.parameters(&mut out);
+        page.parts(&mut out);
+        page.own(&mut out);
+    }
+    page.notes(&mut out);
+    page.way(&mut out);
+    page.answer(&mut out);
+    out
+}
+
+struct Page<'e> {
+    explained: &'e Value,
+    screen: Screen,
+}
+
+impl Page<'_> {
+    fn title(&self, title: &str, out: &mut String) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "\n{}", self.screen.paint(Tone::Strong, title));
+    }
+
+    fn fact(&self, label: &str, value: &str, out: &mut String) {
+        let width = self.screen.width.saturating_sub(12);
+        for (nth, line) in wrapped(value, width).iter().enumerate() {
+            let label = if nth == 0 { label } else { "" };
+            let padded = format!("{label:<10}");
+            let _ = writeln!(out, "{}  {line}", self.screen.paint(Tone::Faint, &padded));
+        }
+    }
+
+    fn head(&self, id: &str, out: &mut String) {
+        let (explained, trace) = (self.explained, &self.explained["trace"]);
+        let (plan, response) = (&explained["plan"], &explained["response"]);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let id = text(&response["id"]).or_else(|| text(&trace["response_id"])).unwrap_or_else(|| id.to_owned());
+        let status = text(&response["status"]).or_else(|| text(&trace["outcome"]));
+        let _ = writeln!(out, "{}", self.screen.paint(Tone::Strong, &brief(&id, self.screen.width)));
+        let mut fact = |label: &str, value: Option<String>| {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                self.fact(label, &value, out);
+            }
+        };
+        fact("status", status);
+        fact("asked for", text(&explained["request"]["model"]).or_else(|| text(&trace["model"])));
+        if let (Some(provider), Some(model)) = (text(&plan["provider"]), text(&plan["model"])) {
+            let wire = text(&plan["wire"]).unwrap_or_default();
+            fact("planned", Some(format!("for {model} of {provider}, over the {wire} API")));
+        }
+        for (label, name) in [("tenant", "tenant"), ("began", "began_at"), ("took", "took_ms"), ("cost", "cost_usd")] {
+            let value = match &trace[name] {
+                Value::Number(number) => Some(format!("{number} ms")),
+                value => text(value),
+            };
+            fact(label, value);
+        }
+        fact("made of", Some(source(explained["source"].as_str().unwrap_or_default()).to_owned()));
+        if let Some(message) = plan["error"]["message"].as_str() {
+            fact("refused", Some(message.to_owned()));
+        }
+    }
+
+    fn parameters(&self, out: &mut String) {
+        let parameters = words::parameters(&self.explained["request"]);
+        if parameters.is_empty() {
+            return;
+        }
+        self.title("Parameters", out);
+        let width = parameters.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(28);
+        for (name, value) in parameters {
+            let (word, tone) = match words::notes_of(&self.explained["plan"], &name).first() {
+                Some(note) => (note["action"].as_str().unwrap_or_default(), Tone::Warn),
+                None if words::is_own(&name) => ("by godex", Tone::Faint),
+                None => ("sent", Tone::Good),
+            };
+            let left = self.screen.width.saturating_sub(width + 14);
+            let padded = format!("{word:<9}");
+            let value = brief(&words::value(value), left);
+            let _ = writeln!(out, "  {:width$}  {} {value}", brief(&name, width), self.screen.paint(tone, &padded));
+        }
+    }
+
+    /// Each part, and below it what it became.
+    fn parts(&self, out: &mut String) {
+        let (explained, plan) = (self.explained, &self.explained["plan"]);
+        self.title("Asked, and what it became", out);
+        let parts = words::parts(&explained["request"], &explained["past"]);
+        let skipped = explained["past"].as_array().map_or(0, Vec::len).saturating_sub(MOST_PAST);
+        if skipped > 0 {
+            let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &format!("… {skipped} earlier items")));
+        }
+        for (part, what) in parts {
+            let index = part.strip_prefix("past[").and_then(|rest| rest.trim_end_matches(']').parse::<usize>().ok());
+            if index.is_some_and(|index| index < skipped) {
+                continue;
+            }
+            let what = brief(&what, self.screen.width.saturating_sub(16));
+            let _ = writeln!(out, "  {part:<12}  {what}");
+            let link = words::link(plan, &part);
+            for place in link.and_then(|link| link["to"].as_array()).into_iter().flatten().filter_map(Value::as_str) {
+                self.arrow(place, &words::sent(&plan["chat_request"], place), Tone::Good, out);
+            }
+            if let Some(why) = link.and_then(|link| link["left_out"].as_str()) {
+                self.arrow("left out", why, Tone::Bad, out);
+            }
+        }
+    }
+
+    /// What nobody has asked for.
+    fn own(&self, out: &mut String) {
+        let plan = &self.explained["plan"];
+        for own in ["text.format", "godex"] {
+            let Some(link) = words::link(plan, own) else { continue };
+            let what = if own == "godex" { "what godex adds" } else { "the format, in words" };
+            let _ = writeln!(out, "  {own:<12}  {what}");
+            for place in link["to"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                self.arrow(place, &words::sent(&plan["chat_request"], place), Tone::Good, out);
+            }
+        }
+    }
+
+    fn arrow(&self, place: &str, what: &str, tone: Tone, out: &mut String) {
+        let what = brief(what, self.screen.width.saturating_sub(20 + place.chars().count()));
+        let _ = writeln!(out, "                → {}  {what}", self.screen.paint(tone, place));
+    }
+
+    fn notes(&self, out: &mut String) {
+        let (plan, trace) = (&self.explained["plan"], &self.explained["trace"]);
+        // What really happened knows more than a plan.
+        let of = if trace["notes"].is_array() { trace } else { plan };
+        let notes: Vec<&Value> = of["notes"].as_array().into_iter().flatten().collect();
+        self.title("Not done as asked", out);
+        if notes.is_empty() {
+            out.push_str("  nothing: all of it was sent as it was asked\n");
+        }
+        for note in notes {
+            let text = |member: &str| note[member].as_str().unwrap_or_default();
+            let tone = if text("severity") == "info" { Tone::Faint } else { Tone::Warn };
+            let said = format!("{} {}: {} ({})", text("path"), text("action"), text("detail"), text("code"));
+            for (nth, line) in wrapped(&said, self.screen.width.saturating_sub(4)).iter().enumerate() {
+                let _ = writeln!(out, "  {}{}", if nth == 0 { "" } else { "  " }, self.screen.paint(tone, line));
+            }
+        }
+    }
+
+    /// Who was asked, and where the time went; only a trace knows.
+    fn way(&self, out: &mut String) {
+        let trace = &self.explained["trace"];
+        let attempts = trace["attempts"].as_array().map_or(&[][..], Vec::as_slice);
+        if attempts.is_empty() {
+            return;
+        }
+        self.title("On the way", out);
+        for attempt in attempts {
+            let text = |member: &str| attempt[member].as_str().unwrap_or("-");
+            let took = attempt["took_ms"].as_f64().map(|took| format!(", {took} ms")).unwrap_or_default();
+            let tone = if text("outcome") == "accepted" { Tone::Good } else { Tone::Warn };
+            let said = format!("{}: {}{took}", text("target"), text("outcome"));
+            let _ = writeln!(out, "  {}", self.screen.paint(tone, &brief(&said, self.screen.width.saturating_sub(2))));
+        }
+        let time = |(label, name): (&str, &str)| Some(format!("{label} {} ms", trace[name].as_f64()?));
+        let times = [
+            ("first token after", "first_token_ms"),
+            ("waited for the provider", "upstream_ms"),
+            ("godex itself", "overhead_ms"),
+        ];
+        let times: Vec<String> = times.into_iter().filter_map(time).collect();
+        if !times.is_empty() {
+            let said = brief(&times.join(", "), self.screen.width.saturating_sub(2));
+            let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &said));
+        }
+    }
+
+    fn answer(&self, out: &mut String) {
+        let (response, trace) = (&self.explained["response"], &self.explained["trace"]);
+        self.title("Came back", out);
+        let error = if response["error"].is_null() { &trace["error"] } else { &response["error"] };
+        if let Some(message) = error["message"].as_str() {
+            let code = error["code"].as_str().unwrap_or_default();
+            for line in wrapped(&format!("{code}: {message}"), self.screen.width.saturating_sub(2)) {
+                let _ = writeln!(out, "  {}", self.screen.paint(Tone::Bad, &line));
+            }
+        }
+        if !response.is_object() && error.is_null() {
+            out.push_str("  it is not stored, and was not captured\n");
+        }
+        for item in response["output"].as_array().into_iter().flatten() {
+            let _ = writeln!(out, "  {}", brief(&words::item(item), self.screen.width.saturating_sub(2)));
+        }
+        if let Some(said) = usage(&response["usage"]) {
+            let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &said));
+        }
+    }
+}
+
+fn source(source: &str) -> &'static str {
+    match source {
+        "captured" => "the request as it was captured, planned again now",
+        "stored" => {
+            "the stored items, planned again now: no body was captured, so what the client left at its default is not told from what it asked for"
+        }
+        _ => "its trace alone: nothing of it was captured, and it is not stored",
+    }
+}
+
+/// Tokens, in a line.
+pub(crate) fn usage(usage: &Value) -> Option<String> {
+    let count = |member: &str| usage.pointer(member).and_then(Value::as_u64);
+    let (input, output) = (count("/input_tokens")?, count("/output_tokens")?);
+    let cached = count("/input_tokens_details/cached_tokens").filter(|cached| *cached > 0);
+    let thought = count("/output_tokens_details/reasoning_tokens").filter(|thought| *thought > 0);
+    let cached = cached.map(|cached| format!(" ({cached} cached)")).unwrap_or_default();
+    let thought = thought.map(|thought| format!(" ({thought} of reasoning)")).unwrap_or_default();
+    Some(format!("{input} tokens in{cached}, {output} out{thought}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_shown_from_top_to_bottom() {
+        let explained = json!({
+            "trace": null, "source": "stored",
+            "request": {"model": "m", "temperature": 0.5, "instructions": "Be brief.", "input": [{"role": "user", "content": "Hi\u{1b}"}]},
+            "past": [{"type": "reasoning", "summary": []}],
+            "plan": {"provider": "up", "model": "x", "wire": "chat",
+                "chat_request": {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi\u{1b}"}]},
+                "notes": [{"code": "bridge.param.ignored", "severity": "warn", "action": "ignored", "path": "temperature", "detail": "no"}],
+                "links": [{"item": "instructions", "to": ["messages[0]"]}, {"item": "past[0]", "to": [], "left_out": "never"},
+                    {"item": "input[0]", "to": ["messages[1]"]}]},
+            "response": {"id": "resp_1", "status": "completed", "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}],
+                "usage": {"input_tokens": 7, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 1}},
+        });
+        let expected = "resp_1
+status      completed
+asked for   m
+planned     for x of up, over the chat API
+made of     the stored items, planned again now: no body was captured, so what the client left at
+            its default is not told from what it asked for
+
+Parameters
+  temperature  ignored   0.5
+
+Asked, and what it became
+  instructions  \"Be brief.\"
+                → messages[0]  system \"Be brief.\"
+  past[0]       reasoning
+                → left out  never
+  input[0]      user \"Hi\\u{1b}\"
+                → messages[1]  user \"Hi\\u{1b}\"
+
+Not done as asked
+  temperature ignored: no (bridge.param.ignored)
+
+Came back
+  assistant \"Hello\"
+  7 tokens in (2 cached), 1 out
+";
+        assert_eq!(shown(&explained, "resp_1", Screen { width: 100, colours: false }), expected);
+    }
+
+    #[test]
+    fn little_is_known_and_nothing_breaks() {
+        let trace = json!({"outcome": "failed", "error": {"code": "c", "message": "m"}, "overhead_ms": 0.3,
+            "attempts": [{"target": "up/m", "outcome": "timeout", "took_ms": 12.5}, 5], "notes": ["code", {}]});
+        for explained in [json!({}), json!({"trace": trace, "source": "none"})] {
+            let shown = shown(&explained, "42", Screen { width: 40, colours: true });
+            assert!(shown.contains("Came back"), "{shown}");
+        }
+    }
+}

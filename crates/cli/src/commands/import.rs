@@ -1,0 +1,70 @@
+//! `godex import`: the configuration of another program becomes one of ours. What has no equal is said on stderr, and in
+//! the file as comments: nothing is left out in silence.
+
+mod deployment;
+mod litellm;
+mod notes;
+mod settings;
+mod source;
+mod vendors;
+mod write;
+
+use anyhow::{Context, anyhow, ensure};
+use providers::yaml::Document;
+use server::config::{self, Overrides, Sources};
+use wire::visible::{visible, visible_lines};
+
+use crate::args::{ImportArgs, ImportCommand, home, variable};
+use crate::{files, output};
+use litellm::Imported;
+
+pub(crate) fn run(command: &ImportCommand) -> anyhow::Result<()> {
+    let ImportCommand::Litellm(args) = command;
+    let name = args.file.display().to_string();
+    let text = files::read(&args.file)?.with_context(|| format!("there is no {name}"))?;
+    let document = Document::parse(&name, &text).map_err(|problem| anyhow!("{problem}"))?;
+    let imported = litellm::convert(&document, &name)?;
+    check(&imported)?;
+    for note in &imported.notes {
+        output::tell(&visible_lines(&format!("note: {name}:{note}\n")));
+    }
+    write(args, &imported)?;
+    let unset: Vec<&str> =
+        imported.variables.iter().map(|(name, _)| name.as_str()).filter(|name| variable(name).is_none()).collect();
+    if !unset.is_empty() {
+        output::tell(&visible_lines(&format!("set before it is used: {}\n", unset.join(", "))));
+    }
+    Ok(())
+}
+
+fn write(args: &ImportArgs, imported: &Imported) -> anyhow::Result<()> {
+    let Some(path) = &args.output else { return output::print(&visible_lines(&imported.yaml)) };
+    let shown = path.display().to_string();
+    if let Some(before) = files::read(path)? {
+        ensure!(args.force, "there is a {shown}: add --force to replace it (a copy is kept)");
+        files::writable(path)?;
+        let copy = files::back_up(path, before.as_bytes())?;
+        output::tell(&format!("kept {} (as it was)\n", visible(&copy.display().to_string())));
+    }
+    files::write_private(path, imported.yaml.as_bytes())?;
+    output::tell(&format!("wrote {}\nnext: godex --config {} config check\n", visible(&shown), visible(&shown)));
+    Ok(())
+}
+
+/// What is written must load, once its variables are set.
+fn check(imported: &Imported) -> anyhow::Result<()> {
+    let cwd = std::env::current_dir().context("cannot tell the current directory")?;
+    let env = |name: &str| {
+        let ours = imported.variables.iter().find(|(ours, _)| ours == name);
+        let instead = |(_, is_address): &(String, bool)| {
+            let text = if *is_address { "https://not-known-yet.example.com" } else { "a-key-that-is-not-known-yet" };
+            text.to_owned()
+        };
+        variable(name).filter(|value| !value.is_empty()).or_else(|| ours.map(instead))
+    };
+    let home = home();
+    let overrides = Overrides::default();
+    let sources = Sources { config_path: None, cwd: &cwd, home: home.as_deref(), env: &env, overrides };
+    let loaded = config::load_text("godex.yaml", &imported.yaml, &sources);
+    loaded.map(drop).map_err(|problems| anyhow!("what it became would not load, so nothing was written:\n{problems}"))
+}

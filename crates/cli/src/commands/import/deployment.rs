@@ -1,0 +1,340 @@
+//! An entry of `model_list`: which model of which provider, and what is said of it.
+
+use providers::yaml::Node;
+use providers::{Library, resolve_named};
+use server::config;
+
+use super::notes::Notes;
+use super::source::{Text, entries, get, number, scalar, text};
+use super::vendors::{self, COMPATIBLE, FOREIGN, Vendor};
+
+/// One of several that a name stands for.
+pub(super) struct Deployment {
+    /// What clients ask for.
+    pub(super) group: String,
+    pub(super) provider: Provider,
+    /// As the provider calls it; `*`: every one.
+    pub(super) model: String,
+    /// Its share of the requests.
+    pub(super) weight: Option<f64>,
+    pub(super) order: Option<f64>,
+    /// In dollars for a million tokens: input, output, input that was cached.
+    pub(super) price: Option<(String, String, Option<String>)>,
+    pub(super) context_window: Option<u64>,
+}
+
+/// What deployments share that are of one provider.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Provider {
+    pub(super) prefix: String,
+    pub(super) spec: &'static str,
+    /// With what comes after it.
+    pub(super) base_url: Option<(Text, &'static str)>,
+    pub(super) plain_http: bool,
+    pub(super) key: Option<Text>,
+    pub(super) path: Option<&'static str>,
+    pub(super) query: Vec<(String, Text)>,
+    pub(super) headers: Vec<(String, Text)>,
+    /// In milliseconds.
+    pub(super) total: Option<u64>,
+    pub(super) first_byte: Option<u64>,
+}
+
+/// Where deployments were reached before Azure's newer address.
+const AZURE_PATH: &str = "/openai/deployments/{model}/chat/completions";
+const LONGEST: f64 = 86_400.0;
+
+/// What is read here.
+const KNOWN: &[&str] = &[
+    "model",
+    "api_base",
+    "base_url",
+    "api_key",
+    "api_version",
+    "weight",
+    "order",
+    "rpm",
+    "tpm",
+    "timeout",
+    "stream_timeout",
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+    "organization",
+    "extra_headers",
+    "headers",
+    "custom_llm_provider",
+    "litellm_credential_name",
+    // godex leaves out what a provider does not take, always.
+    "drop_params",
+    "additional_drop_params",
+];
+
+/// None, with a note, where there is nobody to ask.
+pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Notes) -> Option<Deployment> {
+    let nothing = entry.clone();
+    let params = get(entry, "litellm_params").unwrap_or(&nothing);
+    let info = get(entry, "model_info").unwrap_or(&nothing);
+    let Some(whole) = text(params, "model") else {
+        notes.add(entry, "an entry without litellm_params.model is left out");
+        return None;
+    };
+    let group = text(entry, "model_name").unwrap_or(whole).to_owned();
+    if let Some(mode) = text(info, "mode").filter(|mode| !matches!(*mode, "chat" | "completion" | "responses")) {
+        notes.add(entry, format!("`{group}` is left out: godex serves responses only, and not `mode: {mode}`"));
+        return None;
+    }
+    let (vendor, model) = vendor(whole, params, entry, &group, notes)?;
+    let credential = text(params, "litellm_credential_name");
+    let shared =
+        credential.and_then(|name| credentials.iter().find(|(known, _)| *known == name)).map(|(_, node)| *node);
+    if let (Some(name), None) = (credential, shared) {
+        notes.add(params, format!("there is no credential `{name}` in credential_list: set the key by hand"));
+    }
+    let provider = provider(vendor, params, shared, entry, &group, notes)?;
+    remarks(params, info, notes);
+    let cost = |name: &str| number(params, name).or_else(|| number(info, name)).map(per_million);
+    let price = match (cost("input_cost_per_token"), cost("output_cost_per_token")) {
+        (Some(input), Some(output)) => Some((input, output, cost("cache_read_input_token_cost"))),
+        (None, None) => None,
+        _ => {
+            notes.add(entry, format!("the price of `{group}` is left out: it needs both input and output"));
+            None
+        }
+    };
+    let weight = ["weight", "rpm", "tpm"].iter().find_map(|name| number(params, name).or_else(|| number(entry, name)));
+    Some(Deployment {
+        group,
+        provider,
+        model,
+        weight,
+        order: number(params, "order"),
+        price,
+        context_window: number(info, "max_input_tokens").map(whole_number).filter(|tokens| *tokens > 0),
+    })
+}
+
+/// Who is asked, and for what.
+fn vendor(
+    whole: &str,
+    params: &Node,
+    entry: &Node,
+    group: &str,
+    notes: &mut Notes,
+) -> Option<(&'static Vendor, String)> {
+    let (prefix, model) = match (text(params, "custom_llm_provider"), whole.split_once('/')) {
+        (Some(named), Some((prefix, model))) if named == prefix => (named, model),
+        (Some(named), _) => (named, whole),
+        (None, Some((prefix, model))) if vendors::find(prefix).is_some() || FOREIGN.contains(&prefix) => {
+            (prefix, model)
+        }
+        // A model whose own name has a slash, at an address of its own.
+        (None, Some(_)) if has_address(params) => ("custom_openai", whole),
+        (None, Some((prefix, model))) => (prefix, model),
+        (None, None) => (vendors::of_bare(whole), whole),
+    };
+    // Parts of a path that say which of LiteLLM's own ways is taken.
+    let model = ["responses/", "chat/"].iter().find_map(|way| model.strip_prefix(way)).unwrap_or(model);
+    let found = vendors::find(prefix)
+        .or_else(|| vendors::find("custom_openai").filter(|_| has_address(params) && !FOREIGN.contains(&prefix)));
+    if found.is_none() {
+        let why = if FOREIGN.contains(&prefix) { "has an API of its own" } else { "is not known here" };
+        notes.add(entry, format!("`{group}` is left out: {prefix} {why}, and godex has no spec for it"));
+    }
+    Some((found?, model.to_owned()))
+}
+
+fn has_address(params: &Node) -> bool {
+    text(params, "api_base").or_else(|| text(params, "base_url")).is_some()
+}
+
+fn provider(
+    vendor: &'static Vendor,
+    params: &Node,
+    shared: Option<&Node>,
+    entry: &Node,
+    group: &str,
+    notes: &mut Notes,
+) -> Option<Provider> {
+    let value = |name: &str| Text::of(params, name).or_else(|| Text::of(shared?, name));
+    let given = value("api_base").or_else(|| value("base_url"));
+    let spec = resolve_named(Library::BUILTIN, vendor.spec, &|_| None).ok()?;
+    let mut provider = Provider {
+        prefix: vendor.prefix.to_owned(),
+        spec: vendor.spec,
+        base_url: None,
+        plain_http: false,
+        key: value("api_key"),
+        path: None,
+        query: Vec::new(),
+        headers: Vec::new(),
+        total: milliseconds(params, "timeout"),
+        first_byte: milliseconds(params, "stream_timeout"),
+    };
+    match given {
+        Some(given) => provider.address(vendor, given, value("api_version"), entry, notes)?,
+        None => provider.base_url = vendor.base_url.map(|url| (Text::Literal(url.to_owned()), "")),
+    }
+    if provider.base_url.is_none() && spec.base_url.is_none() {
+        notes.add(
+            entry,
+            format!("`{group}` is left out: there is no api_base, and {} is nowhere in particular", vendor.prefix),
+        );
+        return None;
+    }
+    if provider.key.is_none() && needs_key(vendor, &provider) {
+        let usual = vendor.key.map(str::to_owned).or(spec.key_env);
+        provider.key = usual.map(Text::Variable);
+    }
+    if vendor.prefix == "anthropic" {
+        notes.add(
+            entry,
+            "anthropic is asked through its OpenAI-compatible API, without its prompt caching and thinking",
+        );
+    }
+    if vendor.spec == COMPATIBLE && provider.key.is_none() && needs_key(vendor, &provider) {
+        let name = format!("{}_API_KEY", vendor.prefix.to_uppercase());
+        notes.add(entry, format!("`{group}` has no api_key: it is read from {name}"));
+        provider.key = Some(Text::Variable(name));
+    }
+    if let Some(organization) = Text::of(params, "organization") {
+        provider.headers.push(("openai-organization".to_owned(), organization));
+    }
+    for headers in ["extra_headers", "headers"].iter().filter_map(|name| get(params, name)) {
+        let header = |(key, node): &(providers::yaml::Key, Node)| Some((key.name.clone(), Text::new(scalar(node)?)));
+        provider.headers.extend(entries(headers).iter().filter_map(header));
+    }
+    Some(provider)
+}
+
+impl Provider {
+    /// An address that was given; None, with a note, where it cannot be used.
+    fn address(
+        &mut self,
+        vendor: &Vendor,
+        given: Text,
+        version: Option<Text>,
+        entry: &Node,
+        notes: &mut Notes,
+    ) -> Option<()> {
+        let given = match given {
+            Text::Literal(url) => Text::Literal(tidy(&url).to_owned()),
+            variable @ Text::Variable(_) => variable,
+        };
+        let mut end = vendor.path;
+        if let Text::Literal(url) = &given {
+            if !end.is_empty() && url.ends_with(end) {
+                end = "";
+            }
+            let usable = |url: &str| config::ad_hoc(COMPATIBLE, Some(url), None, &|_| None).map(drop);
+            let whole = format!("{url}{end}");
+            if let Err(why) = usable(&whole) {
+                let https = whole.replacen("http://", "https://", 1);
+                if whole.starts_with("http://") && usable(&https).is_ok() {
+                    self.plain_http = true;
+                    notes.add(
+                        entry,
+                        "keys and prompts go to a public host in clear (http): `allow_plain_http` lets them",
+                    );
+                } else {
+                    notes.add(entry, format!("left out: {why}"));
+                    return None;
+                }
+            }
+        }
+        if vendor.prefix == "azure" && !matches!(&given, Text::Literal(url) if url.contains("/openai/v1")) {
+            self.path = Some(AZURE_PATH);
+            let version = version.unwrap_or_else(|| {
+                notes.add(entry, "there is no api_version: 2024-10-21 is used");
+                Text::Literal("2024-10-21".to_owned())
+            });
+            self.query.push(("api-version".to_owned(), version));
+        }
+        self.base_url = Some((given, end));
+        Some(())
+    }
+}
+
+/// Whether godex would refuse to go without one.
+fn needs_key(vendor: &Vendor, provider: &Provider) -> bool {
+    match &provider.base_url {
+        Some((Text::Literal(url), _)) => {
+            let local = ["localhost", "127.", "[::1]", "0.0.0.0", "host.docker.internal", "192.168.", "10."];
+            let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+            let name = host.split(['/', ':']).next().unwrap_or_default();
+            !local.iter().any(|local| host.starts_with(local)) && name.contains('.')
+        }
+        Some((Text::Variable(_), _)) => true,
+        None => !matches!(vendor.spec, "ollama" | "lmstudio" | "vllm" | "llamacpp"),
+    }
+}
+
+/// Without what godex adds by itself.
+fn tidy(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/chat/completions").unwrap_or(url)
+}
+
+fn milliseconds(node: &Node, name: &str) -> Option<u64> {
+    number(node, name)
+        .filter(|seconds| (0.001..=LONGEST).contains(seconds))
+        .map(|seconds| whole_number(seconds * 1000.0))
+}
+
+/// Numbers here are far from any bound.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be positive and not too large")]
+pub(super) fn whole_number(number: f64) -> u64 {
+    number.clamp(0.0, 1e15).round() as u64
+}
+
+/// A price for a token, for a million of them.
+fn per_million(cost: f64) -> String {
+    let text = format!("{:.6}", (cost * 1e6).clamp(0.0, 1e6));
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What has no equal in the rest of an entry.
+fn remarks(params: &Node, info: &Node, notes: &mut Notes) {
+    for (key, value) in entries(params).iter().filter(|(_, value)| !value.is_null()) {
+        let name = key.name.as_str();
+        match name {
+            "rpm" | "tpm" => {
+                notes.add(value, format!("`{name}` of a deployment only says how often it is chosen here; limits are those of keys (`keys`, `godex keys`)"));
+            }
+            "max_retries" | "num_retries" => {
+                notes.add(value, format!("`{name}` of a deployment: `resilience.retries` holds for all"));
+            }
+            "temperature"
+            | "top_p"
+            | "max_tokens"
+            | "max_completion_tokens"
+            | "seed"
+            | "stop"
+            | "frequency_penalty"
+            | "presence_penalty"
+            | "reasoning_effort"
+            | "thinking"
+            | "extra_body" => {
+                notes.add(value, format!("`{name}`: there are no defaults of parameters, clients send them"));
+            }
+            _ if KNOWN.contains(&name) => {}
+            _ => notes.add(value, format!("`litellm_params.{name}` has no equal")),
+        }
+    }
+    if let Some(groups) = get(info, "access_groups") {
+        notes.add(groups, "`access_groups`: `models` of a key says what it may use");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_for_a_million_tokens() {
+        for (cost, expected) in [(0.000_002_5, "2.5"), (5e-06, "5"), (0.0, "0"), (1.5e-7, "0.15"), (1e-12, "0.000001")]
+        {
+            assert_eq!(per_million(cost), expected, "{cost}");
+        }
+    }
+}

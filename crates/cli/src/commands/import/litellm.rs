@@ -1,0 +1,231 @@
+//! A LiteLLM proxy's configuration: deployments become providers, names of deployments aliases, fallbacks further targets.
+
+use anyhow::ensure;
+use providers::yaml::{Document, Node};
+
+use super::deployment::{self, Deployment, Provider};
+use super::notes::{Note, Notes};
+use super::settings::{self, MasterKey, Settings};
+use super::source::{Text, entries, get, list, text};
+use super::write;
+
+/// What it became.
+pub(super) struct Imported {
+    pub(super) yaml: String,
+    pub(super) notes: Vec<Note>,
+    /// Those it reads, and whether one is an address.
+    pub(super) variables: Vec<(String, bool)>,
+}
+
+/// All that the file will say.
+pub(super) struct Plan {
+    /// With their names.
+    pub(super) providers: Vec<(String, Provider)>,
+    pub(super) default_provider: Option<String>,
+    pub(super) groups: Vec<Group>,
+    pub(super) deployments: Vec<(String, Deployment)>,
+    pub(super) settings: Settings,
+}
+
+/// A name, and who answers to it.
+pub(super) struct Group {
+    pub(super) name: String,
+    /// `provider/model`, with weights where they share the requests; one of no weight is asked when others fail.
+    pub(super) targets: Vec<(String, Option<u64>)>,
+}
+
+const SECTIONS: &[&str] = &["general_settings", "litellm_settings", "router_settings"];
+const READ: &[&str] = &["model_list", "credential_list", "environment_variables"];
+
+pub(super) fn convert(document: &Document, file: &str) -> anyhow::Result<Imported> {
+    let (root, mut notes) = (&document.root, Notes::default());
+    let known = |name: &str| SECTIONS.contains(&name) || READ.contains(&name);
+    ensure!(
+        entries(root).iter().any(|(key, _)| known(&key.name)),
+        "{file} is no configuration of a LiteLLM proxy: it has no model_list"
+    );
+    let mut settings = Settings::default();
+    for section in SECTIONS {
+        if let Some(node) = get(root, section) {
+            settings.read(section, node, &mut notes);
+        }
+    }
+    for (key, value) in entries(root).iter().filter(|(key, value)| !known(&key.name) && !value.is_null()) {
+        notes.add(value, format!("`{}`: {}", key.name, settings::advice(&key.name)));
+    }
+    if let Some(node) = get(root, "environment_variables") {
+        let names: Vec<&str> = entries(node).iter().map(|(key, _)| key.name.as_str()).collect();
+        notes.add(node, format!("`environment_variables`: set them where godex is started: {}", names.join(", ")));
+    }
+    let plan = plan(root, settings, &mut notes);
+    let variables = variables(&plan);
+    let notes = notes.finish();
+    Ok(Imported { yaml: write::yaml(&plan, &notes, file), notes, variables })
+}
+
+fn plan(root: &Node, settings: Settings, notes: &mut Notes) -> Plan {
+    let credential = |node: &'_ Node| -> Option<(String, Node)> {
+        Some((text(node, "credential_name")?.to_owned(), get(node, "credential_values")?.clone()))
+    };
+    let credentials: Vec<(String, Node)> =
+        get(root, "credential_list").map(list).unwrap_or_default().iter().filter_map(credential).collect();
+    let credentials: Vec<(&str, &Node)> = credentials.iter().map(|(name, node)| (name.as_str(), node)).collect();
+    let mut plan =
+        Plan { providers: Vec::new(), default_provider: None, groups: Vec::new(), deployments: Vec::new(), settings };
+    for entry in get(root, "model_list").map(list).unwrap_or_default() {
+        let Some(mut deployment) = deployment::read(entry, &credentials, notes) else { continue };
+        deployment.provider.total = deployment.provider.total.or(plan.settings.timeout);
+        deployment.provider.first_byte = deployment.provider.first_byte.or(plan.settings.first_byte);
+        let name = plan.name_of(&deployment.provider);
+        if deployment.model.contains('*') {
+            plan.wildcard(entry, &name, &deployment, notes);
+        }
+        plan.deployments.push((name, deployment));
+    }
+    plan.group();
+    plan.fall_back(root, notes);
+    plan
+}
+
+impl Plan {
+    /// The section of a provider: that of the same address and key, or a new one.
+    fn name_of(&mut self, provider: &Provider) -> String {
+        if let Some((name, _)) = self.providers.iter().find(|(_, known)| known == provider) {
+            return name.clone();
+        }
+        let taken = |name: &String| self.providers.iter().any(|(known, _)| known == name);
+        let numbered = (2..).map(|number| format!("{}-{number}", provider.prefix));
+        let names = std::iter::once(provider.prefix.clone()).chain(numbered);
+        let name = names.into_iter().find(|name| !taken(name)).unwrap_or_default();
+        self.providers.push((name.clone(), provider.clone()));
+        name
+    }
+
+    /// All models of a provider: they need no names of their own.
+    fn wildcard(&mut self, entry: &Node, name: &str, deployment: &Deployment, notes: &mut Notes) {
+        let group = &deployment.group;
+        if group == "*" {
+            self.default_provider.get_or_insert_with(|| name.to_owned());
+        } else if *group != format!("{name}/*") {
+            notes.add(entry, format!("`{group}`: clients ask for {name}/MODEL instead"));
+        }
+    }
+
+    /// Deployments of one name.
+    fn group(&mut self) {
+        let mut names: Vec<String> = Vec::new();
+        for (_, deployment) in self.deployments.iter().filter(|(_, deployment)| !deployment.model.contains('*')) {
+            if !names.contains(&deployment.group) {
+                names.push(deployment.group.clone());
+            }
+        }
+        for name in names {
+            let mut own: Vec<&(String, Deployment)> = self
+                .deployments
+                .iter()
+                .filter(|(_, deployment)| deployment.group == name && !deployment.model.contains('*'))
+                .collect();
+            let ordered = own.iter().any(|(_, deployment)| deployment.order.is_some());
+            let order = |(_, deployment): &&(String, Deployment)| deployment.order.unwrap_or(f64::MAX);
+            own.sort_by(|a, b| order(a).total_cmp(&order(b)));
+            let weights = if ordered || own.len() == 1 { None } else { Some(weights(&own)) };
+            let mut targets: Vec<(String, Option<u64>)> = Vec::new();
+            for (index, (provider, deployment)) in own.iter().enumerate() {
+                let target = format!("{provider}/{}", deployment.model);
+                let weight = weights.as_ref().and_then(|weights| weights.get(index)).copied();
+                match targets.iter_mut().find(|(known, _)| *known == target) {
+                    Some((_, sum)) => *sum = sum.map(|sum| sum + weight.unwrap_or_default()),
+                    None => targets.push((target, weight)),
+                }
+            }
+            self.groups.push(Group { name, targets });
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<Vec<(String, Option<u64>)>> {
+        self.groups.iter().find(|group| group.name == name).map(|group| group.targets.clone())
+    }
+
+    /// Other names, and who is asked when those of a name fail.
+    fn fall_back(&mut self, root: &Node, notes: &mut Notes) {
+        let found: Vec<Group> = self
+            .settings
+            .aliases
+            .iter()
+            .filter_map(|(name, other)| {
+                let targets = self.find(other);
+                if targets.is_none() {
+                    notes.add(root, format!("`model_group_alias.{name}` is left out: there is no `{other}`"));
+                }
+                Some(Group { name: name.clone(), targets: targets? })
+            })
+            .collect();
+        self.groups.extend(found);
+        let before: Vec<(String, Vec<(String, Option<u64>)>)> =
+            self.groups.iter().map(|group| (group.name.clone(), group.targets.clone())).collect();
+        let of = |name: &str| before.iter().find(|(known, _)| known == name).map(|(_, targets)| targets);
+        let others = |name: &str| {
+            let own = self.settings.fallbacks.iter().filter(|(of, _)| of == name);
+            let all = self.settings.fallbacks.iter().filter(|(of, _)| of == "*");
+            own.chain(all).flat_map(|(_, others)| others).cloned().collect::<Vec<_>>()
+        };
+        for group in &mut self.groups {
+            for other in others(&group.name) {
+                let Some(targets) = of(&other) else {
+                    notes.add(root, format!("a fallback to `{other}` is left out: there is no such name"));
+                    continue;
+                };
+                group.append(targets);
+            }
+        }
+        for (name, _) in self.settings.fallbacks.iter().filter(|(name, _)| name != "*" && of(name).is_none()) {
+            notes.add(root, format!("fallbacks of `{name}` are left out: there is no such name"));
+        }
+    }
+}
+
+impl Group {
+    /// After all others, and only when they fail.
+    fn append(&mut self, targets: &[(String, Option<u64>)]) {
+        let shared = self.targets.iter().any(|(_, weight)| weight.is_some());
+        for (target, _) in targets {
+            if !self.targets.iter().any(|(known, _)| known == target) {
+                self.targets.push((target.clone(), shared.then_some(0)));
+            }
+        }
+    }
+}
+
+/// Whole numbers in the same proportion.
+fn weights(deployments: &[&(String, Deployment)]) -> Vec<u64> {
+    let given: Vec<f64> = deployments.iter().map(|(_, deployment)| deployment.weight.unwrap_or(1.0)).collect();
+    let largest = given.iter().copied().fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return vec![1; given.len()];
+    }
+    let fits = given.iter().all(|weight| weight.fract() == 0.0) && largest <= 1000.0;
+    let scale = if fits { 1.0 } else { 1000.0 / largest };
+    given.iter().map(|weight| deployment::whole_number((weight * scale).max(1.0))).collect()
+}
+
+fn variables(plan: &Plan) -> Vec<(String, bool)> {
+    let mut found: Vec<(String, bool)> = Vec::new();
+    let mut add = |text: &Text, is_address: bool| {
+        if let Text::Variable(name) = text
+            && !found.iter().any(|(known, _)| known == name)
+        {
+            found.push((name.clone(), is_address));
+        }
+    };
+    for (_, provider) in &plan.providers {
+        if let Some((url, _)) = &provider.base_url {
+            add(url, true);
+        }
+        let others = provider.query.iter().chain(&provider.headers).map(|(_, text)| text);
+        provider.key.iter().chain(others).for_each(|text| add(text, false));
+    }
+    if let Some(MasterKey::Variable(name)) = &plan.settings.master_key {
+        add(&Text::Variable(name.clone()), false);
+    }
+    found
+}

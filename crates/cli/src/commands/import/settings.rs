@@ -1,0 +1,151 @@
+//! What holds for the whole proxy: `general_settings`, `litellm_settings`, `router_settings`.
+
+use providers::yaml::{Key, Node};
+use server::config::KeyHash;
+
+use super::deployment::whole_number;
+use super::notes::Notes;
+use super::source::{Text, entries, is_true, list, number, scalar};
+
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) retries: Option<u64>,
+    /// Of every request, in milliseconds.
+    pub(super) timeout: Option<u64>,
+    pub(super) first_byte: Option<u64>,
+    pub(super) breaker_failures: Option<u64>,
+    pub(super) turns: Option<u64>,
+    pub(super) max_body_bytes: Option<u64>,
+    pub(super) debug: bool,
+    pub(super) json_logs: bool,
+    pub(super) master_key: Option<MasterKey>,
+    /// Who is asked when a name fails; `*` is every name.
+    pub(super) fallbacks: Vec<(String, Vec<String>)>,
+    /// Other names for a name.
+    pub(super) aliases: Vec<(String, String)>,
+}
+
+pub(super) enum MasterKey {
+    Variable(String),
+    /// `sha256:…`: what is written down cannot be used by whoever reads it.
+    Hash(String),
+}
+
+/// Those that godex does by itself, or that need no word.
+const NEEDLESS: &[&str] = &[
+    "drop_params",
+    "modify_params",
+    "telemetry",
+    "suppress_debug_info",
+    "enable_pre_call_checks",
+    "disable_spend_logs",
+    "database_connection_pool_limit",
+    "model_group_retry_policy",
+];
+
+/// Others that have an answer elsewhere.
+const ADVICE: &[(&str, &str)] = &[
+    ("database_url", "sessions have a database of their own: `session.backend: postgres`"),
+    ("redis_host", "several instances share Postgres (`session.backend: postgres`), and need no Redis"),
+    ("redis_url", "several instances share Postgres (`session.backend: postgres`), and need no Redis"),
+    ("redis_port", "several instances share Postgres (`session.backend: postgres`), and need no Redis"),
+    ("redis_password", "several instances share Postgres (`session.backend: postgres`), and need no Redis"),
+    ("cache", "answers are not cached; prompt caches of providers are used as well as can be"),
+    ("cache_params", "answers are not cached; prompt caches of providers are used as well as can be"),
+    ("callbacks", "see `/metrics`, `godex traces` and `otel`"),
+    ("success_callback", "see `/metrics`, `godex traces` and `otel`"),
+    ("failure_callback", "see `/metrics`, `godex traces` and `otel`"),
+    ("service_callback", "see `/metrics`, `godex traces` and `otel`"),
+    ("alerting", "watch `/metrics`"),
+    ("cooldown_time", "a target that fails gets one request per second to try"),
+    ("retry_after", "waits grow from `resilience.backoff_ms`; a provider's own wish is followed"),
+    ("retry_policy", "what may help is retried, the same for all: `resilience`"),
+    ("routing_strategy", "targets of a name are chosen by weight, or in order"),
+    ("routing_strategy_args", "targets of a name are chosen by weight, or in order"),
+    ("context_window_fallbacks", "`context.rescue: compact` shortens what is too long"),
+    ("content_policy_fallbacks", "a refusal is given to the client"),
+    ("enable_jwt_auth", "see `oidc`"),
+    ("litellm_jwtauth", "see `oidc`"),
+    ("max_budget", "keys have budgets: `godex keys create --budget`"),
+    ("budget_duration", "keys have budgets: `godex keys create --budget`"),
+    ("store_model_in_db", "models are in godex.yaml; `godex reload` reads it anew"),
+    ("ssl_verify", "certificates are always checked; `providers.NAME.ca` adds roots"),
+    ("mcp_servers", "declare them at `tools.mcp.servers`"),
+    ("search_tools", "declare them at `tools.web_search`"),
+    ("guardrails", "there are none"),
+    ("include", "import each file by itself, and put them together"),
+];
+
+/// What to do instead.
+pub(super) fn advice(name: &str) -> &'static str {
+    ADVICE.iter().find(|(known, _)| *known == name).map_or("it has no equal", |(_, advice)| advice)
+}
+
+impl Settings {
+    /// A section. What is said in a later one wins.
+    pub(super) fn read(&mut self, section: &str, node: &Node, notes: &mut Notes) {
+        for (Key { name, .. }, value) in entries(node).iter().filter(|(_, value)| !value.is_null()) {
+            if !self.take(name, value, node, notes) && !NEEDLESS.contains(&name.as_str()) {
+                notes.add(value, format!("`{section}.{name}`: {}", advice(name)));
+            }
+        }
+    }
+
+    /// Whether it has an equal, or its own note.
+    fn take(&mut self, name: &str, value: &Node, section: &Node, notes: &mut Notes) -> bool {
+        let count = || number(section, name).map(whole_number);
+        match name {
+            "num_retries" => self.retries = count().map(|retries| retries.min(10)).or(self.retries),
+            "request_timeout" | "timeout" => self.timeout = milliseconds(section, name).or(self.timeout),
+            "stream_timeout" => self.first_byte = milliseconds(section, name).or(self.first_byte),
+            "allowed_fails" => self.breaker_failures = count().map(|fails| fails.min(99_999) + 1),
+            "max_parallel_requests" | "global_max_parallel_requests" => self.turns = count().filter(|turns| *turns > 0),
+            "max_request_size_mb" => {
+                self.max_body_bytes = count().filter(|size| (1..4096).contains(size)).map(|size| size << 20);
+            }
+            "set_verbose" => self.debug |= is_true(value),
+            "json_logs" => self.json_logs |= is_true(value),
+            "routing_strategy" => return scalar(value) == Some("simple-shuffle"),
+            "master_key" => self.master_key = master_key(value, notes),
+            "fallbacks" => self.fallbacks.extend(list(value).iter().flat_map(pairs)),
+            "default_fallbacks" => self.fallbacks.push(("*".to_owned(), names(value))),
+            "model_group_alias" => self.aliases.extend(entries(value).iter().filter_map(alias)),
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn milliseconds(section: &Node, name: &str) -> Option<u64> {
+    let seconds = number(section, name).filter(|seconds| (0.001..=86_400.0).contains(seconds))?;
+    Some(whole_number(seconds * 1000.0))
+}
+
+/// `{name: [other, …]}`.
+fn pairs(node: &Node) -> Vec<(String, Vec<String>)> {
+    entries(node).iter().map(|(key, others)| (key.name.clone(), names(others))).collect()
+}
+
+fn names(node: &Node) -> Vec<String> {
+    list(node).iter().filter_map(|node| Some(scalar(node)?.to_owned())).collect()
+}
+
+/// `{name: other}`, or `{name: {model: other, hidden: true}}`.
+fn alias((key, node): &(Key, Node)) -> Option<(String, String)> {
+    let other = scalar(node).or_else(|| super::source::text(node, "model"))?;
+    Some((key.name.clone(), other.to_owned()))
+}
+
+fn master_key(value: &Node, notes: &mut Notes) -> Option<MasterKey> {
+    match Text::new(scalar(value)?) {
+        Text::Variable(name) => Some(MasterKey::Variable(name)),
+        Text::Literal(key) if key.len() >= 20 && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            let hex: String = KeyHash::of(&key).0.iter().map(|byte| format!("{byte:02x}")).collect();
+            Some(MasterKey::Hash(format!("sha256:{hex}")))
+        }
+        Text::Literal(_) => {
+            notes.add(value, "`master_key` is left out: it could be guessed; make keys with `godex keys create NAME`");
+            None
+        }
+    }
+}

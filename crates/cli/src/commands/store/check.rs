@@ -1,0 +1,61 @@
+//! `godex store check`: whether everything that is stored is whole.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use wire::visible::visible;
+
+use crate::args::Flags;
+use crate::{admin, output};
+
+/// A backup, or another file that no server has open.
+pub(super) fn file(path: &Path) -> anyhow::Result<()> {
+    let findings = server::check_sqlite(path)?;
+    told(&findings, &format!("OK: {}\n", path.display()))
+}
+
+/// What the configuration says; by the server that has it open, if one does.
+pub(super) fn store(flags: &Flags) -> anyhow::Result<()> {
+    let last = admin::with(flags, async |client| {
+        let shown = std::io::stderr().is_terminal();
+        let (mut waiting, mut last) = (Vec::new(), Value::Null);
+        let mut read = |chunk: &[u8]| {
+            waiting.extend_from_slice(chunk);
+            while let Some(end) = waiting.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = waiting.drain(..=end).collect();
+                last = serde_json::from_slice(&line).unwrap_or_default();
+                if shown && last["object"] == "progress" {
+                    output::tell(&format!("\r{} responses and conversations", last["read"]));
+                }
+            }
+            Ok(())
+        };
+        let status = client.read("GET", "/admin/store/check", None, &mut read).await;
+        if shown {
+            output::tell("\r\x1b[K");
+        }
+        if status? >= 400 {
+            last = serde_json::from_slice(&waiting).unwrap_or_default();
+            bail!("{}", last["error"]["message"].as_str().unwrap_or("refused"));
+        }
+        Ok(last)
+    })?;
+    if last["object"] != "end" {
+        bail!("the check broke off: {}", last["message"].as_str().unwrap_or("the server has ended"));
+    }
+    let findings: Vec<String> =
+        serde_json::from_value(last["findings"].clone()).context("the answer is not understood")?;
+    told(&findings, &format!("OK: {} responses and conversations\n", last["read"]))
+}
+
+/// What was found, each in a line.
+fn told(findings: &[String], good: &str) -> anyhow::Result<()> {
+    if findings.is_empty() {
+        return output::print(good);
+    }
+    let lines: String = findings.iter().map(|line| format!("{}\n", visible(line))).collect();
+    output::print(&lines)?;
+    bail!("{} found; `godex store restore` puts a backup in its place", findings.len())
+}

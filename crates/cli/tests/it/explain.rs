@@ -1,0 +1,167 @@
+//! `godex explain` and `godex replay`, as a user runs them.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::{Script, Upstream};
+
+use crate::cli::{command, godex, home};
+use crate::sessions::Godex;
+
+const CONFIG: &str =
+    "session: {sqlite: {path: data/sessions.db}}\nmodels: {discover: off}\nproviders: {deepseek: {}, groq: {}}\n";
+
+fn run(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!(code, Some(0), "{args:?}: {err}");
+    out
+}
+
+fn refused(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}: {err}");
+    err
+}
+
+#[test]
+fn a_request_is_planned_without_a_server_and_without_keys() {
+    let home = home(CONFIG);
+    let request = json!({"model": "groq/llama", "instructions": "Be brief.", "input": "Hi \u{1b}[2J", "logit_bias": {},
+        "tools": [{"type": "function", "name": "f"}, {"type": "code_interpreter"}], "metadata": {"a": "b"}});
+    std::fs::write(home.path().join("request.json"), request.to_string()).unwrap();
+    let shown = run(home.path(), &["explain", "--dry-run", "request.json"]);
+    let first = shown.lines().next().unwrap();
+    for provider in ["deepseek", "groq", "demo"] {
+        assert!(first.contains(provider), "{shown}");
+    }
+    assert!(shown.lines().nth(1).unwrap().contains("llama"), "{shown}");
+    for row in [
+        "metadata ",
+        "instructions \"Be brief.\"",
+        "input \"Hi \\u{1b}[2J\"",
+        "tools[0] function f",
+        "tools[1] code_interpreter",
+    ] {
+        assert!(shown.lines().any(|line| line.starts_with(row)), "{row}: {shown}");
+    }
+    assert!(
+        shown.contains("all: tools[1] ignored: this provider has no code_interpreter of its own (bridge.tool.ignored)"),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    assert!(!home.path().join("data").exists(), "looking leaves nothing behind");
+
+    let narrow = command(home.path(), &["explain", "--dry-run", "request.json"]).env("COLUMNS", "60").output().unwrap();
+    let narrow = String::from_utf8(narrow.stdout).unwrap();
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    let planned: Value =
+        serde_json::from_str(&run(home.path(), &["explain", "--dry-run", "request.json", "--json"])).unwrap();
+    assert_eq!(planned["data"].as_array().unwrap().len(), 3);
+    // For one model, and for specs that nobody has configured.
+    let one =
+        run(home.path(), &["explain", "--dry-run", "request.json", "--model", "deepseek/x", "--provider", "mistral"]);
+    let first = one.lines().next().unwrap();
+    assert!(first.contains("deepseek") && first.contains("mistral") && !first.contains("groq"), "{one}");
+    // From stdin.
+    let mut child = command(home.path(), &["explain", "--dry-run", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"input":"Hi"}"#).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success() && String::from_utf8(out.stdout).unwrap().contains("\"chat_request\""));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let home = home(CONFIG);
+    let write = |name: &str, text: &str| std::fs::write(home.path().join(name), text).unwrap();
+    write("broken.json", "{");
+    write("list.json", "[]");
+    write("bad.json", r#"{"input": 5}"#);
+    write("continues.json", r#"{"input": "Hi", "previous_response_id": "resp_none"}"#);
+    write("good.json", r#"{"input": "Hi"}"#);
+    for (args, expected) in [
+        (&["explain", "--dry-run", "none.json"][..], "cannot open none.json"),
+        (&["explain", "--dry-run", "broken.json"], "the request is not JSON"),
+        (&["explain", "--dry-run", "list.json"], "not a JSON object"),
+        (&["explain", "--dry-run", "bad.json"], "input"),
+        (&["explain", "--dry-run", "continues.json"], "resp_none"),
+        (&["explain", "--dry-run", "good.json", "--provider", "nothing"], "there is no spec `nothing`"),
+        (&["explain", "resp_none"], "resp_none"),
+        (&["replay", "resp_none"], "add --yes"),
+        (&["replay", "resp_none", "--yes"], "there is nothing to send it with: no godex listens on"),
+    ] {
+        let said = refused(home.path(), args);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    for args in [&["explain"][..], &["explain", "a", "--dry-run", "b"], &["replay"]] {
+        assert_eq!(godex(home.path(), args).0, Some(2), "{args:?}");
+    }
+}
+
+/// The provider answers while the command waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_response_is_explained_and_sent_again() {
+    let answer = |text: &str| {
+        Script::json(
+            200,
+            &json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}),
+        )
+    };
+    let upstream = Upstream::start(answer("Hello")).await.unwrap();
+    let home = home(&format!(
+        "session: {{sqlite: {{path: data/sessions.db}}}}\nmodels: {{discover: off}}\nproviders: {{up: {{spec: \
+         openai-compatible, endpoint: {{base_url: '{}/v1'}}, models: [m]}}}}\n",
+        upstream.url()
+    ));
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let body = json!({"model": "m", "input": "Hi", "instructions": "Be brief.", "tools": [{"type": "file_search", "vector_store_ids": ["v"]}]});
+    let response = running.client.post_json(&format!("{}/v1/responses", running.url), &body).await.unwrap().json();
+    let id = response["id"].as_str().unwrap();
+    let looks = || {
+        let shown = run(home.path(), &["explain", id]);
+        for expected in [
+            id,
+            "status      completed",
+            "planned     for m of up, over the chat API",
+            "the stored items, planned again now",
+            "instructions  \"Be brief.\"",
+            "→ messages[0]",
+            "input[0]      user \"Hi\"",
+            "→ messages[1]  user \"Hi\"",
+            "tools[0]      file_search",
+            "→ left out  this provider has no file_search of its own",
+            "tools[0] ignored: this provider has no file_search of its own (bridge.tool.ignored)",
+            "assistant \"Hello\"",
+            "5 tokens in, 2 out",
+        ] {
+            assert!(shown.contains(expected), "{expected}: {shown}");
+        }
+        let as_json: Value = serde_json::from_str(&run(home.path(), &["explain", id, "--json"])).unwrap();
+        assert_eq!((&as_json["source"], &as_json["response"]), (&json!("stored"), &response));
+    };
+    looks();
+    let continued = json!({"input": "And?", "previous_response_id": id}).to_string();
+    std::fs::write(home.path().join("next.json"), continued).unwrap();
+    let next = run(home.path(), &["explain", "--dry-run", "next.json", "--model", "up/m"]);
+    assert!(next.contains("past[1] assistant \"Hello\""), "{next}");
+
+    assert!(run(home.path(), &["replay", id, "--yes"]).ends_with("\nnothing is different\n"));
+    upstream.queue(answer("Good\nday"));
+    let replayed = run(home.path(), &["replay", id, "--yes", "--model", "up/other"]);
+    for expected in ["sent again to up/other", "model  m → up/other", "  -Hello\n  +Good\n  +day\n"] {
+        assert!(replayed.contains(expected), "{expected}: {replayed}");
+    }
+    let as_json: Value = serde_json::from_str(&run(home.path(), &["replay", id, "--yes", "--json"])).unwrap();
+    assert_eq!(as_json["differences"], json!([]));
+    assert!(running.end(Signal::TERM).success());
+    // Without a server the database is looked at itself.
+    looks();
+}

@@ -1,0 +1,120 @@
+//! What requests become, and became: plans for whoever wants to see them, and requests that are sent once more.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, Uri};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use store::{StoredTrace, Tenant};
+use wire::json::{Kind, Raw, Text};
+
+use super::routes::{self, Place};
+use crate::app::App;
+use crate::body::{self, Body};
+use crate::error::{ApiError, Code};
+use crate::explain::{self, Source};
+use crate::session::Past;
+
+/// What `POST /admin/explain` may say.
+const MEMBERS: [&str; 3] = ["request", "models", "tenant"];
+
+/// `POST /admin/replay`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Replay {
+    /// A response, or whatever else a trace is known by.
+    id: String,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    tenant: Option<String>,
+}
+
+/// The server, or what is there of one without it.
+async fn app(place: Place<'_>) -> Result<Arc<App>, ApiError> {
+    if let Some(desk) = place.desk {
+        return Ok(Arc::clone(&desk.app));
+    }
+    let app = App::looking(place.config.clone(), place.store.clone()).await;
+    app.map(Arc::new).map_err(|error| ApiError::new(Code::InvalidRequest, error.to_string()))
+}
+
+/// Plans a request that nobody has sent.
+pub(super) async fn request(place: Place<'_>, body: &Bytes) -> Result<Response<Body>, ApiError> {
+    let said = body::parse::<Raw<'_>>(body)?;
+    let refused = |message: String, param: &str| ApiError::new(Code::InvalidRequest, message).with_param(param);
+    if let Some((key, _)) = said.fields().find(|(key, _)| !MEMBERS.iter().any(|name| key.is(name))) {
+        let name: String = key.decode().chars().take(64).collect();
+        return Err(refused(format!("There is no '{name}' here: {}.", MEMBERS.join(", ")), &name));
+    }
+    let member = |name: &str| said.get(name).filter(|value| !value.is_null());
+    let Some(request) = member("request").filter(|request| request.kind() == Kind::Object) else {
+        return Err(refused("'request' is the request to plan, an object.".to_owned(), "request"));
+    };
+    let text = |value: Raw<'_>| value.text().map(Text::decode).map(std::borrow::Cow::into_owned);
+    let models: Option<Vec<String>> = match member("models") {
+        Some(models) if models.kind() == Kind::Array => models.elements().map(text).collect(),
+        Some(_) => None,
+        None => Some(Vec::new()),
+    };
+    let models = models.ok_or_else(|| refused("'models' is a list of names.".to_owned(), "models"))?;
+    let tenant = member("tenant").and_then(text).map(|name| routes::tenant(&name)).transpose()?;
+    let context = explain::onlooker(&app(place).await?, tenant.unwrap_or_default(), None);
+    let request = body.slice_ref(request.as_str().as_bytes());
+    Ok(routes::json(&Box::pin(explain::of_models(&context, request, Past::Stored, &models)).await?))
+}
+
+/// Plans a request again that was made before.
+pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
+    let app = app(place).await?;
+    let trace = find(&app, id).await?;
+    let tenant = routes::query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()?;
+    let detail = trace.as_ref().map(detail);
+    let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
+        let detail = detail.ok_or_else(|| ApiError::response_not_found(id))?;
+        return Ok(routes::json(&json!({"trace": detail, "source": "none", "plan": null})));
+    };
+    let model = routes::query(uri, "model");
+    let mut again = Box::pin(explain::again(&app, source, model.as_deref())).await?;
+    again["trace"] = detail.unwrap_or_default();
+    Ok(routes::json(&again))
+}
+
+/// Sends a request again that was made before.
+pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<Body>, ApiError> {
+    let app = Arc::clone(&place.server()?.app);
+    let trace = find(&app, &asked.id).await?;
+    let tenant: Option<Tenant> = asked.tenant.as_deref().map(routes::tenant).transpose()?;
+    let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
+    let Some(source) = source else {
+        if trace.is_none() {
+            return Err(ApiError::response_not_found(&asked.id));
+        }
+        let message = "Nothing of this request was captured, and its response is not stored: it cannot be sent again.";
+        return Err(ApiError::new(Code::InvalidRequest, message).with_param("id"));
+    };
+    let before = trace.as_ref().map(detail);
+    let answer = Box::pin(explain::replay(&app, source, asked.model.as_deref(), before.as_ref())).await?;
+    Ok(routes::json(&answer))
+}
+
+/// The trace of that number, response or request, if traces are kept.
+async fn find(app: &App, id: &str) -> Result<Option<StoredTrace>, ApiError> {
+    let Some(traces) = app.runtime.observers.traces.store() else { return Ok(None) };
+    let found = match id.parse() {
+        Ok(number) => traces.get(number).await,
+        Err(_) => traces.find(id.to_owned()).await,
+    };
+    found.map_err(|error| ApiError::store(&error))
+}
+
+/// What is known of a request, as one object.
+fn detail(trace: &StoredTrace) -> Value {
+    let mut detail: Value = serde_json::from_slice(&trace.document).unwrap_or_default();
+    if !detail.is_object() {
+        detail = json!({});
+    }
+    detail["number"] = json!(trace.number);
+    detail
+}

@@ -1,0 +1,80 @@
+//! Providers, as the operator may see them: where they are, whether there is a key, and how their models fare.
+
+use http::Response;
+use serde_json::{Value, json};
+
+use super::routes::{self, Place};
+use crate::body::Body;
+use crate::config::{KeyFrom, ProviderConfig};
+use crate::upstream::ModelState;
+
+pub(super) fn list(place: Place<'_>) -> Response<Body> {
+    let snapshot = place.desk.map(|desk| desk.app.snapshot());
+    let shown = |provider: &ProviderConfig| {
+        let connections = snapshot.as_ref().and_then(|snapshot| snapshot.connections(&provider.name));
+        let known = connections.map(|connections| connections.health()).unwrap_or_default();
+        let unknown = provider.models.iter().filter(|model| !known.iter().any(|(name, _)| name == *model));
+        let mut models: Vec<Value> = known.iter().map(|(name, state)| model(name, state)).collect();
+        models.extend(unknown.map(|name| json!({"model": name, "state": "unknown", "failures": 0})));
+        json!({
+            "name": provider.name,
+            "spec": provider.provider.spec_name,
+            "wire": provider.provider.wire.name(),
+            "base_url": without_secrets(&provider.base_url),
+            "key": key(provider),
+            "models": models,
+        })
+    };
+    let providers = snapshot.as_ref().map_or(&place.config.providers, |snapshot| &snapshot.config.providers);
+    let data: Vec<Value> = providers.iter().map(shown).collect();
+    routes::json(&json!({"object": "list", "data": data}))
+}
+
+fn model(name: &str, state: &ModelState) -> Value {
+    // Beyond so many models the rest is known as one.
+    let name = if name.is_empty() { "(others)" } else { name };
+    json!({
+        "model": name,
+        "state": state.breaker,
+        "failures": state.failures,
+        "sent": state.sent,
+        "accepted": state.accepted,
+        "retried": state.retried,
+        "left": state.left,
+        "kept_away": state.kept_away,
+    })
+}
+
+const fn key(provider: &ProviderConfig) -> &'static str {
+    match (&provider.key_from, provider.api_keys.is_empty()) {
+        (_, false) => "set",
+        (KeyFrom::Missing(_), true) => "missing",
+        (_, true) => "none",
+    }
+}
+
+/// An address without what may be a secret in it: who logs in, and the query.
+fn without_secrets(address: &str) -> String {
+    let Ok(mut url) = url::Url::parse(address) else { return String::new() };
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_query(None);
+    url.set_fragment(None);
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_secrets() {
+        for (address, expected) in [
+            ("https://api.example.com/v1", "https://api.example.com/v1"),
+            ("http://me:secret@127.0.0.1:80/v1/", "http://127.0.0.1/v1"),
+            ("http://h/v1?key=secret#x", "http://h/v1"),
+            ("", ""),
+        ] {
+            assert_eq!(without_secrets(address), expected);
+        }
+    }
+}

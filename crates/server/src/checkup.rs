@@ -1,0 +1,57 @@
+//! Whether a provider can be reached and takes its key, found out by the cheapest question that there is: for its list of
+//! models. It decides nothing and changes nothing; for commands that set godex up, or look for what is wrong.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+pub use store::{PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, sqlite_version};
+
+use crate::clock;
+use crate::config::ProviderConfig;
+use crate::upstream::{HttpClient, ask_for_models};
+
+/// What a provider answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkup {
+    pub status: u16,
+    /// What it lists, if it does.
+    pub models: Vec<String>,
+    /// As it came.
+    pub body: Vec<u8>,
+    /// By how many seconds its clock is ahead of ours.
+    pub clock_ahead: Option<i64>,
+    pub took: Duration,
+}
+
+impl Checkup {
+    /// Whether it has refused the key, or that there was none.
+    pub const fn refuses_key(&self) -> bool {
+        matches!(self.status, 401 | 403)
+    }
+}
+
+/// Asks once. The demo model is not asked: it is inside this binary.
+///
+/// # Errors
+/// Why there is no answer, in a sentence without secrets.
+pub async fn check(config: &ProviderConfig, within: Duration) -> Result<Checkup, String> {
+    let client = HttpClient::new(config).map_err(|error| error.to_string())?;
+    let began = Instant::now();
+    let asked = timeout(within, ask_for_models(&client, &config.provider.discovery)).await;
+    let answered = asked.unwrap_or_else(|_| Err("it did not answer in time".to_owned()))?;
+    let seconds = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
+    let clock_ahead = answered.date.map(|date| seconds(date) - seconds(clock::unix_seconds()));
+    Ok(Checkup {
+        status: answered.status,
+        models: answered.models,
+        body: answered.body,
+        clock_ahead,
+        took: began.elapsed(),
+    })
+}
+
+/// Seconds since 1970, as this machine has them.
+pub fn unix_seconds() -> u64 {
+    clock::unix_seconds()
+}

@@ -1,0 +1,73 @@
+//! What a request becomes on its way to providers, shown to the operator: planned without being sent, for one model or for
+//! every provider side by side; of a request that was made before, out of what was captured or stored of it; and sent again,
+//! to see what is different now. Clients get nothing of this.
+
+mod plans;
+mod replay;
+mod source;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use store::{MemoryLimits, Store, Tenant};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::client::Client;
+use crate::config::{Backend, Config};
+use crate::error::ApiError;
+use crate::request::RequestContext;
+use crate::seal::SealKey;
+use crate::session::Past;
+pub(crate) use plans::of_models;
+pub(crate) use replay::replay;
+pub(crate) use source::Source;
+
+/// Plans a request for these models, or for every configured provider, without a server and without its store: nothing that
+/// the request refers to can be found.
+///
+/// # Errors
+/// The configuration cannot be used, or the request is none; in a sentence.
+pub async fn dry_run(mut config: Config, request: Vec<u8>, models: &[String]) -> Result<Value, String> {
+    if !SealKey::is_there(&config.session) {
+        // None is made for this.
+        (config.session.backend, config.session.beside) = (Backend::Memory { max_bytes: 1 << 20 }, None);
+    }
+    let store = Store::memory(MemoryLimits::default()).map_err(|error| error.to_string())?;
+    let app = App::looking(config, store).await.map_err(|error| error.to_string())?;
+    let context = onlooker(&Arc::new(app), Tenant::default(), None);
+    let planned = of_models(&context, request.into(), Past::Stored, models).await;
+    planned.map_err(|error| error.message.into_string())
+}
+
+/// Who looks with a tenant's eyes, at what a client of that name has asked.
+pub(crate) fn onlooker(app: &Arc<App>, tenant: Tenant, client: Option<&str>) -> RequestContext {
+    RequestContext::of_onlooker(app, caller(tenant, client))
+}
+
+fn caller(tenant: Tenant, client: Option<&str>) -> Caller {
+    let (name, version) = match client.map(|client| client.split_once(['/', ' ']).unwrap_or((client, ""))) {
+        Some((name, version)) => (name, Some(version).filter(|version| !version.is_empty())),
+        None => ("", None),
+    };
+    Caller::earlier(tenant, None, Client::named(name, version))
+}
+
+/// What is known of a request that was made before, planned again: for whom it was made, or for this model.
+pub(crate) async fn again(app: &Arc<App>, source: Source, model: Option<&str>) -> Result<Value, ApiError> {
+    let context = onlooker(app, source.tenant.clone(), source.client.as_deref());
+    let asked = source.request["model"].as_str().unwrap_or_default().to_owned();
+    let served = source.served.clone().filter(|served| context.failover(served).is_ok());
+    let model = model.map(str::to_owned).or(served).unwrap_or(asked);
+    let bytes = Bytes::from(source.request.to_string());
+    let mut planned = of_models(&context, bytes, source.past, &[model]).await?;
+    let plan = planned["data"].get_mut(0).map(Value::take).unwrap_or_default();
+    Ok(json!({
+        "source": source.origin.name(),
+        "request": source.request,
+        "past": planned["past"].take(),
+        "response": source.response,
+        "plan": plan,
+    }))
+}

@@ -1,0 +1,187 @@
+//! Plans as JSON. Keys for somebody else's server, and what godex keeps beside items, are in none of it.
+
+use bridge::{Link, Note};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use store::Item;
+use wire::json::{ObjectWriter, Raw};
+
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::request::RequestContext;
+use crate::session::Past;
+use crate::turn::{Explained, Question};
+
+/// Models that are planned for at once.
+const MOST_MODELS: usize = 100;
+
+/// Of the past that is shown, in bytes; what is beyond is only named.
+const MOST_PAST: usize = 4 << 20;
+
+/// A request, planned for each of these models; for every provider, if there are none.
+pub(crate) async fn of_models(
+    context: &RequestContext,
+    request: Bytes,
+    past: Past,
+    models: &[String],
+) -> Result<Value, ApiError> {
+    let question = Question::open(context, request.clone(), past).await?;
+    let config = &context.snapshot.config;
+    let every;
+    let models = if models.is_empty() {
+        every = every_provider(config, &request);
+        &every
+    } else {
+        models
+    };
+    let mut data = Vec::new();
+    for model in models.iter().take(MOST_MODELS) {
+        data.push(plan(model, question.plan(context, model)));
+        // Whoever else has something to do here has a turn between two of them.
+        tokio::task::yield_now().await;
+    }
+    Ok(json!({"object": "list", "data": data, "past": past_of(question.past())}))
+}
+
+/// Every provider with the model that the request names there, or else with its own.
+fn every_provider(config: &Config, request: &[u8]) -> Vec<String> {
+    let asked = str::from_utf8(request).ok().and_then(|text| Raw::parse(text).ok()).and_then(|raw| raw.get("model"));
+    let asked = asked.and_then(Raw::text).map(|model| model.decode().into_owned()).unwrap_or_default();
+    let resolved = config.resolve(&asked).ok();
+    let model = |provider: &crate::config::ProviderConfig| {
+        let named = resolved.as_ref().filter(|(found, _)| found.name == provider.name).map(|(_, model)| model.clone());
+        let own = || provider.provider.default_model.clone().or_else(|| provider.models.first().cloned());
+        let model = named.or_else(own).or_else(|| resolved.as_ref().map(|(_, model)| model.clone()));
+        let model = model.unwrap_or_else(|| "model".to_owned());
+        format!("{}/{model}", provider.name)
+    };
+    config.providers.iter().map(model).collect()
+}
+
+fn plan(asked: &str, explained: Result<Explained, ApiError>) -> Value {
+    let explained = match explained {
+        Ok(explained) => explained,
+        Err(error) => {
+            return json!({"asked": asked, "provider": null, "model": asked, "wire": null, "error": error_of(&error),
+                "notes": [], "chat_request": null, "links": []});
+        }
+    };
+    let Explained { provider, model, wire, plan } = explained;
+    let mut shown = json!({"asked": asked, "provider": provider, "model": model, "wire": wire.name()});
+    match plan {
+        Ok(plan) => {
+            shown["notes"] = plan.notes.iter().map(note).collect();
+            shown["chat_request"] = shown_request(&plan.body);
+            shown["links"] = plan.links.iter().map(link).collect();
+        }
+        Err(error) => {
+            shown["error"] = error_of(&error);
+            shown["notes"] = json!([]);
+            shown["chat_request"] = Value::Null;
+            shown["links"] = json!([]);
+        }
+    }
+    shown
+}
+
+pub(super) fn note(note: &Note) -> Value {
+    json!({"code": note.code.name(), "severity": note.severity.name(), "action": note.action.name(),
+        "path": note.path, "detail": note.message})
+}
+
+fn link(link: &Link) -> Value {
+    let mut shown = json!({"item": link.item, "to": link.to});
+    if let Some(why) = &link.left_out {
+        shown["left_out"] = json!(why);
+    }
+    shown
+}
+
+pub(super) fn error_of(error: &ApiError) -> Value {
+    json!({"code": error.wire.as_deref().unwrap_or_else(|| error.code.domain()), "message": error.message, "param": error.param})
+}
+
+/// A request of either API as it may be shown.
+pub(crate) fn shown_request(body: &[u8]) -> Value {
+    let Some(raw) = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok()) else { return Value::Null };
+    let mut out = Vec::with_capacity(body.len());
+    let mut object = ObjectWriter::new(&mut out);
+    for (key, value) in raw.fields() {
+        let name = key.decode();
+        match &*name {
+            "tools" => bridge::shown_tools(value, object.key(&name)),
+            "tool_choice" => bridge::shown_tool(value, object.key(&name)),
+            "input" if value.as_str().starts_with('[') => items(value, object.key(&name)),
+            _ => drop(object.raw(&name, value)),
+        }
+    }
+    object.end();
+    value_of(&out)
+}
+
+/// JSON as a tree. Halves of surrogate pairs, which no tree can have, are replaced.
+fn value_of(json: &[u8]) -> Value {
+    if let Ok(value) = serde_json::from_slice(json) {
+        return value;
+    }
+    let Ok(text) = str::from_utf8(json) else { return Value::Null };
+    let mut clean = Vec::with_capacity(json.len());
+    if !wire::json::sanitize_into(&mut clean, text).is_empty() {
+        clean.extend_from_slice(b"\\ufffd");
+    }
+    serde_json::from_slice(&clean).unwrap_or_default()
+}
+
+fn items(list: Raw<'_>, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (index, item) in list.elements().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        match bridge::shown_item(item) {
+            Some(shown) => out.extend_from_slice(&shown),
+            None => out.extend_from_slice(item.as_str().as_bytes()),
+        }
+    }
+    out.push(b']');
+}
+
+/// A stored item as it may be shown.
+pub(crate) fn shown_item(item: &Item) -> Value {
+    let Some(raw) = str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok()) else { return Value::Null };
+    let shown = bridge::shown_item(raw);
+    value_of(shown.as_deref().unwrap_or(&item.body))
+}
+
+fn past_of(items: &[Item]) -> Value {
+    let mut bytes = 0_usize;
+    let shown = |item: &Item| {
+        bytes = bytes.saturating_add(item.body.len());
+        if bytes <= MOST_PAST {
+            return shown_item(item);
+        }
+        let kind =
+            str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok()).and_then(|raw| raw.get("type"));
+        let kind = kind.and_then(Raw::text).map(|kind| kind.decode().into_owned());
+        json!({"type": kind, "id": item.id, "omitted": true})
+    };
+    items.iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_what_is_kept_are_not_shown_and_halves_are_replaced() {
+        let body =
+            br#"{"model":"m","tools":[{"type":"mcp","server_label":"s","authorization":"KEY","headers":{"a":"KEY"}}],
+            "tool_choice":{"type":"allowed_tools","tools":[{"type":"mcp","authorization":"KEY"}]},
+            "input":[{"type":"mcp_call","godex_output":{"output":"KEY"}},{"role":"user","content":"a\ud83d"}]}"#;
+        let shown = shown_request(body);
+        assert!(!shown.to_string().contains("KEY"), "{shown}");
+        assert_eq!(shown["input"][1]["content"], "a\u{fffd}");
+        assert_eq!(shown["tools"], json!([{"type": "mcp", "server_label": "s"}]));
+        assert_eq!(shown_request(b"no JSON"), Value::Null);
+    }
+}

@@ -1,0 +1,193 @@
+//! A request that was made before is sent again, for its tenant, and stored nowhere; then both answers are compared.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::caller;
+use super::plans::{error_of, note};
+use super::source::Source;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::request::RequestContext;
+use crate::terms::dollars;
+use crate::turn::{Ended, Finished, Start, Started, Turn};
+
+/// In the account of such a request.
+const ROUTE: &str = "/admin/replay";
+
+/// What is known of an answer.
+#[derive(Debug, Default)]
+struct Answered {
+    response: Value,
+    error: Value,
+    /// None: not known.
+    notes: Option<Vec<Value>>,
+    cost: Option<String>,
+}
+
+/// Sends it again, to this model, or to the one that it was for. `before` is the trace of it, if there is one.
+pub(crate) async fn replay(
+    app: &Arc<App>,
+    source: Source,
+    model: Option<&str>,
+    before: Option<&Value>,
+) -> Result<Value, ApiError> {
+    let Source { origin, tenant, client, mut request, past, response, .. } = source;
+    if let Some(members) = request.as_object_mut() {
+        members.remove("background");
+        members.extend([("store".to_owned(), json!(false)), ("stream".to_owned(), json!(false))]);
+        members.extend(model.map(|model| ("model".to_owned(), json!(model))));
+    }
+    let before = Answered {
+        notes: before.and_then(|trace| trace["notes"].as_array().cloned()),
+        cost: before.and_then(|trace| trace["cost_usd"].as_str().map(str::to_owned)),
+        error: response.get("error").filter(|error| !error.is_null()).cloned().unwrap_or_default(),
+        response,
+    };
+    let context = RequestContext::of_operator(app, caller(tenant, client.as_deref()), ROUTE)?;
+    let bytes = Bytes::from(request.to_string());
+    context.account.received(bytes.len());
+    let started = Box::pin(Turn::start(context.clone(), bytes, Start { past, ..Start::default() })).await;
+    let after = match started {
+        Ok(Started::Turn(turn)) => finished(&context, Box::pin(turn.run()).await),
+        Ok(Started::Background(_) | Started::Known(_)) => Err(ApiError::shutting_down()),
+        Err(error) => Err(error),
+    };
+    let after = after.unwrap_or_else(|error| {
+        context.account.answered(error.status.as_u16(), Some(error.code.domain()));
+        Answered { error: error_of(&error), ..Answered::default() }
+    });
+    let after = Answered { cost: context.account.cost().map(dollars), ..after };
+    context.account.delivered(0, true);
+    let differences = differences(&before, &after);
+    Ok(json!({"source": origin.name(), "request": request, "before": shown(before), "after": shown(after),
+        "differences": differences}))
+}
+
+fn finished(context: &RequestContext, finished: Finished) -> Result<Answered, ApiError> {
+    let Finished { ended, notes } = finished;
+    let object = match ended {
+        Ended::Object(object) => object,
+        Ended::Failed(failure) => return Err(ApiError::upstream(&failure)),
+        Ended::Refused(error) => return Err(error),
+        Ended::Stopped => return Err(ApiError::shutting_down()),
+        Ended::NotKept(error) => return Err(ApiError::store(&error)),
+    };
+    context.account.answered(200, None);
+    let response: Value = serde_json::from_slice(&object).unwrap_or_default();
+    let error = response["error"].clone();
+    Ok(Answered { response, error, notes: Some(notes.iter().map(note).collect()), cost: None })
+}
+
+fn shown(answered: Answered) -> Value {
+    let Answered { response, error, notes, cost } = answered;
+    json!({"response": response, "error": error, "notes": notes, "cost_usd": cost})
+}
+
+/// What both say otherwise: the name of it, then each side.
+fn differences(before: &Answered, after: &Answered) -> Vec<Value> {
+    type Look = fn(&Answered) -> Value;
+    let usage = |member: &'static str| move |answered: &Answered| answered.response["usage"].pointer(member).cloned();
+    let looks: [(&str, Look); 7] = [
+        ("status", status),
+        ("error", |answered| answered.error["message"].clone()),
+        ("model", |answered| answered.response["model"].clone()),
+        ("text", |answered| texts(&answered.response)),
+        ("tool_calls", |answered| calls(&answered.response)),
+        ("notes", |answered| answered.notes.as_ref().map_or(Value::Null, |notes| notes.iter().map(said).collect())),
+        ("cost_usd", |answered| answered.cost.clone().into()),
+    ];
+    let mut found = Vec::new();
+    let mut compare = |what: &str, before: Value, after: Value| {
+        if before != after {
+            found.push(json!({"what": what, "before": before, "after": after}));
+        }
+    };
+    for (what, look) in looks {
+        // What is not known of one of them is no difference.
+        let unknown = match what {
+            "notes" => before.notes.is_none() || after.notes.is_none(),
+            "cost_usd" => before.cost.is_none() && after.cost.is_none(),
+            _ => false,
+        };
+        if !unknown {
+            compare(what, look(before), look(after));
+        }
+    }
+    for (what, member) in [
+        ("usage.input_tokens", "/input_tokens"),
+        ("usage.cached_tokens", "/input_tokens_details/cached_tokens"),
+        ("usage.output_tokens", "/output_tokens"),
+        ("usage.reasoning_tokens", "/output_tokens_details/reasoning_tokens"),
+    ] {
+        let of = usage(member);
+        compare(what, of(before).unwrap_or_default(), of(after).unwrap_or_default());
+    }
+    found
+}
+
+fn status(answered: &Answered) -> Value {
+    match &answered.response["status"] {
+        Value::Null if !answered.error.is_null() => json!("failed"),
+        status => status.clone(),
+    }
+}
+
+/// All that the model said, as one text.
+fn texts(response: &Value) -> Value {
+    let parts = response["output"].as_array().into_iter().flatten().flat_map(|item| item["content"].as_array());
+    let parts = parts.flatten().filter(|part| part["type"] != "reasoning_text");
+    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str().or(part["refusal"].as_str())).collect();
+    texts.join("\n").into()
+}
+
+/// Each call by its name and what it is called with: ids are each answer's own.
+fn calls(response: &Value) -> Value {
+    let call = |item: &Value| {
+        let kind = item["type"].as_str().filter(|kind| kind.ends_with("_call"))?;
+        let name = item["name"].as_str().unwrap_or(kind);
+        let with = ["arguments", "input", "action", "operation"].iter().find_map(|member| item.get(*member));
+        let with = with.map(|with| with.as_str().map_or_else(|| with.to_string(), str::to_owned)).unwrap_or_default();
+        Some(Value::from(format!("{name} {with}")))
+    };
+    response["output"].as_array().into_iter().flatten().filter_map(call).collect()
+}
+
+fn said(note: &Value) -> Value {
+    let text = |name: &str| note[name].as_str().unwrap_or_default();
+    format!("{} {}", text("code"), text("path")).trim().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(text: &str, output_tokens: u64, notes: Option<&[&str]>) -> Answered {
+        let notes = notes.map(|notes| notes.iter().map(|code| json!({"code": code, "path": "p"})).collect());
+        let response = json!({"status": "completed", "model": "m", "output": [
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": text}]},
+            {"type": "function_call", "id": text, "name": "f", "arguments": "{}"},
+            {"type": "message", "content": [{"type": "output_text", "text": text}]}],
+            "usage": {"input_tokens": 1, "output_tokens": output_tokens}});
+        Answered { response, notes, ..Answered::default() }
+    }
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let (one, other) = (answered("a", 1, Some(&["x"])), answered("b", 2, Some(&["x", "y"])));
+        let whats = |differences: Vec<Value>| -> Vec<String> {
+            differences.iter().map(|it| format!("{} {} {}", it["what"], it["before"], it["after"])).collect()
+        };
+        assert_eq!(
+            whats(differences(&one, &other)),
+            [r#""text" "a" "b""#, r#""notes" ["x p"] ["x p","y p"]"#, r#""usage.output_tokens" 1 2"#]
+        );
+        assert_eq!(whats(differences(&one, &answered("a", 1, None))), [""; 0]);
+        let failed = Answered { error: json!({"message": "No."}), ..Answered::default() };
+        let told = whats(differences(&one, &failed));
+        assert!(told.contains(&r#""status" "completed" "failed""#.to_owned()), "{told:?}");
+        assert!(told.contains(&r#""tool_calls" ["f {}"] []"#.to_owned()), "{told:?}");
+    }
+}

@@ -1,0 +1,254 @@
+//! A request that was made before, out of what is known of it: the body that was captured, or else what the store has of
+//! the response. The latter is not what the client wrote: what was left at its default, and keys of tools, are not there.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use store::{StoredTrace, Tenant};
+
+use super::plans::shown_item;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::session::{Given, Past, Session};
+
+/// What the request is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Captured,
+    Stored,
+}
+
+impl Origin {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Captured => "captured",
+            Self::Stored => "stored",
+        }
+    }
+}
+
+/// A request, as it can be planned again.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) origin: Origin,
+    pub(crate) tenant: Tenant,
+    /// The program that asked.
+    pub(crate) client: Option<String>,
+    pub(crate) request: Value,
+    pub(crate) past: Past,
+    /// `provider/model`, as far as it is known.
+    pub(crate) served: Option<String>,
+    /// What came of it; null if that is not known.
+    pub(crate) response: Value,
+}
+
+/// What a response repeats of its request, and what it says where the request was silent.
+fn echoed() -> [(&'static str, Value); 18] {
+    [
+        ("model", Value::Null),
+        ("instructions", Value::Null),
+        ("tools", json!([])),
+        ("tool_choice", json!("auto")),
+        ("parallel_tool_calls", json!(true)),
+        ("max_tool_calls", Value::Null),
+        ("max_output_tokens", Value::Null),
+        ("temperature", json!(1.0)),
+        ("top_p", json!(1.0)),
+        ("top_logprobs", json!(0)),
+        ("presence_penalty", json!(0.0)),
+        ("frequency_penalty", json!(0.0)),
+        ("text", json!({"format": {"type": "text"}, "verbosity": "medium"})),
+        ("reasoning", json!({"effort": null, "summary": null})),
+        ("truncation", json!("disabled")),
+        ("metadata", json!({})),
+        ("prompt_cache_key", Value::Null),
+        ("user", Value::Null),
+    ]
+}
+
+impl Source {
+    /// What is known of that response, or of what that trace is of; None if nothing is.
+    pub(crate) async fn find(
+        app: &Arc<App>,
+        id: &str,
+        tenant: Option<Tenant>,
+        trace: Option<&StoredTrace>,
+    ) -> Result<Option<Self>, ApiError> {
+        let row = trace.map(|trace| &trace.row);
+        let id = row.and_then(|row| row.response_id.as_deref()).unwrap_or(id);
+        let tenants = match (row, tenant) {
+            (Some(row), _) => vec![Tenant::new(&row.tenant)],
+            (None, Some(tenant)) => vec![tenant],
+            (None, None) => all_tenants(app).await?,
+        };
+        let mut found = None;
+        for tenant in &tenants {
+            let session = app.runtime.sessions.of(tenant.clone());
+            if let Some(stored) = session.stored(id).await? {
+                let object = Session::object(&stored).and_then(|object| serde_json::from_slice(&object).ok());
+                found = Some((session, tenant.clone(), object.unwrap_or(Value::Null)));
+                break;
+            }
+        }
+        let served =
+            row.and_then(|row| Some(format!("{}/{}", row.provider.as_deref()?, row.upstream_model.as_deref()?)));
+        let client = row.map(|row| row.client.clone());
+        if let Some(request) = trace.and_then(|trace| captured(trace, "request")) {
+            let given = match &found {
+                Some((session, ..)) => Some(session.given(id).await?),
+                None => None,
+            };
+            let tenant = tenants.into_iter().next().unwrap_or_default();
+            let (request, past) = as_asked(request, given);
+            let response =
+                found.map(|(_, _, object)| object).or_else(|| trace.and_then(|trace| captured(trace, "response")));
+            let response = response.unwrap_or_default();
+            return Ok(Some(Self { origin: Origin::Captured, tenant, client, request, past, served, response }));
+        }
+        let Some((session, tenant, response)) = found else { return Ok(None) };
+        let Given { past, input, room } = session.given(id).await?;
+        let request = of_response(&response, input.iter().map(shown_item).collect());
+        drop(room);
+        let past = Past::Remembered(past);
+        Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, served, response }))
+    }
+}
+
+/// The tenant of whoever needs no key first.
+async fn all_tenants(app: &Arc<App>) -> Result<Vec<Tenant>, ApiError> {
+    let holdings = app.runtime.store.holdings().await.map_err(|error| ApiError::store(&error))?;
+    let others = holdings.into_iter().map(|held| held.tenant).filter(|tenant| *tenant != Tenant::default());
+    Ok(std::iter::once(Tenant::default()).chain(others).collect())
+}
+
+/// A body that was captured as a whole.
+fn captured(trace: &StoredTrace, name: &str) -> Option<Value> {
+    let payload = trace.payloads.iter().find(|payload| payload.name == name && payload.cut_from.is_none())?;
+    serde_json::from_slice(&payload.bytes).ok().filter(Value::is_object)
+}
+
+/// A captured request with the past that it had: a conversation has gone on since.
+fn as_asked(mut request: Value, given: Option<Given>) -> (Value, Past) {
+    let (Some(given), Some(members)) = (given, request.as_object_mut()) else { return (request, Past::Stored) };
+    let named = ["conversation", "previous_response_id"].map(|name| members.remove(name));
+    if named.iter().flatten().all(Value::is_null) {
+        return (request, Past::Stored);
+    }
+    (request, Past::Remembered(given.past))
+}
+
+/// The request that such a response was made for.
+fn of_response(response: &Value, input: Vec<Value>) -> Value {
+    let mut request = Map::new();
+    for (name, usual) in echoed() {
+        let said = response.get(name).filter(|said| !said.is_null() && !same(said, &usual));
+        request.extend(said.map(|said| (name.to_owned(), said.clone())));
+    }
+    for object in ["reasoning", "text"] {
+        if let Some(Value::Object(members)) = request.get_mut(object) {
+            members.retain(|_, value| !value.is_null());
+        }
+    }
+    request.insert("input".to_owned(), Value::Array(input));
+    request.into()
+}
+
+/// Whether both say the same: `1` is `1.0`.
+fn same(one: &Value, other: &Value) -> bool {
+    one == other || one.is_number() && one.as_f64() == other.as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use store::{MemoryLimits, Payload, Store, TraceRow};
+
+    use super::*;
+    use crate::config::{Overrides, Sources, load};
+    use crate::explain::again;
+
+    async fn app() -> Arc<App> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("godex.yaml");
+        std::fs::write(&path, "session: {backend: memory}\nproviders: {groq: {}, demo: {}}\n").unwrap();
+        let overrides = Overrides { without_keys: true, ..Overrides::default() };
+        let sources = Sources { config_path: Some(&path), cwd: folder.path(), home: None, env: &|_| None, overrides };
+        let config = load(&sources).unwrap_or_else(|problems| panic!("{problems}"));
+        let store = Store::memory(MemoryLimits::default()).unwrap();
+        Arc::new(App::looking(config, store).await.unwrap())
+    }
+
+    fn traced(request: &str, response: &str) -> StoredTrace {
+        let payload = |name: &str, bytes: &str| Payload {
+            name: name.to_owned(),
+            bytes: Bytes::copy_from_slice(bytes.as_bytes()),
+            cut_from: None,
+        };
+        let row = TraceRow {
+            tenant: "a".to_owned(),
+            client: "codex/0.50.0".to_owned(),
+            provider: Some("groq".to_owned()),
+            upstream_model: Some("x".to_owned()),
+            ..TraceRow::default()
+        };
+        let payloads = vec![payload("request", request), payload("response", response)];
+        StoredTrace { number: 7, row, document: Bytes::from_static(b"{}"), payloads }
+    }
+
+    #[tokio::test]
+    async fn what_was_captured_is_planned_for_whom_it_was_sent_to() {
+        let app = app().await;
+        // Codex may send an output whose call is gone; from anybody else it would be refused.
+        let request = r#"{"model":"alias","input":[{"type":"function_call_output","call_id":"c","output":"x"}],"temperature":0.5}"#;
+        let trace = traced(request, r#"{"id":"resp_1","status":"completed"}"#);
+        let source = Source::find(&app, "7", None, Some(&trace)).await.unwrap().unwrap();
+        assert_eq!((source.origin, source.tenant.name()), (Origin::Captured, "a"));
+        let again = again(&app, source, None).await.unwrap();
+        assert_eq!(
+            (&again["source"], &again["plan"]["provider"], &again["plan"]["model"]),
+            (&json!("captured"), &json!("groq"), &json!("x"))
+        );
+        assert_eq!(again["plan"]["chat_request"]["temperature"], 0.5);
+        assert_eq!(again["plan"]["links"], json!([{"item": "input[0]", "to": ["messages[0]"]}]));
+        assert_eq!(again["plan"]["notes"][0]["action"], "repaired");
+        assert_eq!(again["response"]["id"], "resp_1");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_known_of_what_is_neither_captured_nor_stored() {
+        let app = app().await;
+        let mut trace = traced("{}", "{}");
+        trace.payloads.clear();
+        assert!(Source::find(&app, "7", None, Some(&trace)).await.unwrap().is_none());
+        assert!(Source::find(&app, "resp_none", None, None).await.unwrap().is_none());
+    }
+
+    #[test]
+    fn only_a_whole_body_is_a_request() {
+        let payload = |name: &str, bytes: &'static str, cut_from| Payload {
+            name: name.to_owned(),
+            bytes: Bytes::from_static(bytes.as_bytes()),
+            cut_from,
+        };
+        for (payload, expected) in [
+            (payload("request", r#"{"model":"m"}"#, None), true),
+            (payload("request", r#"{"model":"m"}"#, Some(100)), false),
+            (payload("request", r#"{"model":"#, None), false),
+            (payload("request", "[]", None), false),
+            (payload("chat_request.1", r#"{"model":"m"}"#, None), false),
+        ] {
+            let row = TraceRow::default();
+            let trace = StoredTrace { number: 1, row, document: Bytes::new(), payloads: vec![payload.clone()] };
+            assert_eq!(captured(&trace, "request").is_some(), expected, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_left_at_its_default_is_not_asked_for() {
+        let response = json!({"id": "resp_1", "model": "m", "temperature": 1, "top_p": 0.5, "tools": [], "tool_choice": "auto",
+            "reasoning": {"effort": "low", "summary": null}, "text": {"format": {"type": "text"}, "verbosity": "medium"},
+            "metadata": {}, "instructions": null, "output": [], "usage": {}, "previous_response_id": "resp_0"});
+        let expected = json!({"model": "m", "top_p": 0.5, "reasoning": {"effort": "low"}, "input": ["x"]});
+        assert_eq!(of_response(&response, vec![json!("x")]), expected);
+    }
+}

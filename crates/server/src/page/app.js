@@ -1,0 +1,114 @@
+// The frame: which view is shown, the colours, and what is said when godex does not answer.
+
+import { get } from "./api.js";
+import { el, replace } from "./dom.js";
+import * as charts from "./charts.js";
+import * as keys from "./keys.js";
+import * as playground from "./playground.js";
+import * as providers from "./providers.js";
+import * as turn from "./turn.js";
+import * as turns from "./turns.js";
+
+const VIEWS = { turns: [turns, "Turns"], charts: [charts, "Charts"], providers: [providers, "Providers"], keys: [keys, "Keys and usage"], playground: [playground, "Playground"] };
+
+const main = document.getElementById("main");
+let current;
+
+function go(view, values) {
+  const text = new URLSearchParams(values).toString();
+  location.hash = text ? `#/${view}?${text}` : `#/${view}`;
+}
+
+/// What the address says: a view, what it is about, and how.
+function address() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [view, parameter] = path.split("/", 2);
+  let decoded = parameter ?? "";
+  try {
+    decoded = decodeURIComponent(decoded);
+  } catch {
+    // As it is.
+  }
+  return { view: Object.hasOwn(VIEWS, view) ? view : "turns", parameter: decoded, query: new URLSearchParams(query) };
+}
+
+function failed(error) {
+  if (error.name === "AbortError") return;
+  replace(main, el("div", { class: "nothing" }, el("p", { class: "nothing-title" }, error.status === 404 ? "This godex does not have that." : "That did not work."),
+    el("p", null, error.message), el("p", null, el("button", { type: "button", click: () => show(false) }, "Try again"))));
+}
+
+/// Does it again and again while the view is there and somebody looks; a failure is said and tried again.
+function repeat(signal) {
+  return (pause, work) => {
+    const next = async () => {
+      if (signal.aborted) return;
+      if (!document.hidden) {
+        try {
+          await work();
+          document.body.classList.remove("lost");
+        } catch (error) {
+          if (error.name === "AbortError") return;
+          document.body.classList.toggle("lost", error.status === 0 || error.status === 502);
+        }
+      }
+      setTimeout(next, pause);
+    };
+    setTimeout(next, pause);
+  };
+}
+
+async function show(focus) {
+  current?.abort();
+  current = new AbortController();
+  const { signal } = current;
+  const { view, parameter, query } = address();
+  const [module, title] = view === "turns" && parameter ? [turn, `Turn ${parameter}`] : VIEWS[view];
+  document.title = `${title} · godex`;
+  for (const link of document.querySelectorAll("#views a")) {
+    if (link.dataset.view === view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  main.setAttribute("aria-busy", "true");
+  try {
+    await module.show(main, { parameter, query, signal, go, every: repeat(signal) });
+  } catch (error) {
+    if (!signal.aborted) failed(error);
+  }
+  if (signal.aborted) return;
+  main.removeAttribute("aria-busy");
+  if (focus) {
+    window.scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+}
+
+function colours() {
+  const choice = document.getElementById("theme");
+  const apply = (value) => {
+    if (value === "auto") document.documentElement.removeAttribute("data-theme");
+    else document.documentElement.dataset.theme = value;
+  };
+  choice.value = ["light", "dark"].includes(localStorage.getItem("godex-theme")) ? localStorage.getItem("godex-theme") : "auto";
+  apply(choice.value);
+  choice.addEventListener("change", () => {
+    localStorage.setItem("godex-theme", choice.value);
+    apply(choice.value);
+  });
+}
+
+async function server() {
+  const node = document.getElementById("server");
+  const status = await get("admin/status");
+  node.textContent = `${status.version ?? ""} at ${status.address ?? ""}${status.draining ? ", draining" : ""}`;
+}
+
+colours();
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+window.addEventListener("hashchange", () => show(true));
+repeat(new AbortController().signal)(30_000, server);
+server().catch(() => {});
+show(false);

@@ -1,0 +1,91 @@
+// Makes elements. What others wrote goes in as text nodes and nothing else: there is no way from a string to markup here.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (name === "href" && !String(value).startsWith("#")) throw new Error("links stay within the page");
+    else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") node[name] = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  return node;
+}
+
+/// An element: `el("p", { class: "quiet", click: () => … }, "text", el("b", null, "more"))`.
+export function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function replace(node, ...children) {
+  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  return node;
+}
+
+/// Says something to those who listen instead of looking.
+export function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
+/// A table with explicit roles: narrow screens show rows as cards, and the roles must outlive that.
+/// A column is `{ name, title, number, cell(row) }`.
+export function table(caption, columns, rows, attributes) {
+  const head = columns.map(({ title, number }) =>
+    el("th", { scope: "col", role: "columnheader", class: number && "number" }, title));
+  const body = el("tbody", { role: "rowgroup" }, rows.map((row) => line(columns, row)));
+  return el("table", { role: "table", ...attributes },
+    el("caption", { class: "unseen" }, caption),
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+    body);
+}
+
+export function line(columns, row) {
+  return el("tr", { role: "row" }, columns.map((column) => {
+    const cell = column.cell(row);
+    const empty = cell === "" || cell === undefined || cell === null;
+    return el("td", { role: "cell", class: [column.number && "number", column.class, empty && "empty"].filter(Boolean).join(" ") || undefined,
+      "data-title": column.title }, empty ? "" : cell);
+  }));
+}
+
+/// Pairs of names and values.
+export function facts(pairs) {
+  const shown = pairs.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return el("dl", { class: "facts" }, shown.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
+}
+
+export function empty(title, ...more) {
+  return el("div", { class: "nothing" }, el("p", { class: "nothing-title" }, title), more.map((text) => el("p", null, text)));
+}
+
+export function chip(text, kind) {
+  return el("span", { class: `chip ${kind ?? ""}` }, text);
+}
+
+/// A long text: its beginning, and the rest when it is asked for. What is longer than anybody reads stays out of the document.
+export function long(text, most = 700) {
+  const node = el("pre", { class: "text" });
+  const whole = String(text);
+  if (whole.length <= most) {
+    node.textContent = whole;
+    return node;
+  }
+  const LIMIT = 400_000;
+  const begin = document.createTextNode(`${whole.slice(0, most)}…`);
+  const more = el("button", { type: "button", class: "link", click: () => {
+    begin.data = whole.length > LIMIT ? `${whole.slice(0, LIMIT)}…` : whole;
+    more.remove();
+  } }, `Show all (${whole.length.toLocaleString("en")} characters)`);
+  node.append(begin, " ", more);
+  return node;
+}
+
+export function json(value) {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "";
+}

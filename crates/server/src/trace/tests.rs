@@ -1,0 +1,166 @@
+use std::sync::Mutex;
+
+use http::{HeaderValue, Method};
+use store::{NewTrace, TraceRow};
+
+use super::*;
+use crate::config::CaptureConfig;
+
+fn config(max_queue_size: usize, batch_size: usize) -> TraceConfig {
+    TraceConfig {
+        enabled: true,
+        place: TracePlace::Memory,
+        max_queue_size,
+        flush_interval: Duration::from_secs(1),
+        batch_size,
+        capture: CaptureConfig { enabled: false, unstored: false, max_bytes: 100 },
+        ttl: None,
+        max_bytes: 1 << 20,
+    }
+}
+
+fn trace(method: Method, facts: Facts) -> Trace {
+    let (path, request_id) = ("/v1/responses".into(), HeaderValue::from_static("req_1"));
+    Trace { head: Head { method, path, request_id, began_at: 1, took: Duration::from_micros(5) }, facts }
+}
+
+fn turn() -> Trace {
+    trace(Method::POST, Facts { route: Some("/v1/responses"), status: Some(200), ..Facts::default() })
+}
+
+/// A store that does as it is told.
+#[derive(Debug, Clone, Default)]
+struct Double {
+    written: Arc<Mutex<Vec<Vec<TraceRow>>>>,
+    fails: Arc<AtomicBool>,
+    is_frozen: bool,
+    pruned: Arc<AtomicU64>,
+}
+
+impl writer::Sink for Double {
+    async fn add(&self, traces: Vec<NewTrace>) -> Result<(), store::Error> {
+        if self.is_frozen {
+            std::future::pending::<()>().await;
+        }
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(store::Error::Full);
+        }
+        self.written.lock().unwrap().push(traces.into_iter().map(|trace| trace.row).collect());
+        Ok(())
+    }
+
+    async fn prune(&self, _: TraceRetention) -> Result<bool, store::Error> {
+        // There is more three times.
+        Ok(self.pruned.fetch_add(1, Ordering::Relaxed) < 3)
+    }
+}
+
+fn writing(sink: Double, config: &TraceConfig) -> Traces {
+    let (kept, queue) = Kept::new(TraceStore::memory(1), config);
+    let writer = Writer {
+        queue,
+        sink,
+        shared: Arc::clone(&kept.shared),
+        capture: kept.capture.clone(),
+        batch: config.batch_size,
+        patience: config.flush_interval,
+        retention: TraceRetention { age_micros: 1, bytes: 1 },
+    };
+    tasks::spawn_service(writer.run());
+    Traces(Some(kept))
+}
+
+fn sizes(double: &Double) -> Vec<usize> {
+    double.written.lock().unwrap().iter().map(Vec::len).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_are_written_at_once_and_few_after_a_while() {
+    let double = Double::default();
+    let traces = writing(double.clone(), &config(1000, 10));
+    for _ in 0..25 {
+        traces.keep(turn());
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(sizes(&double), [10, 10]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(sizes(&double), [10, 10, 5]);
+    for _ in 0..12 {
+        traces.keep(turn());
+    }
+    // Whoever waits for them does not wait for more.
+    let began = tokio::time::Instant::now();
+    assert!(traces.flush(Duration::from_secs(9)).await);
+    assert_eq!((began.elapsed(), sizes(&double).iter().sum::<usize>()), (Duration::ZERO, 37));
+    assert_eq!(traces.dropped(), 0);
+}
+
+/// A disk that takes nothing any more: what fits into the queue waits, the rest is counted, and nobody waits.
+#[tokio::test(start_paused = true)]
+async fn a_frozen_store_blocks_nobody() {
+    let traces = writing(Double { is_frozen: true, ..Double::default() }, &config(20, 10));
+    let began = tokio::time::Instant::now();
+    for _ in 0..100 {
+        traces.keep(turn());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    // Ten are being written, and twenty wait.
+    assert_eq!(traces.dropped(), 70);
+    assert!(!traces.flush(Duration::from_millis(300)).await);
+    traces.close().await;
+    assert_eq!(began.elapsed(), Duration::from_millis(300) + CLOSE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_written_is_lost_and_counted() {
+    let double = Double::default();
+    let traces = writing(double.clone(), &config(100, 10));
+    double.fails.store(true, Ordering::Relaxed);
+    (0..15).for_each(|_| traces.keep(turn()));
+    assert!(traces.flush(Duration::from_secs(9)).await);
+    assert_eq!((traces.dropped(), sizes(&double)), (15, vec![]));
+    double.fails.store(false, Ordering::Relaxed);
+    traces.keep(turn());
+    assert!(traces.flush(Duration::from_secs(9)).await);
+    assert_eq!((traces.dropped(), sizes(&double)), (15, vec![1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_ones_are_dropped_step_by_step_now_and_then() {
+    let double = Double::default();
+    let traces = writing(double.clone(), &config(100, 10));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(double.pruned.load(Ordering::Relaxed), 4);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert!((5..=6).contains(&double.pruned.load(Ordering::Relaxed)));
+    drop(traces);
+}
+
+#[tokio::test]
+async fn only_what_makes_something_or_fails_is_kept() {
+    let (kept, _queue) = Kept::new(TraceStore::memory(1), &config(100, 10));
+    let facts = |route, status: u16| Facts { route, status: Some(status), ..Facts::default() };
+    for (method, facts, expected) in [
+        (Method::POST, facts(Some("/v1/responses"), 200), true),
+        (Method::POST, Facts { put_off: true, ..facts(Some("/v1/responses"), 200) }, false),
+        (Method::POST, Facts { put_off: true, ..facts(Some("/v1/responses"), 503) }, true),
+        // The handshake of a WebSocket, and a turn over it.
+        (Method::GET, facts(Some("/v1/responses"), 101), false),
+        (Method::GET, Facts { kind: Some(Kind::Websocket), ..facts(Some("/v1/responses"), 200) }, true),
+        (Method::POST, Facts { route: Some("background"), ..Facts::default() }, true),
+        (Method::POST, facts(Some("/v1/responses/compact"), 200), true),
+        (Method::GET, facts(Some("/v1/responses/{id}"), 200), false),
+        (Method::GET, facts(Some("/v1/responses/{id}"), 404), true),
+        (Method::GET, facts(Some("/health"), 503), false),
+        (Method::GET, facts(None, 404), false),
+        (Method::GET, facts(None, 405), false),
+        (Method::POST, facts(None, 401), true),
+    ] {
+        let shown = format!("{method} {facts:?}");
+        assert_eq!(kept.wants(&trace(method, facts)), expected, "{shown}");
+    }
+    let flood = (0..1000).filter(|_| kept.wants(&trace(Method::POST, facts(None, 401)))).count() as u64;
+    // The clock may have gone on by a second meanwhile.
+    assert!(flood < 3 * STRANGERS, "{flood}");
+}

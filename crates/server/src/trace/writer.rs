@@ -1,0 +1,151 @@
+//! The one who writes traces: takes what waits, many at once, makes rows and documents of it, and writes them; now and then it
+//! drops what is too old. A store that takes its time makes nobody wait but this: then the queue fills, and what does not
+//! fit is lost.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use store::{Error, NewTrace, TraceRetention, TraceStore};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::capture::{Captured, Rules};
+use super::{Message, Shared, document};
+
+/// How often what is too old, or too much, is looked for; and the pause between two steps of dropping it.
+const PRUNE: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Where traces are written.
+pub(super) trait Sink: Send + Sync + 'static {
+    fn add(&self, traces: Vec<NewTrace>) -> impl Future<Output = Result<(), Error>> + Send;
+    fn prune(&self, retention: TraceRetention) -> impl Future<Output = Result<bool, Error>> + Send;
+}
+
+impl Sink for TraceStore {
+    async fn add(&self, traces: Vec<NewTrace>) -> Result<(), Error> {
+        Self::add(self, traces).await
+    }
+
+    async fn prune(&self, retention: TraceRetention) -> Result<bool, Error> {
+        Self::prune(self, retention).await
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Writer<S> {
+    pub(super) queue: mpsc::Receiver<Message>,
+    pub(super) sink: S,
+    pub(super) shared: Arc<Shared>,
+    pub(super) capture: Rules,
+    pub(super) batch: usize,
+    /// How long the first of a batch waits for the others.
+    pub(super) patience: Duration,
+    pub(super) retention: TraceRetention,
+}
+
+/// What is written at once.
+#[derive(Default)]
+struct Batch {
+    traces: Vec<NewTrace>,
+    /// Bodies count as held until they are written.
+    captured: Vec<Box<Captured>>,
+    waiting: Option<oneshot::Sender<()>>,
+}
+
+impl<S: Sink> Writer<S> {
+    /// Writes until nobody can send anything any more.
+    pub(super) async fn run(mut self) {
+        let mut pruned: Option<Instant> = None;
+        let is_due = |pruned: Option<Instant>| pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE);
+        loop {
+            let wait = if is_due(pruned) { PAUSE } else { PRUNE };
+            match timeout(wait, self.queue.recv()).await {
+                Ok(None) => return,
+                Ok(Some(first)) => {
+                    let batch = self.gather(first).await;
+                    self.write(batch).await;
+                }
+                Err(_) => {}
+            }
+            // One step between two batches: dropping much must not fill the queue.
+            if is_due(pruned) && !self.prune().await {
+                pruned = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Takes what waits, after a moment in which more may come, unless there is enough.
+    async fn gather(&mut self, first: Message) -> Batch {
+        let mut batch = Batch::default();
+        self.take(first, &mut batch);
+        self.take_all(&mut batch);
+        if self.has_room(&batch) {
+            tokio::select! {
+                () = sleep(self.patience) => {}
+                () = self.shared.wake.notified() => {}
+            }
+            // From here on whoever adds something that makes it due says so anew.
+            self.shared.due.store(false, Ordering::Release);
+            self.take_all(&mut batch);
+        }
+        batch
+    }
+
+    const fn has_room(&self, batch: &Batch) -> bool {
+        batch.waiting.is_none() && batch.traces.len() < self.batch
+    }
+
+    fn take_all(&mut self, batch: &mut Batch) {
+        while self.has_room(batch) {
+            let Ok(message) = self.queue.try_recv() else { return };
+            self.take(message, batch);
+        }
+    }
+
+    fn take(&self, message: Message, batch: &mut Batch) {
+        match message {
+            Message::Flush(done) => batch.waiting = Some(done),
+            Message::Trace(mut trace) => {
+                let mut captured = trace.facts.captured.take();
+                let keeps_words = self.capture.keeps_words(!trace.facts.is_unstored());
+                let mut new = document::make(&trace, keeps_words);
+                new.payloads.extend(captured.iter_mut().flat_map(|captured| captured.payloads().to_vec()));
+                batch.traces.push(new);
+                batch.captured.extend(captured);
+            }
+        }
+    }
+
+    async fn write(&self, batch: Batch) {
+        let Batch { traces, captured, waiting } = batch;
+        let count = traces.len();
+        if count > 0 {
+            match self.sink.add(traces).await {
+                Ok(()) => {
+                    if self.shared.is_told.swap(false, Ordering::Relaxed) {
+                        tracing::info!("traces are kept again");
+                    }
+                }
+                Err(error) => self.shared.lost(count, &error),
+            }
+        }
+        drop(captured);
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(());
+        }
+    }
+
+    /// Whether there is more to drop.
+    async fn prune(&self) -> bool {
+        match self.sink.prune(self.retention).await {
+            Ok(more) => more,
+            Err(error) => {
+                tracing::debug!(%error, "old traces are not dropped yet");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What one thing costs: two godex on one core, one without it and one with it, asked in turn. The first stands in the
+//! column of the floor.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::Gateway;
+use super::cases::{self, Load, Row};
+use super::servers::{Place, Servers, Setup};
+
+/// Pairs of runs; the median of their ratios counts.
+const ROUNDS: usize = 9;
+
+/// What is measured.
+struct Pair {
+    load: Load,
+    without: Setup,
+    with: Setup,
+}
+
+const PINNED: Setup = Setup { place: Place::Pinned, bare: true, session: "", provider: "", more: "" };
+
+const fn load(label: &'static str) -> Load {
+    Load {
+        label,
+        model: "sync",
+        connections: 64,
+        requests: 10_000,
+        input_bytes: 0,
+        stored: false,
+        hosted: false,
+        show: &[],
+    }
+}
+
+const PAIRS: [Pair; 2] = [
+    // Every limit that a key can have, none of which is reached, and a price, so that its budget is counted.
+    Pair {
+        load: load("with a key"),
+        without: PINNED,
+        with: Setup {
+            provider: "    prices:\n      \"*\": {input: 1, output: 2}\n",
+            more: "keys:\n  - {name: bench, tenant: bench, key: the-key-of-the-load-generator, rpm: 1000000000, \
+                   tpm: 1000000000000, concurrency: 10000, budget: 1000000usd/month}\n",
+            ..PINNED
+        },
+    },
+    Pair {
+        load: load("with traces and metrics"),
+        without: Setup { more: "trace: {enabled: false}\nmetrics: {enabled: false}\n", ..PINNED },
+        with: PINNED,
+    },
+];
+
+pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<Vec<Row>> {
+    if gateway == Gateway::Floor || std::thread::available_parallelism()?.get() < 2 {
+        println!("with and without: not measured, since that needs godex and two cores");
+        return Ok(Vec::new());
+    }
+    PAIRS.iter().map(|pair| one(gateway, binary, scale, pair)).collect()
+}
+
+fn one(gateway: Gateway, binary: &Path, scale: usize, pair: &Pair) -> Result<Row> {
+    let load = &pair.load;
+    println!("measuring {} …", load.label);
+    let without = Servers::start(gateway, binary, pair.without)?;
+    let with = Servers::start(gateway, binary, pair.with)?;
+    let cpu = |servers: &Servers| -> Result<f64> {
+        let measured = cases::once(servers, &servers.targets[2], load, load.requests * scale)?;
+        Ok(measured.get("cpu_us").copied().unwrap_or(f64::NAN))
+    };
+    cpu(&without)?;
+    cpu(&with)?;
+    let mut pairs = Vec::new();
+    for round in 0..ROUNDS {
+        // Whoever is first has the warmer, or the colder, core.
+        let (one, other) = if round % 2 == 0 { (&without, &with) } else { (&with, &without) };
+        let (one, other) = (cpu(one)?, cpu(other)?);
+        pairs.push(if round % 2 == 0 { (one, other) } else { (other, one) });
+    }
+    pairs.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
+    let (without, with) = pairs[pairs.len() / 2];
+    let label = format!("{}, CPU per request", load.label);
+    Ok(Row { label, unit: "µs", values: [None, Some(without), Some(with)] })
+}
