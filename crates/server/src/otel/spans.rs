@@ -306,3 +306,68 @@ fn attribute(message: &mut Message, at: u64, key: &str, value: Value<'_>) {
         });
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, Method};
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+    use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+    use prost::Message as _;
+
+    use super::*;
+
+    fn head() -> Head {
+        let (request_id, path) = (HeaderValue::from_static("req"), "/v1/responses".into());
+        Head { method: Method::POST, path, request_id, began_at: 1_700_000_000_000_000, took: Duration::from_secs(3) }
+    }
+
+    fn call(outcome: &'static str) -> ToolCall {
+        let (ended, took) = (Duration::from_secs(2), Duration::from_millis(500));
+        ToolCall { name: "clock/now".into(), kind: "mcp", ended, took, outcome }
+    }
+
+    #[test]
+    fn a_call_of_a_hosted_tool_is_a_span() {
+        let span = Span::root(true);
+        let facts = Facts {
+            route: Some("/v1/responses"),
+            tool_calls: vec![call("completed"), call("failed")],
+            outcome: Some(Outcome::Completed),
+            ..Facts::default()
+        };
+        let encoded = encoded(&Trace { head: head(), facts }, &span, &Providers::default());
+        let request = ExportTraceServiceRequest::decode(&*request("edge", &encoded.bytes)).unwrap();
+        let spans = &request.resource_spans[0].scope_spans[0].spans;
+        assert_eq!((spans.len(), encoded.spans), (3, 3));
+        let [server, good, bad] = &spans[..] else { panic!("{spans:?}") };
+        for tool in [good, bad] {
+            assert_eq!((&*tool.name, tool.kind, &tool.parent_span_id), ("execute_tool clock/now", 1, &server.span_id));
+            let (start, end) = (tool.start_time_unix_nano, tool.end_time_unix_nano);
+            assert_eq!((start, end - start), (1_700_000_001_500_000_000, 500_000_000));
+            let said = |key: &str| {
+                let pair = tool.attributes.iter().find(|pair| pair.key == key)?;
+                match pair.value.as_ref()?.value.as_ref()? {
+                    Any::StringValue(text) => Some(text.clone()),
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert_eq!(said("gen_ai.operation.name").as_deref(), Some("execute_tool"));
+            assert_eq!(said("gen_ai.tool.name").as_deref(), Some("clock/now"));
+            assert_eq!(said("error.type").is_some(), tool.status.is_some());
+        }
+        assert!(good.status.is_none() && bad.status.as_ref().is_some_and(|status| status.code == 2));
+        assert!(good.span_id != bad.span_id && server.status.is_none());
+    }
+
+    #[test]
+    fn providers_have_the_names_of_the_conventions() {
+        for (spec, name, expected) in [
+            ("mistral", "mine", "mistral_ai"),
+            ("openai", "openai", "openai"),
+            ("openai-compatible", "local", "local"),
+            ("vllm", "gpu", "gpu"),
+        ] {
+            assert_eq!(conventional(spec, name), expected);
+        }
+    }
+}
