@@ -61,6 +61,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Makes a minimal Debian in this folder, of the release that this machine has.
+pub(crate) fn debootstrap(root: &Path) -> Result<()> {
+    system_package(Command::new("debootstrap").arg("--version"), &["debootstrap"])?;
+    fs::remove_dir_all(root).ok();
+    fs::create_dir_all(root)?;
+    let (suite, mirror) = (host::suite()?, host::mirror()?);
+    println!("── debootstrap {suite}");
+    let mut command = Command::new("debootstrap");
+    command.args(["--variant=minbase", &suite]).arg(root).arg(mirror);
+    process::run(command.stdout(Stdio::null()))?;
+    // As in images of containers: packages do not start their services.
+    let policy = root.join("usr/sbin/policy-rc.d");
+    fs::write(&policy, "#!/bin/sh\nexit 101\n")?;
+    process::run(Command::new("chmod").arg("+x").arg(&policy))?;
+    Host::configure(root)
+}
+
 /// A minimal Debian in a folder.
 struct System {
     root: PathBuf,
@@ -73,18 +90,7 @@ impl System {
         if made.exists() && !fresh {
             return Ok(());
         }
-        system_package(Command::new("debootstrap").arg("--version"), &["debootstrap"])?;
-        fs::remove_dir_all(&self.root).ok();
-        fs::create_dir_all(&self.root)?;
-        println!("── debootstrap {}", self.host.suite);
-        let mut command = Command::new("debootstrap");
-        command.args(["--variant=minbase", &self.host.suite]).arg(&self.root).arg(&self.host.mirror);
-        process::run(command.stdout(Stdio::null()))?;
-        // As in images of containers: packages do not start their services.
-        let policy = self.root.join("usr/sbin/policy-rc.d");
-        fs::write(&policy, "#!/bin/sh\nexit 101\n")?;
-        process::run(Command::new("chmod").arg("+x").arg(&policy))?;
-        Host::configure(&self.root)?;
+        debootstrap(&self.root)?;
         process::run(&mut self.command(&["apt-get", "-qq", "update"]))?;
         let install = ["apt-get", "-qq", "install", "--yes", "--no-install-recommends", "gcc", "libc6-dev"];
         process::run(&mut self.command(&install))?;

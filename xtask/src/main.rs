@@ -1,6 +1,6 @@
 //! The project's chores: `cargo xtask test` is the whole gate, `cargo xtask bench` compares the gateway with
 //! a byte-forwarding proxy, `cargo xtask crash` kills it, `cargo xtask drain` ends it well, `cargo xtask instances`
-//! runs several on one database, `cargo xtask overload` asks too much of it, `cargo xtask fixture` runs an earlier version, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
+//! runs several on one database, `cargo xtask overload` asks too much of it, `cargo xtask fixture` runs an earlier version, `cargo xtask dist` makes the files of a release, `cargo xtask deploy` tries them, `cargo xtask llm` puts it in front of a real model, `cargo xtask docs` writes the tables of the
 //! documentation, `cargo xtask bare` does what the README says on a bare system.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a tool of the developers: it reads the environment and the clock")]
@@ -9,6 +9,8 @@
 mod bare;
 mod bench;
 mod crash;
+mod deploy;
+mod dist;
 mod docs;
 mod drain;
 mod fixture;
@@ -38,6 +40,10 @@ enum Chore {
     Instances(instances::Arguments),
     /// Ten times as much as it can bear: who is let in is answered as ever, all others are told so at once.
     Overload(overload::Arguments),
+    /// The files of a release: binary, archive, package, what it is made of, checksums.
+    Dist(dist::Arguments),
+    /// What is in deploy/, and the package: validated, installed on a bare system, started and ended.
+    Deploy(deploy::Arguments),
     /// An earlier version's databases, made anew, and that version beside this one.
     Fixture(fixture::Arguments),
     /// A real model server: what the probe finds out about it, and godex in front of it.
@@ -57,6 +63,8 @@ fn main() -> ExitCode {
         Chore::Instances(arguments) => instances::run(&arguments),
         Chore::Overload(arguments) => overload::run(&arguments),
         Chore::Docs => docs::run(),
+        Chore::Dist(arguments) => dist::run(&arguments),
+        Chore::Deploy(arguments) => deploy::run(&arguments),
         Chore::Fixture(arguments) => fixture::run(&arguments),
         Chore::Llm(arguments) => llm::run(&arguments),
         Chore::Bare(arguments) => bare::run(&arguments),

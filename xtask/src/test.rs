@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::{crash, drain, instances, overload, process};
+use crate::{crash, deploy, drain, instances, overload, process};
 pub(crate) use install::{once, system_package, venv};
 use programs::works;
 pub(crate) use programs::{cargo, has_nextest};
@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
     Step { name: "fuzz", run: fuzz },
     Step { name: "clients", run: clients::run },
     Step { name: "browser", run: browser::run },
+    Step { name: "deploy", run: || deploy::run(&deploy::Arguments::CI) },
     Step { name: "crash", run: || crash::all(crash::Arguments::CI, false, 1) },
     Step { name: "drain", run: || drain::run(&drain::Arguments::CI) },
     Step { name: "overload", run: || overload::run(&overload::Arguments::CI) },

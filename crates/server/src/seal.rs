@@ -21,6 +21,9 @@ const VERSION: &str = "gx1.";
 
 const KEY_FILE: &str = "seal.key";
 
+/// Keys that are put aside beside each other.
+const NAMES: u32 = 1000;
+
 type Key = [u8; 32];
 
 /// The server's key.
@@ -193,8 +196,10 @@ pub(crate) fn put(path: &Path, key: &Key) -> io::Result<Option<PathBuf>> {
         Ok(None) => None,
         Ok(Some(_)) | Err(_) => {
             let name = |number: u32| path.with_extension(format!("key.before-restore-{number}"));
-            let aside = (1..).map(name).find(|aside| !aside.exists());
-            aside.map(|aside| fs::rename(path, &aside).map(|()| aside)).transpose()?
+            let aside = (1..NAMES).map(name).find(|aside| !aside.exists());
+            let aside = aside.ok_or_else(|| io::Error::other("too many keys were put aside here"))?;
+            fs::rename(path, &aside)?;
+            Some(aside)
         }
     };
     write(path, key)?;

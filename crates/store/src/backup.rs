@@ -167,10 +167,11 @@ impl Checking {
             match store.export(holding).await {
                 // What its owner has deleted is no damage.
                 Ok(_) | Err(Error::DeletedAncestor) => {}
-                Err(Error::Corrupt(what)) if self.found.len() < MOST => {
-                    self.found.push(format!("{id} of tenant {} cannot be read: {what}", tenant.name()));
+                Err(Error::Corrupt(what)) => {
+                    if self.found.len() < MOST {
+                        self.found.push(format!("{id} of tenant {} cannot be read: {what}", tenant.name()));
+                    }
                 }
-                Err(Error::Corrupt(_)) => {}
                 Err(error) => return Err(error),
             }
             self.read += 1;

@@ -11,9 +11,6 @@ use anyhow::{Context, Result};
 use super::copy_over;
 
 pub(super) struct Host {
-    /// The release's name, such as `bookworm`, and where its packages are.
-    pub(super) suite: String,
-    pub(super) mirror: String,
     pub(super) rustup: PathBuf,
     pub(super) cargo: PathBuf,
     pub(super) environment: BTreeMap<OsString, OsString>,
@@ -57,21 +54,12 @@ const SETTINGS: &[&str] = &[
 
 impl Host {
     pub(super) fn look() -> Result<Self> {
-        let release = fs::read_to_string("/etc/os-release")?;
-        let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-        let suite = suite.context("this system does not say which release it is")?.trim_matches('"').to_owned();
         let wanted = |name: &OsString| {
             let name = name.to_string_lossy().to_uppercase();
             SETTINGS.iter().any(|setting| name.starts_with(setting))
         };
         let environment = std::env::vars_os().filter(|(name, _)| wanted(name)).collect();
-        Ok(Self {
-            mirror: mirror()?,
-            suite,
-            rustup: home("RUSTUP_HOME", ".rustup")?,
-            cargo: home("CARGO_HOME", ".cargo")?,
-            environment,
-        })
+        Ok(Self { rustup: home("RUSTUP_HOME", ".rustup")?, cargo: home("CARGO_HOME", ".cargo")?, environment })
     }
 
     /// What the tests know of the published API, where somebody has put it beside the checkout.
@@ -98,8 +86,15 @@ impl Host {
     }
 }
 
-/// The first that apt knows.
-fn mirror() -> Result<String> {
+/// The release's name, such as `bookworm`.
+pub(super) fn suite() -> Result<String> {
+    let release = fs::read_to_string("/etc/os-release")?;
+    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    Ok(suite.context("this system does not say which release it is")?.trim_matches('"').to_owned())
+}
+
+/// Where its packages are: the first place that apt knows.
+pub(super) fn mirror() -> Result<String> {
     let folder = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let is_list =
         |path: &PathBuf| path.extension().is_some_and(|extension| extension == "list" || extension == "sources");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -17,10 +17,17 @@ use crate::sessions::Godex;
 const CONFIG: &str =
     "session: {sqlite: {path: data/s.db}}\nmodels: {discover: off}\nadmin: {listen: 'unix:admin.sock'}\n";
 
+/// What orders the moments of all clients and of the backups.
+static MOMENT: AtomicU64 = AtomicU64::new(0);
+
+fn now() -> u64 {
+    MOMENT.fetch_add(1, Ordering::SeqCst)
+}
+
 /// A turn that was acknowledged: when it was asked for and when it was answered, its id, and all texts up to it.
 struct Told {
-    asked: Instant,
-    answered: Instant,
+    asked: u64,
+    answered: u64,
     object: Value,
     given: Vec<String>,
 }
@@ -36,13 +43,13 @@ async fn talk(url: String, name: usize, over: Arc<AtomicBool>) -> Vec<Told> {
         }
         let words = format!("echo {name}-{}", told.len());
         let previous = told.last().filter(|_| !given.is_empty()).map_or(Value::Null, |last| last.object["id"].clone());
-        let asked = Instant::now();
+        let asked = now();
         let body = json!({"model": "demo", "input": &words, "previous_response_id": previous});
         let answer = client.post_json(&format!("{url}/v1/responses"), &body).await.unwrap();
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         given.push(words.clone());
         let object = answer.json();
-        told.push(Told { asked, answered: Instant::now(), object, given: given.clone() });
+        told.push(Told { asked, answered: now(), object, given: given.clone() });
         given.push(words.trim_start_matches("echo ").to_owned());
     }
     told
@@ -82,11 +89,11 @@ async fn a_backup_under_load_is_what_was_acknowledged_at_its_moment() {
     let mut moments = Vec::new();
     for number in 0..3 {
         tokio::time::sleep(Duration::from_millis(150)).await;
-        let (began, home) = (Instant::now(), dir.path().to_owned());
+        let (began, home) = (now(), dir.path().to_owned());
         let file = format!("{number}.backup");
         let made = tokio::task::spawn_blocking(move || good(&home, &["store", "backup", &file])).await.unwrap();
         assert!(made.starts_with(&format!("{number}.backup: ")), "{made}");
-        moments.push((began, Instant::now()));
+        moments.push((began, now()));
     }
     let checked = {
         let home = dir.path().to_owned();

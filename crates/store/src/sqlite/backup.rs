@@ -22,6 +22,8 @@ use crate::{Encryption, Error, OpenError, SqliteOptions};
 const CHUNK: usize = 256 << 10;
 /// Chunks that wait for whoever takes them.
 const WAITING: usize = 4;
+/// Databases that are put aside beside each other.
+const NAMES: u32 = 1000;
 
 /// Where a copy is made before it is given out. One that a process left that is gone is in nobody's way.
 pub(super) fn copy_of(database: &Path) -> PathBuf {
@@ -200,8 +202,9 @@ fn take_secret(path: &Path, name: &str, encryption: &Encryption) -> Result<Optio
 /// Gives a database another name, its log first: without it, it is as it was some moments ago; a log without its
 /// database would be nothing.
 fn put_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let aside = (1..).map(|number| beside(path, &format!(".before-restore-{number}"))).find(|aside| !aside.exists());
-    let aside = aside.unwrap_or_else(|| beside(path, ".before-restore"));
+    let aside =
+        (1..NAMES).map(|number| beside(path, &format!(".before-restore-{number}"))).find(|aside| !aside.exists());
+    let aside = aside.ok_or_else(|| std::io::Error::other("too many databases were put aside here"))?;
     // A log that can be moved into its database is; one that cannot stays beside it.
     if let Ok(connection) = Connection::open(path) {
         open::DbPath::forget(&connection);
