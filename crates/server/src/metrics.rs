@@ -154,7 +154,7 @@ impl Metrics {
         OpenStream(gauge.clone())
     }
 
-    /// Writes all of it, in the text format of OpenMetrics without its end.
+    /// Writes all of it, in the text format of `OpenMetrics` without its end.
     pub(crate) fn write(&self, text: &mut String) {
         // A string takes whatever is written.
         let _ = encode_registry(text, &self.registry);

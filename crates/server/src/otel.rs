@@ -1,4 +1,4 @@
-//! Spans for an OpenTelemetry collector: what is known of a request that is over, in the words of the GenAI conventions.
+//! Spans for an OpenTelemetry collector: what is known of a request that is over, in the words of the conventions for generative models.
 //! They wait here, in a queue that has an end, until `otel_exporter` sends them. Nothing that a client, a model or a
 //! provider said is ever in them.
 

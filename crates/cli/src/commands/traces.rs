@@ -70,7 +70,7 @@ struct Filter {
     /// With a note of this code.
     #[arg(long, value_name = "CODE")]
     note: Option<String>,
-    /// That ended so: completed, incomplete, failed, cancelled, late, stopped, client_left, answered.
+    /// That ended so: completed, incomplete, failed, cancelled, late, stopped, `client_left`, answered.
     #[arg(long)]
     outcome: Option<String>,
     /// That took longer, such as `2s` or `500ms`.
@@ -111,7 +111,7 @@ impl Filter {
             query.push_str("&errors=true");
         }
         if let Some(time) = self.slower_than {
-            query.push_str(&format!("&slower_ms={}", time.as_millis()));
+            query.extend(["&slower_ms=", &time.as_millis().to_string()]);
         }
         query
     }

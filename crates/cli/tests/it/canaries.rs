@@ -314,7 +314,7 @@ async fn mistakes(world: &mut World) {
         assert_eq!(refused.status, 401, "{}", refused.json());
     }
     let truncated = &good[..good.len() - 3];
-    let no_such = json!({"model": "", "input": PROMPT.word}).to_string();
+    let no_such = json!({"model": "", "input": PROMPT.word, "store": false}).to_string();
     let wrong = json!({"model": "m", "input": {"secret": PROMPT.word}, "temperature": PROMPT.word}).to_string();
     for body in [truncated, &no_such, &wrong] {
         let refused = world.ask(CLIENT_KEY.word, Method::POST, "/v1/responses", body).await;

@@ -69,8 +69,8 @@ pub(super) async fn request(place: Place<'_>, body: &Bytes) -> Result<Response<B
 /// Plans a request again that was made before.
 pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
     let app = app(place).await?;
-    let trace = find(place, id).await?;
     let tenant = routes::query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()?;
+    let trace = find(place, id, tenant.as_ref()).await?;
     let detail = trace.as_ref().map(traces::detail);
     let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
         let detail = detail.ok_or_else(|| ApiError::response_not_found(id))?;
@@ -85,8 +85,8 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
 /// Sends a request again that was made before.
 pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&place.server()?.app);
-    let trace = find(place, &asked.id).await?;
     let tenant: Option<Tenant> = asked.tenant.as_deref().map(routes::tenant).transpose()?;
+    let trace = find(place, &asked.id, tenant.as_ref()).await?;
     let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
     let Some(source) = source else {
         if trace.is_none() {
@@ -100,10 +100,11 @@ pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<
     Ok(routes::json(&answer))
 }
 
-/// The trace of that number, response or request, if there is one.
-async fn find(place: Place<'_>, id: &str) -> Result<Option<StoredTrace>, ApiError> {
+/// The trace of that number, response or request, if there is one; of the tenant's, where one is named.
+async fn find(place: Place<'_>, id: &str, tenant: Option<&Tenant>) -> Result<Option<StoredTrace>, ApiError> {
+    let is_theirs = |trace: &StoredTrace| tenant.is_none_or(|tenant| tenant.name() == trace.row.tenant);
     match traces::found(place, id).await {
         Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => Ok(None),
-        found => found.map(Some),
+        found => found.map(|trace| Some(trace).filter(is_theirs)),
     }
 }

@@ -73,9 +73,9 @@ pub(super) fn request(service: &str, spans: &[u8]) -> Vec<u8> {
     let mut request = Message(Vec::with_capacity(spans.len() + 256));
     request.message(field::RESOURCE_SPANS, |resource_spans| {
         resource_spans.message(field::RESOURCE, |resource| {
-            attribute(resource, field::RESOURCE_ATTRIBUTES, "service.name", Value::Text(service));
+            attribute(resource, field::RESOURCE_ATTRIBUTES, "service.name", &Value::Text(service));
             let version = Value::Text(env!("CARGO_PKG_VERSION"));
-            attribute(resource, field::RESOURCE_ATTRIBUTES, "service.version", version);
+            attribute(resource, field::RESOURCE_ATTRIBUTES, "service.version", &version);
         });
         resource_spans.message(field::SCOPE_SPANS, |scope_spans| {
             scope_spans.message(field::SCOPE, |scope| {
@@ -168,7 +168,7 @@ fn begin(message: &mut Message, span: &Span, shape: &Shape<'_>, start: u64, end:
 
 /// What is known of the request as a whole.
 fn server_attributes(message: &mut Message, head: &Head, facts: &Facts) {
-    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, value);
+    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, &value);
     say("http.request.method", Value::Text(head.method.as_str()));
     if let Some(route) = facts.route {
         say("http.route", Value::Text(route));
@@ -210,7 +210,7 @@ fn server_attributes(message: &mut Message, head: &Head, facts: &Facts) {
     }
 }
 
-/// What is known of one try, in the words of the GenAI conventions.
+/// What is known of one try, in the words of the conventions for generative models.
 fn client_attributes(
     message: &mut Message,
     facts: &Facts,
@@ -218,7 +218,7 @@ fn client_attributes(
     (provider, model): (&str, &str),
     address: Option<&Address>,
 ) {
-    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, value);
+    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, &value);
     say("gen_ai.operation.name", Value::Text("chat"));
     say("gen_ai.provider.name", Value::Text(address.map_or(provider, |address| &address.name)));
     say("gen_ai.request.model", Value::Text(model));
@@ -258,7 +258,7 @@ fn client_attributes(
 
 /// What is known of a hosted tool's call; not what it was called with, or what came of that.
 fn tool_attributes(message: &mut Message, call: &ToolCall) {
-    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, value);
+    let mut say = |key: &str, value: Value<'_>| attribute(message, field::ATTRIBUTES, key, &value);
     say("gen_ai.operation.name", Value::Text("execute_tool"));
     say("gen_ai.tool.name", Value::Text(&call.name));
     say("gen_ai.tool.type", Value::Text("extension"));
@@ -291,15 +291,15 @@ enum Value<'a> {
     Double(f64),
 }
 
-fn attribute(message: &mut Message, at: u64, key: &str, value: Value<'_>) {
+fn attribute(message: &mut Message, at: u64, key: &str, value: &Value<'_>) {
     message.message(at, |pair| {
         pair.text(field::KEY, key);
         pair.message(field::VALUE, |any| match value {
             Value::Text(text) => any.text(field::TEXT, text),
-            Value::Int(number) => any.int(field::INT, number),
-            Value::Double(number) => any.double(field::DOUBLE, number),
+            Value::Int(number) => any.int(field::INT, *number),
+            Value::Double(number) => any.double(field::DOUBLE, *number),
             Value::Texts(texts) => any.message(field::ARRAY, |array| {
-                for text in texts {
+                for text in *texts {
                     array.message(field::VALUES, |value| value.text(field::TEXT, text));
                 }
             }),

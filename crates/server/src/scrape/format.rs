@@ -1,4 +1,4 @@
-//! The two text formats that monitors ask for: OpenMetrics, and the older one of Prometheus.
+//! The two text formats that monitors ask for: `OpenMetrics`, and the older one of Prometheus.
 
 use http::{HeaderMap, header};
 
@@ -9,7 +9,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// OpenMetrics only for those who name it.
+    /// `OpenMetrics` only for those who name it.
     pub(super) fn wanted(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let names_it = |range: &str| {
@@ -27,7 +27,7 @@ impl Format {
         }
     }
 
-    /// A text of OpenMetrics without its end, in this format.
+    /// A text of `OpenMetrics` without its end, in this format.
     pub(super) fn finish(self, mut text: String) -> String {
         match self {
             Self::Open => {

@@ -52,7 +52,7 @@ pub(super) struct Writer<S> {
 struct Batch {
     traces: Vec<NewTrace>,
     /// Bodies count as held until they are written.
-    captured: Vec<Box<Captured>>,
+    captured: Vec<Captured>,
     waiting: Option<oneshot::Sender<()>>,
 }
 
@@ -116,7 +116,7 @@ impl<S: Sink> Writer<S> {
                 let mut new = document::make(&trace, keeps_words);
                 new.payloads.extend(captured.iter_mut().flat_map(|captured| captured.payloads().to_vec()));
                 batch.traces.push(new);
-                batch.captured.extend(captured);
+                batch.captured.extend(captured.map(|captured| *captured));
             }
         }
     }

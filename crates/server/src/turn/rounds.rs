@@ -248,7 +248,7 @@ impl Turn {
                 Phase::Asking(asking, otherwise) => {
                     let failed = || RoundEnd::Failed(Failure::new(FailureClass::Server, "There was no answer."));
                     let answered = asking.await;
-                    Done::Answered(answered, std::mem::replace(otherwise, failed()))
+                    Done::Answered(Box::new(answered), std::mem::replace(otherwise, failed()))
                 }
                 Phase::Compacting(compacting, why) => Done::Compacted(compacting.await, why.clone()),
                 _ => std::future::pending().await,
@@ -269,7 +269,8 @@ impl Turn {
             }
             Done::Ran(output) => self.ran(output),
             Done::Compacted(came, why) => self.compacted(came, why),
-            Done::Answered(Answered { material, sent }, otherwise) => {
+            Done::Answered(answered, otherwise) => {
+                let Answered { material, sent } = *answered;
                 self.material = Some(material);
                 self.answered(sent, otherwise);
             }
@@ -310,7 +311,7 @@ impl Turn {
 
 enum Done {
     Ran(Option<Output>),
-    Answered(Answered, RoundEnd),
+    Answered(Box<Answered>, RoundEnd),
     Compacted(Came, Why),
     Alarmed(Alarm),
     Stopped,

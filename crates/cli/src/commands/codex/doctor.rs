@@ -118,7 +118,7 @@ async fn served(flags: &Flags, args: &DoctorArgs, codex: Option<&Path>, report: 
         }
         checks
     };
-    for check in found.during(work).await? {
+    for check in Box::pin(found.during(work)).await? {
         report.add(check)?;
     }
     Ok(())

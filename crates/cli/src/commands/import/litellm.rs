@@ -166,7 +166,9 @@ impl Plan {
                 }
                 let targets: Vec<&Targets> = others.iter().filter_map(|other| of(other)).collect();
                 for group in self.groups.iter_mut().filter(|group| all || group.name == *name) {
-                    targets.iter().for_each(|targets| group.append(targets));
+                    for targets in &targets {
+                        group.append(targets);
+                    }
                 }
             }
         }

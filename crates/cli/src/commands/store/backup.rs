@@ -106,7 +106,8 @@ pub(super) fn restore(flags: &Flags, file: &Path, force: bool) -> anyhow::Result
         bail!("{POSTGRES}");
     }
     let aside = server::restore(&config, file, force)?;
-    let aside: String = aside.iter().map(|path| format!("what was there before: {}\n", path.display())).collect();
+    let aside: Vec<String> = aside.iter().map(|path| format!("what was there before: {}\n", path.display())).collect();
+    let aside = aside.concat();
     output::print(&format!(
         "restored from {}\n{aside}start godex, or look everything over first: godex store check\n",
         file.display()

@@ -55,7 +55,7 @@ fn told(findings: &[String], good: &str) -> anyhow::Result<()> {
     if findings.is_empty() {
         return output::print(good);
     }
-    let lines: String = findings.iter().map(|line| format!("{}\n", visible(line))).collect();
-    output::print(&lines)?;
+    let lines: Vec<String> = findings.iter().map(|line| format!("{}\n", visible(line))).collect();
+    output::print(&lines.concat())?;
     bail!("{} found; `godex store restore` puts a backup in its place", findings.len())
 }

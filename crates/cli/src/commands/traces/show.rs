@@ -1,5 +1,7 @@
 //! One trace with all that is kept of it: what was asked, where it went, what it used, its events, what went wrong.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 use wire::visible::{visible, visible_lines};
 
@@ -30,13 +32,13 @@ struct Sections(String);
 
 impl Sections {
     fn section(&mut self, name: &str) {
-        self.0.push_str(&format!("\n{name}\n"));
+        self.0.extend(["\n", name, "\n"]);
     }
 
     /// A line with a name, if there is something to say.
     fn line(&mut self, name: &str, said: &str) {
         if !said.is_empty() {
-            self.0.push_str(&format!("  {name:<12} {}\n", visible(said)));
+            let _ = writeln!(self.0, "  {name:<12} {}", visible(said));
         }
     }
 

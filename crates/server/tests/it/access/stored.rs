@@ -55,7 +55,7 @@ async fn keys_are_made_rotated_revoked_and_forgotten() {
         (NewKey { expires_at: Some(1), ..named("x", "a") }, "the key would have expired already"),
         (
             NewKey { terms: Terms { rpm: Some(0), ..Terms::default() }, ..named("x", "a") },
-            "with rpm 0 the key could do nothing",
+            "with rpm 0 nothing could be done",
         ),
         (
             NewKey { terms: Terms { tools: Some(vec!["shell".into()]), ..Terms::default() }, ..named("x", "a") },
