@@ -1,4 +1,4 @@
-//! What the binary is made of, as CycloneDX 1.6: every crate with its version, licence and checksum, and which needs which.
+//! What the binary is made of, as `CycloneDX` 1.6: every crate with its version, licence and checksum, and which needs which.
 //! The same sources give the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -147,7 +147,8 @@ async fn list(client: &AdminClient, args: &TracesArgs) -> anyhow::Result<()> {
     }
     let mut table = Table::new();
     let mut shown = |found: &[Value]| {
-        if args.json { found.iter().map(|trace| format!("{trace}\n")).collect() } else { table.lines(found) }
+        let line = |trace: &Value| format!("{trace}\n");
+        if args.json { found.iter().map(line).collect::<Vec<_>>().concat() } else { table.lines(found) }
     };
     if !output::print_more(&shown(&found))? {
         return Ok(());

@@ -80,6 +80,7 @@ fn refused(home: &Path, arguments: &[&str], expected: &str) {
 
 /// What a backup has of each client is a beginning of its turns: at least what was acknowledged before the backup was asked
 /// for, at most what was asked for before it was there.
+#[expect(clippy::disallowed_methods, reason = "the test waits for it")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_load_is_what_was_acknowledged_at_its_moment() {
     let (dir, target) = (home(CONFIG), home(CONFIG));

@@ -25,7 +25,7 @@ async fn scrape(rig: &Rig, accept: &str) -> Answer {
 async fn scraped(rig: &Rig) -> Vec<Described> {
     let answer = scrape(rig, "*/*").await;
     assert_eq!(answer.status, 200);
-    read(&String::from_utf8(answer.body.to_vec()).unwrap(), Format::Plain).unwrap()
+    read(std::str::from_utf8(&answer.body).unwrap(), Format::Plain).unwrap()
 }
 
 fn samples<'a>(all: &'a [Described], name: &str, labels: &[(&str, &str)]) -> Vec<&'a Sample> {
@@ -157,7 +157,7 @@ async fn both_formats_are_whole() {
     let plain = after(&rig, 1.0).await;
     let answer = scrape(&rig, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5").await;
     assert_eq!(answer.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
-    let open = read(&String::from_utf8(answer.body.to_vec()).unwrap(), Format::Open).unwrap();
+    let open = read(std::str::from_utf8(&answer.body).unwrap(), Format::Open).unwrap();
     assert_eq!(open.len(), plain.len());
     let head = rig.client.request(Method::HEAD, &rig.url("/metrics"), &[], String::new()).await.unwrap();
     assert_eq!((head.status, head.body.len()), (200, 0));
@@ -255,7 +255,7 @@ async fn with_keys_it_is_for_the_operator_alone() {
     let url = format!("http://{}", rig.metrics.unwrap());
     let own = rig.client.get(&format!("{url}/metrics")).await.unwrap();
     assert_eq!(own.status, 200);
-    read(&String::from_utf8(own.body.to_vec()).unwrap(), Format::Plain).unwrap();
+    read(std::str::from_utf8(&own.body).unwrap(), Format::Plain).unwrap();
     for path in ["/", "/v1/models", "/health", "/admin/keys"] {
         assert_eq!(rig.client.get(&format!("{url}{path}")).await.unwrap().status, 404, "{path}");
     }

@@ -121,9 +121,15 @@ mod tests {
         let numbers = [0, 1, 127, 128, 300, 1 << 35, u64::MAX];
         let signed = [0, -1, 1, i64::MIN, i64::MAX, 1_700_000_000_000_000];
         let maybe = [None, Some(0), Some(9), Some(u64::MAX - 1)];
-        numbers.iter().for_each(|number| put(&mut bytes, *number));
-        signed.iter().for_each(|number| put_signed(&mut bytes, *number));
-        maybe.iter().for_each(|number| put_maybe(&mut bytes, *number));
+        for number in numbers {
+            put(&mut bytes, number);
+        }
+        for number in signed {
+            put_signed(&mut bytes, number);
+        }
+        for number in maybe {
+            put_maybe(&mut bytes, number);
+        }
         put_bytes(&mut bytes, "größe".as_bytes());
         let mut taker = Taker(&bytes);
         assert_eq!(numbers.map(|_| taker.number().unwrap()), numbers);

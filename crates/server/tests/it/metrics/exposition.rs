@@ -77,6 +77,9 @@ fn belongs(sample: &Sample, family: &Described, format: Format) -> bool {
     suffixes.iter().any(|suffix| sample.name.strip_suffix(suffix) == Some(&family.name))
 }
 
+/// Buckets, the sum, the count.
+type Set = (Vec<(f64, f64)>, Option<f64>, Option<f64>);
+
 /// What must hold of a whole family.
 fn check(family: &Described) -> Result<(), String> {
     if family.kind == "counter" && family.samples.iter().any(|sample| sample.value < 0.0) {
@@ -88,7 +91,7 @@ fn check(family: &Described) -> Result<(), String> {
     if family.kind != "histogram" {
         return Ok(());
     }
-    let mut sets: BTreeMap<Vec<(String, String)>, (Vec<(f64, f64)>, Option<f64>, Option<f64>)> = BTreeMap::new();
+    let mut sets: BTreeMap<Vec<(String, String)>, Set> = BTreeMap::new();
     for sample in &family.samples {
         let mut labels = sample.labels.clone();
         let bound = labels.remove("le");
