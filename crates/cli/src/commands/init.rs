@@ -58,7 +58,7 @@ pub(crate) fn run(flags: &Flags, args: &InitArgs) -> anyhow::Result<()> {
     let _ = writeln!(said, "wrote  {}", path.display());
     output::print(&visible_lines(&said))?;
     if !args.no_codex {
-        wizard.codex(&path, asks);
+        set_codex_up(&path, asks);
     }
     output::print(&visible_lines(&next(flags, &path, &draft)))
 }
@@ -233,13 +233,12 @@ impl Wizard<'_> {
         output::tell(&format!("  {}: {said}\n", visible(&chosen.spec)));
         Ok(answer.models)
     }
+}
 
-    /// What goes wrong with it is said, and leaves the configuration as it is.
-    fn codex(&self, path: &Path, asks: bool) {
-        match codex::set_up(&Flags::of_file(path.to_owned()), asks) {
-            Ok(()) => {}
-            Err(error) => output::tell(&visible_lines(&format!("note: Codex is left as it is: {error:#}\n"))),
-        }
+/// What goes wrong with it is said, and leaves the configuration as it is.
+fn set_codex_up(path: &Path, asks: bool) {
+    if let Err(error) = codex::set_up(&Flags::of_file(path.to_owned()), asks) {
+        output::tell(&visible_lines(&format!("note: Codex is left as it is: {error:#}\n")));
     }
 }
 

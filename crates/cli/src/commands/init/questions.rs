@@ -58,7 +58,7 @@ impl Wizard<'_> {
             Some(level) => level,
             None => level()?,
         };
-        Ok(Draft { providers, port, backend, level, ..frame })
+        Ok(Draft { port, providers, backend, level, ..frame })
     }
 
     fn providers(&self) -> anyhow::Result<Vec<(&Known, Option<String>)>> {
