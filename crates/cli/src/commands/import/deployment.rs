@@ -84,13 +84,14 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
         notes.add(entry, format!("`{group}` is left out: godex serves responses only, and not `mode: {mode}`"));
         return None;
     }
-    let (vendor, model) = vendor(whole, params, entry, &group, notes)?;
     let credential = text(params, "litellm_credential_name");
     let shared =
         credential.and_then(|name| credentials.iter().find(|(known, _)| *known == name)).map(|(_, node)| *node);
     if let (Some(name), None) = (credential, shared) {
         notes.add(params, format!("there is no credential `{name}` in credential_list: set the key by hand"));
     }
+    let at_shared = shared.is_some_and(has_address);
+    let (vendor, model) = vendor(whole, params, at_shared, entry, &group, notes)?;
     let provider = provider(vendor, params, shared, entry, &group, notes)?;
     remarks(params, info, notes);
     let cost = |name: &str| number(params, name).or_else(|| number(info, name)).map(per_million);
@@ -114,10 +115,11 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
     })
 }
 
-/// Who is asked, and for what.
+/// Who is asked, and for what. `shared`: the credential that it names says where.
 fn vendor(
     whole: &str,
     params: &Node,
+    shared: bool,
     entry: &Node,
     group: &str,
     notes: &mut Notes,
@@ -135,6 +137,13 @@ fn vendor(
     };
     // Parts of a path that say which of LiteLLM's own ways is taken.
     let model = ["responses/", "chat/"].iter().find_map(|way| model.strip_prefix(way)).unwrap_or(model);
+    // Who says `openai/` and an address means a server that speaks like OpenAI's.
+    let elsewhere = has_address(params) && !address(params).contains("//api.openai.com");
+    let prefix = if matches!(prefix, "openai" | "text-completion-openai") && (elsewhere || shared) {
+        "custom_openai"
+    } else {
+        prefix
+    };
     let found = vendors::find(prefix)
         .or_else(|| vendors::find("custom_openai").filter(|_| has_address(params) && !FOREIGN.contains(&prefix)));
     if found.is_none() {
@@ -144,8 +153,12 @@ fn vendor(
     Some((found?, model.to_owned()))
 }
 
+fn address(params: &Node) -> &str {
+    text(params, "api_base").or_else(|| text(params, "base_url")).unwrap_or_default()
+}
+
 fn has_address(params: &Node) -> bool {
-    text(params, "api_base").or_else(|| text(params, "base_url")).is_some()
+    !address(params).is_empty()
 }
 
 fn provider(

@@ -27,11 +27,13 @@ pub(super) struct Plan {
     pub(super) settings: Settings,
 }
 
+/// `provider/model`, with weights where they share the requests; one of no weight is asked when others fail.
+type Targets = Vec<(String, Option<u64>)>;
+
 /// A name, and who answers to it.
 pub(super) struct Group {
     pub(super) name: String,
-    /// `provider/model`, with weights where they share the requests; one of no weight is asked when others fail.
-    pub(super) targets: Vec<(String, Option<u64>)>,
+    pub(super) targets: Targets,
 }
 
 const SECTIONS: &[&str] = &["general_settings", "litellm_settings", "router_settings"];
@@ -83,7 +85,7 @@ fn plan(root: &Node, settings: Settings, notes: &mut Notes) -> Plan {
         plan.deployments.push((name, deployment));
     }
     plan.group();
-    plan.fall_back(root, notes);
+    plan.fall_back(notes);
     plan
 }
 
@@ -129,7 +131,7 @@ impl Plan {
             let order = |(_, deployment): &&(String, Deployment)| deployment.order.unwrap_or(f64::MAX);
             own.sort_by(|a, b| order(a).total_cmp(&order(b)));
             let weights = if ordered || own.len() == 1 { None } else { Some(weights(&own)) };
-            let mut targets: Vec<(String, Option<u64>)> = Vec::new();
+            let mut targets: Targets = Vec::new();
             for (index, (provider, deployment)) in own.iter().enumerate() {
                 let target = format!("{provider}/{}", deployment.model);
                 let weight = weights.as_ref().and_then(|weights| weights.get(index)).copied();
@@ -142,44 +144,31 @@ impl Plan {
         }
     }
 
-    fn find(&self, name: &str) -> Option<Vec<(String, Option<u64>)>> {
-        self.groups.iter().find(|group| group.name == name).map(|group| group.targets.clone())
-    }
-
     /// Other names, and who is asked when those of a name fail.
-    fn fall_back(&mut self, root: &Node, notes: &mut Notes) {
-        let found: Vec<Group> = self
-            .settings
-            .aliases
-            .iter()
-            .filter_map(|(name, other)| {
-                let targets = self.find(other);
-                if targets.is_none() {
-                    notes.add(root, format!("`model_group_alias.{name}` is left out: there is no `{other}`"));
-                }
-                Some(Group { name: name.clone(), targets: targets? })
-            })
-            .collect();
-        self.groups.extend(found);
-        let before: Vec<(String, Vec<(String, Option<u64>)>)> =
-            self.groups.iter().map(|group| (group.name.clone(), group.targets.clone())).collect();
-        let of = |name: &str| before.iter().find(|(known, _)| known == name).map(|(_, targets)| targets);
-        let others = |name: &str| {
-            let own = self.settings.fallbacks.iter().filter(|(of, _)| of == name);
-            let all = self.settings.fallbacks.iter().filter(|(of, _)| of == "*");
-            own.chain(all).flat_map(|(_, others)| others).cloned().collect::<Vec<_>>()
-        };
-        for group in &mut self.groups {
-            for other in others(&group.name) {
-                let Some(targets) = of(&other) else {
-                    notes.add(root, format!("a fallback to `{other}` is left out: there is no such name"));
-                    continue;
-                };
-                group.append(targets);
+    fn fall_back(&mut self, notes: &mut Notes) {
+        for (name, other, line) in &self.settings.aliases {
+            match self.groups.iter().find(|group| group.name == *other).map(|group| group.targets.clone()) {
+                Some(targets) => self.groups.push(Group { name: name.clone(), targets }),
+                None => notes.add_at(*line, format!("`model_group_alias.{name}` is left out: there is no `{other}`")),
             }
         }
-        for (name, _) in self.settings.fallbacks.iter().filter(|(name, _)| name != "*" && of(name).is_none()) {
-            notes.add(root, format!("fallbacks of `{name}` are left out: there is no such name"));
+        let before: Vec<(String, Targets)> =
+            self.groups.iter().map(|group| (group.name.clone(), group.targets.clone())).collect();
+        let of = |name: &str| before.iter().find(|(known, _)| known == name).map(|(_, targets)| targets);
+        // Its own first, then those of every name.
+        for all in [false, true] {
+            for (name, others, line) in self.settings.fallbacks.iter().filter(|(name, ..)| (name == "*") == all) {
+                if !all && of(name).is_none() {
+                    notes.add_at(*line, format!("fallbacks of `{name}` are left out: there is no such name"));
+                }
+                for other in others.iter().filter(|other| of(other).is_none()) {
+                    notes.add_at(*line, format!("a fallback to `{other}` is left out: there is no such name"));
+                }
+                let targets: Vec<&Targets> = others.iter().filter_map(|other| of(other)).collect();
+                for group in self.groups.iter_mut().filter(|group| all || group.name == *name) {
+                    targets.iter().for_each(|targets| group.append(targets));
+                }
+            }
         }
     }
 }

@@ -14,7 +14,11 @@ pub(super) struct Note {
 
 impl Notes {
     pub(super) fn add(&mut self, at: &Node, text: impl Into<String>) {
-        let (line, text) = (at.position.line, text.into());
+        self.add_at(at.position.line, text);
+    }
+
+    pub(super) fn add_at(&mut self, line: usize, text: impl Into<String>) {
+        let text = text.into();
         match self.0.iter_mut().find(|note| note.text == text) {
             Some(note) if note.lines.contains(&line) => {}
             Some(note) => note.lines.push(line),

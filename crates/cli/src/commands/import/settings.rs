@@ -1,5 +1,7 @@
 //! What holds for the whole proxy: `general_settings`, `litellm_settings`, `router_settings`.
 
+use std::fmt::Write;
+
 use providers::yaml::{Key, Node};
 use server::config::KeyHash;
 
@@ -19,10 +21,10 @@ pub(super) struct Settings {
     pub(super) debug: bool,
     pub(super) json_logs: bool,
     pub(super) master_key: Option<MasterKey>,
-    /// Who is asked when a name fails; `*` is every name.
-    pub(super) fallbacks: Vec<(String, Vec<String>)>,
-    /// Other names for a name.
-    pub(super) aliases: Vec<(String, String)>,
+    /// Who is asked when a name fails; `*` is every name. With the line.
+    pub(super) fallbacks: Vec<(String, Vec<String>, usize)>,
+    /// Other names for a name. With the line.
+    pub(super) aliases: Vec<(String, String, usize)>,
 }
 
 pub(super) enum MasterKey {
@@ -108,7 +110,7 @@ impl Settings {
             "routing_strategy" => return scalar(value) == Some("simple-shuffle"),
             "master_key" => self.master_key = master_key(value, notes),
             "fallbacks" => self.fallbacks.extend(list(value).iter().flat_map(pairs)),
-            "default_fallbacks" => self.fallbacks.push(("*".to_owned(), names(value))),
+            "default_fallbacks" => self.fallbacks.push(("*".to_owned(), names(value), value.position.line)),
             "model_group_alias" => self.aliases.extend(entries(value).iter().filter_map(alias)),
             _ => return false,
         }
@@ -122,8 +124,9 @@ fn milliseconds(section: &Node, name: &str) -> Option<u64> {
 }
 
 /// `{name: [other, …]}`.
-fn pairs(node: &Node) -> Vec<(String, Vec<String>)> {
-    entries(node).iter().map(|(key, others)| (key.name.clone(), names(others))).collect()
+fn pairs(node: &Node) -> Vec<(String, Vec<String>, usize)> {
+    let pair = |(key, others): &(Key, Node)| (key.name.clone(), names(others), key.position.line);
+    entries(node).iter().map(pair).collect()
 }
 
 fn names(node: &Node) -> Vec<String> {
@@ -131,16 +134,20 @@ fn names(node: &Node) -> Vec<String> {
 }
 
 /// `{name: other}`, or `{name: {model: other, hidden: true}}`.
-fn alias((key, node): &(Key, Node)) -> Option<(String, String)> {
+fn alias((key, node): &(Key, Node)) -> Option<(String, String, usize)> {
     let other = scalar(node).or_else(|| super::source::text(node, "model"))?;
-    Some((key.name.clone(), other.to_owned()))
+    Some((key.name.clone(), other.to_owned(), key.position.line))
 }
 
 fn master_key(value: &Node, notes: &mut Notes) -> Option<MasterKey> {
     match Text::new(scalar(value)?) {
         Text::Variable(name) => Some(MasterKey::Variable(name)),
         Text::Literal(key) if key.len() >= 20 && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            let hex: String = KeyHash::of(&key).0.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = KeyHash::of(&key).0.iter().fold(String::new(), |mut hex, byte| {
+                // Writing to a String cannot fail.
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            });
             Some(MasterKey::Hash(format!("sha256:{hex}")))
         }
         Text::Literal(_) => {
