@@ -37,8 +37,11 @@ pub(super) async fn look(config: &Config) -> Vec<Check> {
 }
 
 /// The file of traces, where there is one.
-fn traces(_: &Config) -> Option<PathBuf> {
-    Some(home()?.join(".godex").join("data").join("trace.db"))
+fn traces(config: &Config) -> Option<PathBuf> {
+    match &config.trace.place {
+        TracePlace::File(path) if config.trace.enabled => Some(path.clone()),
+        _ => None,
+    }
 }
 
 fn file(name: &'static str, path: &Path) -> Vec<Check> {
