@@ -3,10 +3,15 @@
 /// Appends a number.
 pub(super) fn put(into: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
-        into.push((number & 0x7f) as u8 | 0x80);
+        into.push(low(number) | 0x80);
         number >>= 7;
     }
-    into.push(number as u8);
+    into.push(low(number));
+}
+
+const fn low(number: u64) -> u8 {
+    let [low, ..] = number.to_le_bytes();
+    low
 }
 
 /// Appends a number that may be negative: small ones of both signs are short.
@@ -93,7 +98,8 @@ pub(super) fn fingerprint(kind: u8, text: &str) -> u32 {
         hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
         hash ^= hash >> 29;
     }
-    (hash.wrapping_mul(MIX) >> 32) as u32
+    let [.., a, b, c, d] = hash.wrapping_mul(MIX).to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 /// Whether a list of fingerprints has this one.

@@ -21,14 +21,14 @@ pub(crate) enum Place<'a> {
 }
 
 impl Place<'_> {
-    fn bound_to(self, key: &KeyId) -> Vec<u8> {
+    fn bound_to(self, key: KeyId) -> Vec<u8> {
         let (table, number, name) = match self {
             Self::Documents(first) => (1, first, ""),
             Self::Payload(number, name) => (2, number, name),
         };
         let mut bound = Vec::with_capacity(key.len() + name.len() + 10);
         bound.push(SEALED);
-        bound.extend_from_slice(key);
+        bound.extend_from_slice(&key);
         bound.push(table);
         bound.extend_from_slice(&number.to_le_bytes());
         bound.extend_from_slice(name.as_bytes());
@@ -42,7 +42,7 @@ pub(super) fn seal(encryption: &Encryption, place: Place<'_>, clear: &[u8]) -> R
     let mut sealed = Vec::with_capacity(packed.len() + 64);
     sealed.push(SEALED);
     sealed.extend_from_slice(key.id());
-    key.seal_trace(&place.bound_to(key.id()), &packed, &mut sealed)?;
+    key.seal_trace(&place.bound_to(*key.id()), &packed, &mut sealed)?;
     Ok(sealed)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn open(encryption: &Encryption, place: Place<'_>, stored: &[u8]) -> 
     let packed = match stored.split_first() {
         Some((&SEALED, rest)) => {
             let (id, sealed) = rest.split_first_chunk::<8>()?;
-            encryption.find(id)?.open_trace(&place.bound_to(id), sealed)?
+            encryption.find(id)?.open_trace(&place.bound_to(*id), sealed)?
         }
         _ => stored.to_vec(),
     };

@@ -1,13 +1,13 @@
 //! What a trace file must endure, and what is not to be read in it.
 
 use std::path::Path;
-use std::time::Instant;
 
 use bytes::Bytes;
 use store::{
     Encryption, NewTrace, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceFilter, TraceRekeyed,
     TraceRetention, TraceRow, TraceStore,
 };
+use tokio::time::Instant;
 
 use crate::encryption::keys;
 use crate::sqlite::files_with;
@@ -299,8 +299,8 @@ async fn a_million_traces_are_searched() {
         NewTrace { row, document: document(number), payloads: Vec::new() }
     };
     let mut adding = std::time::Duration::ZERO;
-    for start in (0..count).step_by(batch) {
-        let new: Vec<NewTrace> = (start..(start + batch as i64).min(count)).map(many).collect();
+    for start in (0..count).step_by(batch.try_into().unwrap()) {
+        let new: Vec<NewTrace> = (start..(start + batch).min(count)).map(many).collect();
         let began = Instant::now();
         traces.add(new).await.unwrap();
         adding += began.elapsed();

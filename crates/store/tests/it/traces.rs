@@ -141,7 +141,7 @@ async fn odd_texts_are_only_odd(traces: TraceStore) {
         (TraceFilter { key: Some(String::new()), ..of(t) }, &odd),
         (TraceFilter { id: Some("%_*".into()), ..of(t) }, &odd),
     ] {
-        assert_eq!(rows(traces.list(filter, newest(9)).await.unwrap()), [expected.clone()]);
+        assert_eq!(rows(traces.list(filter, newest(9)).await.unwrap()), std::slice::from_ref(expected));
     }
     assert_eq!(traces.erase(Tenant::new(t)).await.unwrap(), 2);
 }
@@ -309,7 +309,8 @@ async fn a_series_sums_up(traces: TraceStore) {
         let points = traces.series(filter.clone(), 60 * SECOND).await.unwrap();
         let steps: Vec<i64> = points.iter().map(|point| point.at).collect();
         let first = (BEGIN + 95 * SECOND) / (60 * SECOND) * 60 * SECOND;
-        let expected: Vec<i64> = (0..).map(|n| first + n * 60 * SECOND).take_while(|at| *at < until.unwrap()).collect();
+        let expected: Vec<i64> =
+            (0..100).map(|n| first + n * 60 * SECOND).take_while(|at| *at < until.unwrap()).collect();
         assert_eq!(steps, expected);
         for point in points {
             let inside = |row: &&TraceRow| row.began_at / (60 * SECOND) * 60 * SECOND == point.at;
