@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use server::checkup::{inspect_postgres, inspect_sqlite};
-use server::config::{Backend, Config};
+use server::config::{Backend, Config, TracePlace};
 
 use super::machine;
-use crate::args::home;
 use crate::report::Check;
 
 /// Larger files are not read from end to end: that would take minutes.
