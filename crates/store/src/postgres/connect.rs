@@ -12,7 +12,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Database;
 use super::hints::Hints;
-use super::migrate::migrate;
+use super::migrate::{self, migrate};
 use crate::prefix::Secret;
 use crate::{Encryption, Error, OpenError, PostgresOptions, Tenant};
 
@@ -77,14 +77,12 @@ pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<(Str
     let Connecting { pool, .. } = Connecting::new(url, &options)?;
     let client = pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
     let failed = |error: tokio_postgres::Error| OpenError::Postgres { reason: reason(&error).into() };
-    let row =
-        client.query_one("SELECT current_setting('server_version'), to_regclass('godex.migration') IS NOT NULL", &[]);
-    let row = row.await.map_err(failed)?;
+    let row = client.query_one(migrate::SERVER, &[]).await.map_err(failed)?;
     let (version, made): (String, bool) = (row.get(0), row.get(1));
     if !made {
         return Ok((version, 0));
     }
-    let row = client.query_one("SELECT coalesce(max(number), 0) FROM godex.migration", &[]).await.map_err(failed)?;
+    let row = client.query_one(migrate::NEWEST, &[]).await.map_err(failed)?;
     Ok((version, row.get(0)))
 }
 

@@ -31,6 +31,11 @@ const MIGRATIONS: Ledger = Ledger {
     open: false,
 };
 
+/// The server's version, and whether it has a schema of ours.
+pub(super) const SERVER: &str = "SELECT current_setting('server_version'), to_regclass('godex.migration') IS NOT NULL";
+/// The newest step of that schema.
+pub(super) const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM godex.migration";
+
 /// They may create tables, functions, triggers and columns with defaults. They must not change or remove anything that an
 /// older version reads or writes.
 const ADDITIONS: Ledger = Ledger {
