@@ -177,9 +177,11 @@ impl Traces {
         timeout(patience, flushed).await.unwrap_or(false)
     }
 
-    /// The server ends.
+    /// The server ends: what waits is written, and whoever comes next may open the file. A disk that is stuck is not
+    /// waited for.
     pub(crate) async fn close(&self) {
-        if !self.flush(CLOSE).await {
+        let Some(kept) = &self.0 else { return };
+        if !self.flush(CLOSE).await || timeout(CLOSE, kept.store.clone().close()).await.is_err() {
             tracing::warn!("the last traces are not written");
         }
     }
