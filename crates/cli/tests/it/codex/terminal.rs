@@ -1,7 +1,7 @@
 //! A program in a pseudo-terminal, and somebody who types.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
+
+/// No program has more of a terminal than it is given.
+const FLAGS: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY).union(OpenptFlags::CLOEXEC);
 
 /// A program that says nothing for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -28,8 +31,7 @@ pub(crate) fn can_control() -> bool {
 
 impl Terminal {
     pub(crate) fn start(command: &Command) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-        let ours = openpt(flags).unwrap();
+        let ours = openpt(FLAGS).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let theirs = other_side(&ours);
@@ -42,10 +44,12 @@ impl Terminal {
         let (sender, screen) = channel();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // An error: nobody has the other side open any more.
-            while let Ok(count @ 1..) = output.read(&mut buffer) {
-                if sender.send(buffer[..count].to_vec()).is_err() {
-                    break;
+            loop {
+                match output.read(&mut buffer) {
+                    Ok(count @ 1..) if sender.send(buffer[..count].to_vec()).is_ok() => {}
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // An error: nobody has the other side open any more.
+                    _ => break,
                 }
             }
         });
@@ -112,7 +116,7 @@ fn controlled(command: &Command) -> Command {
 
 #[cfg(target_os = "linux")]
 fn other_side(ours: &OwnedFd) -> OwnedFd {
-    rustix::pty::ioctl_tiocgptpeer(ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap()
+    rustix::pty::ioctl_tiocgptpeer(ours, FLAGS).unwrap()
 }
 
 #[cfg(not(target_os = "linux"))]
