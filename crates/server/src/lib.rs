@@ -95,7 +95,7 @@ pub use restore::{RestoreError, restore};
 pub use route::{ROUTES, Route};
 pub use spending::report as usage;
 pub use start::StartError;
-pub use store::{Rekeyed, check_sqlite};
+pub use store::{Rekeyed, TraceRekeyed, check_sqlite};
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.

@@ -6,15 +6,17 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::cli::{godex, home};
+use crate::cli::{godex, home, run};
 use crate::sessions::Godex;
 
 const ONE: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const TWO: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
 fn configure(home: &Path, encryption: &str) {
-    let text =
-        format!("session: {{sqlite: {{path: data/s.db}}, encryption: {{{encryption}}}}}\nmodels: {{discover: off}}\n");
+    let text = format!(
+        "session: {{sqlite: {{path: data/s.db}}, encryption: {{{encryption}}}}}\nmodels: {{discover: off}}\n\
+         trace: {{capture_payload: true}}\n"
+    );
     fs::write(home.join("godex.yaml"), text).unwrap();
 }
 
@@ -30,6 +32,9 @@ async fn is_there(home: &Path, id: &str) {
     assert_eq!(status, 200, "{response}");
     assert!(response.to_string().contains("CANARY"), "{response}");
     assert!(running.end(Signal::TERM).success());
+    // Its trace, too.
+    let trace = run(home, &["traces", "show", id, "--json"]);
+    assert!(trace.contains("CANARY"), "{trace}");
 }
 
 #[tokio::test]
