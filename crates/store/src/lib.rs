@@ -40,6 +40,7 @@ mod rows;
 mod same;
 mod share;
 mod sqlite;
+mod statements;
 mod tenanted;
 mod trace;
 mod turn;

@@ -4,14 +4,7 @@
 //! No request may cost more because a store holds more. OFFSET 0 keeps the planner from another order of joins, which
 //! would read the whole tenant.
 
-macro_rules! statements {
-    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
-        $($(#[$doc])* pub(super) const $name: &str = $sql;)*
-
-        #[cfg(test)]
-        pub(super) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
-    };
-}
+use crate::statements::statements;
 
 /// The segments of a response's history, each with the end of what it contributes. One step per fork, not per turn.
 macro_rules! path {

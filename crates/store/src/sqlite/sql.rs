@@ -4,14 +4,7 @@
 //! No request may cost more because a store holds more. Where SQLite would choose otherwise, a statement says which way
 //! to go: `INDEXED BY` names the index (without it the statement fails rather than scans), `CROSS JOIN` keeps the order.
 
-macro_rules! statements {
-    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
-        $($(#[$doc])* pub(super) const $name: &str = $sql;)*
-
-        #[cfg(test)]
-        pub(super) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
-    };
-}
+use crate::statements::statements;
 
 /// The segments of a response's history, each with the end of what it contributes. One step per fork, not per turn.
 macro_rules! path {

@@ -1,13 +1,6 @@
 //! Every statement on the trace file, in one place, so that a test can ask for the plan of each.
 
-macro_rules! statements {
-    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
-        $($(#[$doc])* pub(super) const $name: &str = $sql;)*
-
-        #[cfg(test)]
-        pub(super) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
-    };
-}
+use crate::statements::statements;
 
 /// Summaries, as they are read.
 macro_rules! summaries {
