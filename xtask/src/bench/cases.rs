@@ -49,6 +49,17 @@ const LONE: &[(&str, &str, &str, f64)] =
     &[("first_p50_us", "first delta", "ms", 0.001), ("max_gap_us", "longest gap", "ms", 0.001)];
 const INPUT: &[(&str, &str, &str, f64)] = &[("p50_us", "median time", "ms", 0.001), ("cpu_us", "CPU", "µs", 1.0)];
 
+pub(super) const SYNC_64: Load = Load {
+    label: "sync ×64",
+    model: "sync",
+    connections: 64,
+    requests: 10_000,
+    input_bytes: 0,
+    stored: false,
+    hosted: false,
+    show: SYNC,
+};
+
 const LOADS: &[Load] = &[
     Load {
         label: "sync ×1",
@@ -60,16 +71,7 @@ const LOADS: &[Load] = &[
         hosted: false,
         show: SYNC,
     },
-    Load {
-        label: "sync ×64",
-        model: "sync",
-        connections: 64,
-        requests: 10_000,
-        input_bytes: 0,
-        stored: false,
-        hosted: false,
-        show: SYNC,
-    },
+    SYNC_64,
     Load {
         label: "sync ×256",
         model: "sync",

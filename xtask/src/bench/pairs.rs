@@ -22,16 +22,7 @@ struct Pair {
 const PINNED: Setup = Setup { place: Place::Pinned, bare: true, session: "", provider: "", more: "" };
 
 const fn load(label: &'static str) -> Load {
-    Load {
-        label,
-        model: "sync",
-        connections: 64,
-        requests: 10_000,
-        input_bytes: 0,
-        stored: false,
-        hosted: false,
-        show: &[],
-    }
+    Load { label, show: &[], ..cases::SYNC_64 }
 }
 
 const PAIRS: [Pair; 2] = [
