@@ -45,7 +45,7 @@ use compacting::{Compacting, Why};
 pub(crate) use count::{Counted, count_input};
 pub(crate) use explain::{Explained, Question};
 use finish::Storing;
-pub(crate) use finish::{Ended, Finished, pending};
+pub(crate) use finish::{Finished, pending};
 use rounds::Material;
 pub(crate) use standalone::{Compaction, compact};
 use tools::{Run, Told};

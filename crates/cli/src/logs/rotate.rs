@@ -51,7 +51,7 @@ impl LogFile {
         if last == 0 {
             return fs::remove_file(&self.path).is_ok();
         }
-        // What is in front of a gap need not move; what is behind it stays.
+        // What comes before a gap need not move; what comes after it stays.
         let first_free = (1..last).find(|number| !self.numbered(*number).exists()).unwrap_or(last);
         for number in (1..first_free).rev() {
             let _ = fs::rename(self.numbered(number), self.numbered(number + 1));

@@ -9,22 +9,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::Answer;
 
-use crate::cli::{godex, home};
+use crate::cli::{godex, home, refused, run};
 use crate::sessions::Godex;
 
 const SQLITE: &str = "session: {sqlite: {path: data/sessions.db}}\n";
-
-fn run(home: &Path, args: &[&str]) -> String {
-    let (code, out, err) = godex(home, args);
-    assert_eq!(code, Some(0), "{args:?}: {err}");
-    out
-}
-
-fn refused(home: &Path, args: &[&str]) -> String {
-    let (code, out, err) = godex(home, args);
-    assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}");
-    err
-}
 
 async fn ask(godex: &Godex, key: &str) -> Answer {
     let bearer = format!("Bearer {key}");

@@ -26,6 +26,20 @@ pub(crate) fn godex(home: &Path, args: &[&str]) -> (Option<i32>, String, String)
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 
+/// What it prints, all being well.
+pub(crate) fn run(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!(code, Some(0), "{args:?}: {err}");
+    out
+}
+
+/// What it says is wrong.
+pub(crate) fn refused(home: &Path, args: &[&str]) -> String {
+    let (code, out, err) = godex(home, args);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}: {err}");
+    err
+}
+
 #[test]
 fn version_help_and_completions() {
     let home = home("");

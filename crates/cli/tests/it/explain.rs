@@ -1,30 +1,17 @@
 //! `godex explain` and `godex replay`, as a user runs them.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{Script, Upstream};
 
-use crate::cli::{command, godex, home};
+use crate::cli::{command, godex, home, refused, run};
 use crate::sessions::Godex;
 
 const CONFIG: &str =
     "session: {sqlite: {path: data/sessions.db}}\nmodels: {discover: off}\nproviders: {deepseek: {}, groq: {}}\n";
-
-fn run(home: &Path, args: &[&str]) -> String {
-    let (code, out, err) = godex(home, args);
-    assert_eq!(code, Some(0), "{args:?}: {err}");
-    out
-}
-
-fn refused(home: &Path, args: &[&str]) -> String {
-    let (code, out, err) = godex(home, args);
-    assert_eq!((code, out.as_str()), (Some(1), ""), "{args:?}: {err}");
-    err
-}
 
 #[test]
 fn a_request_is_planned_without_a_server_and_without_keys() {

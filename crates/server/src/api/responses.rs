@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::follow::Follower;
 use crate::idempotency::{Key, Known};
 use crate::request::RequestContext;
-use crate::turn::{Ended, Finished, Start, Started, Turn};
+use crate::turn::{Finished, Start, Started, Turn};
 pub(crate) use cancel::cancel;
 pub(crate) use compact::compact;
 pub(crate) use input_tokens::input_tokens;
@@ -84,13 +84,7 @@ fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> 
 
 fn object(finished: Finished) -> Result<Response<Body>, ApiError> {
     let Finished { ended, notes } = finished;
-    let object = match ended {
-        Ended::Object(object) => object,
-        Ended::Failed(failure) => return Err(ApiError::upstream(&failure)),
-        Ended::Refused(error) => return Err(error),
-        Ended::Stopped => return Err(ApiError::shutting_down()),
-        Ended::NotKept(error) => return Err(ApiError::store(&error)),
-    };
+    let object = ended.into_object()?;
     let mut response = json(object);
     compat::insert(response.headers_mut(), notes.iter().collect::<Vec<&Note>>().into_iter());
     Ok(response)

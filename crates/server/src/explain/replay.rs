@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::request::RequestContext;
 use crate::terms::dollars;
-use crate::turn::{Ended, Finished, Start, Started, Turn};
+use crate::turn::{Finished, Start, Started, Turn};
 
 /// In the account of such a request.
 const ROUTE: &str = "/admin/replay";
@@ -68,13 +68,7 @@ pub(crate) async fn replay(
 
 fn finished(context: &RequestContext, finished: Finished) -> Result<Answered, ApiError> {
     let Finished { ended, notes } = finished;
-    let object = match ended {
-        Ended::Object(object) => object,
-        Ended::Failed(failure) => return Err(ApiError::upstream(&failure)),
-        Ended::Refused(error) => return Err(error),
-        Ended::Stopped => return Err(ApiError::shutting_down()),
-        Ended::NotKept(error) => return Err(ApiError::store(&error)),
-    };
+    let object = ended.into_object()?;
     context.account.answered(200, None);
     let response: Value = serde_json::from_slice(&object).unwrap_or_default();
     let error = response["error"].clone();

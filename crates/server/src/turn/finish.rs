@@ -60,6 +60,19 @@ pub(crate) enum Ended {
     NotKept(store::Error),
 }
 
+impl Ended {
+    /// The object, or what is answered instead.
+    pub(crate) fn into_object(self) -> Result<Bytes, ApiError> {
+        match self {
+            Self::Object(object) => Ok(object),
+            Self::Failed(failure) => Err(ApiError::upstream(&failure)),
+            Self::Refused(error) => Err(error),
+            Self::Stopped => Err(ApiError::shutting_down()),
+            Self::NotKept(error) => Err(ApiError::store(&error)),
+        }
+    }
+}
+
 /// What waits to be taken, as the log has it.
 pub(crate) fn pending(events: &Events) -> Option<NewEvents> {
     let first = events.iter().next()?.0.sequence;

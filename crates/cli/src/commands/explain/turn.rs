@@ -168,7 +168,7 @@ impl Page<'_> {
         if attempts.is_empty() {
             return;
         }
-        self.title("On the way", out);
+        self.title("Attempts", out);
         for attempt in attempts {
             let text = |member: &str| attempt[member].as_str().unwrap_or("-");
             let took = attempt["took_ms"].as_f64().map(|took| format!(", {took} ms")).unwrap_or_default();
