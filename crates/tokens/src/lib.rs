@@ -12,7 +12,13 @@ mod estimate;
 mod image;
 mod learned;
 #[cfg(feature = "tokenizer")]
+mod merge;
+#[cfg(feature = "tokenizer")]
+mod split;
+#[cfg(feature = "tokenizer")]
 mod typescript;
+#[cfg(feature = "tokenizer")]
+mod vocabulary;
 mod window;
 
 pub use learned::Learned;
@@ -38,7 +44,7 @@ pub struct Count {
 /// Counts with that tokenizer. None where this build has none.
 pub fn count(encoding: Encoding, body: &[u8]) -> Option<Count> {
     #[cfg(feature = "tokenizer")]
-    return Some(encode::count(encoding, body));
+    return encode::count(encoding, body);
     #[cfg(not(feature = "tokenizer"))]
     {
         let _ = (encoding, body);
