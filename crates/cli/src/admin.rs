@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use server::admin::{AdminAnswer, AdminClient, Unreachable};
 use server::config::Config;
+use wire::visible::visible_json;
 
 use crate::args::Flags;
 use crate::progress::Progress;
@@ -73,5 +74,5 @@ pub(crate) fn segment(name: &str) -> String {
 
 /// JSON for people and programs.
 pub(crate) fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
+    visible_json(&format!("{value:#}\n")).into_owned()
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use store::{MemoryLimits, Store, Tenant};
+use wire::json::sanitize_into;
 
 use crate::app::App;
 use crate::caller::Caller;
@@ -23,6 +24,18 @@ use crate::session::Past;
 pub(crate) use plans::of_models;
 pub(crate) use replay::replay;
 pub(crate) use source::Source;
+
+/// A request as a tree. Half a surrogate pair, which clients may send, becomes the sign for what cannot be read.
+///
+/// # Errors
+/// It is not JSON.
+pub fn read(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(bytes).or_else(|error| {
+        let mut mended = String::with_capacity(bytes.len());
+        let cut = str::from_utf8(bytes).map(|text| sanitize_into(&mut mended, text));
+        if cut == Ok("") { serde_json::from_str(&mended) } else { Err(error) }
+    })
+}
 
 /// Plans a request for these models, or for every configured provider, without a server and without its store: nothing that
 /// the request refers to can be found.
@@ -70,4 +83,17 @@ pub(crate) async fn again(app: &Arc<App>, source: Source, model: Option<&str>) -
         "response": source.response,
         "plan": plan,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_pair_is_no_reason_to_refuse() {
+        let read = |text: &str| read(text.as_bytes()).ok();
+        assert_eq!(read(r#"{"a":"x\ud800y","b":"\ud83d\ude00"}"#), Some(json!({"a": "x\u{fffd}y", "b": "\u{1f600}"})));
+        assert_eq!(read(r#"{"a":"\udfff"}"#), Some(json!({"a": "\u{fffd}"})));
+        assert!(read("{").is_none() && read(r#"{"a":"\ud800"#).is_none());
+    }
 }

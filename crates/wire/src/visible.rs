@@ -35,6 +35,24 @@ pub fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
+/// JSON with such characters as its own escapes: in a document they are in strings only, but for the ends of lines.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    let acts = |c: char| c != '\n' && acts(c);
+    if !json.contains(acts) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if acts(c) {
+            // Writing to a String cannot fail, and all of them fit into four digits.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// A string in double quotes that JSON and YAML read as the same text, with such characters as escapes.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -75,6 +93,17 @@ impl<W: Write> Write for Visible<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_stays_the_same_document() {
+        let document = serde_json::json!({"a": "x\u{9b}\u{202e}\n\u{feff}é", "b": [1]});
+        for text in [format!("{document:#}\n"), document.to_string()] {
+            let shown = visible_json(&text);
+            assert!(shown.chars().all(|c| c == '\n' || !acts(c)), "{shown}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), document);
+        }
+        assert!(matches!(visible_json("{\"a\":\n1}"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn what_acts_is_escaped_and_the_rest_stays() {

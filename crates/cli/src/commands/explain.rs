@@ -72,7 +72,7 @@ fn made(flags: &Flags, args: &ExplainArgs, id: &str) -> anyhow::Result<()> {
 /// One that nobody has sent.
 fn dry_run(flags: &Flags, args: &ExplainArgs, file: &Path) -> anyhow::Result<()> {
     let bytes = read(file)?;
-    let request: Value = serde_json::from_slice(&bytes).context("the request is not JSON")?;
+    let request: Value = server::explain::read(&bytes).context("the request is not JSON")?;
     if !request.is_object() {
         bail!("the request is not a JSON object");
     }

@@ -9,6 +9,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use serde_json::Value;
 use server::admin::AdminClient;
 use server::config::{Bare, parse_duration};
+use wire::visible::visible_json;
 
 use crate::admin::{self, ask, pretty, segment};
 use crate::args::Flags;
@@ -147,7 +148,7 @@ async fn list(client: &AdminClient, args: &TracesArgs) -> anyhow::Result<()> {
     }
     let mut table = Table::new();
     let mut shown = |found: &[Value]| {
-        let line = |trace: &Value| format!("{trace}\n");
+        let line = |trace: &Value| visible_json(&format!("{trace}\n")).into_owned();
         if args.json { found.iter().map(line).collect::<Vec<_>>().concat() } else { table.lines(found) }
     };
     if !output::print_more(&shown(&found))? {
@@ -163,10 +164,22 @@ async fn list(client: &AdminClient, args: &TracesArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut last = found.last().and_then(|last| last["number"].as_i64()).unwrap_or_default();
+    let mut is_away = false;
     loop {
         tokio::time::sleep(PAUSE).await;
         loop {
-            let page = ask(client, "GET", &format!("/admin/traces?limit={PAGE}&after={last}{query}"), None).await?;
+            let page = ask(client, "GET", &format!("/admin/traces?limit={PAGE}&after={last}{query}"), None).await;
+            let page = match page {
+                Ok(page) => page,
+                // A server that is started anew has the same traces.
+                Err(error) => {
+                    if !std::mem::replace(&mut is_away, true) {
+                        output::tell(&format!("{error:#}; waiting for it\n"));
+                    }
+                    break;
+                }
+            };
+            is_away = false;
             let found = page["data"].as_array().map_or(&[][..], Vec::as_slice);
             last = found.last().and_then(|last| last["number"].as_i64()).unwrap_or(last);
             if !found.is_empty() && !output::print_more(&shown(found))? {

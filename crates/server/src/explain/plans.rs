@@ -116,20 +116,7 @@ pub(crate) fn shown_request(body: &[u8]) -> Value {
         }
     }
     object.end();
-    value_of(&out)
-}
-
-/// JSON as a tree. Halves of surrogate pairs, which no tree can have, are replaced.
-fn value_of(json: &[u8]) -> Value {
-    if let Ok(value) = serde_json::from_slice(json) {
-        return value;
-    }
-    let Ok(text) = str::from_utf8(json) else { return Value::Null };
-    let mut clean = Vec::with_capacity(json.len());
-    if !wire::json::sanitize_into(&mut clean, text).is_empty() {
-        clean.extend_from_slice(b"\\ufffd");
-    }
-    serde_json::from_slice(&clean).unwrap_or_default()
+    super::read(&out).unwrap_or_default()
 }
 
 fn items(list: Raw<'_>, out: &mut Vec<u8>) {
@@ -150,7 +137,7 @@ fn items(list: Raw<'_>, out: &mut Vec<u8>) {
 pub(crate) fn shown_item(item: &Item) -> Value {
     let Some(raw) = str::from_utf8(&item.body).ok().and_then(|text| Raw::parse(text).ok()) else { return Value::Null };
     let shown = bridge::shown_item(raw);
-    value_of(shown.as_deref().unwrap_or(&item.body))
+    super::read(shown.as_deref().unwrap_or(&item.body)).unwrap_or_default()
 }
 
 fn past_of(items: &[Item]) -> Value {

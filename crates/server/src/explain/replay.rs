@@ -43,7 +43,7 @@ pub(crate) async fn replay(
     let before = Answered {
         notes: before.and_then(|trace| trace["notes"].as_array().cloned()),
         cost: before.and_then(|trace| trace["cost_usd"].as_str().map(str::to_owned)),
-        error: response.get("error").filter(|error| !error.is_null()).cloned().unwrap_or_default(),
+        error: error_before(&response, before),
         response,
     };
     let context = RequestContext::of_operator(app, caller(tenant, client.as_deref()), ROUTE)?;
@@ -64,6 +64,13 @@ pub(crate) async fn replay(
     let differences = differences(&before, &after);
     Ok(json!({"source": origin.name(), "request": request, "before": shown(before), "after": shown(after),
         "differences": differences}))
+}
+
+/// What went wrong the first time: of a request that was refused only its trace knows.
+fn error_before(response: &Value, trace: Option<&Value>) -> Value {
+    let own = response.get("error").filter(|error| !error.is_null());
+    let traced = || trace.filter(|_| response.is_null()).and_then(|trace| trace.get("error"));
+    own.or_else(traced).cloned().unwrap_or_default()
 }
 
 fn finished(context: &RequestContext, finished: Finished) -> Result<Answered, ApiError> {

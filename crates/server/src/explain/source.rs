@@ -88,7 +88,7 @@ impl Source {
         for tenant in &tenants {
             let session = app.runtime.sessions.of(tenant.clone());
             if let Some(stored) = session.stored(id).await? {
-                let object = Session::object(&stored).and_then(|object| serde_json::from_slice(&object).ok());
+                let object = Session::object(&stored).and_then(|object| super::read(&object).ok());
                 found = Some((session, tenant.clone(), object.unwrap_or(Value::Null)));
                 break;
             }
@@ -102,7 +102,7 @@ impl Source {
                 None => None,
             };
             let tenant = tenants.into_iter().next().unwrap_or_default();
-            let (request, past, room) = as_asked(request, given);
+            let (request, past, room) = as_asked(request, given, found.is_some());
             let response =
                 found.map(|(_, _, object)| object).or_else(|| trace.and_then(|trace| captured(trace, "response")));
             let response = response.unwrap_or_default();
@@ -118,7 +118,11 @@ impl Source {
             }));
         }
         let Some((session, tenant, response)) = found else { return Ok(None) };
-        let Given { past, input, room } = session.given(id).await?;
+        let Given { past, input, room } = match session.given(id).await {
+            // What it continued is gone: then its trace is all that can be told of it.
+            Err(_) if trace.is_some() => return Ok(None),
+            given => given?,
+        };
         let request = of_response(&response, input.iter().map(shown_item).collect());
         let (past, room) = (Past::Remembered(past), Some(room));
         Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, served, response, _room: room }))
@@ -135,19 +139,23 @@ async fn all_tenants(app: &Arc<App>) -> Result<Vec<Tenant>, ApiError> {
 /// A body that was captured as a whole.
 fn captured(trace: &StoredTrace, name: &str) -> Option<Value> {
     let payload = trace.payloads.iter().find(|payload| payload.name == name && payload.cut_from.is_none())?;
-    serde_json::from_slice(&payload.bytes).ok().filter(Value::is_object)
+    super::read(&payload.bytes).ok().filter(Value::is_object)
 }
 
-/// A captured request with the past that it had: a conversation has gone on since.
-fn as_asked(mut request: Value, given: Option<Given>) -> (Value, Past, Option<Arc<Room>>) {
-    let (Some(given), Some(members)) = (given, request.as_object_mut()) else {
+/// A captured request with the past that it had: a conversation has gone on since. One whose past is gone, though it is
+/// stored itself, is planned without.
+fn as_asked(mut request: Value, given: Option<Given>, is_stored: bool) -> (Value, Past, Option<Arc<Room>>) {
+    let Some(members) = request.as_object_mut().filter(|_| given.is_some() || is_stored) else {
         return (request, Past::Stored, None);
     };
     let named = ["conversation", "previous_response_id"].map(|name| members.remove(name));
     if named.iter().flatten().all(Value::is_null) {
         return (request, Past::Stored, None);
     }
-    (request, Past::Remembered(given.past), Some(given.room))
+    match given {
+        Some(given) => (request, Past::Remembered(given.past), Some(given.room)),
+        None => (request, Past::Remembered(Vec::new()), None),
+    }
 }
 
 /// The request that such a response was made for.

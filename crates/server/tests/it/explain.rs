@@ -225,6 +225,45 @@ async fn a_request_is_sent_again_and_compared() {
     assert!(failed["after"]["error"]["message"].as_str().unwrap().contains("Too hot."), "{failed}");
 }
 
+/// What a turn continued may be gone: then it is told without.
+#[tokio::test]
+async fn what_is_left_of_a_broken_chain_is_explained() {
+    for (trace, source) in [("trace: {capture_payload: true}\n", "captured"), ("", "none")] {
+        let it = Explained::start(says("Hello"), trace).await;
+        let first = it.turn(json!({"input": "One"})).await;
+        let second = it.turn(json!({"input": "Two", "previous_response_id": first["id"]})).await;
+        let gone = format!("/v1/responses/{}", first["id"].as_str().unwrap());
+        assert_eq!(
+            it.rig.client.request(http::Method::DELETE, &it.rig.url(&gone), &[], String::new()).await.unwrap().status,
+            200
+        );
+        let again = it.again(&second["id"]).await;
+        assert_eq!(again["source"], source, "{again}");
+        assert_eq!(again["trace"]["response_id"], second["id"]);
+        if source == "captured" {
+            assert_eq!(
+                again["plan"]["chat_request"]["messages"],
+                json!([{"role": "user", "content": "Two"}]),
+                "{again}"
+            );
+        }
+    }
+}
+
+/// What was refused the first time and is refused again is no difference.
+#[tokio::test]
+async fn a_refusal_is_compared_with_a_refusal() {
+    let refusal = || Script::json(400, &json!({"error": {"message": "Too hot.", "type": "invalid_request_error"}}));
+    let it = Explained::start(refusal(), "trace: {capture_payload: true}\n").await;
+    let body = json!({"model": "up/m", "input": "Hi \u{fffd}"}).to_string().replace('\u{fffd}', "\\ud800");
+    let headers = [("content-type", "application/json"), ("x-request-id", "the-one")];
+    let answer = it.rig.client.request(http::Method::POST, &it.rig.url("/v1/responses"), &headers, body).await.unwrap();
+    assert_eq!(answer.status, 400);
+    let again = it.good("POST", "/admin/replay", json!({"id": "the-one"})).await;
+    assert_eq!((&again["source"], &again["differences"]), (&json!("captured"), &json!([])), "{again}");
+    assert!(again["before"]["error"]["message"].as_str().unwrap().contains("Too hot."), "{again}");
+}
+
 /// A response of whatever tenant is found; the plan has only what that tenant has.
 #[tokio::test]
 async fn every_tenant_has_its_own() {

@@ -1,11 +1,12 @@
 //! A request that nobody has sent, for several providers: a row for each parameter, item and tool, a column for each
 //! provider; below that what the cells mean, each reason once.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::words;
+use super::words::{self, Outcomes};
 use crate::screen::{Screen, Tone, brief, wrapped};
 
 const NARROWEST: usize = 10;
@@ -15,7 +16,7 @@ const MODEL: usize = 16;
 const LABEL: usize = 44;
 
 pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String {
-    let plans: Vec<&Value> = planned["data"].as_array().into_iter().flatten().collect();
+    let plans: Vec<Column<'_>> = planned["data"].as_array().into_iter().flatten().map(Column::of).collect();
     let mut rows: Vec<(String, String)> =
         words::parameters(request).into_iter().map(|(name, value)| (name, words::value(value))).collect();
     rows.extend(words::parts(request, &planned["past"]));
@@ -23,7 +24,7 @@ pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String 
     let label = label.unwrap_or(0);
     let label = label.clamp(12, LABEL.min(screen.width / 2));
     let mut out = String::new();
-    let names: Vec<[String; 2]> = plans.iter().map(|plan| names(plan)).collect();
+    let names: Vec<[String; 2]> = plans.iter().map(|column| names(column.plan)).collect();
     let width = |[provider, model]: &[String; 2]| {
         provider.chars().count().max(model.chars().count().min(MODEL)).clamp(NARROWEST, WIDEST)
     };
@@ -47,6 +48,18 @@ pub(super) fn shown(request: &Value, planned: &Value, screen: Screen) -> String 
     out
 }
 
+/// One provider's plan.
+struct Column<'p> {
+    plan: &'p Value,
+    outcomes: Outcomes<'p>,
+}
+
+impl<'p> Column<'p> {
+    fn of(plan: &'p Value) -> Self {
+        Self { plan, outcomes: Outcomes::of(plan) }
+    }
+}
+
 /// The provider, and the model there.
 fn names(plan: &Value) -> [String; 2] {
     let text = |name: &str| plan[name].as_str().unwrap_or_default().to_owned();
@@ -56,7 +69,7 @@ fn names(plan: &Value) -> [String; 2] {
 fn table(
     rows: &[(String, String)],
     label: usize,
-    plans: &[&Value],
+    plans: &[Column<'_>],
     names: &[[String; 2]],
     widths: &[usize],
     screen: Screen,
@@ -85,13 +98,13 @@ fn table(
 }
 
 /// What becomes of a part for one provider.
-fn cell(plan: &Value, part: &str) -> (&'static str, Tone) {
-    if plan.get("error").is_some_and(|error| !error.is_null()) {
+fn cell(column: &Column<'_>, part: &str) -> (&'static str, Tone) {
+    if column.plan.get("error").is_some_and(|error| !error.is_null()) {
         return ("refused", Tone::Bad);
     }
-    let notes = words::notes_of(plan, part);
+    let notes = column.outcomes.notes(part);
     let has = |action: &str| notes.iter().any(|note| note["action"] == action);
-    let link = words::link(plan, part);
+    let link = column.outcomes.link(part);
     if link.is_some_and(|link| link["to"].as_array().is_some_and(Vec::is_empty)) {
         return ("left out", Tone::Bad);
     }
@@ -109,14 +122,18 @@ fn cell(plan: &Value, part: &str) -> (&'static str, Tone) {
 }
 
 /// Each reason once, with those whom it is about.
-fn reasons(plans: &[&Value], names: &[[String; 2]], screen: Screen, out: &mut String) {
+fn reasons(plans: &[Column<'_>], names: &[[String; 2]], screen: Screen, out: &mut String) {
     let whole: Vec<String> = names.iter().map(|name| whole(name, names)).collect();
     let mut found: Vec<(String, Tone, Vec<&str>)> = Vec::new();
-    let mut add = |text: String, tone: Tone, name| match found.iter_mut().find(|(known, ..)| *known == text) {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut add = |text: String, tone: Tone, name| match places.get(&text).and_then(|at| found.get_mut(*at)) {
         Some((_, _, of)) => of.push(name),
-        None => found.push((text, tone, vec![name])),
+        None => {
+            places.insert(text.clone(), found.len());
+            found.push((text, tone, vec![name]));
+        }
     };
-    for (plan, name) in plans.iter().zip(&whole) {
+    for (Column { plan, outcomes }, name) in plans.iter().zip(&whole) {
         if let Some(message) = plan["error"]["message"].as_str() {
             add(format!("refused: {message}"), Tone::Bad, name.as_str());
         }
@@ -128,7 +145,7 @@ fn reasons(plans: &[&Value], names: &[[String; 2]], screen: Screen, out: &mut St
         }
         for link in plan["links"].as_array().into_iter().flatten() {
             let item = link["item"].as_str().unwrap_or_default();
-            if let Some(why) = link["left_out"].as_str().filter(|_| words::notes_of(plan, item).is_empty()) {
+            if let Some(why) = link["left_out"].as_str().filter(|_| outcomes.notes(item).is_empty()) {
                 add(format!("{item} left out: {why}"), Tone::Faint, name.as_str());
             }
         }

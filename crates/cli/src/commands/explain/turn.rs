@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::words;
+use super::words::{self, Outcomes};
 use crate::screen::{Screen, Tone, brief, wrapped};
 
 /// Parts of a long past that are shown; the others are counted.
@@ -13,7 +13,7 @@ const MOST_PAST: usize = 20;
 
 pub(super) fn shown(explained: &Value, id: &str, screen: Screen) -> String {
     let mut out = String::new();
-    let page = Page { explained, screen };
+    let page = Page { explained, outcomes: Outcomes::of(&explained["plan"]), screen };
     page.head(id, &mut out);
     let plan = &explained["plan"];
     if plan.is_object() {
@@ -29,6 +29,7 @@ pub(super) fn shown(explained: &Value, id: &str, screen: Screen) -> String {
 
 struct Page<'e> {
     explained: &'e Value,
+    outcomes: Outcomes<'e>,
     screen: Screen,
 }
 
@@ -86,7 +87,7 @@ impl Page<'_> {
         self.title("Parameters", out);
         let width = parameters.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(28);
         for (name, value) in parameters {
-            let (word, tone) = match words::notes_of(&self.explained["plan"], &name).first() {
+            let (word, tone) = match self.outcomes.notes(&name).first() {
                 Some(note) => (note["action"].as_str().unwrap_or_default(), Tone::Warn),
                 None if words::is_own(&name) => ("by godex", Tone::Faint),
                 None => ("sent", Tone::Good),
@@ -114,7 +115,7 @@ impl Page<'_> {
             }
             let what = brief(&what, self.screen.width.saturating_sub(16));
             let _ = writeln!(out, "  {part:<12}  {what}");
-            let link = words::link(plan, &part);
+            let link = self.outcomes.link(&part);
             for place in link.and_then(|link| link["to"].as_array()).into_iter().flatten().filter_map(Value::as_str) {
                 self.arrow(place, &words::sent(&plan["chat_request"], place), Tone::Good, out);
             }
@@ -128,7 +129,7 @@ impl Page<'_> {
     fn own(&self, out: &mut String) {
         let plan = &self.explained["plan"];
         for own in ["text.format", "godex"] {
-            let Some(link) = words::link(plan, own) else { continue };
+            let Some(link) = self.outcomes.link(own) else { continue };
             let what = if own == "godex" { "what godex adds" } else { "the format, in words" };
             let _ = writeln!(out, "  {own:<12}  {what}");
             for place in link["to"].as_array().into_iter().flatten().filter_map(Value::as_str) {

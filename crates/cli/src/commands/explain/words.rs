@@ -1,6 +1,7 @@
 //! Items, messages, tools and parameters in a few words. All of it is others' text: it is cut and made visible by whoever
 //! shows it.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -133,19 +134,41 @@ pub(super) fn tool(tool: &Value) -> String {
     name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"))
 }
 
-/// What was noted of a part of the request, by the names that links have.
-pub(super) fn notes_of<'n>(plan: &'n Value, part: &str) -> Vec<&'n Value> {
-    let path = part.strip_prefix("past[").map_or_else(|| part.to_owned(), |rest| format!("history[{rest}"));
-    let inside = |note: &&Value| {
-        let at = note["path"].as_str().unwrap_or_default();
-        at.strip_prefix(&*path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    plan["notes"].as_array().into_iter().flatten().filter(inside).collect()
+/// What became of each part of a request, found by its name: there may be many.
+#[derive(Debug)]
+pub(super) struct Outcomes<'p> {
+    links: HashMap<&'p str, &'p Value>,
+    /// By each beginning of the place that a note is about.
+    notes: HashMap<&'p str, Vec<&'p Value>>,
 }
 
-/// The link of a part of the request.
-pub(super) fn link<'p>(plan: &'p Value, part: &str) -> Option<&'p Value> {
-    plan["links"].as_array().into_iter().flatten().find(|link| link["item"] == part)
+impl<'p> Outcomes<'p> {
+    pub(super) fn of(plan: &'p Value) -> Self {
+        let mut links = HashMap::new();
+        for link in plan["links"].as_array().into_iter().flatten() {
+            links.entry(link["item"].as_str().unwrap_or_default()).or_insert(link);
+        }
+        let mut notes: HashMap<&str, Vec<&Value>> = HashMap::new();
+        for note in plan["notes"].as_array().into_iter().flatten() {
+            let path = note["path"].as_str().unwrap_or_default();
+            let ends = path.char_indices().filter(|(_, c)| matches!(c, '.' | '[')).map(|(at, _)| at);
+            for end in ends.chain([path.len()]) {
+                notes.entry(path.get(..end).unwrap_or_default()).or_default().push(note);
+            }
+        }
+        Self { links, notes }
+    }
+
+    /// What was noted of a part, by the names that links have.
+    pub(super) fn notes(&self, part: &str) -> &[&'p Value] {
+        let past = part.strip_prefix("past[").map(|rest| format!("history[{rest}"));
+        self.notes.get(past.as_deref().unwrap_or(part)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The link of a part.
+    pub(super) fn link(&self, part: &str) -> Option<&'p Value> {
+        self.links.get(part).copied()
+    }
 }
 
 /// All parts that have links, each with what it is: the past, the input, the tools.
@@ -211,7 +234,7 @@ mod tests {
         for (part, expected) in
             [("past[1]", 1), ("input[1]", 1), ("input[0]", 0), ("reasoning.effort", 1), ("reasoning", 1)]
         {
-            assert_eq!(notes_of(&plan, part).len(), expected, "{part}");
+            assert_eq!(Outcomes::of(&plan).notes(part).len(), expected, "{part}");
         }
     }
 }
