@@ -409,6 +409,25 @@ pub(crate) enum ProvidersCommand {
         #[arg(long)]
         model: Option<String>,
     },
+    /// Send each configured provider one short turn with a tool call, and show what came of it. It costs a few hundred tokens
+    /// each.
+    Test(TestArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TestArgs {
+    /// These only [default: all that have their key].
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// This model of one provider, instead of the first that it lists.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// The longest time for each answer, such as `90s` or `10m`; a bare number is seconds.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = time)]
+    pub(crate) timeout: Duration,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What can be set on the command line.

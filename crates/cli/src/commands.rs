@@ -23,6 +23,7 @@ pub(crate) mod replay;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod store;
+mod streamed;
 pub(crate) mod tenants;
 mod terms;
 pub(crate) mod traces;

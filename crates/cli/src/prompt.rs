@@ -2,7 +2,7 @@
 //! answer, too ([`Cancelled`]), so that whoever asks can end in order.
 
 use std::fmt;
-use std::io::{IsTerminal, Read};
+use std::io::{ErrorKind, IsTerminal, Read};
 
 use anyhow::Context;
 use wire::visible::{visible, visible_lines};
@@ -133,7 +133,11 @@ fn read(question: &str, hidden: bool) -> anyhow::Result<String> {
     tell(question);
     let (mut line, mut buffer) = (Vec::new(), [0; 4096]);
     let cancelled = loop {
-        let count = std::io::stdin().lock().read(&mut buffer).context("cannot read from the terminal")?;
+        let count = match std::io::stdin().lock().read(&mut buffer) {
+            // A terminal whose size changes is no answer.
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read.context("cannot read from the terminal")?,
+        };
         line.extend_from_slice(buffer.get(..count).unwrap_or_default());
         if count == 0 || line.contains(&CTRL_C) || line.len() > LONGEST {
             break true;

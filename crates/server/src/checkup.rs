@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-pub use store::{PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, sqlite_version};
+pub use store::{OpenError, PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite, sqlite_version};
 
 use crate::clock;
 use crate::config::ProviderConfig;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use http::Method;
+use http::{HeaderMap, Method};
 use providers::yaml::Env;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::config::{self, Secret};
 use crate::upstream::HttpClient;
@@ -21,7 +21,10 @@ pub struct Peer(HttpClient);
 #[derive(Debug)]
 pub struct PeerAnswer {
     pub status: u16,
+    pub headers: HeaderMap,
     pub body: Vec<u8>,
+    /// How long it took until the first of the body was there.
+    pub first: Duration,
 }
 
 impl Peer {
@@ -51,17 +54,20 @@ impl Peer {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Vec<u8>, most: Duration) -> Result<PeerAnswer, String> {
+        let began = Instant::now();
         let asked = async {
             let (response, _) = self.0.raw(method, path, body).await.map_err(|failure| failure.message)?;
-            let status = response.status().as_u16();
-            let (mut chunks, mut body) = (response.into_body(), Vec::new());
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let (mut chunks, mut body, mut first) = (response.into_body(), Vec::new(), None);
             while let Some(chunk) = chunks.chunk().await.map_err(|failure| failure.message)? {
+                first.get_or_insert_with(|| began.elapsed());
                 body.extend_from_slice(&chunk);
                 if body.len() > LARGEST {
                     return Err("the answer is too long".to_owned());
                 }
             }
-            Ok(PeerAnswer { status, body })
+            let first = first.unwrap_or_else(|| began.elapsed());
+            Ok(PeerAnswer { status, headers, body, first })
         };
         timeout(most, asked).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
     }

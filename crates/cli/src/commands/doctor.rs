@@ -34,6 +34,7 @@ pub(crate) fn run(flags: &Flags, args: &CheckArgs) -> anyhow::Result<ExitCode> {
             progress.say("asking the providers");
             let (checks, found) = runtime.block_on(network::providers(config));
             report.all(checks)?;
+            report.all(runtime.block_on(network::collector(config)).into_iter().collect())?;
             skews = found;
         }
         report.add(machine::clock(&skews))?;

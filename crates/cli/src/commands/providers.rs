@@ -1,4 +1,6 @@
-//! `godex providers` and `godex providers show NAME`.
+//! `godex providers`, `godex providers show NAME` and `godex providers test`.
+
+mod test;
 
 use providers::{Library, Wire, resolve_named};
 use serde_json::json;
@@ -12,6 +14,7 @@ pub(crate) fn run(flags: &Flags, command: Option<&ProvidersCommand>, json: bool)
     let config = flags.look()?;
     let out = match command {
         Some(ProvidersCommand::Show { name, model }) => show(&config, name, model.as_deref())?,
+        Some(ProvidersCommand::Test(args)) => return test::run(&config, args),
         None if json => list_json(&config),
         None => list(&config),
     };

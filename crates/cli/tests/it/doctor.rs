@@ -54,6 +54,28 @@ async fn all_is_well_on_a_terminal_and_the_line_of_progress_is_gone() {
     assert!(!home.path().join("data").exists(), "it changes nothing");
 }
 
+/// What a start would stumble over, and what only traces and spans suffer from.
+#[test]
+fn ports_and_files_beside_the_store_are_looked_at() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (metrics, nobody) = (held.local_addr().unwrap().port(), free_port());
+    let more = format!(
+        "metrics: {{listen: \"127.0.0.1:{metrics}\"}}\notel: {{endpoint: \"http://127.0.0.1:{nobody}/v1/traces\"}}\n\
+         trace: {{path: data/t.db}}\n"
+    );
+    let home = home(&format!("{}{more}", config(free_port(), "demo: {}")));
+    fs::create_dir_all(home.path().join("data/t.db")).unwrap();
+    let (found, code) = report(&mut command(home.path(), &["doctor", "--json"]));
+    assert_eq!(code, Some(1), "{found}");
+    assert_eq!(check(&found, "metrics", "take another with metrics.listen").as_deref(), Some("fail"), "{found}");
+    assert_eq!(check(&found, "otel", "look at otel.endpoint").as_deref(), Some("warn"), "{found}");
+    assert_eq!(check(&found, "traces", "name another trace.path").as_deref(), Some("warn"), "{found}");
+    fs::remove_dir(home.path().join("data/t.db")).unwrap();
+    fs::write(home.path().join("data/t.db"), "no database ".repeat(400)).unwrap();
+    let (found, _) = report(&mut command(home.path(), &["doctor", "--json"]));
+    assert_eq!(check(&found, "traces", "the next start moves it aside").as_deref(), Some("warn"), "{found}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_found_with_what_to_do() {
     let upstream = Upstream::start(Script::json(401, &json!({"error": {"message": "no"}}))).await.unwrap();

@@ -1,6 +1,84 @@
 //! `godex providers`, as a user runs it.
 
+use serde_json::{Value, json};
+use testkit::{Script, Upstream};
+
 use crate::cli::{godex, home};
+
+/// Calls the tool that it is offered, then says what it was told.
+async fn caller() -> Upstream {
+    Upstream::start_with(|request| {
+        let body = request.json();
+        let told = body["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool");
+        let delta = match told {
+            Some(told) => json!({"content": told["content"]}),
+            None => json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function",
+                "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}),
+        };
+        let reason = if told.is_some() { "stop" } else { "tool_calls" };
+        Script::sse(&[
+            json!({"choices": [{"index": 0, "delta": delta}]}),
+            json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}],
+                "usage": {"prompt_tokens": 40, "completion_tokens": 3, "total_tokens": 43,
+                    "prompt_tokens_details": {"cached_tokens": 32}}}),
+        ])
+    })
+    .await
+    .unwrap()
+}
+
+/// Each provider gets one turn with a call, there and back; what fails says why, and is the command's failure.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn providers_are_tried_with_a_tool_call() {
+    let good = caller().await;
+    let bad = Upstream::start(Script::json(401, &json!({"error": {"message": "no such key"}}))).await.unwrap();
+    let mute = Upstream::start(Script::sse(&[json!({"choices": [{"index": 0, "delta": {"content": "Rain."},
+        "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}})]));
+    let mute = mute.await.unwrap();
+    let provider = |name: &str, upstream: &Upstream| {
+        format!("  {name}: {{spec: openai-compatible, endpoint: {{base_url: '{}/v1'}}, models: [m]}}\n", upstream.url())
+    };
+    let home = home(&format!(
+        "providers:\n{}{}{}  deepseek: {{}}\n",
+        provider("good", &good),
+        provider("mute", &mute),
+        provider("bad", &bad)
+    ));
+    let (code, out, err) = godex(home.path(), &["providers", "test"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(err.contains("1 of 4 did not answer as they should"), "{err}");
+    let row = |name: &str| {
+        let row = out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
+        row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (&row("good ")[..3], &row("good ")[5..8]),
+        (&["good", "m", "ok"].map(str::to_owned)[..], &["80", "64", "6"].map(str::to_owned)[..])
+    );
+    assert_eq!(row("mute ")[2], "no tool call");
+    assert_eq!(row("bad ")[2], "failed");
+    assert_eq!(row("demo ")[2], "ok");
+    assert!(out.contains("\nbad: "), "{out}");
+    assert!(!out.contains("deepseek"), "nothing is sent where there is no key: {out}");
+    // The second answer is to the result of the first one's call.
+    assert_eq!(good.requests().len(), 2);
+
+    let (code, out, _) = godex(home.path(), &["providers", "test", "good", "--model", "other", "--json"]);
+    let tried: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &tried[0]["model"], &tried[0]["called_tool"]), (Some(0), &json!("other"), &json!(true)));
+    assert_eq!(good.requests().last().unwrap().json()["model"], "other");
+    for (args, said) in [
+        (
+            &["providers", "test", "nobody"][..],
+            "there is no provider `nobody`; configured: good, mute, bad, deepseek, demo",
+        ),
+        (&["providers", "test", "--model", "m"], "--model is for one provider"),
+    ] {
+        let (code, _, err) = godex(home.path(), args);
+        assert!(code == Some(1) && err.contains(said), "{err}");
+    }
+    assert!(!home.path().join(".godex").exists() && !home.path().join("data").exists(), "a test leaves nothing behind");
+}
 
 #[test]
 fn providers_are_listed_with_their_keys() {
@@ -27,7 +105,7 @@ fn providers_are_listed_with_their_keys() {
 
     let (code, out, _) = godex(home.path(), &["providers", "--json"]);
     assert_eq!(code, Some(0));
-    let listed: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let listed: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         listed["providers"][1]["key"],
         serde_json::json!({"present": true, "file": "godex.yaml:5", "variable": null})

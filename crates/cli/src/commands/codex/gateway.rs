@@ -101,10 +101,15 @@ impl Gateway {
         let Err(absent) = look(&url, config).await else {
             return Ok(Self { url, key: client_key(), absent: None, own: None });
         };
+        Ok(Self { absent: Some(absent), ..Self::own(config).await? })
+    }
+
+    /// One of our own, whoever else runs.
+    pub(crate) async fn own(config: &Config) -> anyhow::Result<Self> {
         let key = server::access::key::make().context("this system has no random numbers")?;
         let server = Box::pin(Server::bind(own(config, &key))).await?;
         let url = format!("http://{}", server.local_addr());
-        Ok(Self { url, key, absent: Some(absent), own: Some(server) })
+        Ok(Self { url, key, absent: None, own: Some(server) })
     }
 
     /// Answers while this is done, and lets what still runs end after it.
@@ -143,5 +148,7 @@ fn own(config: &Config, key: &Secret) -> Config {
     own.server.drain_timeout = own.server.drain_timeout.min(Duration::from_secs(5));
     own.session = own.session.beside();
     own.trace = own.trace.beside();
+    // A port that the one beside it may have.
+    own.metrics.listen = None;
     own
 }

@@ -10,8 +10,10 @@ use providers::Wire;
 use server::admin::{AdminClient, Unreachable};
 use server::checkup::{self, Checkup};
 use server::config::{Config, KeyFrom, ProviderConfig};
+use server::peer::Peer;
 
 use super::NOT_SET;
+use crate::args::variable;
 use crate::commands::codex::gateway::{self, Absent};
 use crate::report::Check;
 
@@ -85,10 +87,46 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_defau
     }
 }
 
-/// The port for clients, and the one for the operator.
+/// The port for clients, the one for the operator, and the one for metrics.
 pub(super) async fn listeners(config: &Config) -> Vec<Check> {
     let (check, running) = port(config).await;
-    vec![check, admin(config, running).await]
+    let mut checks = vec![check, admin(config, running).await];
+    checks.extend(config.metrics.listen.as_ref().filter(|_| config.metrics.enabled).map(|at| metrics(at, running)));
+    checks
+}
+
+/// Whoever runs already has it.
+fn metrics(address: &str, running: bool) -> Check {
+    match TcpListener::bind(address) {
+        Ok(_) => Check::ok("metrics", format!("{address} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse && running => {
+            Check::ok("metrics", format!("{address}: taken, as by the godex that runs"))
+        }
+        Err(error) => {
+            let advice = "end what uses it, or take another with metrics.listen: godex does not start without it";
+            Check::fail("metrics", format!("{address}: {error}"), advice)
+        }
+    }
+}
+
+/// Whether somebody takes spans: an empty export is answered at once.
+pub(super) async fn collector(config: &Config) -> Option<Check> {
+    let otel = config.otel.as_ref()?;
+    let headers: Vec<(&str, &str)> = otel.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    let url = &otel.endpoint;
+    let asked = match Peer::new(url, None, &headers, &variable) {
+        Ok(peer) => peer.get("", PATIENCE).await,
+        Err(why) => Err(why),
+    };
+    let advice = "look at otel.endpoint; godex serves without it, and drops spans";
+    Some(match asked {
+        Ok(answer) if matches!(answer.status, 401 | 403) => {
+            Check::warn("otel", format!("{url}: refused ({})", answer.status), "look at otel.headers")
+        }
+        // Collectors take nothing but POST there.
+        Ok(_) => Check::ok("otel", format!("{url} answers")),
+        Err(why) => Check::warn("otel", format!("{url}: {why}"), advice),
+    })
 }
 
 /// Whether a godex of this configuration runs there, too.

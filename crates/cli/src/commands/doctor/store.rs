@@ -2,11 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
-use server::checkup::{inspect_postgres, inspect_sqlite};
+use server::checkup::{OpenError, inspect_postgres, inspect_sqlite};
 use server::config::{Backend, Config, TracePlace};
 
 use super::machine;
-use crate::report::Check;
+use crate::report::{Check, Status};
+
+/// A file of ours, and what is said of it.
+struct Kind {
+    name: &'static str,
+    /// The key that says where it is.
+    key: &'static str,
+    /// What is done about damage.
+    mend: &'static str,
+    /// How long what is in it is kept.
+    ttl: &'static str,
+}
+
+const SESSIONS: Kind = Kind {
+    name: "store",
+    key: "session.sqlite.path",
+    mend: "restore a backup; keep the damaged file",
+    ttl: "`session.ttl` says how long responses are kept",
+};
+const TRACES: Kind = Kind {
+    name: "traces",
+    key: "trace.path",
+    mend: "the next start moves it aside and begins a new one; or move it away now",
+    ttl: "`trace.ttl` and `trace.max_bytes` say how many are kept",
+};
 
 /// Larger files are not read from end to end: that would take minutes.
 const LARGEST: u64 = 1 << 30;
@@ -17,7 +41,7 @@ const GOOD_ROOM: u64 = 1 << 30;
 pub(super) async fn look(config: &Config) -> Vec<Check> {
     let mut checks = match &config.session.backend {
         Backend::Memory { .. } => vec![Check::ok("store", "in memory: what is stored is gone with the process")],
-        Backend::Sqlite { path } => file("store", path),
+        Backend::Sqlite { path } => file(&SESSIONS, path),
         Backend::Postgres(postgres) => match inspect_postgres(postgres.url.expose(), &postgres.options).await {
             Ok(look) if look.schema == 0 => {
                 vec![Check::ok("store", format!("Postgres {}; its tables are made by the first start", look.version))]
@@ -30,7 +54,11 @@ pub(super) async fn look(config: &Config) -> Vec<Check> {
         },
     };
     if let Some(path) = traces(config).filter(|path| path.exists()) {
-        checks.extend(file("traces", &path));
+        // Without them godex serves all the same.
+        checks.extend(file(&TRACES, &path).into_iter().map(|check| match check.status {
+            Status::Fail => check.softened(),
+            Status::Ok | Status::Warn => check,
+        }));
     }
     checks
 }
@@ -43,16 +71,17 @@ fn traces(config: &Config) -> Option<PathBuf> {
     }
 }
 
-fn file(name: &'static str, path: &Path) -> Vec<Check> {
+fn file(kind: &Kind, path: &Path) -> Vec<Check> {
+    let name = kind.name;
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut checks = Vec::new();
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => {
-            let advice = "name another session.sqlite.path";
+            let advice = format!("name another {}", kind.key);
             return vec![Check::fail(name, format!("{shown} is not a file"), advice)];
         }
-        Ok(found) => checks.push(database(name, path, found.len())),
+        Ok(found) => checks.push(database(kind, path, found.len())),
         Err(_) => match machine::writable(folder) {
             Ok(()) => checks.push(Check::ok(name, format!("{shown}: not there yet; the first start makes it"))),
             Err(why) => {
@@ -66,9 +95,7 @@ fn file(name: &'static str, path: &Path) -> Vec<Check> {
         let message = format!("{megabytes} MB free for {shown}");
         match free {
             ..LEAST_ROOM => Check::fail("disk", message, "make room: nothing can be stored"),
-            LEAST_ROOM..GOOD_ROOM => {
-                Check::warn("disk", message, "make room soon; `session.ttl` says how long responses are kept")
-            }
+            LEAST_ROOM..GOOD_ROOM => Check::warn("disk", message, format!("make room soon; {}", kind.ttl)),
             _ => Check::ok("disk", message),
         }
     }));
@@ -76,7 +103,8 @@ fn file(name: &'static str, path: &Path) -> Vec<Check> {
 }
 
 /// A file that is there.
-fn database(name: &'static str, path: &Path, bytes: u64) -> Check {
+fn database(kind: &Kind, path: &Path, bytes: u64) -> Check {
+    let name = kind.name;
     let shown = path.display();
     if let Err(error) = std::fs::OpenOptions::new().write(true).open(path) {
         return Check::fail(name, format!("{shown} cannot be written: {error}"), "let this user write it");
@@ -88,18 +116,18 @@ fn database(name: &'static str, path: &Path, bytes: u64) -> Check {
     let whole = bytes <= LARGEST;
     match inspect_sqlite(path, whole) {
         Ok(look) => match look.damage {
-            Some(damage) => {
-                let advice = "restore a backup; keep the damaged file";
-                Check::fail(name, format!("{shown} is damaged: {damage}"), advice)
-            }
-            None if whole => Check::ok(name, format!("{shown}, {} kB, schema {}, whole", bytes >> 10, look.schema)),
+            Some(damage) => Check::fail(name, format!("{shown} is damaged: {damage}"), kind.mend),
             None => {
-                let message =
-                    format!("{shown}, {} MB, schema {}; too large to be read whole here", bytes >> 20, look.schema);
-                Check::ok(name, message)
+                let schema = if look.schema > 0 { format!(", schema {}", look.schema) } else { String::new() };
+                let state = if whole { ", whole" } else { "; too large to be read whole here" };
+                let (size, unit) = if whole { (bytes >> 10, "kB") } else { (bytes >> 20, "MB") };
+                Check::ok(name, format!("{shown}, {size} {unit}{schema}{state}"))
             }
         },
-        Err(error) => Check::fail(name, error_chain(&error), "restore a backup, or name another file"),
+        Err(OpenError::Sqlite { source, .. }) => {
+            Check::fail(name, format!("{shown} cannot be read: {source}"), kind.mend)
+        }
+        Err(error) => Check::fail(name, error_chain(&error), kind.mend),
     }
 }
 
@@ -121,10 +149,9 @@ fn error_chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Status;
 
     fn worst(path: &Path) -> (Status, String) {
-        let checks = file("store", path);
+        let checks = file(&SESSIONS, path);
         let found = checks.iter().find(|check| check.name == "store").unwrap();
         (found.status, found.line())
     }

@@ -27,7 +27,8 @@ pub(super) fn make(flags: &Flags, file: &Path) -> anyhow::Result<()> {
     }
     ensure!(fs::symlink_metadata(file).is_err(), "{} is there already", file.display());
     let mut part = file.as_os_str().to_owned();
-    part.push(".part");
+    // Whatever else is beside it stays.
+    part.push(format!(".part-{}", std::process::id()));
     let part = PathBuf::from(part);
     let written = write(flags, &part).and_then(|bytes| {
         let findings = server::check_sqlite(&part)?;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use server::config::Secret;
-use server::peer::{Peer, PeerAnswer};
+use server::peer::Peer;
 
 use super::super::choice::Choice;
 use super::Check;
 use crate::args::variable;
+use crate::commands::streamed;
 
 const NAME: &str = "round trip";
 /// A model may think before it calls.
@@ -41,7 +42,7 @@ async fn ask(url: &str, key: &Secret, choice: &Choice) -> Result<Ended, String> 
     let headers = [("originator", "codex_exec"), ("accept", "text/event-stream")];
     let peer = Peer::new(&format!("{url}/v1"), Some(key.clone()), &headers, &variable)?;
     let mut input = vec![message(&prompt(choice))];
-    let first = items(&peer.post("/responses", body(choice, &input), LONGEST).await?)?;
+    let first = streamed::read(&peer.post("/responses", body(choice, &input), LONGEST).await?)?.items;
     let Some(call) = first.iter().find(|item| item["type"] == "function_call").cloned() else {
         return Ok(Ended::Answered);
     };
@@ -50,7 +51,7 @@ async fn ask(url: &str, key: &Secret, choice: &Choice) -> Result<Ended, String> 
     }
     input.extend(first);
     input.push(json!({"type": "function_call_output", "call_id": call["call_id"], "output": "it works\n"}));
-    items(&peer.post("/responses", body(choice, &input), LONGEST).await?)?;
+    streamed::read(&peer.post("/responses", body(choice, &input), LONGEST).await?)?;
     Ok(Ended::Called)
 }
 
@@ -83,51 +84,4 @@ fn body(choice: &Choice, input: &[Value]) -> Vec<u8> {
         "stream": true, "include": ["reasoning.encrypted_content"]
     });
     body.to_string().into_bytes()
-}
-
-/// The items of a stream that ended well.
-fn items(answer: &PeerAnswer) -> Result<Vec<Value>, String> {
-    let text = String::from_utf8_lossy(&answer.body);
-    if answer.status != 200 {
-        let error: Value = serde_json::from_str(&text).unwrap_or_default();
-        let message = error["error"]["message"].as_str().unwrap_or("no reason was given");
-        return Err(format!("{}: {message}", answer.status));
-    }
-    let mut items = Vec::new();
-    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data:")?).ok());
-    for mut event in events {
-        match event["type"].as_str() {
-            Some("response.output_item.done") => items.push(event["item"].take()),
-            Some("response.completed") => return Ok(items),
-            Some("response.failed" | "response.incomplete") => {
-                let response = &event["response"];
-                let reason =
-                    response["error"]["message"].as_str().or(response["incomplete_details"]["reason"].as_str());
-                return Err(reason.unwrap_or("the response failed").to_owned());
-            }
-            _ => {}
-        }
-    }
-    Err("the stream ended before its last event".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stream_counts_when_it_ended_well() {
-        let answer = |status, body: &str| PeerAnswer { status, body: body.as_bytes().to_vec() };
-        let done = "event: x\ndata: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"message\"}}\n\n";
-        let whole = format!("{done}data: {{\"type\":\"response.completed\"}}\n\n");
-        assert_eq!(items(&answer(200, &whole)).unwrap(), [json!({"type": "message"})]);
-        for (status, body, expected) in [
-            (200, done, "the stream ended before"),
-            (200, "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"message\":\"oops\"}}}\n", "oops"),
-            (404, "{\"error\":{\"message\":\"no such model\"}}", "404: no such model"),
-            (502, "<html>", "502: no reason"),
-        ] {
-            assert!(items(&answer(status, body)).unwrap_err().starts_with(expected), "{body}");
-        }
-    }
 }

@@ -1,0 +1,265 @@
+//! `godex providers test`: one short turn with a tool call for each provider, there and back, through a godex of its own with
+//! this configuration. What an operator runs after an upgrade, or after a provider has changed.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use providers::Wire;
+use serde_json::{Value, json};
+use server::checkup;
+use server::config::{Config, Discover, KeyFrom, ProviderConfig, SessionConfig};
+use server::peer::Peer;
+use tokio::time::Instant;
+use wire::visible::visible;
+
+use crate::args::{TestArgs, variable};
+use crate::commands::codex::gateway::Gateway;
+use crate::commands::streamed;
+use crate::output;
+use crate::progress::Progress;
+
+/// How many are asked at once.
+const AT_ONCE: usize = 4;
+/// How long a provider may take to list its models.
+const LIST: Duration = Duration::from_secs(10);
+
+/// What came of one provider.
+#[derive(Debug)]
+struct Tried {
+    provider: String,
+    model: Option<String>,
+    result: Result<Turn, String>,
+}
+
+/// Two answers: the call, and what was said to its result.
+#[derive(Debug, Default)]
+struct Turn {
+    called: bool,
+    first: Duration,
+    took: Duration,
+    input: u64,
+    cached: u64,
+    output: u64,
+    /// What was not done as asked, as clients are told.
+    notes: Vec<String>,
+}
+
+pub(super) fn run(config: &Config, args: &TestArgs) -> anyhow::Result<()> {
+    let providers = chosen(config, args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.context("cannot start the runtime")?;
+    let progress = Progress::start("asking the providers");
+    let tried = runtime.block_on(async {
+        let gateway = Gateway::own(&passing(config)).await?;
+        let peer = Peer::new(
+            &format!("{}/v1", gateway.url),
+            Some(gateway.key.clone()),
+            &[("accept", "text/event-stream")],
+            &variable,
+        );
+        let peer = peer.map_err(anyhow::Error::msg)?;
+        let all = async {
+            let turns: Vec<_> = providers.iter().map(|provider| ask(provider, args, &peer)).collect();
+            let mut asked = iter(turns).buffered(AT_ONCE);
+            let mut tried = Vec::new();
+            while let Some(one) = asked.next().await {
+                tried.push(one);
+                progress.step(tried.len(), providers.len(), "asking the providers");
+            }
+            tried
+        };
+        gateway.during(all).await
+    });
+    drop(progress);
+    let tried = tried?;
+    output::print(&if args.json { as_json(&tried) } else { table(&tried) })?;
+    let failed = tried.iter().filter(|one| one.result.is_err()).count();
+    if failed > 0 {
+        bail!("{failed} of {} did not answer as they should", tried.len());
+    }
+    Ok(())
+}
+
+/// Nothing of it stays, and nobody is asked for more than the test.
+fn passing(config: &Config) -> Config {
+    let mut passing = config.clone();
+    passing.session = SessionConfig { beside: None, ..passing.session.beside() };
+    passing.trace.enabled = false;
+    passing.discover = Discover::Off;
+    (passing.otel, passing.webhooks) = (None, Vec::new());
+    passing
+}
+
+/// Those that were named, else all that can be asked.
+fn chosen<'c>(config: &'c Config, args: &TestArgs) -> anyhow::Result<Vec<&'c ProviderConfig>> {
+    ensure!(args.model.is_none() || args.names.len() == 1, "--model is for one provider: name it");
+    let known = || config.providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ");
+    if args.names.is_empty() {
+        let has_key = |provider: &&ProviderConfig| !matches!(provider.key_from, KeyFrom::Missing(_));
+        return Ok(config.providers.iter().filter(has_key).collect());
+    }
+    let named = |name: &String| {
+        config.provider(name).with_context(|| format!("there is no provider `{name}`; configured: {}", known()))
+    };
+    args.names.iter().map(named).collect()
+}
+
+async fn ask(provider: &ProviderConfig, args: &TestArgs, peer: &Peer) -> Tried {
+    let model = match &args.model {
+        Some(model) => Ok(model.clone()),
+        None => first_model(provider).await,
+    };
+    let result = match &model {
+        Ok(model) => turn(provider, model, args.timeout, peer).await,
+        Err(why) => Err(why.clone()),
+    };
+    Tried { provider: provider.name.clone(), model: model.ok(), result }
+}
+
+/// What its spec or the file names; else what it lists itself.
+async fn first_model(provider: &ProviderConfig) -> Result<String, String> {
+    let named = provider.models.first().or(provider.provider.default_model.as_ref());
+    if let Some(model) = named {
+        return Ok(model.clone());
+    }
+    let listed = checkup::check(provider, LIST).await?;
+    if listed.refuses_key() {
+        return Err(format!("the key was refused ({})", listed.status));
+    }
+    let none = || "it names no model: say one with --model, or in `models`".to_owned();
+    listed.models.into_iter().next().ok_or_else(none)
+}
+
+/// The call, and the answer to its result.
+async fn turn(provider: &ProviderConfig, model: &str, timeout: Duration, peer: &Peer) -> Result<Turn, String> {
+    let prompt = if provider.provider.wire == Wire::Demo {
+        format!("call get_weather {}", json!({"city": "Paris"}))
+    } else {
+        "Call the tool get_weather for Paris, then tell me in one short sentence what it said.".to_owned()
+    };
+    let model = format!("{}/{model}", provider.name);
+    let mut input = vec![json!({"role": "user", "content": prompt})];
+    let (began, mut done) = (Instant::now(), Turn::default());
+    for answer in 0..2 {
+        let reply = peer.post("/responses", body(&model, &input), timeout).await?;
+        if answer == 0 {
+            done.first = reply.first;
+        }
+        let compat = reply.headers.get("x-godex-compat").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        for note in compat.split(", ").filter(|note| !note.is_empty()) {
+            if !done.notes.iter().any(|known| known == note) {
+                done.notes.push(note.to_owned());
+            }
+        }
+        let completed = streamed::read(&reply)?;
+        let usage = &completed.response["usage"];
+        let count = |value: &Value| value.as_u64().unwrap_or_default();
+        done.input += count(&usage["input_tokens"]);
+        done.cached += count(&usage["input_tokens_details"]["cached_tokens"]);
+        done.output += count(&usage["output_tokens"]);
+        done.took = began.elapsed();
+        let call = completed.items.iter().find(|item| item["type"] == "function_call").cloned();
+        match call {
+            Some(call) if answer == 0 => {
+                is_as_asked(&call)?;
+                done.called = true;
+                input.extend(completed.items);
+                let result = "18 degrees, light rain";
+                input.push(json!({"type": "function_call_output", "call_id": call["call_id"], "output": result}));
+            }
+            // It said something instead, or calls once more: no more is asked.
+            _ => break,
+        }
+    }
+    Ok(done)
+}
+
+/// The name and the arguments must be what was offered.
+fn is_as_asked(call: &Value) -> Result<(), String> {
+    let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap_or_default()).unwrap_or_default();
+    let fits = call["name"] == "get_weather" && arguments["city"].is_string();
+    let has_id = call["call_id"].as_str().is_some_and(|id| !id.is_empty());
+    if fits && has_id { Ok(()) } else { Err(format!("the call came back wrong: {call}")) }
+}
+
+fn body(model: &str, input: &[Value]) -> Vec<u8> {
+    let parameters = json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": false
+    });
+    let tool = json!({"type": "function", "name": "get_weather", "description": "The weather in a city, now.",
+        "parameters": parameters, "strict": true});
+    let body = json!({"model": model, "input": input, "tools": [tool], "stream": true, "store": false,
+        "include": ["reasoning.encrypted_content"]});
+    body.to_string().into_bytes()
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
+}
+
+fn table(tried: &[Tried]) -> String {
+    let head = ["PROVIDER", "MODEL", "RESULT", "FIRST", "TOOK", "IN", "CACHED", "OUT", "NOTES"].map(str::to_owned);
+    let row = |one: &Tried| {
+        let model = one.model.clone().unwrap_or_default();
+        let [result, first, took, input, cached, output, notes] = match &one.result {
+            Ok(turn) => [
+                if turn.called { "ok" } else { "no tool call" }.to_owned(),
+                milliseconds(turn.first),
+                milliseconds(turn.took),
+                turn.input.to_string(),
+                turn.cached.to_string(),
+                turn.output.to_string(),
+                turn.notes.len().to_string(),
+            ],
+            Err(_) => ["failed", "", "", "", "", "", ""].map(str::to_owned),
+        };
+        [one.provider.clone(), model, result, first, took, input, cached, output, notes]
+            .map(|cell| visible(&cell).into_owned())
+    };
+    let rows: Vec<[String; 9]> = std::iter::once(head).chain(tried.iter().map(row)).collect();
+    let widths: Vec<usize> =
+        (0..9).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default()).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}", width = *width)).collect();
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+    }
+    for one in tried {
+        match &one.result {
+            Err(why) => {
+                let _ = write!(out, "\n{}: {}\n", visible(&one.provider), visible(why));
+            }
+            Ok(turn) => {
+                if !turn.called {
+                    let said = "it answered in words and called no tool; agents do nothing without calls";
+                    let _ = write!(out, "\n{}: {said}\n", visible(&one.provider));
+                }
+                if !turn.notes.is_empty() {
+                    let _ = write!(out, "\n{}: {}\n", visible(&one.provider), visible(&turn.notes.join(", ")));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn as_json(tried: &[Tried]) -> String {
+    let one = |one: &Tried| {
+        let Tried { provider, model, result } = one;
+        let number = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        match result {
+            Ok(turn) => json!({"provider": provider, "model": model, "ok": true, "called_tool": turn.called,
+                "first_ms": number(turn.first), "took_ms": number(turn.took), "input_tokens": turn.input,
+                "cached_tokens": turn.cached, "output_tokens": turn.output, "notes": turn.notes}),
+            Err(why) => json!({"provider": provider, "model": model, "ok": false, "error": why}),
+        }
+    };
+    format!("{:#}\n", Value::Array(tried.iter().map(one).collect()))
+}
