@@ -3,10 +3,13 @@
 //!
 //! A reader never waits, never asks for anything, and sends nothing that it may have to take back.
 
+mod balance;
+mod calls;
 mod chat;
 mod cite;
 mod contract;
 mod finish;
+mod held_text;
 mod input;
 mod native;
 mod opening;

@@ -10,25 +10,19 @@
 //!
 //! Items never overlap, and ids never change.
 
-mod arguments;
-mod balance;
-mod call;
 mod calls;
-mod custom;
 mod delta;
-mod fence;
-mod grammar;
-mod held_text;
 mod replay_data;
-mod restore;
-mod think_tags;
 
 use wire::chat::Answer;
 use wire::json::Raw;
 use wire::responses::{Status, Usage};
 
+use super::calls::Calls;
+use super::calls::call::Offered;
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
+use super::held_text::HeldText;
 use super::input::Inputs;
 use super::report::{self, Report, Volume};
 use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup};
@@ -39,9 +33,6 @@ use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note, code};
 use crate::response::{PartKind, ResponseWriter, Slot};
-use call::Offered;
-use calls::Calls;
-use held_text::HeldText;
 use replay_data::ReplayData;
 
 #[derive(Debug, Clone)]

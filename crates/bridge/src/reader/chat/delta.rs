@@ -5,10 +5,10 @@ use wire::json::{Kind, Raw, Text};
 use wire::responses::Status;
 
 use super::super::cite;
+use super::super::held_text::TaggedText;
 use super::ChatReader;
 use super::calls::EntryForm;
 use super::replay_data::detail_texts;
-use super::think_tags::TaggedText;
 use crate::client::ReasoningChannel;
 use crate::dialect::RefusalForm;
 use crate::escaped::{Escaped, EscapedBuf};

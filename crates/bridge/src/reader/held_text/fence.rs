@@ -5,7 +5,7 @@
 //!    └── anything else ──▶ Through ◀── a long line ── Info
 //! ```
 
-use super::balance::Balance;
+use super::super::balance::Balance;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fence {

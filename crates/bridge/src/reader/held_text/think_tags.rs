@@ -31,7 +31,7 @@ enum State {
 }
 
 /// A piece of text and what kind it turned out to be.
-pub(super) type TaggedText = (PartKind, String);
+pub(in crate::reader) type TaggedText = (PartKind, String);
 
 impl ThinkTagSplitter {
     pub(super) const fn leading() -> Self {

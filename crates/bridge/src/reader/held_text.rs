@@ -1,10 +1,14 @@
 //! Text of which the beginning may be a tag or a code fence: it is looked at, decoded, before it goes on.
 
-use super::fence::Fence;
-use super::think_tags::{TaggedText, ThinkTagSplitter};
+mod fence;
+mod think_tags;
+
 use crate::dialect::ThinkTags;
 use crate::escaped::{Escaped, Pieces};
 use crate::response::PartKind;
+use fence::Fence;
+pub(super) use think_tags::TaggedText;
+use think_tags::ThinkTagSplitter;
 
 #[derive(Debug, Clone)]
 pub(super) struct HeldText {

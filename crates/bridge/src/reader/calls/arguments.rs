@@ -4,7 +4,7 @@
 
 use wire::json::{Kind, Raw, Text};
 
-use super::balance::Balance;
+use super::super::balance::Balance;
 use super::grammar::Grammar;
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
 
@@ -12,14 +12,14 @@ use crate::escaped::{Escaped, EscapedBuf, Pieces};
 const COMPARED: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Arguments {
+pub(in crate::reader) struct Arguments {
     text: Pieces,
     balance: Balance,
     manner: Manner,
     /// Something comes after the value that the arguments should be.
-    pub(super) is_spoiled: bool,
+    pub(in crate::reader) is_spoiled: bool,
     /// An object after the first one: the same once more, or another call's.
-    pub(super) second: Option<Box<Second>>,
+    pub(in crate::reader) second: Option<Box<Second>>,
 }
 
 /// How they come.
@@ -47,18 +47,18 @@ struct Either {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Second {
-    pub(super) text: EscapedBuf,
-    pub(super) balance: Balance,
+pub(in crate::reader) struct Second {
+    pub(in crate::reader) text: EscapedBuf,
+    pub(in crate::reader) balance: Balance,
     /// The tool's name came with it, as if it were a call of its own.
-    pub(super) is_named: bool,
+    pub(in crate::reader) is_named: bool,
     /// It came under the call's own id.
-    pub(super) is_under_its_id: bool,
+    pub(in crate::reader) is_under_its_id: bool,
 }
 
 /// What is left of a delta.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Took<'e> {
+pub(in crate::reader) enum Took<'e> {
     All,
     /// This comes after the value.
     After(Escaped<'e>),
@@ -67,12 +67,12 @@ pub(super) enum Took<'e> {
 }
 
 impl Arguments {
-    pub(super) fn text(&self) -> Escaped<'_> {
+    pub(in crate::reader) fn text(&self) -> Escaped<'_> {
         self.text.get()
     }
 
     /// How many bytes there are of them, in whatever way they are read.
-    pub(super) fn held(&self) -> usize {
+    pub(in crate::reader) fn held(&self) -> usize {
         let either = match &self.manner {
             Manner::Either(either) => either.joined.get().len() + either.last.get().len(),
             Manner::Unknown | Manner::Pieces | Manner::Cumulative => 0,
@@ -80,34 +80,34 @@ impl Arguments {
         self.text.len() + either + self.second.as_ref().map_or(0, |second| second.text.get().len())
     }
 
-    pub(super) const fn first(&self) -> Option<u8> {
+    pub(in crate::reader) const fn first(&self) -> Option<u8> {
         self.balance.first()
     }
 
     /// Nothing more is needed, as far as can be seen.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(in crate::reader) fn is_whole(&self) -> bool {
         self.balance.is_whole() && self.second.is_none()
     }
 
     /// Nothing more may come: an empty object may be no more than a place for the real one.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(in crate::reader) fn is_finished(&self) -> bool {
         self.is_whole() && !self.is_blank()
     }
 
     /// An object with nothing in it so far.
-    pub(super) fn is_blank(&self) -> bool {
+    pub(in crate::reader) fn is_blank(&self) -> bool {
         self.first() == Some(b'{')
             && self.text.len() < 64
             && self.text().decode().chars().all(|c| c.is_whitespace() || matches!(c, '{' | '}'))
     }
 
     /// An empty object was not the arguments yet.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::reader) fn restart(&mut self) {
         *self = Self::default();
     }
 
     /// More of them.
-    pub(super) fn take<'e>(&mut self, piece: Escaped<'e>) -> Took<'e> {
+    pub(in crate::reader) fn take<'e>(&mut self, piece: Escaped<'e>) -> Took<'e> {
         if piece.is_empty() {
             return Took::All;
         }
@@ -168,7 +168,7 @@ impl Arguments {
 
     /// Nothing more will come: what can be read in two ways is read in the one that gives a whole value. Says whether
     /// that turned out to be all so far with every delta.
-    pub(super) fn decide_manner(&mut self) -> bool {
+    pub(in crate::reader) fn decide_manner(&mut self) -> bool {
         let Manner::Either(either) = std::mem::take(&mut self.manner) else { return false };
         let Either { joined, last, .. } = *either;
         let is_whole = Raw::parse(&last.get().decode()).is_ok();
@@ -179,7 +179,7 @@ impl Arguments {
     }
 
     /// Whether every delta repeats what was before it.
-    pub(super) const fn is_cumulative(&self) -> bool {
+    pub(in crate::reader) const fn is_cumulative(&self) -> bool {
         matches!(self.manner, Manner::Cumulative)
     }
 
@@ -201,18 +201,18 @@ impl Arguments {
     }
 
     /// Adds text as it is.
-    pub(super) fn push(&mut self, piece: Escaped<'_>) {
+    pub(in crate::reader) fn push(&mut self, piece: Escaped<'_>) {
         self.text.push(piece);
     }
 
     /// Half a character has no more to wait for.
-    pub(super) fn release(&mut self) {
+    pub(in crate::reader) fn release(&mut self) {
         self.text.finish();
     }
 }
 
 /// Whether two texts are the same value, whatever the white space and the order of members.
-pub(super) fn same(a: &str, b: &str) -> bool {
+pub(in crate::reader) fn same(a: &str, b: &str) -> bool {
     if a.trim() == b.trim() {
         return true;
     }
@@ -236,7 +236,7 @@ fn same_value(a: Raw<'_>, b: Raw<'_>) -> bool {
 }
 
 /// Whether an object has all of another one, and more: a call that is still being written, shown whole each time.
-pub(super) fn has_grown(before: &str, after: &str) -> bool {
+pub(in crate::reader) fn has_grown(before: &str, after: &str) -> bool {
     let Some((before, after)) = Raw::parse(before).ok().zip(Raw::parse(after).ok()) else { return false };
     let grows = |a: Raw<'_>, b: Raw<'_>| match (a.text(), b.text()) {
         (Some(a), Some(b)) => b.decode().starts_with(&*a.decode()),

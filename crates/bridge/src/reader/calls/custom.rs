@@ -12,7 +12,7 @@
 use memchr::{memchr, memchr2};
 use wire::json::{Kind, Raw, Text, unescape_into};
 
-use super::balance::Balance;
+use super::super::balance::Balance;
 use crate::escaped::{Escaped, EscapedBuf, Pieces};
 
 /// How deep an input may be inside of objects.

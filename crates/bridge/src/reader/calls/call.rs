@@ -24,18 +24,18 @@ use crate::note::{Action, Note, code};
 use crate::response::{CUSTOM, CallForm, CallItem, CallKind, ClientCall, FUNCTION, Named, ResponseWriter};
 
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(in crate::reader) struct Call {
     /// The upstream's index and id, which tell whose arguments a delta has.
-    pub(super) index: Option<i64>,
-    pub(super) upstream_id: EscapedBuf,
+    pub(in crate::reader) index: Option<i64>,
+    pub(in crate::reader) upstream_id: EscapedBuf,
     /// What the client sees.
-    pub(super) call_id: EscapedBuf,
-    pub(super) name: EscapedBuf,
-    pub(super) arguments: Arguments,
+    pub(in crate::reader) call_id: EscapedBuf,
+    pub(in crate::reader) name: EscapedBuf,
+    pub(in crate::reader) arguments: Arguments,
     /// Called as a custom tool: the arguments are its input, and any text may be one.
-    pub(super) is_plain: bool,
+    pub(in crate::reader) is_plain: bool,
     /// A delta of it came under another id than its own.
-    pub(super) had_other_id: bool,
+    pub(in crate::reader) had_other_id: bool,
     state: CallState,
 }
 
@@ -60,7 +60,7 @@ struct CustomState {
 
 /// Whether a call may be shown while it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Showing {
+pub(in crate::reader) enum Showing {
     Now,
     /// A hosted call goes before it.
     Later,
@@ -68,9 +68,9 @@ pub(super) enum Showing {
 
 /// The tools that were offered, and what their inputs have to fit.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Offered {
-    pub(super) tools: Vec<OfferedTool>,
-    pub(super) inputs: Inputs,
+pub(in crate::reader) struct Offered {
+    pub(in crate::reader) tools: Vec<OfferedTool>,
+    pub(in crate::reader) inputs: Inputs,
 }
 
 impl Offered {
@@ -82,11 +82,11 @@ impl Offered {
 
 impl Call {
     /// How many bytes it has.
-    pub(super) fn held(&self) -> usize {
+    pub(in crate::reader) fn held(&self) -> usize {
         self.name.get().len() + self.arguments.held()
     }
 
-    pub(super) fn new(index: Option<i64>, upstream_id: EscapedBuf, call_id: EscapedBuf) -> Self {
+    pub(in crate::reader) fn new(index: Option<i64>, upstream_id: EscapedBuf, call_id: EscapedBuf) -> Self {
         Self {
             index,
             upstream_id,
@@ -100,16 +100,16 @@ impl Call {
     }
 
     /// Whether a client has seen it.
-    pub(super) const fn is_announced(&self) -> bool {
+    pub(in crate::reader) const fn is_announced(&self) -> bool {
         matches!(self.state, CallState::Function(Some(_)) | CallState::Custom(CustomState { item: Some(_), .. }))
     }
 
-    pub(super) const fn has_arguments(&self) -> bool {
+    pub(in crate::reader) const fn has_arguments(&self) -> bool {
         self.arguments.first().is_some()
     }
 
     /// Whether the arguments can be all there is: JSON, or nothing, or the plain text of a custom tool.
-    pub(super) fn is_sound(&self, tools: &[OfferedTool]) -> bool {
+    pub(in crate::reader) fn is_sound(&self, tools: &[OfferedTool]) -> bool {
         match self.arguments.first() {
             None => true,
             Some(first) if self.kind(tools) == ToolKind::Custom && !matches!(first, b'{' | b'"') => true,
@@ -118,7 +118,7 @@ impl Call {
     }
 
     /// Whether the arguments of a custom tool broke off in its input, whatever the answer says about its end.
-    pub(super) fn is_cut(&self, tools: &[OfferedTool]) -> bool {
+    pub(in crate::reader) fn is_cut(&self, tools: &[OfferedTool]) -> bool {
         let is_json = matches!(self.arguments.first(), Some(b'{' | b'"'));
         if self.is_plain || !is_json || self.arguments.is_whole() || self.kind(tools) != ToolKind::Custom {
             return false;
@@ -128,18 +128,18 @@ impl Call {
         input.is_cut()
     }
 
-    pub(super) fn kind(&self, tools: &[OfferedTool]) -> ToolKind {
+    pub(in crate::reader) fn kind(&self, tools: &[OfferedTool]) -> ToolKind {
         let own = if self.is_plain { ToolKind::Custom } else { ToolKind::Function };
         find(self.name.get(), tools).map_or(own, |tool| tool.kind)
     }
 
     /// The tool's name, as the client declared it.
-    pub(super) fn client_name(&self, tools: &[OfferedTool]) -> String {
+    pub(in crate::reader) fn client_name(&self, tools: &[OfferedTool]) -> String {
         named(self.name.get(), &self.call_id, tools).name.get().decode().into_owned()
     }
 
     /// Sends what can be sent of it.
-    pub(super) fn advance(
+    pub(in crate::reader) fn advance(
         &mut self,
         offered: &Offered,
         showing: Showing,
@@ -206,7 +206,7 @@ impl Call {
 
     /// Closes the item and puts it into the output. A hosted call is given back instead, unless it was cut; so is what
     /// may be shown only later.
-    pub(super) fn close(
+    pub(in crate::reader) fn close(
         mut self,
         status: Status,
         offered: &Offered,
@@ -256,7 +256,7 @@ impl Call {
     }
 
     /// The call, if its input is whole and does not fit, and nothing of it was sent.
-    pub(super) fn reject(
+    pub(in crate::reader) fn reject(
         &mut self,
         offered: &Offered,
         response: &mut ResponseWriter,
@@ -388,7 +388,7 @@ const UNKNOWN: &str = "\0";
 
 impl Offered {
     /// What was offered. A model that makes up a tool of a server is told that there is none; the client could not be.
-    pub(super) fn new(mut tools: Vec<OfferedTool>, inputs: Inputs) -> Self {
+    pub(in crate::reader) fn new(mut tools: Vec<OfferedTool>, inputs: Inputs) -> Self {
         if tools.iter().any(|tool| tool.kind.is_hosted()) {
             let (provider_name, name) = (UNKNOWN.to_owned(), String::new());
             tools.push(OfferedTool { provider_name, kind: ToolKind::Mcp, name, namespace: None });

@@ -1,7 +1,7 @@
-//! Whether text that comes in pieces can still become one JSON value. Stricter than [`super::balance`], and asked only
+//! Whether text that comes in pieces can still become one JSON value. Stricter than [`super::super::balance`], and asked only
 //! where it matters: when pieces could be read in two ways.
 
-use super::balance::unescape;
+use super::super::balance::unescape;
 use crate::escaped::Escaped;
 
 #[derive(Debug, Clone)]
