@@ -25,6 +25,12 @@ pub enum AnswerWire {
     #[default]
     Chat,
     Responses(NativeContext),
+    Messages,
+}
+
+impl AnswerWire {
+    /// The Responses API, as far as nothing is known of the request.
+    pub const RESPONSES: Self = Self::Responses(NativeContext { item_ids: ItemIds::Ours, silent_limit: None });
 }
 
 /// How to read the answer of an upstream that speaks the Responses API itself.

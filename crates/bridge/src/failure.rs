@@ -95,6 +95,14 @@ impl Failure {
         ErrorBody::of(error).failure(dialect, error_body::status_of(error), silent)
     }
 
+    /// Sorts an error inside of a Messages answer: its type stands for the status that it would have had instead.
+    pub(crate) fn in_message(document: Raw<'_>, dialect: &AnswerDialect) -> Self {
+        let silent = || "The provider reported an error.".to_owned();
+        let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
+        let status = error_body::status_of(error).or_else(|| api::status_of_message_error(error));
+        ErrorBody::within(document).failure(dialect, status, silent)
+    }
+
     /// The message, cut to what a client should be shown.
     pub fn shown(&self) -> Cow<'_, str> {
         const LIMIT: usize = 2048;
@@ -148,6 +156,18 @@ mod tests {
             (413, r#"{"error":{"message":"too large"}}"#, C::InvalidRequest, "too large"),
             (400, "\u{feff}{\"error\":\"bad\"}", C::InvalidRequest, "bad"),
             (408, "", C::Timeout, "The provider answered with status 408."),
+            (
+                529,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#,
+                C::Overloaded,
+                "Overloaded (request req_1)",
+            ),
+            (
+                404,
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: x"}}"#,
+                C::ModelNotFound,
+                "model: x",
+            ),
         ] {
             let failure = Failure::from_answer(status, body.as_bytes());
             assert_eq!((failure.class, failure.message.as_str()), (class, message), "{status} {body}");
@@ -198,6 +218,11 @@ mod tests {
             (400, r#"{"error":{"code":7,"message":"x"}}"#, C::RateLimit),
             (403, r#"{"error":"Nobody knows."}"#, C::Auth),
             (403, r#"{"error":"Nobody."}"#, C::Server),
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","details":{"error_code":"too_much"}}}"#,
+                C::ContextOverflow,
+            ),
         ] {
             assert_eq!(Failure::from_answer_in(&dialect, status, body.as_bytes()).class, class, "{status} {body}");
         }

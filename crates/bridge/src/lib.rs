@@ -40,8 +40,8 @@ pub use plan::{
 };
 pub use reader::{
     ChatReader, Checks, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar,
-    InputVerdict, Look, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall, Repair, RoundEnd,
-    Setup, Source, Sources,
+    InputVerdict, Look, MessagesReader, NativeReader, Opening, OutputCheck, OutputProblem, Reader, RejectedCall,
+    Repair, RoundEnd, Setup, Source, Sources,
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
 pub use response::{ClientCall, HostedEnd, HostedItem, HostedStart, ResponseWriter};

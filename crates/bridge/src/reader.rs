@@ -11,6 +11,7 @@ mod contract;
 mod finish;
 mod held_text;
 mod input;
+mod messages;
 mod native;
 mod opening;
 mod report;
@@ -26,6 +27,7 @@ use wire::responses::Usage;
 pub use chat::ChatReader;
 pub use contract::{Checks, OutputCheck, OutputProblem, Repair};
 pub use input::{InputCheck, InputReading, InputSoFar, InputVerdict};
+pub use messages::MessagesReader;
 pub use native::NativeReader;
 pub use opening::{Look, Opening};
 pub use setup::Setup;
@@ -70,6 +72,9 @@ pub enum RoundEnd {
     /// The only call of the answer does not fit its grammar, and the client has not seen it: the model is asked again
     /// with what is wrong; else the call is shown as it is ([`ResponseWriter::call`]).
     Rejected(RejectedCall),
+    /// The upstream has stopped in the middle, without being asked to, and waits to go on: it is asked again with what it
+    /// said.
+    Paused,
 }
 
 /// `incomplete_details.reason`.
@@ -153,6 +158,7 @@ pub struct RejectedCall {
 pub enum Reader {
     Chat(Box<ChatReader>),
     Responses(Box<NativeReader>),
+    Messages(Box<MessagesReader>),
 }
 
 impl Reader {
@@ -160,6 +166,7 @@ impl Reader {
         match context.wire {
             AnswerWire::Chat => Self::Chat(Box::new(ChatReader::new(context, setup))),
             AnswerWire::Responses(native) => Self::Responses(Box::new(NativeReader::new(native, context, setup))),
+            AnswerWire::Messages => Self::Messages(Box::new(MessagesReader::new(context, setup))),
         }
     }
 
@@ -191,6 +198,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.chunk(&text, response, out),
             Self::Responses(reader) => reader.event(&text, response, out),
+            Self::Messages(reader) => reader.event(&text, response, out),
         }
     }
 
@@ -200,6 +208,7 @@ impl Reader {
         let held = match self {
             Self::Chat(reader) => reader.held(),
             Self::Responses(reader) => reader.held(),
+            Self::Messages(reader) => reader.held(),
         };
         response.content() + held
     }
@@ -221,6 +230,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.end(end, response, out),
             Self::Responses(reader) => reader.end(end, response, out),
+            Self::Messages(reader) => reader.end(end, response, out),
         }
     }
 
@@ -232,6 +242,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.take_hosted(),
             Self::Responses(reader) => reader.take_hosted(),
+            Self::Messages(reader) => reader.take_hosted(),
         }
     }
 
@@ -246,6 +257,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.taken(),
             Self::Responses(reader) => reader.taken(),
+            Self::Messages(reader) => reader.taken(),
         }
     }
 
@@ -254,6 +266,7 @@ impl Reader {
         let said = match self {
             Self::Chat(reader) => reader.has_begun(),
             Self::Responses(reader) => reader.has_begun(),
+            Self::Messages(reader) => reader.has_begun(),
         };
         said || self.report().finish.as_ref().is_some_and(finish::Finish::is_incomplete)
     }
@@ -262,6 +275,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.report(),
             Self::Responses(reader) => reader.report(),
+            Self::Messages(reader) => reader.report(),
         }
     }
 
@@ -269,6 +283,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.report_mut(),
             Self::Responses(reader) => reader.report_mut(),
+            Self::Messages(reader) => reader.report_mut(),
         }
     }
 
@@ -276,6 +291,7 @@ impl Reader {
         match self {
             Self::Chat(reader) => reader.dialect(),
             Self::Responses(reader) => reader.dialect(),
+            Self::Messages(reader) => reader.dialect(),
         }
     }
 }

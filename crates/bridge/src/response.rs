@@ -281,7 +281,7 @@ impl ResponseWriter {
             RoundEnd::Completed => Outcome::Completed,
             RoundEnd::Incomplete(reason) => Outcome::Incomplete(reason),
             RoundEnd::Failed(failure) => Outcome::Failed(failure),
-            RoundEnd::Hosted(_) | RoundEnd::Rejected(_) => {
+            RoundEnd::Hosted(_) | RoundEnd::Rejected(_) | RoundEnd::Paused => {
                 let message = "The response ended although the model was to be asked again.";
                 Outcome::Failed(Failure::new(FailureClass::Server, message))
             }

@@ -1,6 +1,8 @@
-//! What OpenAI's own API defines of errors: its codes and types, and HTTP's statuses. This is all that the kernel knows
-//! by itself. Everything else is a fact about somebody: other codes, numbers, and wordings of any kind (also those of
-//! OpenAI, which are no part of the API) are `answer.errors` of a spec.
+//! What the APIs themselves define of errors: OpenAI's codes and types, those of the Messages API, and HTTP's statuses.
+//! This is all that the kernel knows by itself. Everything else is a fact about somebody: other codes, numbers, and
+//! wordings of any kind (also those of OpenAI, which are no part of the API) are `answer.errors` of a spec.
+
+use wire::json::Raw;
 
 use super::FailureClass;
 
@@ -39,6 +41,26 @@ pub(super) fn is_unsupported(is_code: impl Fn(&str) -> bool) -> bool {
 
 pub(super) fn is_unsupported_value(is_code: impl Fn(&str) -> bool) -> bool {
     is_code(UNSUPPORTED_VALUE)
+}
+
+/// The types of errors that the Messages API defines, each with its status.
+const MESSAGE_ERRORS: &[(&str, u16)] = &[
+    ("invalid_request_error", 400),
+    ("authentication_error", 401),
+    ("billing_error", 402),
+    ("permission_error", 403),
+    ("not_found_error", 404),
+    ("request_too_large", 413),
+    ("rate_limit_error", 429),
+    ("api_error", 500),
+    ("timeout_error", 504),
+    ("overloaded_error", 529),
+];
+
+/// The status of an error that comes in the middle of an answer, or as its beginning.
+pub(super) fn status_of_message_error(error: Raw<'_>) -> Option<u16> {
+    let kind = error.get("type").and_then(Raw::text)?;
+    MESSAGE_ERRORS.iter().find(|(name, _)| kind.is(name)).map(|(_, status)| *status)
 }
 
 /// What a status means, if nothing else tells. `names_a_model`: whether the error's message speaks of a model.

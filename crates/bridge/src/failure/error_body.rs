@@ -19,6 +19,8 @@ pub(super) struct ErrorBody {
     /// In a list of what is wrong: the member that is not known, if one is.
     pub(super) unknown_member: Option<String>,
     pub(super) is_list: bool,
+    /// The name of the request at its provider, for whoever asks there.
+    request_id: Option<String>,
 }
 
 /// What an error was found to mean.
@@ -59,8 +61,17 @@ impl ErrorBody {
             Kind::Array => document.elements().next().unwrap_or(document),
             _ => document,
         };
+        Self::within(document)
+    }
+
+    /// The error that a document is, or has in it.
+    pub(super) fn within(document: Raw<'_>) -> Self {
         let nested = ["error", "base_resp"].into_iter().find_map(|name| document.get(name));
-        Self::of(nested.filter(|raw| !raw.is_null()).unwrap_or(document))
+        let error = Self::of(nested.filter(|raw| !raw.is_null()).unwrap_or(document));
+        // So the Messages API says it.
+        let is_error = document.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("error"));
+        let request_id = is_error.then(|| string(document, "request_id")).flatten();
+        Self { request_id: request_id.map(|id| id.chars().take(128).collect()), ..error }
     }
 
     pub(super) fn of(error: Raw<'_>) -> Self {
@@ -68,9 +79,10 @@ impl ErrorBody {
         let lower = message.as_deref().unwrap_or_default().to_lowercase();
         let list = error.get("detail").filter(|detail| detail.kind() == Kind::Array);
         let unknown_member = list.into_iter().flat_map(Raw::elements).find_map(unknown_member);
-        let codes = CODES.into_iter().filter_map(|name| code(error.get(name)?)).collect();
+        let codes = |object: Raw<'_>| CODES.into_iter().filter_map(|name| code(object.get(name)?)).collect::<Vec<_>>();
+        let codes = [codes(error), error.get("details").map(codes).unwrap_or_default()].concat();
         let (code, param) = (string(error, "code"), string(error, "param"));
-        Self { message, lower, code, codes, param, unknown_member, is_list: list.is_some() }
+        Self { message, lower, code, codes, param, unknown_member, is_list: list.is_some(), request_id: None }
     }
 
     /// What it means: the words for a client, with the time to wait read out of them. They are whole: whoever holds
@@ -92,7 +104,10 @@ impl ErrorBody {
         };
         let basis = Basis::words(verdict.and_then(|verdict| verdict.words));
         let retry = verdict.and_then(|verdict| verdict.retry);
-        let message = self.message.unwrap_or_else(silent);
+        let mut message = self.message.unwrap_or_else(silent);
+        if let Some(id) = self.request_id {
+            message = format!("{message} (request {id})");
+        }
         let by_status = status.filter(|_| known.is_none());
         Failure { class, message, upstream_code: self.code, retry_after, retry, unsupported: None, basis, by_status }
     }

@@ -17,6 +17,7 @@ use crate::escaped::{Escaped, EscapedBuf, Pieces};
 use crate::events::Events;
 use crate::note::Action;
 use crate::response::ResponseWriter;
+use arguments::{Arguments, Took};
 use call::{Call, Offered, Showing};
 
 /// More parallel calls than any model makes; beyond it an upstream is up to no good.
@@ -57,6 +58,37 @@ pub(super) struct Closed {
 impl Calls {
     pub(super) fn new(offered: Offered) -> Self {
         Self { offered, ..Self::default() }
+    }
+
+    /// A call that is not told apart from others by its deltas: all that comes until the next one is its own. Says whether
+    /// there is room for it.
+    pub(super) fn begin_block(
+        &mut self,
+        id: Option<Escaped<'_>>,
+        name: Escaped<'_>,
+        response: &mut ResponseWriter,
+    ) -> bool {
+        let Some(at) = self.begin(id, None, response) else { return false };
+        let call = &mut self.waiting[at];
+        call.name = EscapedBuf::clean(name);
+        call.arguments = Arguments::in_pieces();
+        self.bytes += call.name.get().len();
+        true
+    }
+
+    /// More arguments of the call that began last.
+    pub(super) fn more(&mut self, arguments: Escaped<'_>) {
+        let Some(call) = self.waiting.last_mut() else { return };
+        self.bytes += arguments.len();
+        if let Took::After(rest) = call.arguments.take(arguments) {
+            call.arguments.is_spoiled |= !rest.decode().trim().is_empty();
+            call.arguments.push(rest);
+        }
+    }
+
+    /// There is no call that is not closed.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Nothing that a client could be shown.
@@ -101,7 +133,12 @@ impl Calls {
     }
 
     /// A new call, in its place: by index, after what a client has seen already.
-    pub(super) fn begin(&mut self, id: Option<Escaped<'_>>, index: Option<i64>, response: &mut ResponseWriter) -> Option<usize> {
+    pub(super) fn begin(
+        &mut self,
+        id: Option<Escaped<'_>>,
+        index: Option<i64>,
+        response: &mut ResponseWriter,
+    ) -> Option<usize> {
         if self.waiting.len() + self.closed.len() >= MAX_CALLS {
             response.remark(Action::Repaired, "tool_calls", "calls beyond the limit were left out");
             return None;

@@ -44,7 +44,7 @@ fn usual(reason: &str) -> Option<FinishMeaning> {
             Some(FinishMeaning::Length)
         }
         "model_context_window_exceeded" => Some(FinishMeaning::ContextOverflow),
-        "content_filter" | "sensitive" | "SAFETY" | "safety" => Some(FinishMeaning::ContentFilter),
+        "content_filter" | "sensitive" | "SAFETY" | "safety" | "refusal" => Some(FinishMeaning::ContentFilter),
         "error" | "abort" | "network_error" | "insufficient_system_resource" => Some(FinishMeaning::Error),
         _ => None,
     }

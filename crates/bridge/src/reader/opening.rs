@@ -8,8 +8,8 @@ use wire::responses::Tail;
 use wire::sse::Decoder;
 
 use super::{End, Flow, Reader, RoundEnd, Setup};
-use crate::context::{AnswerContext, AnswerWire, NativeContext};
-use crate::dialect::{AnswerDialect, ItemIds};
+use crate::context::{AnswerContext, AnswerWire};
+use crate::dialect::AnswerDialect;
 use crate::events::Events;
 use crate::failure::{Basis, Failure, FailureClass};
 use crate::response::ResponseWriter;
@@ -64,7 +64,7 @@ impl Trial {
 /// A trial that is made when it is needed: most whole answers are known as such without it.
 #[derive(Debug)]
 struct LazyTrial {
-    native: bool,
+    wire: AnswerWire,
     dialect: Arc<AnswerDialect>,
     trial: Option<Box<Trial>>,
 }
@@ -72,11 +72,9 @@ struct LazyTrial {
 impl LazyTrial {
     fn get(&mut self) -> &mut Trial {
         self.trial.get_or_insert_with(|| {
-            let native = NativeContext { item_ids: ItemIds::Ours, silent_limit: None };
-            let wire = if self.native { AnswerWire::Responses(native) } else { AnswerWire::Chat };
             let setup = Setup { dialect: Arc::clone(&self.dialect), ..Setup::default() };
             Box::new(Trial {
-                reader: Reader::new(AnswerContext { wire, ..AnswerContext::default() }, setup),
+                reader: Reader::new(AnswerContext { wire: self.wire, ..AnswerContext::default() }, setup),
                 response: ResponseWriter::new(Ids::new([0; 24]), 0, Tail::default(), false),
                 out: Events::silent(),
             })
@@ -85,9 +83,9 @@ impl LazyTrial {
 }
 
 impl Opening {
-    /// `native`: the provider speaks the Responses API itself.
-    pub fn new(native: bool, dialect: Arc<AnswerDialect>) -> Self {
-        let trial = LazyTrial { native, dialect, trial: None };
+    /// `wire`: the API in which the provider answers.
+    pub fn new(wire: AnswerWire, dialect: Arc<AnswerDialect>) -> Self {
+        let trial = LazyTrial { wire, dialect, trial: None };
         Self { trial, source: Source::Unknown, read: 0, alone: false }
     }
 
@@ -287,7 +285,7 @@ mod tests {
             (whole("\"content\":\"cut\"", "error"), Ok(true)),
         ] {
             for size in [1, 7, body.len().max(1)] {
-                let mut opening = Opening::new(false, Arc::default());
+                let mut opening = Opening::new(AnswerWire::Chat, Arc::default());
                 let look =
                     body.as_bytes().chunks(size).map(|bytes| opening.push(bytes)).find(|look| *look != Look::More);
                 let look = look.unwrap_or_else(|| opening.end());
@@ -307,7 +305,7 @@ mod tests {
         let begun = event("response.created", "")
             + &event("response.output_item.added", ",\"item\":{\"type\":\"message\",\"id\":\"m\"}");
         let look = |rest: &str| {
-            let mut opening = Opening::new(true, Arc::default());
+            let mut opening = Opening::new(AnswerWire::RESPONSES, Arc::default());
             match opening.push((begun.clone() + rest).as_bytes()) {
                 Look::Failed(failure) => Err(failure.class),
                 look => Ok(look == Look::Answer),
@@ -323,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_large_is_not_looked_through() {
-        let mut opening = Opening::new(false, Arc::default());
+        let mut opening = Opening::new(AnswerWire::Chat, Arc::default());
         assert_eq!(opening.push(&vec![b' '; LIMIT]), Look::More);
         assert_eq!(opening.push(b" "), Look::Answer);
     }

@@ -63,7 +63,7 @@ pub(super) fn estimate(prompt_bytes: usize, answer_bytes: usize, reasoning_bytes
 }
 
 /// A count, also where it is written as a float.
-fn number(raw: Raw<'_>) -> Option<u64> {
+pub(super) fn number(raw: Raw<'_>) -> Option<u64> {
     let text = raw.as_str();
     text.parse().ok().or_else(|| text.strip_suffix(".0")?.parse().ok())
 }

@@ -1,5 +1,6 @@
 //! Items of tools that godex runs, from their announcement to their end. The events between are those of their kind, in
-//! the order in which OpenAI sends them. Only between answers, or before the first one.
+//! the order in which OpenAI sends them. Between answers, or before the first one; in the middle of one only where its
+//! upstream ran the tool.
 
 use wire::id::{Id, IdKind};
 use wire::json::ObjectWriter;
@@ -155,6 +156,12 @@ impl ResponseWriter {
 
     /// Closes it and puts it into the output.
     pub fn close_hosted(&mut self, item: &HostedItem, end: &HostedEnd, out: &mut Events) {
+        self.close_hosted_in_answer(item, end, out);
+        self.keep_all();
+    }
+
+    /// The same, in the middle of an answer whose upstream ran the tool.
+    pub(crate) fn close_hosted_in_answer(&mut self, item: &HostedItem, end: &HostedEnd, out: &mut Events) {
         let kind = match (&item.start, end) {
             (HostedStart::ListTools { .. }, HostedEnd::Failed { .. }) => Some(EventKind::McpListToolsFailed),
             (HostedStart::ListTools { .. }, _) => Some(EventKind::McpListToolsCompleted),
@@ -175,6 +182,7 @@ impl ResponseWriter {
             HostedStart::McpCall { .. } | HostedStart::WebSearch => None,
         };
         self.end_hosted(kind, item, Stage::Abandoned, out);
+        self.keep_all();
     }
 
     /// A call that somebody has to approve before it is run. `arguments`: as the model wrote them.
@@ -194,7 +202,6 @@ impl ResponseWriter {
         let mut done = Vec::new();
         item.write(stage, &mut done);
         self.close_item(item.output_index, &done, out);
-        self.keep_all();
     }
 
     fn of_hosted(

@@ -264,6 +264,11 @@ impl Part {
         Some(rest)
     }
 
+    /// What was sent of it.
+    pub(crate) fn written(&self) -> Escaped<'_> {
+        self.text.get()
+    }
+
     /// How many bytes of content it has.
     pub(crate) fn held(&self) -> usize {
         let cites = self.cites.as_ref().map_or(0, |cites| cites.citing.held().len() + cites.logprobs.len());

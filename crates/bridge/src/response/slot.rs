@@ -105,6 +105,16 @@ impl Slot {
         }
     }
 
+    /// The text of the part that is being written, if it is output text.
+    pub(crate) fn written(&self) -> Escaped<'_> {
+        self.part.as_ref().filter(|part| part.kind == PartKind::Text).map(Part::written).unwrap_or_default()
+    }
+
+    /// What comes next is another part, also if it is of the same kind.
+    pub(crate) fn end_part(&mut self, response: &mut ResponseWriter, out: &mut Events) {
+        self.close_part(response, out);
+    }
+
     fn close_part(&mut self, response: &mut ResponseWriter, out: &mut Events) {
         let Some(part) = self.part.take() else { return };
         let at = PartIndex { item_id: self.id.as_str(), output_index: self.output_index, index: self.closed };
@@ -113,7 +123,7 @@ impl Slot {
         join(list, &json);
         self.closed += 1;
         if self.kind == SlotKind::Reasoning {
-            self.said = text;
+            self.said.push(text.get());
         }
     }
 

@@ -25,6 +25,8 @@ mod inputs;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod native;
 #[cfg(test)]
 mod quirks;

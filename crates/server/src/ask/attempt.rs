@@ -6,7 +6,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bridge::{
-    Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy, Reader, Setup, Unsearched,
+    AnswerWire, Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy, Reader, Setup,
+    Unsearched,
 };
 use bytes::Bytes;
 use providers::Wire;
@@ -59,6 +60,8 @@ pub(crate) struct MayGoOn {
     pub(crate) hosted: bool,
     /// A call of a custom tool has to fit a grammar, and may be asked for once more.
     pub(crate) input: bool,
+    /// The upstream runs tools itself, and may pause while it does.
+    pub(crate) pauses: bool,
 }
 
 /// Why there is no answer.
@@ -199,6 +202,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         input: asks_input_again,
         promised: plan.context.output != OutputContract::Text,
         hosted: plan.context.tools.iter().any(|tool| tool.kind.is_hosted()),
+        pauses: plan.context.wire == AnswerWire::Messages && !failover.dialect().request.tools.native.is_empty(),
     };
     let setup = Setup {
         dialect: failover.answer(),

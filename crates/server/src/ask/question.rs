@@ -96,7 +96,7 @@ pub(crate) async fn ask(
         RoundEnd::Incomplete(IncompleteReason::ContentFilter) => {
             return Err(Failure::new(FailureClass::ContentPolicy, "The provider held its answer back.").into());
         }
-        RoundEnd::Hosted(_) | RoundEnd::Rejected(_) => return Err(empty().into()),
+        RoundEnd::Hosted(_) | RoundEnd::Rejected(_) | RoundEnd::Paused => return Err(empty().into()),
         RoundEnd::Failed(mut failure) => {
             answer.redactor.failure(&mut failure);
             return Err(NoAnswer { failure, deadline });

@@ -286,8 +286,8 @@ impl Opened {
             Some(Ok(attempt)) => {
                 let asks_again = attempt.may_go_on.promised && reasks;
                 // Nothing of the request's text is kept through a stream that needs it no more.
-                let MayGoOn { hosted, input, .. } = attempt.may_go_on;
-                let goes_on = asks_again || hosted || input;
+                let MayGoOn { hosted, input, pauses, .. } = attempt.may_go_on;
+                let goes_on = asks_again || hosted || input || pauses;
                 let material = goes_on.then(|| material(past, failover, asks_again, input));
                 self.notes.splice(0..0, attempt.notes.iter().cloned());
                 Ok(self.turn(attempt, material))

@@ -1,13 +1,15 @@
 //! Rounds: a response may be made of several upstream answers. After each, one decision: the response is over, hosted
-//! tools must run and their results go back to the model, or the model is asked again for an answer that is not in the
-//! format that was promised.
+//! tools must run and their results go back to the model, or the model is asked again: for an answer that is not in the
+//! format that was promised, or because it paused in the middle of one.
 //!
 //! For another round the request is read once more, with the items that came since; so all that is kept for it are the
 //! request's bytes and the past, and only where there may be another round at all.
 
 use std::sync::Arc;
 
-use bridge::{Action, End, Failure, FailureClass, HeldCall, Note, RejectedCall, Round, RoundEnd, note_code};
+use bridge::{
+    Action, End, Failure, FailureClass, HeldCall, IncompleteReason, Note, RejectedCall, Round, RoundEnd, note_code,
+};
 use bytes::Bytes;
 use tokio::time::Instant;
 use wire::json::{Kept, Kind, ObjectWriter, Raw};
@@ -25,6 +27,9 @@ use crate::items::{self, answer_text, item, message};
 use crate::request::RequestContext;
 use crate::session::Context;
 use crate::upstream::{Failover, late};
+
+/// How often an upstream that pauses is asked to go on, in one response.
+const MAX_PAUSES: u32 = 10;
 
 /// What another round is made of.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(super) struct Material {
     /// How often hosted tools ran, and how many of their calls.
     pub(super) rounds: u32,
     pub(super) calls: u64,
+    /// How often the upstream has paused.
+    pauses: u32,
     /// The next answer is to call no tool.
     pub(super) is_last: bool,
     /// What the answers so far have, in tokens.
@@ -78,6 +85,7 @@ impl Material {
             shown: 0,
             rounds: 0,
             calls: 0,
+            pauses: 0,
             is_last: false,
             answered_tokens: 0,
         }
@@ -90,7 +98,7 @@ impl Material {
     }
 
     const fn round(&self) -> Round {
-        match (self.rounds, self.is_last) {
+        match (self.rounds + self.pauses, self.is_last) {
             (0, _) => Round::First,
             (_, false) => Round::Later,
             (_, true) => Round::Last,
@@ -154,6 +162,7 @@ impl Turn {
             RoundEnd::Failed(_) if !stopped && self.second_is_nothing() => self.show_first(end),
             RoundEnd::Rejected(call) if !stopped => self.ask_for_input(call),
             RoundEnd::Rejected(call) => self.show(&call),
+            RoundEnd::Paused => self.resume(),
             end => self.finish(end),
         }
     }
@@ -190,6 +199,26 @@ impl Turn {
         let message = format!("{} was asked for twice: its input did not fit: {}", call.name, call.problem);
         self.response.note(Note::new(Action::Repaired, "tool_calls", message).coded(note_code::TOOL_INPUT));
         self.ask(RoundEnd::Rejected(call));
+    }
+
+    /// The upstream has paused by itself, in the middle of what it does: it goes on from what it said, in the same response.
+    /// One that does nothing but pause is not waited for without end.
+    fn resume(&mut self) {
+        let incomplete = RoundEnd::Incomplete(IncompleteReason::MaxOutputTokens);
+        let mut object = Vec::new();
+        self.response.object(clock::unix_seconds(), false, &mut object);
+        let answered = self.response.usage().map_or(0, |usage| usage.output_tokens);
+        let Some(material) = self.material.as_mut().filter(|material| material.pauses < MAX_PAUSES) else {
+            let message = "the provider paused, and was not asked to go on: the response is incomplete";
+            self.response.note(Note::new(Action::Degraded, "output", message));
+            return self.finish(incomplete);
+        };
+        material.pauses += 1;
+        material.answered_tokens = answered;
+        let items = items::of_object(&object);
+        material.added.extend(items.iter().skip(material.shown).cloned());
+        material.shown = items.len();
+        self.ask(incomplete);
     }
 
     /// There is no better call: the client gets this one.
@@ -292,7 +321,7 @@ impl Turn {
                     self.rejected = Some(Box::new(call));
                 }
                 // Nothing of the request's text is kept through an answer after which there is none.
-                self.material.take_if(|material| !may_go_on.hosted && !material.asks_again);
+                self.material.take_if(|material| !may_go_on.hosted && !may_go_on.pauses && !material.asks_again);
                 self.watch.answers(deadlines);
                 self.answer = Some(Answer::new(reader, accepted));
                 self.phase = Phase::Reading;
@@ -325,6 +354,7 @@ const fn end_name(end: &RoundEnd) -> &'static str {
         RoundEnd::Failed(_) => "failed",
         RoundEnd::Hosted(_) => "hosted_tools",
         RoundEnd::Rejected(_) => "rejected_call",
+        RoundEnd::Paused => "paused",
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{AnswerDialect, Failure, FailureClass, Look, Opening};
+use bridge::{AnswerDialect, AnswerWire, Failure, FailureClass, Look, Opening};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -225,7 +225,7 @@ impl HttpClient {
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
         let mut answer = response.into_body();
-        let opening = Opening::new(wire == Wire::Responses, Arc::clone(dialect)).alone(alone);
+        let opening = Opening::new(answer_wire(wire), Arc::clone(dialect)).alone(alone);
         let first = self.look(&mut answer, opening, &body).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), model: None };
         let connecting = sending.connected - began;
@@ -395,6 +395,14 @@ impl Read {
             Self::One(bytes) => Some(bytes),
             Self::More(joined) => Some(joined.freeze()),
         }
+    }
+}
+
+/// The API in which the provider answers.
+const fn answer_wire(wire: Wire) -> AnswerWire {
+    match wire {
+        Wire::Chat | Wire::Demo => AnswerWire::Chat,
+        Wire::Responses => AnswerWire::RESPONSES,
     }
 }
 

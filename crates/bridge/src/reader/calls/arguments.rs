@@ -67,6 +67,11 @@ pub(in crate::reader) enum Took<'e> {
 }
 
 impl Arguments {
+    /// Nothing yet, and it will come in pieces.
+    pub(in crate::reader) fn in_pieces() -> Self {
+        Self { manner: Manner::Pieces, ..Self::default() }
+    }
+
     pub(in crate::reader) fn text(&self) -> Escaped<'_> {
         self.text.get()
     }

@@ -306,7 +306,6 @@ impl Calls {
             at += 1;
         }
     }
-
 }
 
 /// Arguments come as (pieces of) a string; some servers send the value itself.
