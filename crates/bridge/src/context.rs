@@ -25,6 +25,7 @@ pub enum AnswerWire {
     #[default]
     Chat,
     Responses(NativeContext),
+    Messages,
 }
 
 /// How to read the answer of an upstream that speaks the Responses API itself.

@@ -8,6 +8,7 @@ pub mod chat;
 mod codes;
 pub mod id;
 pub mod json;
+pub mod messages;
 mod open;
 pub mod responses;
 pub mod sse;
