@@ -155,6 +155,7 @@ pub(crate) fn explained(
     let seal = context.app.runtime.seal(&context.caller);
     let explained = for_target(context, failover, asked, &seal, |target| match failover.wire() {
         Wire::Responses => bridge::forward_linked(request, *document, past, target),
+        Wire::Messages => bridge::plan_messages_linked(request, past, target),
         Wire::Chat | Wire::Demo => bridge::plan_linked(request, past, target),
     });
     Ok(explained?)
@@ -191,6 +192,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     let seal = runtime.seal(&context.caller);
     let plan = for_target(context, failover, asked, &seal, |target| match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target),
+        Wire::Messages => bridge::plan_messages(request, past, target),
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target),
     })?;
     let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;
