@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use bridge::{AnswerContext, Events, Flow, OfferedTool, Reader, ResponseWriter, Setup, ToolKind};
+use bridge::{AnswerContext, AnswerWire, Events, Flow, OfferedTool, Reader, ResponseWriter, Setup, ToolKind};
 use serde_json::{Value, json};
 use wire::chat::Answer;
 use wire::id::Ids;
@@ -34,6 +34,11 @@ fn main() {
             delta(&call(name, first), &call(name, "some \\\"more\\\" text"), Events::sse()).as_nanos()
         );
     }
+    // A chunk of the same text in the other API, beside what it costs in this one.
+    let message = block_delta(" world,\nand \"so\" on");
+    let (chat, messages) = (delta(&text, &text, Events::sse()), in_messages(&message));
+    println!("messages_ns={}", messages.as_nanos());
+    println!("messages_per_chat={:.2}", messages.as_secs_f64() / chat.as_secs_f64());
     let (small, large) = (arguments(1 << 17), arguments(1 << 20));
     println!("growth={:.2}", large.as_secs_f64() / small.as_secs_f64() / 8.0);
 }
@@ -52,6 +57,11 @@ fn call(name: &str, arguments: &str) -> String {
     chunk(&json!({"tool_calls": [{"index": 0, "id": "call_1", "function": {"name": name, "arguments": arguments}}]}))
 }
 
+/// An event of a Messages answer.
+fn block_delta(text: &str) -> String {
+    json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}).to_string()
+}
+
 fn parse(chunk: &str) {
     let _ = black_box(Answer::parse(black_box(chunk)));
 }
@@ -64,11 +74,11 @@ struct Turn {
 }
 
 impl Turn {
-    fn new(out: Events) -> Self {
+    fn new(wire: AnswerWire, out: Events) -> Self {
         let offered =
             |name: &str, kind| OfferedTool { provider_name: name.into(), kind, name: name.into(), namespace: None };
         let tools = vec![offered("f", ToolKind::Function), offered("patch", ToolKind::Custom)];
-        let reader = Reader::new(AnswerContext { tools, ..AnswerContext::default() }, Setup::default());
+        let reader = Reader::new(AnswerContext { wire, tools, ..AnswerContext::default() }, Setup::default());
         let response = ResponseWriter::new(Ids::new([7; 24]), 1, Tail::default(), true);
         let mut turn = Self { reader, response, out };
         turn.out.reserve(1 << 16);
@@ -84,7 +94,15 @@ impl Turn {
 
 /// One delta in the middle of an answer.
 fn delta(first: &str, chunk: &str, out: Events) -> Duration {
-    let mut turn = Turn::new(out);
+    again(Turn::new(AnswerWire::Chat, out), first, chunk)
+}
+
+/// The same in a Messages answer.
+fn in_messages(event: &str) -> Duration {
+    again(Turn::new(AnswerWire::Messages, Events::sse()), event, event)
+}
+
+fn again(mut turn: Turn, first: &str, chunk: &str) -> Duration {
     let _ = turn.chunk(first);
     best(
         || {
@@ -96,7 +114,7 @@ fn delta(first: &str, chunk: &str, out: Events) -> Duration {
 
 /// Arguments of that many bytes, byte by byte.
 fn arguments(bytes: u32) -> Duration {
-    let mut turn = Turn::new(Events::sse());
+    let mut turn = Turn::new(AnswerWire::Chat, Events::sse());
     let _ = turn.chunk(&call("f", "{\"a\":\""));
     let piece = call("f", "x");
     let start = Instant::now();

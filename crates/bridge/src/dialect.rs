@@ -31,11 +31,13 @@ macro_rules! vocabulary {
 }
 
 mod answer;
+mod blocks;
 mod errors;
 mod request;
 mod rules;
 
 pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
+pub use blocks::{BlockRules, CacheMarks, ThoughtDisplay};
 pub use errors::{ErrorMeaning, ErrorRule, ErrorRules};
 pub use request::Tokenizer;
 pub use request::{

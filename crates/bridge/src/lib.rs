@@ -23,12 +23,12 @@ pub use context::{
     AnswerContext, AnswerWire, InputGrammar, InputSyntax, NativeContext, OfferedTool, OutputContract, ToolKind,
 };
 pub use dialect::{
-    AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,
-    DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
-    Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
-    LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay,
-    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages,
-    ToolRules, Turns, UserField,
+    AbsentContent, AfterTool, AnswerDialect, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind,
+    ContentRules, CustomForm, DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning,
+    ErrorRule, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema,
+    Lacking, LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules,
+    RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking,
+    ThoughtDisplay, Tokenizer, ToolImages, ToolRules, Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
@@ -36,7 +36,7 @@ pub use note::{Action, Note, NoteCode, Severity, code as note_code};
 pub use plan::{
     CallRole, CompactionWish, Hosting, ImageTexts, Link, Needs, Plan, PlanTarget, Policy, Round, SearchFunctions,
     Unsearched, call_role, check_metadata, each_sent_item, echo, first_sent, forward, forward_linked, plan,
-    plan_linked,
+    plan_linked, plan_messages, plan_messages_linked,
 };
 pub use reader::{
     ChatReader, Checks, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar,

@@ -10,6 +10,7 @@ mod hosted;
 mod item_path;
 mod json;
 mod links;
+mod messages;
 mod needs;
 mod notes;
 mod options;
@@ -30,6 +31,7 @@ pub use compaction::{CompactionWish, each_sent_item, first_sent};
 pub use echo::tail as echo;
 pub use forward::{forward, forward_linked};
 pub use links::Link;
+pub use messages::{plan_messages, plan_messages_linked};
 
 use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
@@ -39,6 +41,7 @@ use item_path::Items;
 pub use needs::Needs;
 use notes::Notes;
 use output::Output;
+use remaining_params::Retention;
 use tools::Tools;
 use transcript::Transcript;
 pub use transcript::{CallRole, call_role};
@@ -199,7 +202,7 @@ fn build(
     };
     body.extra.extend(effort_object.as_deref());
     options::plan(request, target, &mut body, &mut notes);
-    remaining_params::plan(request, target.hosting, &mut notes)?;
+    remaining_params::plan(request, target.hosting, Retention::Unknown, &mut notes)?;
     let context = AnswerContext {
         wire: AnswerWire::Chat,
         tools: tools.offered(),
@@ -230,7 +233,7 @@ fn style(dialect: &Dialect) -> Style {
         reasoning_field: match rules.reasoning.field {
             ReplayField::ReasoningContent => Some("reasoning_content"),
             ReplayField::Reasoning => Some("reasoning"),
-            ReplayField::ThinkingParts | ReplayField::Bag => None,
+            ReplayField::ThinkingParts | ReplayField::Bag | ReplayField::Blocks => None,
         },
         thinking_parts: rules.reasoning.field == ReplayField::ThinkingParts,
     }

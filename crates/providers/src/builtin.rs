@@ -28,6 +28,13 @@ const SPECS: &[(&str, &str)] = embed![
     "fireworks",
     "cerebras",
     "azure",
+    "anthropic",
+    "bedrock-anthropic",
+    "vertex-anthropic",
+    "deepseek-messages",
+    "moonshot-messages",
+    "zhipu-messages",
+    "minimax-messages",
     "ollama",
     "vllm",
     "sglang",
@@ -35,6 +42,7 @@ const SPECS: &[(&str, &str)] = embed![
     "lmstudio",
     "openai-compatible",
     "responses-compatible",
+    "messages-compatible",
     "demo",
 ];
 

@@ -38,6 +38,8 @@ pub struct Provider {
     pub path: String,
     /// The query of every request.
     pub query: Vec<(String, String)>,
+    /// Headers of every request, beside those that carry its key.
+    pub headers: Vec<(String, String)>,
     pub auth: Auth,
     /// The environment variable that usually holds its key.
     pub key_env: Option<String>,
@@ -95,6 +97,8 @@ bridge::vocabulary! {
         Chat = "chat",
         /// A server with a Responses API of its own, used as such.
         Responses = "responses",
+        /// A server of the Messages API, whose messages are made of blocks.
+        Messages = "messages",
         /// The demo model inside this binary.
         Demo = "demo",
     }
@@ -107,6 +111,8 @@ bridge::vocabulary! {
         Bearer = "bearer",
         /// `api-key: KEY`.
         ApiKeyHeader = "api-key-header",
+        /// `x-api-key: KEY`.
+        XApiKey = "x-api-key",
         /// Not at all.
         None = "none",
     }
@@ -117,6 +123,7 @@ bridge::vocabulary! {
 pub(crate) struct Spec {
     pub(crate) extends: Option<String>,
     pub(crate) endpoint: Endpoint,
+    headers: Option<Vec<(String, String)>>,
     auth: Option<Auth>,
     key_env: Option<String>,
     default_model: Option<String>,
@@ -150,6 +157,7 @@ impl Spec {
         let spec = Self {
             extends: section.read("extends", Field::text),
             endpoint: place,
+            headers: section.read("headers", headers),
             auth: section.read("auth", |field| field.choice(Auth::ALL, Auth::name)),
             key_env: section.read("key_env", Field::text),
             default_model: section.read("default_model", Field::text),
@@ -172,6 +180,7 @@ impl Spec {
         Self {
             extends: None,
             endpoint,
+            headers: Some(of.headers.clone()),
             auth: Some(of.auth),
             key_env: of.key_env.clone(),
             default_model: of.default_model.clone(),
@@ -184,7 +193,8 @@ impl Spec {
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
     pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
-        let Self { extends, endpoint, auth, key_env, default_model, models: _, prices, discovery, terms } = self;
+        let Self { extends, endpoint, headers, auth, key_env, default_model, models: _, prices, discovery, terms } =
+            self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
         let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
@@ -192,6 +202,7 @@ impl Spec {
         say("endpoint.base_url", base_url.as_ref().map(|url| without_secrets(url).yaml()));
         say("endpoint.path", path.as_ref().map(Yaml::yaml));
         say("endpoint.query", query.as_ref().map(|query| shown_query(query, from("endpoint.query"))));
+        say("headers", headers.as_ref().map(|headers| headers.shown("headers", from("headers"))));
         say("auth", auth.as_ref().map(Yaml::yaml));
         say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
@@ -203,8 +214,22 @@ impl Spec {
 
     /// Lays this spec over what it extends: what it says replaces, the rest stays.
     fn apply(&self, to: &mut Provider) {
-        let Self { extends: _, endpoint, auth, key_env, default_model, models, prices: _, discovery, terms: _ } = self;
+        let Self {
+            extends: _,
+            endpoint,
+            headers,
+            auth,
+            key_env,
+            default_model,
+            models,
+            prices: _,
+            discovery,
+            terms: _,
+        } = self;
         let Endpoint { base_url, path, query } = endpoint;
+        if let Some(headers) = headers {
+            to.headers.clone_from(headers);
+        }
         to.auth = auth.unwrap_or(to.auth);
         // A new address must not get the key that is meant for the old one.
         to.key_env = if base_url.is_some() { key_env.clone() } else { key_env.clone().or(to.key_env.take()) };
@@ -231,6 +256,7 @@ impl Provider {
             base_url: None,
             path: "/chat/completions".to_owned(),
             query: Vec::new(),
+            headers: Vec::new(),
             auth: Auth::Bearer,
             key_env: None,
             default_model: None,
@@ -355,6 +381,21 @@ fn path(field: &Field<'_>) -> Option<String> {
         return None;
     }
     Some(text)
+}
+
+/// Names in lower case, as they are compared.
+fn headers(field: &Field<'_>) -> Option<Vec<(String, String)>> {
+    let fits =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let pair = |(name, field): (String, Field<'_>)| {
+        let value = field.text()?;
+        if !fits(&name) || !value.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
+            field.problem("expected a header: a name of lower-case letters, digits and `-`, and a text", None);
+            return None;
+        }
+        Some((name, value))
+    };
+    Some(field.entries()?.into_iter().filter_map(pair).collect())
 }
 
 fn query(field: &Field<'_>) -> Option<Vec<(String, String)>> {

@@ -51,7 +51,7 @@ impl<'a> Client<'a> {
         progress: impl FnMut(&Request) + Send + 'a,
     ) -> Result<Self, StartError> {
         let target = match config.provider.wire {
-            Wire::Chat | Wire::Responses => Target::Http(Box::new(HttpClient::new(config)?)),
+            Wire::Chat | Wire::Responses | Wire::Messages => Target::Http(Box::new(HttpClient::new(config)?)),
             Wire::Demo => Target::Demo,
         };
         Ok(Self { target, until: Instant::now() + total, each, progress: Box::new(progress) })

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use bridge::{AnswerDialect, Failure, FailureClass};
 use bytes::Bytes;
+use http::HeaderValue;
 use providers::Wire;
 use tokio::time::Instant;
 
@@ -64,7 +65,11 @@ pub(crate) struct Deadlines {
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     pub(crate) wire: Wire,
+    /// The model's name there: some want it in their path.
+    pub(crate) model: String,
     pub(crate) body: Bytes,
+    /// What is tried out with it.
+    pub(crate) betas: Option<HeaderValue>,
     /// The trace that it belongs to.
     pub(crate) propagated: Option<Propagated>,
 }

@@ -11,6 +11,8 @@ mod forgetful;
 pub mod golden;
 pub mod grammar;
 pub mod mcp;
+pub mod messages;
+pub mod messages_api;
 mod place;
 mod pooler;
 mod postgres;

@@ -9,6 +9,7 @@ mod codes;
 pub mod id;
 pub mod json;
 pub mod message_event;
+pub mod messages;
 mod open;
 pub mod responses;
 pub mod sse;

@@ -85,7 +85,8 @@ vocabulary! {
     /// What becomes of system messages after the start of the conversation.
     pub enum LateSystem {
         Keep = "keep",
-        /// The provider wants system messages first, or moves them there.
+        /// The provider wants system messages first, or moves them there. With `wire: messages` they are marked as what
+        /// they are.
         User = "user",
     }
 }
@@ -256,7 +257,7 @@ vocabulary! {
 vocabulary! {
     /// How an effort is told.
     pub enum EffortField {
-        /// `reasoning_effort: …`.
+        /// `reasoning_effort: …`; with `wire: messages`, `output_config: {effort: …}`.
         Native = "reasoning_effort",
         /// `reasoning: {effort: …}`.
         Object = "reasoning",
@@ -296,6 +297,8 @@ vocabulary! {
         ThinkingParts = "thinking_parts",
         /// Only what came with it, as it came (`reasoning_details`, signatures).
         Bag = "bag",
+        /// The blocks in which it came, as they came and where they were (`wire: messages`).
+        Blocks = "blocks",
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rules for requests, by concern. Defaults are what nearly every chat server takes.
 
+use super::blocks::BlockRules;
 use super::request::{
     AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, Effort, EffortField, EmptyText,
     Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay, ReplayField,
@@ -15,6 +16,7 @@ pub struct RequestRules {
     pub reasoning: ReasoningRules,
     pub options: OptionRules,
     pub native: NativeRules,
+    pub blocks: BlockRules,
 }
 
 /// A provider that speaks the Responses API itself.
@@ -69,6 +71,8 @@ pub struct ContentRules {
     pub audio: bool,
     /// Files as parts; text files always go inline.
     pub files: bool,
+    /// Such files may be named by their address.
+    pub file_urls: bool,
     /// What to do about the rest.
     pub lacking: Lacking,
 }
@@ -81,6 +85,7 @@ impl Default for ContentRules {
             video: false,
             audio: false,
             files: false,
+            file_urls: false,
             lacking: Lacking::Degrade,
         }
     }

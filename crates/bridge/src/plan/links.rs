@@ -20,7 +20,7 @@ pub struct Link {
     /// `instructions`, `input[0]`, `past[3]`, `tools[1]`, `text.format`; `input`, where that is a text; `godex` for what
     /// nobody has asked for.
     pub item: String,
-    /// Where it is in what is sent: `messages[0]`, `tools[1]`; `input[0]` for those who speak the Responses API.
+    /// Where it is in what is sent: `messages[0]`, `system[0]`, `tools[1]`; `input[0]` for those who speak the Responses API.
     pub to: Vec<String>,
     /// Why it is nowhere.
     pub left_out: Option<Cow<'static, str>>,
@@ -50,10 +50,20 @@ impl Display for Source {
     }
 }
 
+/// Where a message went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placed {
+    System(usize),
+    Message(usize),
+    Nowhere,
+}
+
 /// What is known so far: parts by the names that links have.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     messages: BTreeMap<String, BTreeSet<usize>>,
+    /// Of a request to the Messages API.
+    system: BTreeMap<String, BTreeSet<usize>>,
     tools: BTreeMap<String, BTreeSet<usize>>,
     /// Of a request to the Responses API.
     items: BTreeMap<String, BTreeSet<usize>>,
@@ -82,6 +92,19 @@ impl Links {
     pub(super) fn move_messages(&mut self, places: &[usize]) {
         for of_one in self.messages.values_mut() {
             *of_one = of_one.iter().filter_map(|index| places.get(*index).copied()).collect();
+        }
+    }
+
+    /// The messages have new places, some of them among the instructions.
+    pub(super) fn place_messages(&mut self, places: &[Placed]) {
+        for (item, indices) in std::mem::take(&mut self.messages) {
+            for index in indices {
+                match places.get(index).copied().unwrap_or(Placed::Nowhere) {
+                    Placed::System(index) => drop(self.system.entry(item.clone()).or_default().insert(index)),
+                    Placed::Message(index) => drop(self.messages.entry(item.clone()).or_default().insert(index)),
+                    Placed::Nowhere => {}
+                }
+            }
         }
     }
 
@@ -156,7 +179,8 @@ impl Links {
         let of = |map: &BTreeMap<String, BTreeSet<usize>>, list: &str| {
             map.get(item).into_iter().flatten().map(|index| format!("{list}[{index}]")).collect::<Vec<_>>()
         };
-        let mut places = of(&self.messages, "messages");
+        let mut places = of(&self.system, "system");
+        places.extend(of(&self.messages, "messages"));
         places.extend(of(&self.items, "input"));
         places.extend(of(&self.tools, "tools"));
         if self.instructions && item == "instructions" {

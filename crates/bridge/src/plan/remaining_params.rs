@@ -14,7 +14,19 @@ const INCLUDED: &[&str] = &[LOGPROBS, "reasoning.encrypted_content"];
 /// The same, where godex searches.
 const SOURCES: &str = "web_search_call.action.sources";
 
-pub(super) fn plan(request: &CreateResponse<'_>, hosting: Hosting, notes: &mut Notes) -> Result<(), Invalid> {
+/// Whether a provider can be told how long to keep a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retention {
+    Told,
+    Unknown,
+}
+
+pub(super) fn plan(
+    request: &CreateResponse<'_>,
+    hosting: Hosting,
+    retention: Retention,
+    notes: &mut Notes,
+) -> Result<(), Invalid> {
     let CreateResponse {
         // The server's: who answers, what came before and how much of it is sent, how it is delivered and kept.
         model: _,
@@ -76,7 +88,7 @@ pub(super) fn plan(request: &CreateResponse<'_>, hosting: Hosting, notes: &mut N
         // It counts the calls of tools that godex runs.
         ("max_tool_calls", max_tool_calls.is_some() && !hosting.runs()),
         ("access_programs", access_programs.is_some()),
-        ("prompt_cache_retention", prompt_cache_retention.is_some()),
+        ("prompt_cache_retention", prompt_cache_retention.is_some() && retention == Retention::Unknown),
         ("prompt_cache_options", prompt_cache_options.is_some()),
         ("stream_options.include_obfuscation", obfuscation == Some(true)),
     ];

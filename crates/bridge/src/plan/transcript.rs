@@ -193,7 +193,8 @@ impl<'a> Builder<'_, 'a, '_> {
         }
         if self.notes.is_linking() {
             let carried = |call: &Call<'_>| call.extra_content.is_some();
-            let thought = !replay.text.is_empty() || !replay.members.is_empty() || calls.iter().any(carried);
+            let kept = !replay.text.is_empty() || !replay.members.is_empty() || !replay.blocks.is_empty();
+            let thought = kept || calls.iter().any(carried);
             self.link(&sources.said, self.messages.len());
             self.link(if thought { &sources.thought } else { &[] }, self.messages.len());
         }

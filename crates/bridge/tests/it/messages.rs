@@ -275,11 +275,11 @@ fn searches_of_the_upstream_are_shown_and_return() {
         gist(&ran),
         [
             "reasoning Search.",
-            r#"search "completed" {"queries":["rust"],"query":"rust","sources":[{"type":"url","url":"https://a.b/"}],"type":"search"}"#,
-            r#"search "failed" {"queries":["rust"],"query":"rust","sources":[],"type":"search"}"#,
+            r#"search "completed" {"type":"search","query":"rust","queries":["rust"],"sources":[{"type":"url","url":"https://a.b/"}]}"#,
+            r#"search "failed" {"type":"search","query":"rust","queries":["rust"],"sources":[]}"#,
             "reasoning ",
             "message Found.",
-            r#"search "failed" {"queries":["rust"],"query":"rust","sources":[],"type":"search"}"#,
+            r#"search "failed" {"type":"search","query":"rust","queries":["rust"],"sources":[]}"#,
         ]
     );
     let types = |at| {

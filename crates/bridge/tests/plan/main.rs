@@ -25,6 +25,8 @@ mod links;
 #[cfg(test)]
 mod make;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod prefix;
 #[cfg(test)]
 mod reasoning;

@@ -2,10 +2,11 @@
 //! declarations that the reader is made of.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
-    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking,
-    Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
-    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole,
+    Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
+    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ThoughtDisplay,
+    Tokenizer, ToolImages, Turns, UserField,
 };
 
 use super::answer::Answer;
@@ -60,6 +61,7 @@ words!(
     ApplyPatch,
     Auth,
     CacheKeyField,
+    CacheMarks,
     CallIds,
     ChoiceKind,
     CustomForm,
@@ -90,6 +92,7 @@ words!(
     SubAgents,
     ThinkTags,
     Thinking,
+    ThoughtDisplay,
     Tokenizer,
     ToolImages,
     Turns,
@@ -176,6 +179,7 @@ pub fn spec_keys() -> Vec<SpecKey> {
         whole("endpoint.base_url", "Where requests go.", "URL"),
         whole("endpoint.path", "What comes after the base URL; `{model}` is the model's name.", "path"),
         whole("endpoint.query", "The query of every request.", "mapping of texts to text"),
+        whole("headers", "Headers of every request, beside those that carry its key.", "mapping of texts to text"),
         key::<Auth>("auth".to_owned(), "How the key is sent.", false),
         whole(
             "key_env",

@@ -2,13 +2,14 @@
 //! of the rules' own fields.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm, Effort,
-    EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem,
-    MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord,
-    SchemaRule, Thinking, ToolImages, ToolRules, Turns, UserField,
+    AbsentContent, AfterTool, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, ContentRules,
+    CustomForm, Effort, EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking,
+    LateSystem, MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules,
+    RequiredWord, SchemaRule, Thinking, ThoughtDisplay, ToolImages, ToolRules, Turns, UserField,
 };
 
 use super::SpecKey;
+use super::catalog::tokens;
 use super::layer::{Setting, Sources, layer, word};
 use crate::yaml::{Field, Section};
 
@@ -40,6 +41,8 @@ layer!(Content over ContentRules {
     audio: bool = Field::boolean,
     /// Whether files go as parts; text files always go inline.
     files: bool = Field::boolean,
+    /// Whether such files may be named by their address.
+    file_urls: bool = Field::boolean,
     /// What is done about content that the model does not take.
     lacking: Lacking = word!(Lacking),
 });
@@ -118,6 +121,28 @@ layer!(Native over NativeRules {
     silent_limit: bool = Field::boolean,
 });
 
+layer!(Blocks over BlockRules {
+    /// Whether the model's name is in the path, and not in the body (`wire: messages`).
+    model_in_path: bool = Field::boolean,
+    /// The limit of an answer that the client sets none for: that API demands one.
+    default_limit: u64 = tokens,
+    /// How the provider is told what of a prompt it should cache.
+    cache: CacheMarks = word!(CacheMarks),
+    /// Whether it may be told to cache for an hour, where `prompt_cache_retention` asks for long.
+    cache_hour: bool = Field::boolean,
+    /// Whether what the model thinks is shown in words.
+    display: ThoughtDisplay = word!(ThoughtDisplay),
+    /// Whether the input of calls comes while it is written (`eager_input_streaming`).
+    eager_input: bool = Field::boolean,
+    /// Whether `service_tier: fast` is known there, as `speed: fast`.
+    fast: bool = Field::boolean,
+    /// What is tried out with each request, by the names that go into the header for it.
+    betas: Vec<String> = betas,
+    /// The trial with which thoughts that no longer fit the conversation are dropped there, instead of the request being
+    /// refused; empty: there is none.
+    binding_beta: String = |field| if field.string()?.is_empty() { Some(String::new()) } else { beta(field) },
+});
+
 /// The whole section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Request {
@@ -127,6 +152,7 @@ pub(super) struct Request {
     reasoning: Reasoning,
     options: Options,
     native: Native,
+    blocks: Blocks,
 }
 
 impl Request {
@@ -138,23 +164,25 @@ impl Request {
             reasoning: group(&mut section, "reasoning", Reasoning::pick),
             options: group(&mut section, "options", Options::pick),
             native: group(&mut section, "native", Native::pick),
+            blocks: group(&mut section, "blocks", Blocks::pick),
         };
         section.finish();
         request
     }
 
     pub(super) fn apply(&self, to: &mut RequestRules) {
-        let Self { messages, content, tools, reasoning, options, native } = self;
+        let Self { messages, content, tools, reasoning, options, native, blocks } = self;
         messages.apply(&mut to.messages);
         content.apply(&mut to.content);
         tools.apply(&mut to.tools);
         reasoning.apply(&mut to.reasoning);
         options.apply(&mut to.options);
         native.apply(&mut to.native);
+        blocks.apply(&mut to.blocks);
     }
 
     pub(super) fn whole(of: &RequestRules) -> Self {
-        let RequestRules { messages, content, tools, reasoning, options, native } = of;
+        let RequestRules { messages, content, tools, reasoning, options, native, blocks } = of;
         Self {
             messages: Messages::whole(messages),
             content: Content::whole(content),
@@ -162,6 +190,7 @@ impl Request {
             reasoning: Reasoning::whole(reasoning),
             options: Options::whole(options),
             native: Native::whole(native),
+            blocks: Blocks::whole(blocks),
         }
     }
 
@@ -173,6 +202,7 @@ impl Request {
         keys.extend(Reasoning::described("request.reasoning."));
         keys.extend(Options::described("request.options."));
         keys.extend(Native::described("request.native."));
+        keys.extend(Blocks::described("request.blocks."));
         keys
     }
 
@@ -183,6 +213,7 @@ impl Request {
         self.reasoning.settings("request.reasoning.", from, out);
         self.options.settings("request.options.", from, out);
         self.native.settings("request.native.", from, out);
+        self.blocks.settings("request.blocks.", from, out);
     }
 }
 
@@ -191,6 +222,19 @@ fn group<'r, T>(section: &mut Section<'r>, key: &'static str, pick: impl FnOnce(
     let picked = pick(&mut group);
     group.finish();
     picked
+}
+
+fn betas(field: &Field<'_>) -> Option<Vec<String>> {
+    Some(field.list()?.iter().filter_map(beta).collect())
+}
+
+/// A name in a header's list.
+fn beta(field: &Field<'_>) -> Option<String> {
+    let name = field.text()?;
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+        return field.expected("a name of letters, digits, `-`, `_` and `.`");
+    }
+    Some(name)
 }
 
 fn count(field: &Field<'_>) -> Option<usize> {

@@ -1,11 +1,11 @@
 //! Values of a spec as YAML that reads back as the same.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
-    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole,
+    Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
     ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
-    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer,
-    ToolImages, Turns, UserField,
+    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ThoughtDisplay,
+    Tokenizer, ToolImages, Turns, UserField,
 };
 
 use super::layer::{Setting, Source, Sources};
@@ -51,6 +51,7 @@ words!(
     ApplyPatch,
     Auth,
     CacheKeyField,
+    CacheMarks,
     CallIds,
     ChoiceKind,
     CustomForm,
@@ -81,6 +82,7 @@ words!(
     SubAgents,
     ThinkTags,
     Thinking,
+    ThoughtDisplay,
     Tokenizer,
     ToolImages,
     Turns,

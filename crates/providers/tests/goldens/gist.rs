@@ -49,10 +49,19 @@ fn sent(case: &Case) -> Vec<u8> {
     let key = match provider.auth {
         Auth::Bearer => "authorization: Bearer {key}\n",
         Auth::ApiKeyHeader => "api-key: {key}\n",
+        Auth::XApiKey => "x-api-key: {key}\n",
         Auth::None => "",
     };
-    let path = if run::spec(case).wire == Wire::Responses { "/responses" } else { &provider.path };
+    let spec = run::spec(case);
+    let path = if spec.wire == Wire::Responses { "/responses" } else { &provider.path };
     let mut out = format!("POST {base}{path}\n{key}").into_bytes();
+    for (name, value) in &provider.headers {
+        out.extend(format!("{name}: {value}\n").into_bytes());
+    }
+    let betas: Vec<&str> = spec.dialect.request.blocks.all_betas().collect();
+    if !betas.is_empty() {
+        out.extend(format!("anthropic-beta: {}\n", betas.join(",")).into_bytes());
+    }
     out.extend(compact(&run::plan(case).body));
     out
 }

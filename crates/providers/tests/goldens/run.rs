@@ -119,6 +119,7 @@ pub(crate) fn plan(case: &Case) -> Plan {
     };
     match spec.wire {
         Wire::Responses => bridge::forward(&request, document(case), &[], target).unwrap(),
+        Wire::Messages => bridge::plan_messages(&request, &[], target).unwrap(),
         Wire::Chat | Wire::Demo => bridge::plan(&request, &[], target).unwrap(),
     }
 }

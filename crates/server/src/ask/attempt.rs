@@ -78,8 +78,9 @@ pub(crate) async fn send(
     failover: &mut Failover,
     asked: &Asked<'_, '_>,
 ) -> Result<Attempt, Unanswered> {
-    let stream = asked.request.stream.unwrap_or(false);
     loop {
+        // Whatever the client asked for: an answer of this wire is a stream, and may be long.
+        let stream = asked.request.stream.unwrap_or(false) || failover.wire() == Wire::Messages;
         let began = Instant::now();
         let planned = plan(context, failover, asked);
         context.account.planned(began.elapsed());
@@ -158,6 +159,7 @@ pub(crate) fn explained(
     let seal = context.app.runtime.seal(&context.caller);
     let explained = for_target(context, failover, asked, &seal, |target| match failover.wire() {
         Wire::Responses => bridge::forward_linked(request, *document, past, target),
+        Wire::Messages => bridge::plan_messages_linked(request, past, target),
         Wire::Chat | Wire::Demo => bridge::plan_linked(request, past, target),
     });
     Ok(explained?)
@@ -194,6 +196,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
     let seal = runtime.seal(&context.caller);
     let plan = for_target(context, failover, asked, &seal, |target| match failover.wire() {
         Wire::Responses => bridge::forward(request, *document, past, target),
+        Wire::Messages => bridge::plan_messages(request, past, target),
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target),
     })?;
     let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;

@@ -8,6 +8,8 @@ use super::{KeyFrom, Problem, ProviderConfig, Secret, Sources, Timeouts, Transpo
 
 /// One provider for every built-in spec whose key is in the environment, in the order of preference.
 pub(super) fn from_environment(reader: &Reader<'_>, sources: &Sources<'_>) -> Vec<ProviderConfig> {
+    // Several ways to the same provider have one key: the first is the usual one.
+    let mut used: Vec<String> = Vec::new();
     let found = |name: &str| {
         let provider = resolve_named(Library::BUILTIN, name, sources.env).ok()?;
         let variable = provider.key_env.clone()?;
@@ -17,6 +19,10 @@ pub(super) fn from_environment(reader: &Reader<'_>, sources: &Sources<'_>) -> Ve
         if key.is_empty() || provider.wire == Wire::Demo {
             return None;
         }
+        if used.contains(&variable) {
+            return None;
+        }
+        used.push(variable.clone());
         if !can_be_sent(&key) {
             let (file, path) = ("environment".to_owned(), variable);
             reader.report(Problem { file, position: None, path, message: UNSENDABLE.to_owned(), help: None });

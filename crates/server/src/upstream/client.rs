@@ -67,20 +67,20 @@ impl EndpointUri {
         Ok(if template.contains(MODEL) { Self::ByModel(template.to_owned()) } else { Self::Fixed(template.parse()?) })
     }
 
-    fn of(&self, body: &[u8]) -> Result<Uri, Failure> {
+    fn of(&self, model: &str) -> Result<Uri, Failure> {
         match self {
             Self::Fixed(path) => Ok(path.clone()),
-            Self::ByModel(template) => {
-                let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
-                let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
-                template.replace(MODEL, &percent_encode(&model.unwrap_or_default())).parse().map_err(|_| {
-                    Failure::new(
-                        FailureClass::InvalidRequest,
-                        "The model's name does not fit into the provider's path.",
-                    )
-                })
-            }
+            Self::ByModel(template) => template.replace(MODEL, &percent_encode(model)).parse().map_err(|_| {
+                Failure::new(FailureClass::InvalidRequest, "The model's name does not fit into the provider's path.")
+            }),
         }
+    }
+
+    /// The same, where only a body says the model's name.
+    fn of_body(&self, body: &[u8]) -> Result<Uri, Failure> {
+        let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
+        let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
+        self.of(&model.unwrap_or_default())
     }
 }
 
@@ -89,6 +89,9 @@ const MODEL: &str = "{model}";
 
 /// Where a path goes that is asked for.
 const PATH: &str = "{path}";
+
+/// The header of a Messages API for what is tried out; what the configuration sets itself stays as it is.
+const BETAS: &str = "anthropic-beta";
 
 /// The path of a Responses API, where the chat API's would be.
 const NATIVE: &str = "/responses";
@@ -200,12 +203,15 @@ impl HttpClient {
     ) -> Result<Accepted, Refused> {
         let (wire, body) = (outgoing.wire, outgoing.body.clone());
         let endpoint = if wire == Wire::Responses { &self.responses } else { &self.chat };
-        let uri = endpoint.of(&body)?;
+        let uri = endpoint.of(&outgoing.model)?;
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
         self.keys.apply(key, request.headers_mut());
+        if let Some(betas) = outgoing.betas.as_ref().filter(|_| !self.headers.contains_key(BETAS)) {
+            request.headers_mut().insert(BETAS, betas.clone());
+        }
         if let Some(propagated) = &outgoing.propagated {
             self.propagate(propagated, request.headers_mut());
         }
@@ -292,7 +298,7 @@ impl HttpClient {
         endpoint: &str,
         body: Vec<u8>,
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
-        let chat = self.chat.of(&body)?.to_string();
+        let chat = self.chat.of_body(&body)?.to_string();
         let answer = self.unread(method, &chat.replacen("/chat/completions", endpoint, 1), body).await?;
         let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
         Ok((answer, self.redactor.clone()))
@@ -403,6 +409,7 @@ const fn answer_wire(wire: Wire) -> AnswerWire {
     match wire {
         Wire::Chat | Wire::Demo => AnswerWire::Chat,
         Wire::Responses => AnswerWire::RESPONSES,
+        Wire::Messages => AnswerWire::Messages,
     }
 }
 
@@ -429,6 +436,9 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, Fault> {
     headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("godex/", env!("CARGO_PKG_VERSION"))));
     // A compressed stream comes in lumps.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    for (name, value) in &config.provider.headers {
+        headers.insert(HeaderName::try_from(name.as_str())?, HeaderValue::try_from(value.as_str())?);
+    }
     for (name, value) in &config.headers {
         headers.insert(HeaderName::try_from(name.as_str())?, sensitive(value.expose())?);
     }
@@ -440,6 +450,7 @@ fn keys(config: &ProviderConfig) -> Result<Vec<(HeaderName, HeaderValue)>, Fault
     let (name, prefix) = match config.provider.auth {
         Auth::Bearer => (header::AUTHORIZATION, "Bearer "),
         Auth::ApiKeyHeader => (HeaderName::from_static("api-key"), ""),
+        Auth::XApiKey => (HeaderName::from_static("x-api-key"), ""),
         Auth::None => return Ok(Vec::new()),
     };
     if config.headers.iter().any(|(set, _)| *set == name.as_str()) {

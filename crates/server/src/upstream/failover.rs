@@ -272,7 +272,13 @@ impl Failover {
         self.account.asked(self.name(), self.wire().name(), body.len());
         let began = Instant::now();
         let (dialect, alone) = (self.answer(), self.first_turn().is_none());
-        let outgoing = Outgoing { wire: self.wire(), body: body.clone(), propagated: self.account.propagated() };
+        let outgoing = Outgoing {
+            wire: self.wire(),
+            model: self.model().to_owned(),
+            body: body.clone(),
+            betas: self.candidates[self.at].profile.betas.clone(),
+            propagated: self.account.propagated(),
+        };
         let client = &provider.connections.client;
         let refused = match client.send(outgoing, stream, &dialect, self.deadlines(stream), alone).await {
             Ok(mut accepted) => {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bridge::{AnswerDialect, Dialect};
+use http::HeaderValue;
 use providers::{Matches, ModelSpec, Price, Wire};
 use tokio::time::Instant;
 
@@ -45,6 +46,8 @@ pub(crate) struct ModelProfile {
     /// How many tokens a request may have, if the spec says.
     pub(crate) context_window: Option<u64>,
     pub(crate) dialect: Dialect,
+    /// What is tried out with each request.
+    pub(crate) betas: Option<HeaderValue>,
     /// The answer's half of it, in the reader's own form.
     pub(crate) answer: Arc<AnswerDialect>,
 }
@@ -52,7 +55,9 @@ pub(crate) struct ModelProfile {
 impl Connections {
     pub(crate) fn new(config: &ProviderConfig, resilience: ResilienceConfig) -> Result<Self, StartError> {
         let (client, resilience) = match config.provider.wire {
-            Wire::Chat | Wire::Responses => (UpstreamClient::Http(Box::new(HttpClient::new(config)?)), resilience),
+            Wire::Chat | Wire::Responses | Wire::Messages => {
+                (UpstreamClient::Http(Box::new(HttpClient::new(config)?)), resilience)
+            }
             // What fails there was asked to fail.
             Wire::Demo => (UpstreamClient::Demo, ResilienceConfig { breaker_failures: 0, ..resilience }),
         };
@@ -137,6 +142,9 @@ impl ModelProfile {
         let context_window = spec.request_window();
         let ModelSpec { wire, dialect, .. } = spec;
         let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
-        Self { wire, context_window, dialect, answer: Arc::new(answer) }
+        let betas = dialect.request.blocks.all_betas().collect::<Vec<_>>().join(",");
+        // Names that a spec takes are names that a header takes.
+        let betas = HeaderValue::try_from(betas).ok().filter(|betas| !betas.is_empty());
+        Self { wire, context_window, dialect, betas, answer: Arc::new(answer) }
     }
 }

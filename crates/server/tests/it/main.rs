@@ -66,6 +66,8 @@ mod loris;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod models;

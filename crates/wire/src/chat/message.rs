@@ -45,6 +45,25 @@ impl Str<'_> {
             Self::Pieces(pieces) => pieces.iter().all(|piece| piece.is_empty()),
         }
     }
+
+    /// Whether there is nothing in it but white space.
+    pub fn is_blank(&self) -> bool {
+        match self {
+            // Nearly always the first character says it; only what is escaped has to be looked at as text.
+            Self::Wire(text) => match text.escaped().trim_start().as_bytes().first() {
+                None => true,
+                Some(b'\\') => text.decode().trim().is_empty(),
+                Some(_) => false,
+            },
+            Self::Ours(text) => text.trim().is_empty(),
+            Self::Pieces(pieces) => pieces.iter().all(|piece| piece.trim().is_empty()),
+        }
+    }
+
+    /// One string out of pieces, with the (escaped) `glue` between them.
+    pub fn write_joined(out: &mut Vec<u8>, pieces: &[Self], glue: &str) {
+        write_joined(out, pieces, glue);
+    }
 }
 
 impl<'a> From<Text<'a>> for Str<'a> {
@@ -130,6 +149,18 @@ pub struct Replay<'a> {
     pub text: Vec<Str<'a>>,
     /// Members that came with it and return untouched.
     pub members: Vec<(String, String)>,
+    /// Blocks that came with it and return untouched, where messages are made of blocks.
+    pub blocks: Vec<ThoughtBlock>,
+}
+
+/// A block of reasoning, and what of its message was before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThoughtBlock {
+    /// So many pieces of the text, and so many calls.
+    pub texts_before: usize,
+    pub calls_before: usize,
+    /// JSON, as it came.
+    pub json: String,
 }
 
 /// Content: a string in one or more pieces, or parts where something else than text is among them.

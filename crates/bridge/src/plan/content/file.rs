@@ -35,6 +35,10 @@ impl Renderer<'_> {
         }
         match file.file_data.filter(|_| self.rules.files) {
             Some(data) => ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() }),
+            None if file.file_data.is_none() && self.rules.files && self.rules.file_urls && file.file_url.is_some() => {
+                let data = file.file_url.map(Str::Wire).unwrap_or_else(|| "".into());
+                ContentPiece::Media(chat::Part::File { filename: file.filename, data })
+            }
             None if file.file_data.is_none() => self.lacking("file", "has no access to", at),
             None => self.lacking("file", "cannot read", at),
         }

@@ -1,7 +1,7 @@
 //! Earlier reasoning: opened, if we sealed it, and given back to those who want it. What another family
 //! thought, or what does not open, is left out and never forwarded.
 
-use wire::chat::{Call, Replay, Str};
+use wire::chat::{Call, Replay, Str, ThoughtBlock};
 use wire::json::{Kind, Raw, Text};
 use wire::responses::{Part, Reasoning};
 
@@ -31,6 +31,10 @@ impl<'a> Builder<'_, 'a, '_> {
                 }
             }
         }
+        // Words without their signature are no thought to those who sign.
+        if self.dialect.request.reasoning.field == ReplayField::Blocks {
+            return;
+        }
         let texts = reasoning.content.iter().flatten().filter_map(|part| match part {
             Part::ReasoningText(part) => part.text,
             _ => None,
@@ -48,6 +52,9 @@ impl<'a> Builder<'_, 'a, '_> {
     fn recall(&mut self, thought: SealedReasoning) {
         self.thought();
         let SealedReasoning { text, replay_data: bag, .. } = thought;
+        if self.dialect.request.reasoning.field == ReplayField::Blocks {
+            return self.recall_blocks(bag.as_deref());
+        }
         if !text.is_empty() {
             self.open.replay.text.push(Str::Ours(text.into()));
         }
@@ -66,6 +73,14 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
+    /// The blocks in which it came: their bytes, and their place among what else the message says.
+    fn recall_blocks(&mut self, bag: Option<&str>) {
+        let Some(blocks) = bag.and_then(|bag| Raw::parse(bag).ok()) else { return };
+        let (texts_before, calls_before) = (self.open.content.len(), self.open.calls.len());
+        let block = |block: Raw<'_>| ThoughtBlock { texts_before, calls_before, json: block.as_str().to_owned() };
+        self.open.replay.blocks.extend(blocks.elements().map(block));
+    }
+
     /// What the dialect wants of it on this message.
     pub(super) fn settle_replay(&mut self, mut replay: Replay<'a>, calls: bool) -> Replay<'a> {
         let rules = &self.dialect.request.reasoning;
@@ -77,7 +92,7 @@ impl<'a> Builder<'_, 'a, '_> {
         if !wanted {
             return Replay::default();
         }
-        if rules.field == ReplayField::Bag {
+        if matches!(rules.field, ReplayField::Bag | ReplayField::Blocks) {
             replay.text.clear();
         }
         // A message has each member once: what was thought last counts.
@@ -87,7 +102,7 @@ impl<'a> Builder<'_, 'a, '_> {
             members.push((name, value));
         }
         replay.members = members;
-        self.carries_reasoning |= !replay.text.is_empty() || !replay.members.is_empty();
+        self.carries_reasoning |= !replay.text.is_empty() || !replay.members.is_empty() || !replay.blocks.is_empty();
         replay
     }
 

@@ -1,0 +1,137 @@
+//! The request to a provider that speaks the Messages API. What each thing becomes is decided where it is decided for
+//! chat: tools, formats, reasoning, items. Here the outcome is put into that API's form.
+//!
+//! What comes before a message depends on what is before it in the conversation, and on nothing else: such a provider
+//! may refuse what it has thought itself when anything before it has changed.
+
+mod fit;
+mod format;
+mod lower;
+mod marks;
+mod media;
+mod options;
+mod thinking;
+
+use wire::chat::{self, Declared, ResponseFormat};
+use wire::json::Invalid;
+use wire::messages::{CacheMark, Function, Request, Tool};
+use wire::responses::{CreateResponse, InputItem};
+
+use super::item_path::Items;
+use super::notes::Notes;
+use super::output::Output;
+use super::remaining_params::{self, Retention};
+use super::tools::Tools;
+use super::transcript::Transcript;
+use super::{Link, Plan, PlanTarget, check, compaction, reasoning, size, wants_summary};
+use crate::context::{AnswerContext, AnswerWire};
+use crate::dialect::{BlockRules, CacheMarks};
+use lower::Conversation;
+
+/// So many tools may be strict; more are refused.
+const STRICT: usize = 20;
+
+/// Plans one turn of such a provider. `past` is the history that the session holds, oldest first.
+pub fn plan_messages(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+) -> Result<Plan, Invalid> {
+    build(request, past, target, Notes::new(target.policy.strict)).map(|(plan, _)| plan)
+}
+
+/// The same plan, with what became of each part of the request.
+pub fn plan_messages_linked(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+) -> Result<(Plan, Vec<Link>), Invalid> {
+    build(request, past, target, Notes::linking(target.policy.strict))
+}
+
+fn build(
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+    target: PlanTarget<'_>,
+    mut notes: Notes,
+) -> Result<(Plan, Vec<Link>), Invalid> {
+    check::ranges(request)?;
+    let fitted = fit::dialect(target.dialect, request);
+    let target = PlanTarget { dialect: &fitted, ..target };
+    let dialect = target.dialect;
+    let rules = &dialect.request.blocks;
+    let opened = compaction::open(request, past, target.seal);
+    let unfolded = compaction::unfold(&opened);
+    let items = Items::of(request, past, &unfolded);
+    let mut tools = Tools::plan(request, &items, dialect, target.hosting, &mut notes)?;
+    let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
+    let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;
+    let carries = transcript.carries_reasoning;
+    let reasoning = reasoning::plan(request, dialect, &mut tools, carries, &mut notes)?;
+    let Conversation { system, messages } = lower::lower(transcript.messages, &dialect.request.messages, &mut notes);
+    let mut body = Request {
+        model: (!rules.model_in_path).then_some(target.model),
+        // A long answer that comes in one piece is cut by whatever is on its way.
+        stream: true,
+        mark: CacheMark { for_an_hour: rules.cache_hour && wants_retention(request) },
+        marks_itself: rules.cache == CacheMarks::Automatic,
+        system,
+        messages,
+        ..Request::default()
+    };
+    options::plan(request, target, &mut body, &mut notes);
+    thinking::plan(reasoning, wants_summary(request), rules, &mut body, &mut notes);
+    if let Some(ResponseFormat::JsonSchema { schema: chat::Json::Wire(schema), .. }) = format {
+        body.output_config.extend(format::of(schema));
+    }
+    let retention = if rules.cache_hour { Retention::Told } else { Retention::Unknown };
+    remaining_params::plan(request, target.hosting, retention, &mut notes)?;
+    let context = AnswerContext {
+        wire: AnswerWire::Messages,
+        tools: tools.offered(),
+        reasoning_summary: wants_summary(request),
+        logprobs: false,
+        output: contract,
+        grammars: tools.grammars(),
+    };
+    body.tool_choice = tools.choice.take();
+    body.one_call = tools.parallel == Some(false);
+    tools.place(&mut notes);
+    body.tools = declared(tools.into_declared(), rules);
+    if rules.cache == CacheMarks::Marks {
+        marks::place(&mut body);
+    }
+    let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
+    let body = body.write(capacity);
+    let (notes, links) = notes.finish_linked(request, past, &unfolded)?;
+    Ok((Plan { body, context, notes }, links))
+}
+
+/// Whether the client wants its prompts to be kept for longer than usual.
+fn wants_retention(request: &CreateResponse<'_>) -> bool {
+    request.prompt_cache_retention.is_some_and(|retention| retention.is("24h"))
+}
+
+/// The tools in that API's form, in the order in which they came first: what is added later is at the end.
+fn declared<'a>(tools: Vec<Declared<'a>>, rules: &BlockRules) -> Vec<Tool<'a>> {
+    let mut strict = 0;
+    let tool = |declared| match declared {
+        Declared::Function(chat::Function { name, description, parameters, strict: asked }) => {
+            let is_strict = asked == Some(true) && strict < STRICT && format::is_within(&parameters);
+            strict += usize::from(is_strict);
+            let description = description.into_iter().filter(|text| !text.is_blank()).collect();
+            let streams_input = rules.eager_input;
+            Tool::Function(Function { name, description, input_schema: parameters, is_strict, streams_input })
+        }
+        // There are none: the dialect was made to fit.
+        Declared::Custom(chat::Custom { name, description, .. }) => Tool::Function(Function {
+            name,
+            description,
+            input_schema: chat::Json::Ours(br#"{"type":"object","properties":{"input":{"type":"string"}}}"#.to_vec()),
+            is_strict: false,
+            streams_input: rules.eager_input,
+        }),
+        Declared::Native(json) => Tool::Native(json),
+    };
+    tools.into_iter().map(tool).collect()
+}

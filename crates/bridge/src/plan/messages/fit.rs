@@ -1,0 +1,73 @@
+//! A dialect as that API needs it, whatever a spec has left unsaid. Specs that say all of it are taken as they are.
+
+use std::borrow::Cow;
+
+use wire::responses::{CreateResponse, TextFormat};
+
+use super::format;
+use crate::dialect::{
+    Bounds, CallIds, DeveloperRole, Dialect, JsonSchema, Parameter, Replay, ReplayField, SchemaRule, UserField,
+};
+
+/// The longest name of a tool.
+const NAME: usize = 64;
+
+/// Parameters that this API does not have.
+const ABSENT: &[Parameter] = &[
+    Parameter::PresencePenalty,
+    Parameter::FrequencyPenalty,
+    Parameter::TopLogprobs,
+    Parameter::Verbosity,
+    Parameter::PromptCacheKey,
+];
+
+pub(super) fn dialect<'d>(dialect: &'d Dialect, request: &CreateResponse<'_>) -> Cow<'d, Dialect> {
+    let mut fitted = Cow::Borrowed(dialect);
+    if dialect.developer_role != DeveloperRole::System {
+        fitted.to_mut().developer_role = DeveloperRole::System;
+    }
+    formats(&mut fitted, request);
+    for parameter in ABSENT.iter().filter(|parameter| !dialect.drops(**parameter)) {
+        fitted.to_mut().drop.push(*parameter);
+    }
+    let rules = &dialect.request;
+    if rules.messages.call_ids == CallIds::Any {
+        fitted.to_mut().request.messages.call_ids = CallIds::Safe;
+    }
+    if rules.tools.name_length > NAME {
+        fitted.to_mut().request.tools.name_length = NAME;
+    }
+    if !rules.tools.custom.is_empty() {
+        fitted.to_mut().request.tools.custom.clear();
+    }
+    if !rules.tools.schema.contains(&SchemaRule::PlainRoot) {
+        fitted.to_mut().request.tools.schema.push(SchemaRule::PlainRoot);
+    }
+    if rules.reasoning.replay != Replay::Never && rules.reasoning.field != ReplayField::Blocks {
+        fitted.to_mut().request.reasoning.field = ReplayField::Blocks;
+    }
+    if rules.options.user_field != UserField::User {
+        fitted.to_mut().request.options.user_field = UserField::User;
+    }
+    let range = || Some(Bounds { min: "0".to_owned(), max: "1".to_owned() });
+    if rules.options.temperature.is_none() {
+        fitted.to_mut().request.options.temperature = range();
+    }
+    if rules.options.top_p.is_none() {
+        fitted.to_mut().request.options.top_p = range();
+    }
+    fitted
+}
+
+/// There is no format for just any JSON object, and not every schema can be promised there: then words ask for it.
+fn formats(fitted: &mut Cow<'_, Dialect>, request: &CreateResponse<'_>) {
+    match request.text.as_ref().and_then(|text| text.format.as_ref()) {
+        None | Some(TextFormat::Text) => {}
+        Some(TextFormat::JsonObject) => fitted.to_mut().no_json_object = true,
+        Some(TextFormat::JsonSchema { schema, .. }) => {
+            if fitted.json_schema != JsonSchema::Native || !format::can_be_promised(schema.0) {
+                fitted.to_mut().json_schema = JsonSchema::Prompt;
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Messages of a transcript → turns of blocks, as a total function: roles alternate, the user speaks first and last, all
+//! results of a turn are together and first, no text is blank.
+
+use wire::chat::{self, Call, Content as Said, Part, Replay, Str};
+use wire::json::Raw;
+use wire::messages::{Block, Content, Message, Role};
+
+use super::media::{block, one_text};
+use crate::dialect::{LateSystem, MessageRules};
+use crate::plan::links::{Placed, Source};
+use crate::plan::notes::{Notes, code};
+
+/// Where the user has to say something, and has nothing to say.
+const CONTINUE: &str = "(continue)";
+const EMPTY: &str = "(empty)";
+const NO_OUTPUT: &str = "(empty tool output)";
+
+/// What a transcript comes to.
+pub(super) struct Conversation<'a> {
+    pub(super) system: Vec<Block<'a>>,
+    pub(super) messages: Vec<Message<'a>>,
+}
+
+pub(super) fn lower<'a>(messages: Vec<chat::Message<'a>>, rules: &MessageRules, notes: &mut Notes) -> Conversation<'a> {
+    let mut lowering = Lowering {
+        late_system: rules.late_system,
+        notes,
+        conversation: Conversation { system: Vec::new(), messages: Vec::with_capacity(messages.len()) },
+        late: Vec::new(),
+        is_leading: true,
+        places: Vec::with_capacity(messages.len()),
+        own: Vec::new(),
+    };
+    for message in messages {
+        lowering.message(message);
+    }
+    lowering.end()
+}
+
+struct Lowering<'a, 'n> {
+    late_system: LateSystem,
+    notes: &'n mut Notes,
+    conversation: Conversation<'a>,
+    /// Messages of the application since the assistant spoke: they go behind what the user says. The same ones wait
+    /// whether the assistant has spoken since or is about to.
+    late: Vec<(usize, Vec<Content<'a>>)>,
+    /// Only the application has spoken.
+    is_leading: bool,
+    /// Where each message of the transcript went.
+    places: Vec<Placed>,
+    /// Messages of which nothing is the client's.
+    own: Vec<usize>,
+}
+
+impl<'a> Lowering<'a, '_> {
+    fn message(&mut self, message: chat::Message<'a>) {
+        let place = match message {
+            chat::Message::Plain { role: "system" | "developer", content } => self.instruct(content),
+            chat::Message::Plain { content, .. } => {
+                let blocks = self.contents(content, EMPTY);
+                self.user(blocks)
+            }
+            chat::Message::Tool { tool_call_id: id, content } => {
+                let content = self.contents(content, NO_OUTPUT);
+                self.user(vec![Content::ToolResult { id, content }])
+            }
+            chat::Message::Assistant { content, tool_calls, replay } => {
+                self.is_leading = false;
+                self.assistant(content, tool_calls, replay)
+            }
+        };
+        self.places.push(place);
+    }
+
+    /// The application speaks: before everybody else, or later.
+    fn instruct(&mut self, content: Said<'a>) -> Placed {
+        let blocks = self.words(content);
+        if blocks.is_empty() {
+            return Placed::Nowhere;
+        }
+        if self.is_leading {
+            self.conversation.system.extend(blocks.into_iter().map(Block::from));
+            return Placed::System(self.conversation.system.len() - 1);
+        }
+        if self.late_system == LateSystem::User {
+            return self.user(tagged(blocks));
+        }
+        // Its place is not known before the user has said all that there is to say.
+        self.late.push((self.places.len(), blocks));
+        Placed::Nowhere
+    }
+
+    fn user(&mut self, blocks: Vec<Content<'a>>) -> Placed {
+        self.is_leading = false;
+        let messages = &mut self.conversation.messages;
+        match messages.last_mut() {
+            Some(Message { role: Role::User, blocks: known }) => known.extend(blocks.into_iter().map(Block::from)),
+            _ => messages.push(Message { role: Role::User, blocks: blocks.into_iter().map(Block::from).collect() }),
+        }
+        Placed::Message(messages.len() - 1)
+    }
+
+    fn assistant(&mut self, content: Vec<Str<'a>>, calls: Vec<Call<'a>>, replay: Replay<'a>) -> Placed {
+        let blocks = spoken(content, calls, replay, self.notes);
+        if blocks.is_empty() {
+            return Placed::Nowhere;
+        }
+        self.settle();
+        let messages = &mut self.conversation.messages;
+        if let Some(Message { role: Role::Assistant, blocks: known }) = messages.last_mut() {
+            known.extend(blocks.into_iter().map(Block::from));
+        } else {
+            if messages.is_empty() {
+                self.own.push(0);
+                messages.push(user_says(CONTINUE));
+            }
+            let blocks = blocks.into_iter().map(Block::from).collect();
+            messages.push(Message { role: Role::Assistant, blocks });
+        }
+        Placed::Message(self.conversation.messages.len() - 1)
+    }
+
+    /// What the application said late finds its place: behind the user. Where the user said nothing, it goes as the
+    /// user's word.
+    fn settle(&mut self) {
+        let late = std::mem::take(&mut self.late);
+        let after_user = matches!(self.conversation.messages.last(), Some(Message { role: Role::User, .. }));
+        let mut places = Vec::with_capacity(late.len());
+        let mut blocks = Vec::new();
+        for (index, content) in late {
+            places.push(index);
+            blocks.extend(content);
+        }
+        if places.is_empty() {
+            return;
+        }
+        let place = if after_user {
+            let blocks = blocks.into_iter().map(Block::from).collect();
+            self.conversation.messages.push(Message { role: Role::System, blocks });
+            Placed::Message(self.conversation.messages.len() - 1)
+        } else {
+            self.user(tagged(blocks))
+        };
+        for index in places {
+            if let Some(known) = self.places.get_mut(index) {
+                *known = place;
+            }
+        }
+    }
+
+    fn end(mut self) -> Conversation<'a> {
+        self.settle();
+        let messages = &mut self.conversation.messages;
+        if !matches!(messages.last(), Some(Message { role: Role::User | Role::System, .. })) {
+            self.own.push(messages.len());
+            messages.push(user_says(CONTINUE));
+        }
+        if let Some(links) = self.notes.links() {
+            links.place_messages(&self.places);
+            for index in self.own {
+                links.message(Source::Own, index);
+            }
+        }
+        self.conversation
+    }
+
+    /// Content of the user or of a tool; where there is none, `nothing` says so.
+    fn contents(&mut self, content: Said<'a>, nothing: &'static str) -> Vec<Content<'a>> {
+        let mut blocks = match content {
+            Said::Text(pieces) => text(pieces, "\\n").into_iter().collect(),
+            Said::Parts(parts) => parts.into_iter().filter_map(|part| block(part, self.notes)).collect::<Vec<_>>(),
+        };
+        if blocks.is_empty() {
+            blocks.push(one_text(nothing.into()));
+        }
+        blocks
+    }
+
+    /// Content of the application, which can only be words.
+    fn words(&mut self, content: Said<'a>) -> Vec<Content<'a>> {
+        let parts = match content {
+            Said::Text(pieces) => return text(pieces, "\\n").into_iter().collect(),
+            Said::Parts(parts) => parts,
+        };
+        let mut left_out = false;
+        let mut words = Vec::new();
+        for part in parts {
+            match part {
+                Part::Text(text) if !text.is_blank() => words.push(one_text(text)),
+                Part::Text(_) => {}
+                Part::ImageUrl { .. } | Part::VideoUrl { .. } | Part::InputAudio(_) | Part::File { .. } => {
+                    left_out = true;
+                }
+            }
+        }
+        if left_out {
+            self.notes.ignored(code::CONTENT_IGNORED, "input", "the application's messages can hold only text");
+        }
+        words
+    }
+}
+
+/// Of all that returns as it came, what is no thought is what the provider's own tools did, which may be the end.
+fn is_thought(block: &str) -> bool {
+    let kind = Raw::parse(block).ok().and_then(|block| block.get("type"));
+    kind.is_some_and(|kind| matches!(kind.as_str(), "\"thinking\"" | "\"redacted_thinking\""))
+}
+
+fn user_says<'a>(text: &'static str) -> Message<'a> {
+    Message { role: Role::User, blocks: vec![one_text(text.into()).into()] }
+}
+
+/// One text out of pieces; none without words.
+fn text<'a>(pieces: Vec<Str<'a>>, glue: &'static str) -> Option<Content<'a>> {
+    (!pieces.iter().all(Str::is_blank)).then_some(Content::Text { pieces, glue })
+}
+
+/// Words of the application where only the user can speak.
+fn tagged(blocks: Vec<Content<'_>>) -> Vec<Content<'_>> {
+    let tag = |content| match content {
+        Content::Text { mut pieces, glue } => {
+            // The glue is between pieces: so the tags are pieces of the first and the last.
+            if glue.is_empty() {
+                pieces.insert(0, "<system>\n".into());
+                pieces.push("\n</system>".into());
+            } else {
+                pieces.insert(0, "<system>".into());
+                pieces.push("</system>".into());
+            }
+            Content::Text { pieces, glue }
+        }
+        other => other,
+    };
+    blocks.into_iter().map(tag).collect()
+}
+
+/// The assistant's blocks: what it said and thought in its order, then its calls, with what it thought between them.
+fn spoken<'a>(content: Vec<Str<'a>>, calls: Vec<Call<'a>>, replay: Replay<'a>, notes: &mut Notes) -> Vec<Content<'a>> {
+    let count = calls.len();
+    // A client may give its items back in another order, calls first: such a thought comes before all of them.
+    let first = |thought: &&chat::ThoughtBlock| count > 0 && thought.calls_before >= count;
+    let raw = |thought: &chat::ThoughtBlock| Content::Raw(thought.json.clone());
+    let mut blocks: Vec<Content<'a>> = replay.blocks.iter().filter(first).map(raw).collect();
+    let mut texts = content.into_iter().enumerate().peekable();
+    let mut text_until = |end: usize| {
+        let mut pieces: Vec<Str<'a>> = Vec::new();
+        while let Some((_, piece)) = texts.next_if(|(index, _)| *index < end) {
+            // What separates two texts belongs to neither.
+            if !(pieces.is_empty() && matches!(&piece, Str::Ours(text) if text == "\n")) {
+                pieces.push(piece);
+            }
+        }
+        text(pieces, "")
+    };
+    for thought in replay.blocks.iter().filter(|thought| thought.calls_before == 0 && !first(thought)) {
+        blocks.extend(text_until(thought.texts_before));
+        blocks.push(raw(thought));
+    }
+    blocks.extend(text_until(usize::MAX));
+    for (index, Call { id, name, arguments: input, .. }) in calls.into_iter().enumerate() {
+        let between = replay.blocks.iter().filter(|thought| index > 0 && thought.calls_before == index);
+        blocks.extend(between.filter(|thought| !first(thought)).map(raw));
+        blocks.push(Content::ToolUse { id, name, input });
+    }
+    // A thought cannot be the end of a message.
+    while blocks.pop_if(|last| matches!(last, Content::Raw(json) if is_thought(json))).is_some() {
+        notes.skipped(code::REASONING_IGNORED, "input", "no message or call follows this reasoning");
+    }
+    blocks
+}

@@ -1,0 +1,365 @@
+//! What each thing becomes.
+
+use bridge::{Policy, ThoughtDisplay};
+use serde_json::{Value, json};
+use testkit::messages::check_request;
+
+use super::{named, plan, plan_text, without_marks};
+use crate::run::{MEND, TransparentSeal};
+
+const OPUS: &str = "anthropic/claude-opus-5-5";
+const SONNET: &str = "anthropic/claude-sonnet-5";
+const HAIKU: &str = "anthropic/claude-haiku-4-5";
+const OTHER: &str = "messages-compatible/m";
+
+fn body(request: Value, dialect: &str) -> Value {
+    let planned = plan(&request, &named(dialect), MEND).unwrap();
+    assert_eq!(check_request(&planned.body), Ok(()), "{}", planned.body);
+    planned.body
+}
+
+fn messages(input: Value, dialect: &str) -> Value {
+    without_marks(&body(json!({"model": "m", "input": input}), dialect)["messages"])
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn user(blocks: Value) -> Value {
+    json!({"role": "user", "content": blocks})
+}
+
+fn assistant(blocks: Value) -> Value {
+    json!({"role": "assistant", "content": blocks})
+}
+
+fn thought(name: &str) -> (Value, Value) {
+    let block = json!({"type": "thinking", "thinking": name, "signature": "c2ln"});
+    let sealed = json!({"v": 1, "family": "one", "text": "", "bag": [block]});
+    (json!({"type": "reasoning", "summary": [], "encrypted_content": format!("glass:{sealed}")}), block)
+}
+
+#[test]
+fn items_become_turns() {
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": ""});
+    let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+    let output = |id: &str, text: &str| json!({"type": "function_call_output", "call_id": id, "output": text});
+    let result = |id: &str, said: &str| json!({"type": "tool_result", "tool_use_id": id, "content": [text(said)]});
+    let said = |role: &str, text: &str| json!({"role": role, "content": text});
+    let ((first, first_block), (second, second_block)) = (thought("1"), thought("2"));
+    for (input, expected) in [
+        (json!("Hi"), json!([user(json!([text("Hi")]))])),
+        // Neighbours are one turn; nothing is blank.
+        (json!([said("user", "a"), said("user", " \n")]), json!([user(json!([text("a"), text("(empty)")]))])),
+        // The user speaks first and last.
+        (
+            json!([said("assistant", "Hm.")]),
+            json!([
+                user(json!([text("(continue)")])),
+                assistant(json!([text("Hm.")])),
+                user(json!([text("(continue)")]))
+            ]),
+        ),
+        // All results of a turn together, and first.
+        (
+            json!([said("user", "a"), call("x"), call("y"), output("y", "2"), said("user", "b"), output("x", "")]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([used("x"), used("y")])),
+                user(json!([result("x", "(empty tool output)"), result("y", "2"), text("b")]))
+            ]),
+        ),
+        // Text comes before calls, thoughts stay where they were.
+        (
+            json!([
+                said("user", "a"),
+                first,
+                said("assistant", "b"),
+                call("x"),
+                second,
+                call("y"),
+                output("x", "1"),
+                output("y", "2")
+            ]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([first_block, text("b"), used("x"), second_block, used("y")])),
+                user(json!([result("x", "1"), result("y", "2")]))
+            ]),
+        ),
+        (
+            json!([said("user", "a"), call("x"), said("assistant", "b"), output("x", "1")]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([text("b"), used("x")])),
+                user(json!([result("x", "1")]))
+            ]),
+        ),
+        // A client that gives calls back before what led to them.
+        (
+            json!([said("user", "a"), call("x"), first, output("x", "1")]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([first_block, used("x")])),
+                user(json!([result("x", "1")]))
+            ]),
+        ),
+        // A thought that leads to nothing is no end of a message.
+        (
+            json!([said("user", "a"), said("assistant", "b"), first, said("user", "c")]),
+            json!([user(json!([text("a")])), assistant(json!([text("b")])), user(json!([text("c")]))]),
+        ),
+    ] {
+        assert_eq!(messages(input.clone(), OPUS), expected, "{input}");
+    }
+}
+
+#[test]
+fn the_application_speaks_late() {
+    let said = |role: &str, text: &str| json!({"role": role, "content": text});
+    let system = |said: &str| json!({"role": "system", "content": [text(said)]});
+    let tagged = |said: &str| text(&format!("<system>\n{said}\n</system>"));
+    let call = json!({"type": "function_call", "call_id": "x", "name": "f", "arguments": "{}"});
+    let output = json!({"type": "function_call_output", "call_id": "x", "output": "1"});
+    let used = json!({"type": "tool_use", "id": "x", "name": "f", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "x", "content": [text("1")]});
+    for (input, native, user_says) in [
+        // It slides behind what the user says.
+        (
+            json!([said("user", "a"), said("developer", "D"), said("user", "b")]),
+            json!([user(json!([text("a"), text("b")])), system("D")]),
+            json!([user(json!([text("a"), tagged("D"), text("b")]))]),
+        ),
+        // Never between a call and its result.
+        (
+            json!([said("user", "a"), call, said("developer", "D"), output]),
+            json!([user(json!([text("a")])), assistant(json!([used])), user(json!([result])), system("D")]),
+            json!([user(json!([text("a")])), assistant(json!([used])), user(json!([result, tagged("D")]))]),
+        ),
+        // Where the user has said nothing, it is the user's word.
+        (
+            json!([
+                said("user", "a"),
+                said("assistant", "b"),
+                said("developer", "D"),
+                said("assistant", "c"),
+                said("user", "d")
+            ]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([text("b")])),
+                user(json!([tagged("D")])),
+                assistant(json!([text("c")])),
+                user(json!([text("d")]))
+            ]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([text("b")])),
+                user(json!([tagged("D")])),
+                assistant(json!([text("c")])),
+                user(json!([text("d")]))
+            ]),
+        ),
+    ] {
+        assert_eq!(messages(input.clone(), OPUS), native, "{input}");
+        assert_eq!(messages(input.clone(), SONNET), user_says, "{input}");
+    }
+}
+
+#[test]
+fn media_become_blocks() {
+    let part = |part: Value| json!([{"role": "user", "content": [part]}]);
+    let image = |url: &str| part(json!({"type": "input_image", "image_url": url}));
+    let pdf = |data: &str| part(json!({"type": "input_file", "filename": "a.pdf", "file_data": data}));
+    let base64 = |kind: &str, media: &str| json!({"type": kind, "source": {"type": "base64", "media_type": media, "data": "AA=="}});
+    let named = |mut block: Value| {
+        block["title"] = "a.pdf".into();
+        block
+    };
+    for (input, expected) in [
+        (image("data:image/png;base64,AA=="), base64("image", "image/png")),
+        (image("data:image/jpg;base64,AA=="), base64("image", "image/jpeg")),
+        (image("https://a.b/c"), json!({"type": "image", "source": {"type": "url", "url": "https://a.b/c"}})),
+        (image("data:image/bmp;base64,AA=="), text("[image omitted: this model cannot read it]")),
+        (image("data:,"), text("[image omitted: this model cannot read it]")),
+        (pdf("data:application/pdf;base64,AA=="), named(base64("document", "application/pdf"))),
+        (pdf("AA=="), named(base64("document", "application/pdf"))),
+        (
+            part(json!({"type": "input_file", "file_url": "https://a.b/c.pdf"})),
+            json!({"type": "document", "source": {"type": "url", "url": "https://a.b/c.pdf"}}),
+        ),
+        (
+            part(json!({"type": "input_file", "filename": "a.doc", "file_data": "AA=="})),
+            text("[file omitted: this model cannot read it]"),
+        ),
+    ] {
+        assert_eq!(messages(input.clone(), OPUS)[0]["content"][0], expected, "{input}");
+    }
+}
+
+#[test]
+fn thinking_is_what_each_model_takes() {
+    let adaptive = |display: &str| json!({"type": "adaptive", "display": display});
+    let bound = |display: &str| json!({"type": "adaptive", "display": display, "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
+    let budget = |tokens: u64| json!({"type": "enabled", "budget_tokens": tokens});
+    for (dialect, reasoning, thinking, effort) in [
+        (OPUS, json!(null), bound("summarized"), json!(null)),
+        (OPUS, json!({"effort": "none"}), bound("summarized"), json!("low")),
+        (OPUS, json!({"effort": "minimal"}), bound("summarized"), json!("low")),
+        (OPUS, json!({"effort": "xhigh"}), bound("summarized"), json!("xhigh")),
+        ("anthropic/claude-sonnet-5-5", json!({"effort": "none"}), json!({"type": "between_tools"}), json!(null)),
+        (SONNET, json!(null), adaptive("omitted"), json!(null)),
+        (SONNET, json!({"summary": "auto"}), adaptive("summarized"), json!(null)),
+        (SONNET, json!({"effort": "none"}), json!({"type": "disabled"}), json!(null)),
+        ("anthropic/claude-opus-4-6", json!(null), json!(null), json!(null)),
+        ("anthropic/claude-opus-4-6", json!({"effort": "xhigh"}), json!({"type": "adaptive"}), json!("max")),
+        (HAIKU, json!(null), json!(null), json!(null)),
+        (HAIKU, json!({"effort": "none"}), json!(null), json!(null)),
+        (HAIKU, json!({"effort": "high"}), budget(16_384), json!(null)),
+        (HAIKU, json!({"effort": "max"}), budget(32_000 - 4096), json!(null)),
+        (OTHER, json!({"effort": "low"}), budget(4096), json!(null)),
+        (OTHER, json!({"effort": "none"}), json!({"type": "disabled"}), json!(null)),
+    ] {
+        let body = body(json!({"model": "m", "input": "Hi", "reasoning": reasoning}), dialect);
+        assert_eq!(body["thinking"], thinking, "{dialect} {reasoning}");
+        assert_eq!(body["output_config"]["effort"], effort, "{dialect} {reasoning}");
+    }
+}
+
+#[test]
+fn a_budget_yields_to_the_limit_and_to_lost_thoughts() {
+    let call = json!({"type": "function_call", "call_id": "x", "name": "f", "arguments": "{}"});
+    let output = json!({"type": "function_call_output", "call_id": "x", "output": "1"});
+    let user = json!({"role": "user", "content": "a"});
+    let (kept, _) = thought("1");
+    for (input, limit, budget) in [
+        (json!([user]), 10_000, json!(10_000 - 4096)),
+        (json!([user]), 5000, json!(null)),
+        (json!([user, call, output]), 40_000, json!(null)),
+        (json!([user, kept, call, output]), 40_000, json!(16_384)),
+    ] {
+        let request = json!({"model": "m", "input": input, "max_output_tokens": limit, "temperature": 0.5,
+            "reasoning": {"effort": "high"}});
+        let body = body(request, HAIKU);
+        assert_eq!(body["thinking"]["budget_tokens"], budget, "{input}");
+        assert_eq!(body.get("temperature").is_some(), budget.is_null(), "{input}");
+    }
+}
+
+#[test]
+fn choices_and_limits() {
+    let tools = json!([{"type": "function", "name": "f"}]);
+    for (dialect, choice, parallel, expected) in [
+        (OPUS, json!("auto"), true, json!(null)),
+        (OPUS, json!("auto"), false, json!({"type": "auto", "disable_parallel_tool_use": true})),
+        (OPUS, json!("none"), false, json!({"type": "none"})),
+        // It cannot be made to.
+        (OPUS, json!("required"), true, json!(null)),
+        (SONNET, json!("required"), false, json!({"type": "any", "disable_parallel_tool_use": true})),
+        (SONNET, json!({"type": "function", "name": "f"}), true, json!({"type": "tool", "name": "f"})),
+    ] {
+        let request = json!({"model": "m", "input": "Hi", "tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel});
+        assert_eq!(body(request, dialect)["tool_choice"], expected, "{dialect} {choice} {parallel}");
+    }
+    for (dialect, asked, expected) in [
+        (OPUS, json!(null), 128_000),
+        (OPUS, json!(500_000), 128_000),
+        (HAIKU, json!(null), 32_000),
+        (HAIKU, json!(50), 50),
+        (OTHER, json!(null), 32_000),
+    ] {
+        let body = body(json!({"model": "m", "input": "Hi", "max_output_tokens": asked}), dialect);
+        assert_eq!(body["max_tokens"], expected, "{dialect} {asked}");
+    }
+}
+
+#[test]
+fn formats_are_promised_or_asked_for() {
+    let format = |schema: Value| json!({"format": {"type": "json_schema", "name": "n", "schema": schema}});
+    let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false});
+    let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    for (text, promised) in [
+        (format(closed.clone()), Some(&closed)),
+        (format(open), Some(&closed)),
+        (format(map), None),
+        (json!({"format": {"type": "json_object"}}), None),
+    ] {
+        let body = body(json!({"model": "m", "input": "Hi", "text": text}), OPUS);
+        assert_eq!(body["output_config"].get("format").map(|format| &format["schema"]), promised, "{text}");
+        assert_eq!(body.get("system").is_none(), promised.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn marks_are_on_what_stays() {
+    let said = |role: &str, text: &str| json!({"role": role, "content": text});
+    let marked = |body: &Value| -> Vec<String> {
+        let mut found = Vec::new();
+        for name in ["tools", "system"] {
+            for (index, block) in body[name].as_array().into_iter().flatten().enumerate() {
+                found.extend(block.get("cache_control").map(|_| format!("{name}[{index}]")));
+            }
+        }
+        for (index, message) in body["messages"].as_array().into_iter().flatten().enumerate() {
+            for (block, content) in message["content"].as_array().into_iter().flatten().enumerate() {
+                found.extend(content.get("cache_control").map(|_| format!("{index}.{block}")));
+            }
+        }
+        found
+    };
+    let many: Vec<Value> = (0..24).map(|n| said("user", &format!("{n}"))).collect();
+    let tools = json!([{"type": "function", "name": "f"}, {"type": "function", "name": "g"}]);
+    for (input, instructions, expected) in [
+        (vec![said("user", "a")], "Be brief.", vec!["system[0]", "0.0"]),
+        (vec![said("user", "a")], "", vec!["tools[1]", "0.0"]),
+        (vec![said("user", "a"), said("assistant", "b"), said("user", "c")], "x", vec!["system[0]", "0.0", "2.0"]),
+        (
+            [vec![said("user", "a"), said("assistant", "b")], many].concat(),
+            "x",
+            vec!["system[0]", "0.0", "2.11", "2.23"],
+        ),
+    ] {
+        let request = json!({"model": "m", "input": input, "instructions": instructions, "tools": tools,
+            "prompt_cache_retention": "24h"});
+        let body = body(request.clone(), OPUS);
+        assert_eq!(marked(&body), expected);
+        assert!(body.to_string().contains(r#""ttl":"1h""#));
+        assert_eq!(marked(&self::body(request, OTHER)), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn parts_of_the_request_are_found_again() {
+    let request = json!({"model": "m", "instructions": "i", "input": [
+        {"role": "developer", "content": "D"}, {"role": "user", "content": "a"}, {"role": "developer", "content": "E"},
+        {"role": "assistant", "content": "b"}]});
+    let (_, links) = plan_text(&request.to_string(), &named(OPUS), Policy::default(), &TransparentSeal).unwrap();
+    let found: Vec<(&str, String)> = links.iter().map(|link| (&*link.item, link.to.join(" "))).collect();
+    let expected = [
+        ("instructions", "system[0]"),
+        ("input[0]", "system[1]"),
+        ("input[1]", "messages[0]"),
+        ("input[2]", "messages[1]"),
+        ("input[3]", "messages[2]"),
+        ("godex", "messages[3]"),
+    ];
+    assert_eq!(found, expected.map(|(item, to)| (item, to.to_owned())));
+}
+
+#[test]
+fn what_a_dialect_leaves_unsaid_is_made_to_fit() {
+    let mut dialect = named("bare");
+    dialect.request.blocks.display = ThoughtDisplay::Always;
+    let request = json!({"model": "m", "temperature": 1.7, "top_p": 0.5, "user": "u", "stop": "x", "input": [
+        {"role": "user", "content": "a"}, {"type": "function_call", "call_id": "a:0", "name": "f", "arguments": "{"},
+        {"type": "function_call_output", "call_id": "a:0", "output": "1"}],
+        "tools": [{"type": "custom", "name": "c"}, {"type": "function", "name": "f", "parameters": {"type": "object", "anyOf": []}}]});
+    let planned = plan(&request, &dialect, Policy::default()).unwrap();
+    assert_eq!(check_request(&planned.body), Ok(()), "{}", planned.body);
+    assert_eq!(planned.body["metadata"], json!({"user_id": "u"}));
+    assert_eq!(planned.body["stop_sequences"], json!(["x"]));
+    assert_eq!(planned.body["messages"][1]["content"][0]["input"], json!({"_raw": "{"}));
+    assert!(planned.has_note("bridge.param.ignored", "top_p"));
+}

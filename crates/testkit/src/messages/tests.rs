@@ -1,0 +1,124 @@
+use serde_json::json;
+
+use super::*;
+
+fn body(messages: &Value) -> Value {
+    json!({"model": "m", "max_tokens": 4096, "messages": messages})
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut body = body(&json!([{"role": "user", "content": "Hi"}]));
+    body[name] = value;
+    body
+}
+
+#[test]
+fn what_is_lawful_passes() {
+    let marked = json!({"type": "ephemeral"});
+    let whole = json!({
+        "model": "m", "max_tokens": 4096, "stream": true, "metadata": {"user_id": "u"}, "service_tier": "auto",
+        "thinking": {"type": "enabled", "budget_tokens": 1024, "display": "summarized"},
+        "output_config": {"effort": "low", "format": {"type": "json_schema", "schema":
+            {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false}}},
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": true},
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": marked}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Hi"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]},
+            {"role": "system", "content": [{"type": "text", "text": "Be kind."}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "", "signature": "s"}, {"type": "redacted_thinking", "data": "d"},
+                {"type": "text", "text": "Well."}, {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+                {"type": "thinking", "thinking": "And?", "signature": "t"},
+                {"type": "tool_use", "id": "b", "name": "f", "input": {"x": 1}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "b", "content": "ok"},
+                {"type": "tool_result", "tool_use_id": "a", "is_error": true, "content": [{"type": "text", "text": "No."}]},
+                {"type": "text", "text": "Go on.", "cache_control": marked}]},
+            {"role": "assistant", "content": "Done."},
+            {"role": "user", "content": "Thanks."}],
+    });
+    assert_eq!(check_request(&whole), Ok(()));
+}
+
+#[test]
+fn each_fault_in_the_parameters_is_found() {
+    let tool = |name: &str| json!({"name": name, "input_schema": {"type": "object"}});
+    for (name, value, fault) in [
+        ("seed", json!(1), "extra inputs"),
+        ("model", json!(""), "model"),
+        ("max_tokens", json!(0), "max_tokens"),
+        ("max_tokens", Value::Null, "max_tokens"),
+        ("temperature", json!(1.5), "0 to 1"),
+        ("service_tier", json!("flex"), "service_tier"),
+        ("metadata", json!({"team": "x"}), "extra inputs"),
+        ("thinking", json!({"type": "enabled", "budget_tokens": 4096}), "budget_tokens"),
+        ("thinking", json!({"type": "adaptive", "budget_tokens": 2048}), "extra inputs"),
+        ("thinking", json!({"type": "disabled", "display": "omitted"}), "display"),
+        ("output_config", json!({"effort": "minimal"}), "effort"),
+        (
+            "output_config",
+            json!({"format": {"type": "json_schema", "schema": {"type": "object"}}}),
+            "additionalProperties",
+        ),
+        ("tool_choice", json!({"type": "auto"}), "with tools"),
+        ("tools", json!([]), "tools"),
+        ("tools", json!([tool("a b")]), "name"),
+        ("tools", json!([tool("a"), tool("a")]), "not unique"),
+        ("tools", json!([{"name": "a", "input_schema": {"type": "object", "anyOf": []}}]), "at the root"),
+        ("tools", json!([{"name": "a", "input_schema": {}}]), "input_schema.type"),
+        ("system", json!([{"type": "text", "text": " \n"}]), "words"),
+        ("system", json!([]), "neither"),
+        ("cache_control", json!({"type": "forever"}), "forever"),
+    ] {
+        let problem = check_request(&with(name, value.clone())).expect_err(name);
+        assert!(problem.contains(fault), "{name} {value}: {problem}");
+    }
+}
+
+#[test]
+fn each_fault_in_the_messages_is_found() {
+    let user = json!({"role": "user", "content": "Hi"});
+    let said = json!({"role": "assistant", "content": "Hm."});
+    let system = json!({"role": "system", "content": "Be brief."});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+    let calls = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
+    let results = |blocks: Value| json!({"role": "user", "content": blocks});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let mark = |ttl: &str| json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": ttl}});
+    for (messages, fault) in [
+        (json!([]), "at least one"),
+        (json!([said]), "only answer the user"),
+        (json!([user, said]), "must be the user's"),
+        (json!([user, user]), "in a row"),
+        (json!([system, user]), "follow the user's"),
+        (json!([user, system, user]), "in a row"),
+        (json!([user, said, system]), "follow the user's"),
+        (json!([{"role": "user", "content": ""}]), "words"),
+        (json!([results(json!([text("  ")]))]), "words"),
+        (json!([user, calls(json!([call("a")]))]), "no results of"),
+        (json!([user, calls(json!([call("a")])), user]), "no results of"),
+        (json!([user, calls(json!([call("a")])), system]), "follow the user's"),
+        (json!([results(json!([result("a")]))]), "no call before"),
+        (json!([user, calls(json!([call("a")])), results(json!([text("x"), result("a")]))]), "behind other"),
+        (json!([user, calls(json!([call("a"), text("x")])), results(json!([result("a")]))]), "behind a call"),
+        (json!([user, calls(json!([call("a"), call("a")]))]), "unique"),
+        (json!([user, calls(json!([call("a:0")]))]), "the id"),
+        (json!([user, calls(json!([{"type": "tool_use", "id": "a", "name": "f", "input": "{}"}]))]), "an object"),
+        (json!([user, calls(json!([{"type": "thinking", "thinking": "", "signature": ""}])), user]), "its end"),
+        (json!([results(json!([mark("5m"), mark("5m"), mark("5m"), mark("5m"), mark("5m")]))]), "maximum of 4"),
+        (json!([results(json!([mark("5m"), mark("1h")]))]), "must not come after"),
+        (
+            json!([results(
+                json!([{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "AA"}}])
+            )]),
+            "media type",
+        ),
+        (json!([results(json!([{"type": "audio"}]))]), "no such block"),
+    ] {
+        let problem = check_request(&body(&messages)).expect_err(fault);
+        assert!(problem.contains(fault), "{messages}: {problem}");
+    }
+}
