@@ -19,7 +19,7 @@ pub(crate) trait Meter {
     fn other(&mut self, tokens: u64);
 }
 
-/// Walks a chat request, or a request to a provider that has a Responses API of its own.
+/// Walks a chat request, or a request to a provider that has a Responses API, or a Messages API, of its own.
 pub(crate) fn walk(body: &[u8], meter: &mut impl Meter) {
     // Whoever plans bodies writes JSON; of anything else there is nothing to count.
     let Ok(text) = str::from_utf8(body) else { return };
@@ -27,9 +27,10 @@ pub(crate) fn walk(body: &[u8], meter: &mut impl Meter) {
         match key.escaped() {
             "messages" => value.elements().for_each(|message| walk_message(message, meter)),
             "input" | "instructions" => walk_input(value, meter),
+            "system" => walk_content(value, meter),
             "tools" => meter.tools(value),
             "response_format" => walk_format(value.get("json_schema"), meter),
-            "text" => walk_format(value.get("format"), meter),
+            "text" | "output_config" => walk_format(value.get("format"), meter),
             _ => {}
         }
     }
@@ -73,6 +74,13 @@ fn walk_content(content: Raw<'_>, meter: &mut impl Meter) {
             match key.escaped() {
                 "text" | "refusal" => string(value, meter),
                 "thinking" => walk_any(value, meter, 0),
+                // Blocks: a call, its result, an image or a document.
+                "input" => {
+                    meter.call();
+                    walk_any(value, meter, 0);
+                }
+                "content" => walk_content(value, meter),
+                "source" => walk_source(part, value, meter),
                 "image_url" => {
                     let (url, detail) = match value.kind() {
                         Kind::Object => (value.get("url"), value.get("detail")),
@@ -87,6 +95,16 @@ fn walk_content(content: Raw<'_>, meter: &mut impl Meter) {
             }
         }
     }
+}
+
+/// What an image or a document of the Messages API takes.
+fn walk_source(block: Raw<'_>, source: Raw<'_>, meter: &mut impl Meter) {
+    let is_image = block.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("image"));
+    meter.other(if is_image {
+        image::tokens_of(source.get("data").and_then(Raw::text).map(Text::escaped))
+    } else {
+        data_tokens(source.get("data"), image::FILE_BYTES)
+    });
 }
 
 /// Items of the Responses API: every string that is not about the item itself.

@@ -228,4 +228,25 @@ mod tests {
         );
         assert!(tools > short + 10);
     }
+
+    #[test]
+    fn blocks_count_like_messages() {
+        let words = "word ".repeat(100);
+        let blocks = |content: &str| format!(r#"{{"messages":[{{"role":"user","content":[{content}]}}]}}"#);
+        let bare = body(blocks("").as_bytes());
+        for (content, most) in [
+            (format!(r#"{{"type":"text","text":"{words}"}}"#), 150),
+            (
+                format!(r#"{{"type":"tool_result","tool_use_id":"a","content":[{{"type":"text","text":"{words}"}}]}}"#),
+                150,
+            ),
+            (format!(r#"{{"type":"tool_use","id":"a","name":"f","input":{{"cmd":"{words}"}}}}"#), 150),
+            (r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}"#.to_owned(), 1000),
+        ] {
+            let counted = body(blocks(&content).as_bytes()) - bare;
+            assert!((90..most).contains(&counted), "{counted}: {content}");
+        }
+        let system = body(format!(r#"{{"system":[{{"type":"text","text":"{words}"}}],"messages":[]}}"#).as_bytes());
+        assert!(system > 90, "{system}");
+    }
 }

@@ -19,10 +19,16 @@ pub(crate) fn tokens(url: Option<Text<'_>>, detail: Option<Text<'_>>) -> u64 {
     if detail.is_some_and(|detail| detail.is("low")) {
         return BASE;
     }
-    let size = url.and_then(|url| {
+    let data = url.and_then(|url| {
         let (head, data) = url.escaped().split_once(',')?;
-        (head.starts_with("data:") && head.ends_with(";base64")).then(|| size(&start(data)))?
+        (head.starts_with("data:") && head.ends_with(";base64")).then_some(data)
     });
+    tokens_of(data)
+}
+
+/// The same, of an image as base64.
+pub(crate) fn tokens_of(base64: Option<&str>) -> u64 {
+    let size = base64.and_then(|data| size(&start(data)));
     size.map_or(UNKNOWN, |(width, height)| BASE + TILE * tiles(width, height))
 }
 

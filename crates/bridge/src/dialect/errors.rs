@@ -31,6 +31,9 @@ vocabulary! {
         Unsupported = "unsupported",
         /// The value of a parameter is not supported, which the error names: as above, for this request only.
         UnsupportedValue = "unsupported_value",
+        /// What the model thought is not taken back, because something before it has changed: the request is sent again
+        /// without any of it.
+        Thoughts = "thoughts",
         /// Nothing by itself: the HTTP status decides. Takes back a rule of the spec below.
         ByStatus = "by_status",
     }
@@ -50,13 +53,13 @@ impl ErrorMeaning {
             Self::ModelNotFound => FailureClass::ModelNotFound,
             Self::Server => FailureClass::Server,
             Self::Timeout => FailureClass::Timeout,
-            Self::Unsupported | Self::UnsupportedValue | Self::ByStatus => return None,
+            Self::Unsupported | Self::UnsupportedValue | Self::Thoughts | Self::ByStatus => return None,
         })
     }
 
     /// Whether it is about a parameter, beside which the error has a class as any other.
     pub(crate) const fn is_of_a_parameter(self) -> bool {
-        matches!(self, Self::Unsupported | Self::UnsupportedValue)
+        matches!(self, Self::Unsupported | Self::UnsupportedValue | Self::Thoughts)
     }
 }
 

@@ -5,7 +5,7 @@ use wire::json::Raw;
 
 use super::api;
 use super::error_body::ErrorBody;
-use crate::dialect::{AnswerDialect, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, StreamUsage};
+use crate::dialect::{AnswerDialect, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, Replay, StreamUsage};
 
 /// A member of the chat request that the provider refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Unsupported {
     ResponseFormat,
     /// `json_object` as the response format; others may do.
     JsonObject,
+    /// Blocks in which the model thought: this request is no place for them any more.
+    Thoughts,
 }
 
 /// What a refusal is about, and what speaks for it.
@@ -65,12 +67,18 @@ const MEMBERS: &[(&str, Unsupported)] = &[
 impl Unsupported {
     /// Its name in the chat request.
     pub fn member(self) -> &'static str {
+        if self == Self::Thoughts {
+            return "reasoning";
+        }
         MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
     }
 
     /// What of it this chat request has: only then is there something to do without.
     pub fn within(self, body: &[u8]) -> Option<Self> {
         let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok())?;
+        if self == Self::Thoughts {
+            return has_thoughts(request).then_some(self);
+        }
         let value = request.get(self.member()).filter(|value| !value.is_null())?;
         let is_object = || value.get("type").and_then(Raw::text).is_some_and(|name| name.is("json_object"));
         match self {
@@ -110,6 +118,7 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
                 }
             }
             Unsupported::JsonObject => dialect.no_json_object = true,
+            Unsupported::Thoughts => dialect.request.reasoning.replay = Replay::Never,
         }
     }
     dialect
@@ -120,6 +129,9 @@ impl ErrorBody {
     pub(super) fn unsupported(&self, dialect: &AnswerDialect, status: u16) -> Option<Refusal> {
         if let Some(member) = &self.unknown_member {
             return named(member).map(|unsupported| Refusal { unsupported, proof: Proof::Fields });
+        }
+        if self.fits(dialect, status, ErrorMeaning::Thoughts) {
+            return Some(Refusal { unsupported: Unsupported::Thoughts, proof: Proof::Hearsay });
         }
         let coded = api::is_unsupported(|code| self.has_code(code));
         let of_value = self.fits(dialect, status, ErrorMeaning::UnsupportedValue);
@@ -147,6 +159,15 @@ impl ErrorBody {
             _ => of_value,
         }
     }
+}
+
+/// Whether messages have blocks in which the model thought.
+fn has_thoughts(request: Raw<'_>) -> bool {
+    let is_thought = |block: Raw<'_>| {
+        block.get("type").is_some_and(|kind| matches!(kind.as_str(), "\"thinking\"" | "\"redacted_thinking\""))
+    };
+    let messages = request.get("messages").into_iter().flat_map(Raw::elements);
+    messages.filter_map(|message| message.get("content")).flat_map(Raw::elements).any(is_thought)
 }
 
 /// A member by its path: what lies deeper has names that a client chose.
@@ -188,6 +209,23 @@ fn run_together(word: &str) -> Option<Unsupported> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thoughts_are_left_out_of_the_request_that_lost_them() {
+        use crate::dialect::ErrorRule;
+        let words = vec!["`signature` in `thinking` block".to_owned()];
+        let rule = ErrorRule { words, ..ErrorRule::new(ErrorMeaning::Thoughts) };
+        let dialect = AnswerDialect { errors: [rule].into_iter().collect(), ..AnswerDialect::default() };
+        let body = br#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#;
+        let refusal = ErrorBody::read(body).unsupported(&dialect, 400);
+        assert_eq!(refusal, Some(Refusal { unsupported: Unsupported::Thoughts, proof: Proof::Hearsay }));
+        let mut replaying = Dialect::default();
+        replaying.request.reasoning.replay = Replay::Always;
+        assert_eq!(adapted(&replaying, &[Unsupported::Thoughts]).request.reasoning.replay, Replay::Never);
+        let with = |kind: &str| format!(r#"{{"messages":[{{"role":"assistant","content":[{{"type":"{kind}"}}]}}]}}"#);
+        assert!(Unsupported::Thoughts.is_in(with("redacted_thinking").as_bytes()));
+        assert!(!Unsupported::Thoughts.is_in(with("text").as_bytes()));
+    }
 
     #[test]
     fn a_dialect_does_without_what_was_learned() {

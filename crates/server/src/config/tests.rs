@@ -211,7 +211,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:14:17: providers.zhipu.timeout_ms: expected a duration from `1ms` to `1d`, such as `30s` or `5m`, or milliseconds, found `soon`",
         "godex.yaml:15:3: providers.deepseek: credentials.api_key is missing; set it here, or set the environment variable DEEPSEEK_API_KEY",
         "godex.yaml:16:19: providers.deepseek.credentials: unknown key `api_kye`; did you mean `api_key`?",
-        "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, together, fireworks, cerebras, azure, ollama, vllm, sglang, llamacpp, lmstudio, openai-compatible, responses-compatible, demo",
+        "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, together, fireworks, cerebras, azure, anthropic, bedrock-anthropic, vertex-anthropic, deepseek-messages, moonshot-messages, zhipu-messages, minimax-messages, ollama, vllm, sglang, llamacpp, lmstudio, openai-compatible, responses-compatible, messages-compatible, demo",
         "godex.yaml:21:26: providers.plain.endpoint.base_url: plain http to a public host would send keys and prompts in the clear; use https",
         "godex.yaml:24:3: providers.lost: endpoint.base_url is missing; the spec `openai-compatible` has no address of its own",
         "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`",
