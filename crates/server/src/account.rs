@@ -253,7 +253,7 @@ impl Account {
     }
 
     /// A target is asked, or would be if it were not known to fail.
-    pub(crate) fn asked(&self, target: String, wire: &'static str, bytes: usize) {
+    pub(crate) fn asked(&self, target: String, replica: Option<Arc<str>>, wire: &'static str, bytes: usize) {
         /// No policy allows as many; an account has to end somewhere.
         const MOST: usize = 64;
         let began = self.elapsed();
@@ -261,7 +261,7 @@ impl Account {
         if attempts.len() < MOST {
             let (outcome, status, ended, usage) = (None, None, None, None);
             let took = Duration::ZERO;
-            attempts.push(Attempted { target, wire, bytes, status, outcome, began, took, ended, usage });
+            attempts.push(Attempted { target, replica, wire, bytes, status, outcome, began, took, ended, usage });
         }
     }
 

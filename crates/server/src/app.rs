@@ -41,7 +41,7 @@ use crate::stop::Stop;
 use crate::tasks::Tasks;
 use crate::tokens::TokensByTenant;
 use crate::trace::Traces;
-use crate::upstream::{Connections, Failover, Learner, Listing, Provider};
+use crate::upstream::{Connections, Failover, Learner, Listing, Provider, Replicas};
 use crate::webhooks::Webhooks;
 
 /// The application.
@@ -282,7 +282,13 @@ impl Runtime {
             });
             let connections = match before {
                 Some((_, _, connections)) => Arc::clone(connections),
-                None => Arc::new(Connections::new(provider, config.resilience)?),
+                None => {
+                    let moved = known.get(&provider.name).filter(|(section, resilience, _)| {
+                        same_but_addresses(section, provider) && *resilience == config.resilience
+                    });
+                    let before = moved.map(|(_, _, connections)| &**connections);
+                    Arc::new(Connections::following(provider, config.resilience, before)?)
+                }
             };
             made.insert(provider.name.clone(), (provider.clone(), config.resilience, Arc::clone(&connections)));
             providers.insert(provider.name.clone(), Arc::new(Provider::new(provider, connections)));
@@ -336,6 +342,11 @@ impl Snapshot {
         Some(self.providers.get(provider)?.connections())
     }
 
+    /// The addresses of every provider.
+    pub(crate) fn replicas(&self) -> impl Iterator<Item = &Replicas> {
+        self.providers.values().map(|provider| &provider.connections().replicas)
+    }
+
     /// How many tokens a request to this model of a provider may have, if anybody says.
     pub(crate) fn context_window(&self, provider: &str, model: &str) -> Option<u64> {
         self.providers.get(provider)?.context_window(model)
@@ -364,6 +375,17 @@ fn same_connections(one: &ProviderConfig, other: &ProviderConfig) -> bool {
         ..config.clone()
     };
     relevant(one) == relevant(other)
+}
+
+/// Whether both differ in nothing but in where they are: what both have stays as it is.
+fn same_but_addresses(one: &ProviderConfig, other: &ProviderConfig) -> bool {
+    let anywhere = |config: &ProviderConfig| ProviderConfig {
+        base_url: String::new(),
+        base_urls: Vec::new(),
+        provider: other.provider.clone(),
+        ..config.clone()
+    };
+    one.provider.is_alike(&other.provider) && same_connections(&anywhere(one), &anywhere(other))
 }
 
 /// The section that differs although only a start reads it.

@@ -24,6 +24,7 @@ mod provider;
 mod provider_table;
 mod proxies;
 mod read;
+mod replicas;
 mod resilience;
 mod search;
 mod secret;
@@ -275,6 +276,10 @@ pub struct ProviderConfig {
     pub key_from: KeyFrom,
     /// Without a slash at the end; empty for the demo model.
     pub base_url: String,
+    /// All of its addresses, where there are several; the first is `base_url`.
+    pub base_urls: Vec<String>,
+    /// Where an address is asked whether it is up; None: where its models are listed.
+    pub health: Option<String>,
     pub timeouts: Timeouts,
     /// What the list of models shows.
     pub models: Vec<String>,
@@ -286,7 +291,18 @@ pub struct ProviderConfig {
 impl ProviderConfig {
     /// Whether it is on this machine or a private network. The demo model is nowhere.
     pub fn is_private(&self) -> bool {
-        address::base_url(&self.base_url, true).is_ok_and(|base| base.private)
+        self.addresses().iter().all(|url| address::base_url(url, true).is_ok_and(|base| base.private))
+    }
+
+    /// Where it is; one at least, which is empty for the demo model.
+    pub fn addresses(&self) -> &[String] {
+        if self.base_urls.is_empty() { std::slice::from_ref(&self.base_url) } else { &self.base_urls }
+    }
+
+    /// The same provider at each of its addresses alone.
+    pub fn each_address(&self) -> impl Iterator<Item = Self> {
+        let at = |url: &String| Self { base_url: url.clone(), base_urls: Vec::new(), ..self.clone() };
+        self.addresses().iter().map(at)
     }
 }
 

@@ -62,6 +62,12 @@ struct Address {
     port: u16,
 }
 
+/// Where a base URL leads.
+fn host_and_port(base_url: &str) -> Option<(String, u16)> {
+    let url = Url::parse(base_url).ok()?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
+}
+
 impl Spans {
     pub(crate) fn new(config: Option<&OtelConfig>) -> Self {
         Self(config.map(|config| {
@@ -79,12 +85,8 @@ impl Spans {
     /// From now on these are the providers.
     pub(crate) fn know(&self, config: &Config) {
         let Some(waiting) = &self.0 else { return };
-        let address = |base_url: &str| {
-            let url = Url::parse(base_url).ok()?;
-            Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
-        };
         let known = config.providers.iter().map(|provider| {
-            let (host, port) = address(&provider.base_url).unwrap_or_default();
+            let (host, port) = host_and_port(&provider.base_url).unwrap_or_default();
             let name = spans::conventional(&provider.provider.spec_name, &provider.name).to_owned();
             (provider.name.clone(), Address { name, host, port })
         });

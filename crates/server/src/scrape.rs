@@ -73,6 +73,7 @@ fn seen(app: &App, queued: Option<u64>) -> Registry {
     };
     now(&mut registry, &live::TURNS, load.turns());
     breakers(&mut registry, &snapshot, runtime);
+    replicas(&mut registry, &snapshot);
     let store = runtime.store.counters();
     register(&mut registry, &live::STORE_WRITES, ConstCounter::new(store.writes));
     register(&mut registry, &live::STORE_COMMITS, ConstCounter::new(store.commits));
@@ -117,6 +118,32 @@ fn breakers(registry: &mut Registry, snapshot: &Snapshot, runtime: &Runtime) {
         family.get_or_create(&[("provider", provider), ("target", target)]).set(count);
     }
     register(registry, &live::BREAKER_OPEN, family);
+}
+
+/// How the addresses of providers fare that have several; each is one that the configuration has.
+fn replicas(registry: &mut Registry, snapshot: &Snapshot) {
+    type Labels = [(&'static str, Arc<str>); 2];
+    let [up, share, open] = [(); 3].map(|()| Family::<Labels, Gauge>::default());
+    let requests = Family::<[(&'static str, Arc<str>); 3], Counter>::default();
+    for provider in &snapshot.config.providers {
+        let Some(connections) = snapshot.connections(&provider.name) else { continue };
+        let name: Arc<str> = Arc::from(&*provider.name);
+        for state in connections.replicas() {
+            let labels = [("provider", Arc::clone(&name)), ("replica", Arc::clone(&state.url))];
+            let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+            up.get_or_create(&labels).set(i64::from(state.share > 0));
+            share.get_or_create(&labels).set(count(state.share));
+            open.get_or_create(&labels).set(count(state.open));
+            for (kind, count) in [("own", state.own), ("guest", state.guests)] {
+                let [provider, replica] = labels.clone();
+                requests.get_or_create(&[provider, replica, ("kind", kind.into())]).inc_by(count);
+            }
+        }
+    }
+    register(registry, &live::REPLICA_UP, up);
+    register(registry, &live::REPLICA_SHARE, share);
+    register(registry, &live::REPLICA_OPEN, open);
+    register(registry, &live::REPLICA_REQUESTS, requests);
 }
 
 /// What waits to be written, and what was not kept.

@@ -11,6 +11,7 @@
 //! for the object. There is no task and no channel: hyper pulls frames, so a slow client slows the upstream, and a client
 //! that is gone drops the turn and with it the upstream connection. Dropped before its end, nothing of it is stored.
 
+mod affinity;
 mod compacting;
 mod count;
 mod explain;

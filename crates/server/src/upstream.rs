@@ -1,6 +1,7 @@
 //! Calls to providers: one pooled client for each, deadlines by phase, retries and other targets before anything was
 //! answered; nothing decided about compatibility.
 
+mod affinity;
 mod breaker;
 mod budget;
 mod client;
@@ -13,10 +14,13 @@ mod health;
 mod keys;
 mod link;
 mod listing;
+mod load;
 mod pool;
 mod provider;
 mod redact;
 mod refused;
+mod replica;
+mod replicas;
 mod shards;
 
 use std::sync::Arc;
@@ -30,19 +34,23 @@ use tokio::time::Instant;
 
 use crate::account::Deadline;
 use crate::span::Propagated;
+pub(crate) use affinity::Affinity;
 pub(crate) use client::HttpClient;
 pub(crate) use connect::tls_config;
 use demo::Player;
 pub(crate) use failover::{Failover, Learner, Step};
+use health::ModelHealth;
 pub(crate) use health::ModelState;
-use health::{HealthByModel, ModelHealth};
 pub(crate) use link::Link;
 use listing::KnownListing;
 pub(crate) use listing::{ListedModel, Listing, ask as ask_for_models};
+use load::OpenRequest;
 use pool::HttpBody;
 pub(crate) use provider::{Connections, Provider};
 pub(crate) use redact::Redactor;
 pub(crate) use refused::Refused;
+pub(crate) use replica::ReplicaState;
+pub(crate) use replicas::{Replicas, maintain as watch_replicas};
 
 /// Where a provider's requests go.
 #[derive(Debug)]
@@ -72,6 +80,8 @@ pub(crate) struct Outgoing {
     pub(crate) betas: Option<HeaderValue>,
     /// The trace that it belongs to.
     pub(crate) propagated: Option<Propagated>,
+    /// The conversation that it belongs to, where anything depends on that.
+    pub(crate) affinity: Option<Affinity>,
 }
 
 /// An upstream that accepted the request: what its body is, and the body.
@@ -104,6 +114,8 @@ pub(crate) enum AnswerBody {
         body: Box<HttpBody>,
         /// Learns of a body that breaks off.
         model: Option<Arc<ModelHealth>>,
+        /// Where it counts as long as it is not over.
+        open: Vec<OpenRequest>,
     },
     Demo(Player),
 }
@@ -137,7 +149,7 @@ impl AnswerBody {
     /// The next bytes; `None` at the end in good order. May be dropped and called again at any time.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         match self {
-            Self::Http { first, body, model } => match first.take() {
+            Self::Http { first, body, model, .. } => match first.take() {
                 Some(first) => Ok(Some(first)),
                 None => body.chunk().await.map_err(|error| {
                     let failure = failure::cut(&error);
@@ -151,9 +163,10 @@ impl AnswerBody {
         }
     }
 
-    fn report_to(&mut self, watching: Arc<ModelHealth>) {
-        if let Self::Http { model, .. } = self {
+    fn report_to(&mut self, watching: Arc<ModelHealth>, counted: Option<OpenRequest>) {
+        if let Self::Http { model, open, .. } = self {
             *model = Some(watching);
+            open.extend(counted);
         }
     }
 }

@@ -63,10 +63,15 @@ fn list(config: &Config) -> String {
     let row = |provider: &ProviderConfig| {
         let (name, spec) = (provider.name.clone(), provider.provider.spec_name.clone());
         let models = provider.models.len().to_string();
-        let row = [name, spec, status(provider).to_owned(), key(provider), models, provider.base_url.clone()];
-        row.map(|cell| visible(&cell).into_owned())
+        let mut urls = provider.addresses().iter();
+        let url = urls.next().cloned().unwrap_or_default();
+        let first = [name, spec, status(provider).to_owned(), key(provider), models, url];
+        // Its other addresses, below the first.
+        let others = urls.map(|url| ["", "", "", "", "", url].map(str::to_owned));
+        let rows: Vec<_> = std::iter::once(first).chain(others).collect();
+        rows.into_iter().map(|row| row.map(|cell| visible(&cell).into_owned()))
     };
-    let rows: Vec<[String; 6]> = std::iter::once(head).chain(config.providers.iter().map(row)).collect();
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(config.providers.iter().flat_map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..6).map(width).collect();
     let mut out = String::new();
@@ -104,6 +109,8 @@ fn list_json(config: &Config) -> String {
             "spec": provider.provider.spec_name,
             "status": status(provider),
             "base_url": (!provider.base_url.is_empty()).then_some(&provider.base_url),
+            "base_urls": (!provider.base_urls.is_empty()).then_some(&provider.base_urls),
+            "health": provider.health,
             "auth": provider.provider.auth.name(),
             "key": {"present": !provider.api_keys.is_empty(), "file": place, "variable": variable},
             "models": provider.models,

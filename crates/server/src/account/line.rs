@@ -49,6 +49,7 @@ pub(super) fn write(trace: &Trace) {
         model = facts.model.as_deref(),
         provider = last.map(|(provider, _)| provider),
         upstream_model = last.map(|(_, model)| model),
+        replica = facts.attempts.last().and_then(|attempt| attempt.replica.as_deref()),
         attempts = counts.then_some(facts.attempts.len()),
         tried = tried(&facts.attempts).as_deref(),
         input_tokens = usage.map(|usage| usage.input_tokens),
@@ -91,7 +92,8 @@ pub(super) fn write(trace: &Trace) {
 fn tried(attempts: &[Attempted]) -> Option<String> {
     let entry = |attempt: &Attempted| {
         let outcome = attempt.outcome.unwrap_or("waiting");
-        format!("{}:{outcome}:{}ms", attempt.target, attempt.took.as_millis())
+        let at = attempt.replica.as_deref().map(|url| format!("@{url}")).unwrap_or_default();
+        format!("{}{at}:{outcome}:{}ms", attempt.target, attempt.took.as_millis())
     };
     (attempts.len() > 1).then(|| attempts.iter().take(16).map(entry).collect::<Vec<_>>().join(", "))
 }

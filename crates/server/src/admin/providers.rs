@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::routes::{self, Place};
 use crate::body::Body;
 use crate::config::{KeyFrom, ProviderConfig};
-use crate::upstream::ModelState;
+use crate::upstream::{ModelState, ReplicaState};
 
 pub(super) fn list(place: Place<'_>) -> Response<Body> {
     let snapshot = place.desk.map(|desk| desk.app.snapshot());
@@ -14,6 +14,11 @@ pub(super) fn list(place: Place<'_>) -> Response<Body> {
         let connections = snapshot.as_ref().and_then(|snapshot| snapshot.connections(&provider.name));
         let known = connections.map(|connections| connections.health()).unwrap_or_default();
         let unknown = provider.models.iter().filter(|model| !known.iter().any(|(name, _)| name == *model));
+        let states = connections.map(|connections| connections.replicas()).unwrap_or_default();
+        let replicas: Vec<Value> = match states.as_slice() {
+            [] => provider.base_urls.iter().map(|url| json!({"base_url": without_secrets(url)})).collect(),
+            states => states.iter().map(replica).collect(),
+        };
         let mut models: Vec<Value> = known.iter().map(|(name, state)| model(name, state)).collect();
         models.extend(unknown.map(|name| json!({"model": name, "state": "unknown", "failures": 0})));
         json!({
@@ -21,6 +26,7 @@ pub(super) fn list(place: Place<'_>) -> Response<Body> {
             "spec": provider.provider.spec_name,
             "wire": provider.provider.wire.name(),
             "base_url": without_secrets(&provider.base_url),
+            "replicas": replicas,
             "key": key(provider),
             "models": models,
         })
@@ -42,6 +48,17 @@ fn model(name: &str, state: &ModelState) -> Value {
         "retried": state.retried,
         "left": state.left,
         "kept_away": state.kept_away,
+    })
+}
+
+fn replica(state: &ReplicaState) -> Value {
+    json!({
+        "base_url": without_secrets(&state.url),
+        "state": state.state,
+        "share_percent": state.share,
+        "open_requests": state.open,
+        "own": state.own,
+        "guests": state.guests,
     })
 }
 

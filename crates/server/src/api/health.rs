@@ -34,6 +34,22 @@ pub(crate) fn health(context: &RequestContext) -> Response<Body> {
         write_text(providers, &provider.name);
     }
     providers.push(b']');
+    let several = context.snapshot.config.providers.iter().filter_map(|provider| {
+        let states = context.snapshot.connections(&provider.name)?.replicas();
+        (!states.is_empty()).then_some((provider, states))
+    });
+    // How many, and not where: that is the operator's.
+    let mut counts = Vec::new();
+    let mut replicas = ObjectWriter::new(&mut counts);
+    for (provider, states) in several {
+        let mut of = ObjectWriter::new(replicas.key(&provider.name));
+        of.int("up", states.iter().filter(|state| state.share > 0).count()).int("of", states.len());
+        of.end();
+    }
+    replicas.end();
+    if counts != b"{}" {
+        health.json("replicas", &counts);
+    }
     // A provider that cannot be served stops the start; the list is here for monitors that read it.
     health.json("unsupported_providers", b"[]");
     let lost = LOST_LOG_LINES.load(Ordering::Relaxed);

@@ -44,6 +44,8 @@ pub(super) fn entry(name: &str, provider: Provider, api_key: Option<Secret>) -> 
         key_from: provider.key_env.clone().filter(|_| api_key.is_some()).map(KeyFrom::Variable).unwrap_or_default(),
         api_keys: api_key.into_iter().collect(),
         base_url: provider.base_url.clone().unwrap_or_default(),
+        base_urls: Vec::new(),
+        health: None,
         timeouts: Timeouts::default(),
         models: listed(&provider),
         headers: Vec::new(),

@@ -7,7 +7,9 @@ use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve
 use super::address::{self, BaseUrl};
 use super::key::{Key, Keys};
 use super::kind::{Preset, Special};
-use super::{KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, provider_table as table, transport};
+use super::{
+    KeyFrom, Origin, ProviderConfig, Secret, Sources, Timeouts, locate, provider_table as table, replicas, transport,
+};
 
 /// What the file says about providers.
 #[derive(Debug, Default)]
@@ -47,6 +49,7 @@ impl Entry<'_> {
         let mut keys = Keys::new(section, table::PREFIX);
         let given = Given {
             base_url: GivenText::of(&mut keys, &table::BASE_URL),
+            base_urls: keys.field(&table::BASE_URLS),
             key: GivenText::of(&mut keys, &table::API_KEY),
             keys: keys.field(&table::API_KEYS),
             plain_http: keys.get(&table::ALLOW_PLAIN_HTTP),
@@ -56,22 +59,35 @@ impl Entry<'_> {
         let transport = transport::read(&mut keys, self.sources);
         let (spec, models) = (keys.field(&table::SPEC), keys.field(&table::MODELS));
         let prices = keys.field(&table::PRICES);
+        let health = keys.field(&table::HEALTH).as_ref().and_then(replicas::health);
         let endpoint = keys.section("endpoint").map(Endpoint::read).unwrap_or_default();
-        let endpoint = Endpoint { base_url: given.base_url.text.clone(), ..endpoint };
+        let several = given.base_urls.as_ref().map(|field| replicas::read(field, &given)).unwrap_or_default();
+        let first = several.first().map(|base| base.url.clone());
+        let endpoint = Endpoint { base_url: first.or_else(|| given.base_url.text.clone()), ..endpoint };
         let provider = self.spec(&whole, spec.as_ref());
         keys.finish();
         let provider = provider?.entered(&whole, endpoint, models.as_ref(), prices.as_ref());
-        let base_url = base_url_of(&whole, &given, &provider);
-        let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
+        let bases = match &given.base_urls {
+            Some(field) if provider.wire == Wire::Demo => {
+                field.problem("the demo model has no address", None);
+                Vec::new()
+            }
+            Some(_) => several,
+            None => base_url_of(&whole, &given, &provider).into_iter().collect(),
+        };
+        let forwarded = transport.proxy.is_some() && bases.iter().any(BaseUrl::is_plain);
         if transport.http2 && forwarded {
             whole.problem_of_key("`http2` cannot be had through a proxy that forwards plain http", None);
         }
-        let (api_keys, key_from) = self.api_keys(&whole, &given, &provider, base_url.as_ref());
+        let (api_keys, key_from) = self.api_keys(&whole, &given, &provider, &bases);
+        let urls: Vec<String> = bases.into_iter().map(|base| base.url).collect();
         Some(ProviderConfig {
             name: self.name.to_owned(),
             key_from,
             api_keys,
-            base_url: base_url.map(|base| base.url).unwrap_or_default(),
+            base_url: urls.first().cloned().unwrap_or_default(),
+            base_urls: if urls.len() > 1 { urls } else { Vec::new() },
+            health,
             timeouts,
             models: listed(&provider),
             headers,
@@ -86,10 +102,10 @@ impl Entry<'_> {
         whole: &Field<'_>,
         given: &Given<'_>,
         provider: &Provider,
-        base_url: Option<&BaseUrl>,
+        bases: &[BaseUrl],
     ) -> (Vec<Secret>, KeyFrom) {
         let listed = given.keys.as_ref().and_then(api_keys);
-        let needed = listed.is_none() && provider.auth != Auth::None && base_url.is_some_and(|base| !base.private);
+        let needed = listed.is_none() && provider.auth != Auth::None && bases.iter().any(|base| !base.private);
         let variable = provider.key_env.as_deref().filter(|_| listed.is_none());
         let first = self.key(whole, &given.key, variable, needed);
         let from = match &given.keys {
@@ -204,8 +220,9 @@ pub(super) fn listed(provider: &Provider) -> Vec<String> {
 }
 
 /// What an entry says that can only be judged once its spec is known.
-struct Given<'r> {
+pub(super) struct Given<'r> {
     base_url: GivenText<'r>,
+    base_urls: Option<Field<'r>>,
     key: GivenText<'r>,
     keys: Option<Field<'r>>,
     plain_http: bool,
@@ -218,6 +235,17 @@ struct GivenText<'r> {
     field: Option<Field<'r>>,
     text: Option<String>,
     read: bool,
+}
+
+impl Given<'_> {
+    /// Whether there is a word on a single address.
+    pub(super) fn has_base_url(&self) -> bool {
+        self.base_url.field.is_some() && (self.base_url.text.is_some() || self.base_url.is_broken())
+    }
+
+    pub(super) const fn plain_http(&self) -> bool {
+        self.plain_http
+    }
 }
 
 impl<'r> GivenText<'r> {

@@ -13,10 +13,21 @@ keys! { PROVIDER_KEYS of ProviderConfig {
         => |config| Some(print::spec(config));
     /// Where the provider is: a URL, without a query, to which the path is added.
     BASE_URL = "providers.NAME.endpoint.base_url", Special: Special("URL"), otherwise "the spec's"
-        => |config| remote(config).then(|| print::quote(&config.base_url));
+        => |config| (remote(config) && config.base_urls.is_empty()).then(|| print::quote(&config.base_url));
+    /// Several addresses of the same models, such as replicas of one's own server, in the place of `base_url`. The turns of
+    /// a conversation go to one of them while it is up and not crowded.
+    BASE_URLS = "providers.NAME.endpoint.base_urls", Special: Special("list of up to 64 URLs"), otherwise "`base_url`"
+        => |config| (!config.base_urls.is_empty()).then(|| {
+            format!("[{}]", config.base_urls.iter().map(|url| print::quote(url)).collect::<Vec<_>>().join(", "))
+        });
+    /// Where each of several addresses is asked every two seconds whether it is up: a path after the base URL, or `/../` and
+    /// one after the host. An answer of 500 or more says that it wants no new requests.
+    HEALTH = "providers.NAME.endpoint.health", Special: Special("path"), otherwise "where the spec lists models"
+        => |config| config.health.as_ref().map(|path| print::quote(path));
     /// Whether keys and prompts may go to a public host without encryption.
     ALLOW_PLAIN_HTTP = "providers.NAME.endpoint.allow_plain_http", Flag: Flag(false)
-        => |config| (remote(config) && address::base_url(&config.base_url, false).is_err()).then_some(true);
+        => |config| (remote(config) && config.addresses().iter().any(|url| address::base_url(url, false).is_err()))
+            .then_some(true);
     /// What comes after the base URL; `{model}` is the model's name.
     PATH = "providers.NAME.endpoint.path", Special: Special("path"), otherwise "the spec's"
         => |config| remote(config).then(|| print::quote(&config.provider.path));

@@ -85,6 +85,14 @@ metrics! {
         "Between two pieces of an answer";
     BREAKER_OPEN = Gauge "godex_breaker_open" ["provider", "target"]
         "1 while a target fails and gets only one request per second; of several that share a label, how many do";
+    REPLICA_UP = Gauge "godex_replica_up" ["provider", "replica"]
+        "1 while an address takes requests, of a provider that has several";
+    REPLICA_SHARE = Gauge "godex_replica_share_percent" ["provider", "replica"]
+        "How much of its conversations such an address gets: 0 while it is down or draining, less than 100 when it came back";
+    REPLICA_OPEN = Gauge "godex_replica_open_requests" ["provider", "replica"]
+        "Requests that such an address has begun and not ended";
+    REPLICA_REQUESTS = Counter "godex_replica_requests" ["provider", "replica", "kind"]
+        "Requests that such an address was chosen for: own ones, and guests whose own address was down or had too much to do";
     TOKENS = Counter "godex_tokens" ["provider", "target", "kind"]
         "Tokens; cached_input is a part of input, reasoning one of output";
     COST = Counter "godex_cost_dollars" ["provider", "target"]
@@ -143,7 +151,7 @@ metrics! {
 pub(crate) mod live {
     pub(crate) use super::{
         BODY_BYTES, BODY_BYTES_LIMIT, BREAKER_OPEN, BUILD, CPU, DRAINING, DROPPED, EXPORTED, FILES, FILES_LIMIT, JOBS,
-        LOG_LINES_LOST, MEMORY_LIMIT, MEMORY_PRESSURE, QUEUED, REMEMBERED_BYTES, RESIDENT, STARTED, STORE_COMMITS,
-        STORE_WRITES, THREADS, TURNS, VIRTUAL,
+        LOG_LINES_LOST, MEMORY_LIMIT, MEMORY_PRESSURE, QUEUED, REMEMBERED_BYTES, REPLICA_OPEN, REPLICA_REQUESTS,
+        REPLICA_SHARE, REPLICA_UP, RESIDENT, STARTED, STORE_COMMITS, STORE_WRITES, THREADS, TURNS, VIRTUAL,
     };
 }

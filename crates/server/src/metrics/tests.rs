@@ -15,6 +15,7 @@ fn head() -> Head {
 
 fn trace(model: &str, target: &str) -> Trace {
     let attempt = Attempted {
+        replica: None,
         target: target.to_owned(),
         wire: "chat",
         bytes: 0,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::protobuf::Message;
-use super::{Address, Encoded, Providers};
+use super::{Address, Encoded, Providers, host_and_port};
 use crate::span::{Span, SpanId};
 use crate::trace::{Attempted, Facts, Head, Outcome, ToolCall, Trace};
 
@@ -226,9 +226,11 @@ fn client_attributes(
     if let Some(status) = attempt.status {
         say("http.response.status_code", Value::Int(status.into()));
     }
-    if let Some(Address { host, port, .. }) = address.filter(|address| !address.host.is_empty()) {
-        say("server.address", Value::Text(host));
-        say("server.port", Value::Int((*port).into()));
+    let known = address.map(|Address { host, port, .. }| (host.clone(), *port));
+    let replica = attempt.replica.as_deref().and_then(host_and_port);
+    if let Some((host, port)) = replica.or(known).filter(|(host, _)| !host.is_empty()) {
+        say("server.address", Value::Text(&host));
+        say("server.port", Value::Int(port.into()));
     }
     if let Some(usage) = &attempt.usage {
         say("gen_ai.usage.input_tokens", Value::Int(usage.input_tokens));

@@ -17,6 +17,16 @@ const COLUMNS = [
   { title: "Latency", number: true, cell: ({ latency_ms: latency }) => (latency === undefined ? "" : ms(latency)) },
 ];
 
+const UPS = { up: ["up", "good"], starting: ["starting", "careful"], draining: ["draining", "careful"], down: ["down", "bad"] };
+
+const REPLICAS = [
+  { title: "Address", cell: ({ base_url: url }) => el("span", { class: "code" }, String(url ?? "")) },
+  { title: "State", cell: ({ state }) => chip(...pick(UPS, state, [String(state ?? "unknown"), "quiet"])) },
+  { title: "Open", number: true, cell: ({ open_requests: open }) => (open === undefined ? "" : count(open)) },
+  { title: "Own", number: true, cell: ({ own }) => (own === undefined ? "" : count(own)) },
+  { title: "Guests", number: true, cell: ({ guests }) => (guests === undefined ? "" : count(guests)) },
+];
+
 /// Columns that have something to say.
 const said = (columns, rows) => columns.filter((column) => rows.some((row) => column.cell(row) !== ""));
 
@@ -27,6 +37,7 @@ function provider(one) {
   return el("section", { class: "panel", "aria-label": String(one.name ?? "") },
     el("div", { class: "provider-head" }, title, key),
     facts([["Spec", one.spec], ["Speaks", one.wire], ["Address", one.base_url && el("span", { class: "code" }, one.base_url)]]),
+    (one.replicas ?? []).length > 0 && table(`Addresses of ${one.name}`, said(REPLICAS, one.replicas), one.replicas, { class: "plain" }),
     models.length > 0 ? table(`Models of ${one.name}`, said(COLUMNS, models), models, { class: "plain" }) : el("p", { class: "quiet-text" }, "No model of it was asked since the start."),
     one.key === "missing" && el("p", { class: "hint" }, "Set the variable that its api_key names, then run godex reload."));
 }

@@ -63,7 +63,7 @@ function notes(all) {
 }
 
 const ATTEMPTS = [
-  { title: "Target", cell: ({ target }) => el("b", null, String(target ?? "")) },
+  { title: "Target", cell: ({ target, replica }) => [el("b", null, String(target ?? "")), replica ? ` at ${replica}` : ""] },
   { title: "Wire", cell: ({ wire }) => String(wire ?? "") },
   { title: "End", cell: ({ outcome }) => chip(String(outcome ?? "not answered").replaceAll("_", " "), outcome === "accepted" ? "good" : "bad") },
   { title: "Status", number: true, cell: ({ status }) => (status === undefined || status === null ? "" : String(status)) },

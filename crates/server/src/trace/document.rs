@@ -195,7 +195,11 @@ fn request(head: &Head, facts: &Facts, out: &mut Vec<u8>) {
 }
 
 fn attempt(attempt: &Attempted, members: &mut ObjectWriter<'_>) {
-    members.text("target", &attempt.target).text("wire", attempt.wire);
+    members.text("target", &attempt.target);
+    if let Some(replica) = &attempt.replica {
+        members.text("replica", replica);
+    }
+    members.text("wire", attempt.wire);
     members.text("outcome", attempt.outcome.unwrap_or("waiting"));
     if let Some(status) = attempt.status {
         members.int("status", status);

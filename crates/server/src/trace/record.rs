@@ -2,6 +2,7 @@
 //! or a provider wrote is in it but names, unless bodies are to be captured.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{FailureClass, Note};
@@ -235,6 +236,8 @@ impl Times {
 pub(crate) struct Attempted {
     /// `provider/model`.
     pub(crate) target: String,
+    /// The base URL, where the provider has several.
+    pub(crate) replica: Option<Arc<str>>,
     /// What is spoken there.
     pub(crate) wire: &'static str,
     /// Of the request.

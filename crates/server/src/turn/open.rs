@@ -12,6 +12,7 @@ use wire::id::{Id, IdKind, Ids};
 use wire::json::{InvalidCode, Kept, Kind, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
+use super::affinity;
 use super::compacting::{self, Came, Why};
 use super::rounds::Material;
 use super::tools::{self, Prelude, input};
@@ -245,6 +246,7 @@ impl Opened {
             past.refer(&mut request)?;
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
+            failover.belongs_to(|| affinity::of(&self.context, &request, &items));
             Box::pin(images::describe(&self.context, &failover, &request, &items)).await;
             if !is_known && (hosted.is_some() || failover.wire() != Wire::Responses) {
                 match tools::before(hosted.as_deref(), &request, &items, &self.context, self.response.id()).await {

@@ -7,6 +7,7 @@ use wire::id::IdKind;
 use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw};
 use wire::responses::CreateResponse;
 
+use super::affinity;
 use super::compacting::nothing_to_do;
 use super::open::{ask_in, keep_priced, targets};
 use crate::account::Outcome;
@@ -60,6 +61,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     context.account.opened(&id, &model);
     context.account.noted(&notes);
     failover.require(|| Needs::of(&request, &items));
+    failover.belongs_to(|| affinity::of(context, &request, &items));
     let (scope, nobody) = (Scope::WhatIsLeftOut, || {});
     let compacted = compaction::compact(context, &mut failover, &request, &items, scope, &nobody).await;
     let compacted = compacted.map_err(|not| failed(context, not))?;

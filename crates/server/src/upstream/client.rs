@@ -42,7 +42,7 @@ pub(crate) struct HttpClient {
     /// What else there may be: `{base}` and the query, with [`PATH`] between them.
     other: String,
     headers: HeaderMap,
-    keys: Keys,
+    keys: Arc<Keys>,
     redactor: Redactor,
 }
 
@@ -135,11 +135,16 @@ pub(super) fn percent_encode(text: &str) -> String {
 
 impl HttpClient {
     pub(crate) fn new(config: &ProviderConfig) -> Result<Self, StartError> {
-        Self::build(config)
+        Self::sharing(config, None)
+    }
+
+    /// With the keys of another client of the same provider: where one is refused, it rests everywhere.
+    pub(super) fn sharing(config: &ProviderConfig, keys: Option<Arc<Keys>>) -> Result<Self, StartError> {
+        Self::build(config, keys)
             .map_err(|error| StartError::Provider { name: config.name.clone(), message: error.to_string() })
     }
 
-    fn build(config: &ProviderConfig) -> Result<Self, Fault> {
+    fn build(config: &ProviderConfig, shared: Option<Arc<Keys>>) -> Result<Self, Fault> {
         let (endpoint, native) = (endpoint(config, &config.provider.path), endpoint(config, NATIVE));
         // Checked now, with any model's name in it.
         let url: Uri = endpoint.replace(MODEL, "model").parse()?;
@@ -167,7 +172,11 @@ impl HttpClient {
         let in_requests = config.provider.secrets();
         let known = config.api_keys.iter().chain(in_headers).chain(proxy_secret).map(Secret::expose);
         let redactor = Redactor::new(known.chain(in_requests.iter().map(String::as_str)));
-        Ok(Self { transport, chat, responses, other, headers, keys: Keys::new(keys(config)?), redactor })
+        let keys = match shared {
+            Some(keys) => keys,
+            None => Arc::new(Keys::new(keys(config)?)),
+        };
+        Ok(Self { transport, chat, responses, other, headers, keys, redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
@@ -181,7 +190,7 @@ impl HttpClient {
     ) -> Result<Accepted, Refused> {
         let mut tried = Tried::default();
         let mut last = None;
-        while let Some(key) = self.keys.take(&mut tried) {
+        while let Some(key) = self.keys.take(&mut tried, outgoing.affinity) {
             match self.send_with(key, &outgoing, dialect, deadlines, alone).await {
                 Err(refused) if self.keys.refused(key, &refused.failure) => {
                     tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
@@ -201,7 +210,7 @@ impl HttpClient {
         deadlines: Deadlines,
         alone: bool,
     ) -> Result<Accepted, Refused> {
-        let (wire, body) = (outgoing.wire, outgoing.body.clone());
+        let (wire, body, open) = (outgoing.wire, outgoing.body.clone(), self.keys.enter(key));
         let endpoint = if wire == Wire::Responses { &self.responses } else { &self.chat };
         let uri = endpoint.of(&outgoing.model)?;
         let mut request = Request::new(Full::new(body.clone()));
@@ -233,7 +242,7 @@ impl HttpClient {
         let mut answer = response.into_body();
         let opening = Opening::new(answer_wire(wire), Arc::clone(dialect)).alone(alone);
         let first = self.look(&mut answer, opening, &body).await?;
-        let body = AnswerBody::Http { first, body: Box::new(answer), model: None };
+        let body = AnswerBody::Http { first, body: Box::new(answer), model: None, open: open.into_iter().collect() };
         let connecting = sending.connected - began;
         Ok(Accepted { format, body, redactor: self.redactor.clone(), connecting, resent: sending.resent })
     }
@@ -300,7 +309,8 @@ impl HttpClient {
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
         let chat = self.chat.of_body(&body)?.to_string();
         let answer = self.unread(method, &chat.replacen("/chat/completions", endpoint, 1), body).await?;
-        let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
+        let answer =
+            answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None, open: Vec::new() });
         Ok((answer, self.redactor.clone()))
     }
 
@@ -317,7 +327,7 @@ impl HttpClient {
             Failure::new(FailureClass::Protocol, format!("The address cannot be used: {error}."))
         })?;
         *request.headers_mut() = self.headers.clone();
-        if let Some(key) = self.keys.take(&mut Tried::default()) {
+        if let Some(key) = self.keys.take(&mut Tried::default(), None) {
             self.keys.apply(key, request.headers_mut());
         }
         let mut sending = Sending { connected: Instant::now(), resent: false };
@@ -355,6 +365,10 @@ impl HttpClient {
         failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor.failure(&mut failure);
         Refused { body: Some(body.into()), ..failure.into() }
+    }
+
+    pub(super) fn keys(&self) -> Arc<Keys> {
+        Arc::clone(&self.keys)
     }
 
     pub(super) const fn redactor(&self) -> &Redactor {

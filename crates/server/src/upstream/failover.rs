@@ -3,6 +3,8 @@
 //! Every target gets its turn before any gets a second one; second turns come after a wait, within the target's
 //! budget. All of this ends before anything of the answer was sent on: what has begun to answer is never replaced.
 
+mod place;
+
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,16 +17,20 @@ use store::Tenant;
 use tokio::time::Instant;
 use wire::responses::Usage;
 
+use super::affinity::Affinity;
 use super::budget::{Budget, Counted};
 use super::health::ModelHealth;
+use super::load::OpenRequest;
 use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
+use super::replica::Replica;
 use super::{Accepted, Deadlines, Outgoing, breaker, fit};
 use crate::account::{Account, Body};
 use crate::clock;
 use crate::config::ResilienceConfig;
 use crate::tokens::TokenCounts;
 use crate::trace::Attempted;
+use place::unless_it_falls;
 
 /// How many members one target may refuse, one after the other, before its refusal counts.
 const REPAIRS: usize = 4;
@@ -40,7 +46,13 @@ pub(crate) struct Failover {
     retries: u32,
     /// The client asks again by itself when a target asks to slow down.
     leaves_rate_limits: bool,
-    /// Whose refusals named what they will not take, and what.
+    /// The conversation that the request belongs to, where anything depends on it.
+    affinity: Option<Affinity>,
+    /// Who has answered an earlier round.
+    stays: Option<Arc<Replica>>,
+    /// Counts at the address that was chosen, until it is sent there.
+    chosen: Option<OpenRequest>,
+    /// Which targets' refusals named what they will not take, and what.
     repaired: Vec<(usize, Refusal)>,
     /// What was learned before and changed this request without the plan's knowing.
     used: Vec<Unsupported>,
@@ -62,13 +74,21 @@ pub(crate) struct Learner {
     pub(crate) tokens: Arc<TokenCounts>,
 }
 
-/// A target that may serve the request.
+/// A target that may serve the request, at one of its provider's addresses.
 #[derive(Debug)]
 struct Candidate {
+    /// The number of the target; its addresses are side by side.
+    target: usize,
     provider: Arc<Provider>,
     model: String,
     profile: Arc<ModelProfile>,
+    replica: Arc<Replica>,
+    /// How the model fares there.
     health: Arc<ModelHealth>,
+    /// What it does not take, wherever it is.
+    lessons: Arc<ModelHealth>,
+    /// The addresses of this target are in the order in which they are to be asked.
+    placed: bool,
     /// It will not do for this request.
     out: bool,
     /// When it wants to be asked again.
@@ -100,17 +120,20 @@ impl Failover {
         account: Account,
         learner: Learner,
     ) -> Self {
-        let candidate = |(provider, model): (Arc<Provider>, String)| {
-            let (health, profile) = (provider.connections.models.of(&model), provider.profile(&model));
-            Candidate { provider, model, profile, health, out: false, not_before: None, price: OnceLock::new() }
-        };
+        let candidates = targets
+            .into_iter()
+            .enumerate()
+            .flat_map(|(target, (provider, model))| Candidate::at_each_address(target, &provider, &model));
         Self {
-            candidates: targets.into_iter().map(candidate).collect(),
+            candidates: candidates.collect(),
             policy,
             at: 0,
             sent: 0,
             retries: 0,
             leaves_rate_limits: false,
+            affinity: None,
+            stays: None,
+            chosen: None,
             repaired: Vec::new(),
             used: Vec::new(),
             account,
@@ -149,7 +172,12 @@ impl Failover {
         self.leaves_rate_limits = false;
         (self.sent, self.retries, self.failure) = (0, 0, None);
         self.used.clear();
-        self.candidates[self.at].out = false;
+        let addresses = self.addresses();
+        self.at = addresses.start;
+        let several = addresses.len() > 1;
+        for candidate in &mut self.candidates[addresses] {
+            (candidate.out, candidate.placed) = (false, !several);
+        }
     }
 
     pub(crate) fn provider(&self) -> &Arc<Provider> {
@@ -178,14 +206,15 @@ impl Failover {
 
     /// What the target does not take: as it said of the tenant's earlier requests, and of this very one.
     fn lessons(&self) -> Vec<Unsupported> {
-        let mut lessons = self.candidates[self.at].health.lessons(&self.learner.tenant);
+        let mut lessons = self.candidates[self.at].lessons.lessons(&self.learner.tenant);
         lessons.extend(self.repairs().map(|refusal| refusal.unsupported));
         lessons
     }
 
     /// What the target whose turn it is refused in this request.
     fn repairs(&self) -> impl Iterator<Item = Refusal> {
-        self.repaired.iter().filter(|(at, _)| *at == self.at).map(|(_, refusal)| *refusal)
+        let now = self.candidates[self.at].target;
+        self.repaired.iter().filter(move |(target, _)| *target == now).map(|(_, refusal)| *refusal)
     }
 
     pub(crate) fn wire(&self) -> Wire {
@@ -233,7 +262,8 @@ impl Failover {
             Note::new(Action::Repaired, unsupported.member(), "the provider said that it does not take it")
         };
         let mut notes: Vec<Note> = self.used.iter().map(note).collect();
-        if let Some((refused, _)) = &self.failure.as_ref().filter(|_| self.at > 0) {
+        let is_another = self.candidates[self.at].target != self.candidates[0].target;
+        if let Some((refused, _)) = &self.failure.as_ref().filter(|_| is_another) {
             let class = refused.failure.class.code();
             let message = format!("answered by {}, after another failed ({class})", self.name());
             notes.push(Note::new(Action::Degraded, "model", message));
@@ -244,7 +274,8 @@ impl Failover {
     /// The request cannot be planned for this target. Gives what went wrong before, if nobody else is left; None if
     /// nothing was sent at all.
     pub(crate) fn unfit(&mut self) -> Result<(), Option<Refused>> {
-        self.candidates[self.at].out = true;
+        let addresses = self.addresses();
+        self.candidates[addresses].iter_mut().for_each(|candidate| candidate.out = true);
         match self.first_turn() {
             Some(at) => {
                 self.at = at;
@@ -256,11 +287,13 @@ impl Failover {
 
     /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
     pub(crate) async fn send(&mut self, body: &Bytes, stream: bool) -> Step {
-        let Candidate { provider, health, .. } = &self.candidates[self.at];
-        let (provider, health) = (Arc::clone(provider), Arc::clone(health));
+        self.place();
+        let Candidate { provider, health, replica, .. } = &self.candidates[self.at];
+        let (provider, health, replica) = (Arc::clone(provider), Arc::clone(health), Arc::clone(replica));
+        let open = self.chosen.take().unwrap_or_else(|| replica.load.enter());
         if let Err(failure) = health.breaker.enter() {
             count(&health.counts.kept_away);
-            self.account.asked(self.name(), self.wire().name(), 0);
+            self.asked(0);
             self.account.attempted(Attempted::KEPT_AWAY, None, Duration::ZERO);
             return self.refused(kept_away(failure)).await;
         }
@@ -269,7 +302,7 @@ impl Failover {
         }
         self.sent += 1;
         count(&health.counts.sent);
-        self.account.asked(self.name(), self.wire().name(), body.len());
+        self.asked(body.len());
         let began = Instant::now();
         let (dialect, alone) = (self.answer(), self.first_turn().is_none());
         let outgoing = Outgoing {
@@ -278,27 +311,33 @@ impl Failover {
             body: body.clone(),
             betas: self.candidates[self.at].profile.betas.clone(),
             propagated: self.account.propagated(),
+            affinity: self.affinity,
         };
-        let client = &provider.connections.client;
-        let refused = match client.send(outgoing, stream, &dialect, self.deadlines(stream), alone).await {
+        let sending = replica.client.send(outgoing, stream, &dialect, self.deadlines(stream), alone);
+        let refused = match unless_it_falls(&replica, alone, sending).await {
             Ok(mut accepted) => {
                 count(&health.counts.accepted);
                 if accepted.resent {
                     count(&health.counts.resent);
                     self.account.attempted(Attempted::CONNECTION_ENDED, None, Duration::ZERO);
-                    self.account.asked(self.name(), self.wire().name(), body.len());
+                    self.asked(body.len());
                 }
                 self.account.attempted(Attempted::ACCEPTED, Some(200), began.elapsed());
                 self.capture(&provider, body, None);
                 self.alive(&health);
                 self.used = used(&self.lessons(), body, stream);
                 self.learn();
-                accepted.body.report_to(health);
-                (self.live, self.retrying) = (None, None);
+                accepted.body.report_to(health, Some(open));
+                replica.served();
+                (self.live, self.retrying, self.stays) = (None, None, Some(replica));
                 return Step::Accepted(Box::new(accepted));
             }
             Err(refused) => self.too_long(refused, body),
         };
+        drop(open);
+        if refused.failure.class == FailureClass::Unreachable && refused.remedy == Remedy::Elsewhere {
+            replica.unreachable();
+        }
         self.account.attempted(refused.failure.class.code(), refused.failure.by_status, began.elapsed());
         self.capture(&provider, body, refused.body.as_deref());
         match refused.is_trouble() {
@@ -328,7 +367,7 @@ impl Failover {
             return false;
         }
         count(&self.candidates[self.at].health.counts.repaired);
-        self.repaired.push((self.at, Refusal { unsupported, ..refusal }));
+        self.repaired.push((self.candidates[self.at].target, Refusal { unsupported, ..refusal }));
         true
     }
 
@@ -337,7 +376,7 @@ impl Failover {
     fn learn(&self) {
         for refusal in self.repairs() {
             let (upstream, member) = (self.name(), refusal.unsupported.member());
-            if self.candidates[self.at].health.learn(&self.learner.tenant, refusal) {
+            if self.candidates[self.at].lessons.learn(&self.learner.tenant, refusal) {
                 tracing::warn!(upstream, member, proof = ?refusal.proof, "not taken there; left out for a while");
             } else {
                 tracing::info!(upstream, member, "not taken there, or the client's own words: left out this once");
@@ -442,6 +481,7 @@ impl Failover {
 
     fn alive(&self, health: &ModelHealth) {
         if health.breaker.good() {
+            self.candidates[self.at].replica.recovered();
             tracing::info!(upstream = self.name(), "it works again");
         }
     }

@@ -65,6 +65,22 @@ pub(crate) struct ModelState {
     pub(crate) kept_away: u64,
 }
 
+impl ModelState {
+    /// The same model at another address as well: it fails only if it does at both.
+    pub(super) fn and(self, other: Self) -> Self {
+        let better = if self.breaker == "closed" || other.breaker == "open" { self } else { other };
+        Self {
+            breaker: better.breaker,
+            failures: self.failures.min(other.failures),
+            sent: self.sent + other.sent,
+            accepted: self.accepted + other.accepted,
+            retried: self.retried + other.retried,
+            left: self.left + other.left,
+            kept_away: self.kept_away + other.kept_away,
+        }
+    }
+}
+
 /// The models of one provider that were asked for.
 #[derive(Debug)]
 pub(crate) struct HealthByModel {

@@ -1,4 +1,5 @@
-//! The keys of one provider: taken in turn; one that was refused rests while others work.
+//! The keys of one provider: each conversation has its own, because accounts have caches of their own, and what belongs to
+//! none takes them in turn; one that was refused rests while others work.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,6 +7,9 @@ use std::time::Duration;
 use bridge::{Failure, FailureClass};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
+
+use super::affinity::{Affinity, PlaceId, Seat, WHOLE, order};
+use super::load::{Load, OpenRequest};
 
 /// How long a key rests that was refused for good, as far as we know.
 const REFUSED: Duration = Duration::from_mins(5);
@@ -23,6 +27,8 @@ pub(super) struct Keys {
 #[derive(Debug)]
 struct Key {
     header: Option<(HeaderName, HeaderValue)>,
+    place: PlaceId,
+    load: Load,
     /// Milliseconds since `began` until which it rests.
     rests_until: AtomicU64,
 }
@@ -37,7 +43,12 @@ impl Keys {
 
     /// Without headers there is one key that is nothing.
     pub(super) fn new(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        let key = |header| Key { header, rests_until: AtomicU64::new(0) };
+        let key = |header: Option<(HeaderName, HeaderValue)>| Key {
+            place: PlaceId::of(header.as_ref().map_or(&[][..], |(_, value)| value.as_bytes())),
+            header,
+            load: Load::default(),
+            rests_until: AtomicU64::new(0),
+        };
         let mut keys: Vec<Key> = headers.into_iter().take(Self::MOST).map(|header| key(Some(header))).collect();
         if keys.is_empty() {
             keys.push(key(None));
@@ -45,13 +56,11 @@ impl Keys {
         Self { began: Instant::now(), keys, next: AtomicUsize::new(0) }
     }
 
-    /// A key that this request has not tried: the next in turn that does not rest. A request that has tried none gets
-    /// one in any case, the one that will be rested first.
-    pub(super) fn take(&self, tried: &mut Tried) -> Option<usize> {
-        let count = self.keys.len();
+    /// A key that this request has not tried and that does not rest: the conversation's own, unless that has too much to
+    /// do, or the next in turn. A request that has tried none gets one in any case, the one that will be rested first.
+    pub(super) fn take(&self, tried: &mut Tried, affinity: Option<Affinity>) -> Option<usize> {
         let now = self.now();
-        let start = if count == 1 { 0 } else { self.next.fetch_add(1, Ordering::Relaxed) };
-        let fresh = (0..count).map(|step| (start + step) % count).filter(|at| tried.0 & (1 << at) == 0);
+        let fresh = self.order(affinity, now).into_iter().filter(|at| tried.0 & (1 << at) == 0);
         let rest = |at: &usize| self.keys[*at].rests_until.load(Ordering::Relaxed);
         let found = if tried.0 == 0 {
             fresh.min_by_key(|at| rest(at).saturating_sub(now))
@@ -60,6 +69,29 @@ impl Keys {
         }?;
         tried.0 |= 1 << found;
         Some(found)
+    }
+
+    fn order(&self, affinity: Option<Affinity>, now: u64) -> Vec<usize> {
+        let count = self.keys.len();
+        let Some(affinity) = affinity.filter(|_| count > 1) else {
+            let start = if count == 1 { 0 } else { self.next.fetch_add(1, Ordering::Relaxed) };
+            return (0..count).map(|step| (start + step) % count).collect();
+        };
+        let seat = |key: &Key| {
+            let rests = key.rests_until.load(Ordering::Relaxed) > now;
+            Seat { place: key.place, open: key.load.open(), share: if rests { 0 } else { WHOLE } }
+        };
+        order(affinity, &self.keys.iter().map(seat).collect::<Vec<_>>())
+    }
+
+    /// Whether conversations have keys of their own.
+    pub(super) const fn are_several(&self) -> bool {
+        self.keys.len() > 1
+    }
+
+    /// A request goes out with this key.
+    pub(super) fn enter(&self, key: usize) -> Option<OpenRequest> {
+        self.keys.get(key).filter(|_| self.are_several()).map(|key| key.load.enter())
     }
 
     pub(super) fn apply(&self, key: usize, headers: &mut HeaderMap) {
@@ -105,7 +137,7 @@ mod tests {
     }
 
     fn take(keys: &Keys) -> Option<usize> {
-        keys.take(&mut Tried::default())
+        keys.take(&mut Tried::default(), None)
     }
 
     fn limited(seconds: Option<u32>) -> Failure {
@@ -131,13 +163,34 @@ mod tests {
     async fn one_request_tries_each_key_once_and_only_rested_ones_after_the_first() {
         let keys = keys(3);
         let mut tried = Tried::default();
-        assert_eq!([(); 4].map(|()| keys.take(&mut tried)), [Some(0), Some(1), Some(2), None]);
+        assert_eq!([(); 4].map(|()| keys.take(&mut tried, None)), [Some(0), Some(1), Some(2), None]);
         keys.refused(0, &limited(Some(5)));
         keys.refused(1, &limited(Some(9)));
         keys.refused(2, &limited(Some(7)));
         let mut tried = Tried::default();
-        assert_eq!(keys.take(&mut tried), Some(0), "the first to be rested");
-        assert_eq!(keys.take(&mut tried), None);
+        assert_eq!(keys.take(&mut tried, None), Some(0), "the first to be rested");
+        assert_eq!(keys.take(&mut tried, None), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_conversation_keeps_its_key_while_that_works_and_is_not_crowded() {
+        let keys = keys(4);
+        let take =
+            |number: u64| keys.take(&mut Tried::default(), Some(Affinity::of([&number.to_le_bytes()[..]]))).unwrap();
+        let own: Vec<usize> = (0..40).map(take).collect();
+        assert_eq!(own, (0..40).map(take).collect::<Vec<_>>());
+        assert!((0..4).all(|key| own.contains(&key)), "{own:?}");
+        keys.refused(own[0], &limited(Some(20)));
+        for number in 0..40 {
+            let now = take(number);
+            assert!(now != own[0] && (now == own[number as usize] || own[number as usize] == own[0]));
+        }
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert_eq!(own, (0..40).map(take).collect::<Vec<_>>(), "and comes back");
+        let busy: Vec<_> = (0..8).map(|_| keys.enter(own[0])).collect();
+        assert_ne!(take(0), own[0]);
+        drop(busy);
+        assert_eq!(take(0), own[0]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -99,7 +99,7 @@ impl KnownListing {
 impl Connections {
     /// Asks for the provider's list of models.
     pub(crate) async fn list_models(&self, rules: &DiscoveryRules) -> Result<Listing, String> {
-        let (UpstreamClient::Http(client), Some(path)) = (&self.client, &rules.path) else {
+        let (Some(UpstreamClient::Http(client)), Some(path)) = (self.client(), &rules.path) else {
             return Err("it has no list".to_owned());
         };
         let asking = async {

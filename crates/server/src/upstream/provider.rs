@@ -10,7 +10,7 @@ use providers::{Matches, ModelSpec, Price, Wire};
 use tokio::time::Instant;
 
 use super::health::ModelState;
-use super::{Deadlines, HealthByModel, HttpClient, KnownListing, Redactor, UpstreamClient};
+use super::{Deadlines, KnownListing, Redactor, ReplicaState, Replicas, UpstreamClient};
 use crate::config::{ProviderConfig, ResilienceConfig, Timeouts};
 use crate::start::StartError;
 
@@ -33,8 +33,7 @@ pub(crate) struct Provider {
 /// What stays of a provider when the configuration around it changes.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    pub(super) client: UpstreamClient,
-    pub(super) models: HealthByModel,
+    pub(crate) replicas: Replicas,
     /// What it lists of its models itself.
     pub(crate) listing: KnownListing,
 }
@@ -54,32 +53,45 @@ pub(crate) struct ModelProfile {
 
 impl Connections {
     pub(crate) fn new(config: &ProviderConfig, resilience: ResilienceConfig) -> Result<Self, StartError> {
-        let (client, resilience) = match config.provider.wire {
-            Wire::Chat | Wire::Responses | Wire::Messages => {
-                (UpstreamClient::Http(Box::new(HttpClient::new(config)?)), resilience)
-            }
-            // What fails there was asked to fail.
-            Wire::Demo => (UpstreamClient::Demo, ResilienceConfig { breaker_failures: 0, ..resilience }),
-        };
-        Ok(Self { client, models: HealthByModel::new(resilience), listing: KnownListing::default() })
+        Self::following(config, resilience, None)
+    }
+
+    /// The same for a provider that differs from an earlier one in its addresses only.
+    pub(crate) fn following(
+        config: &ProviderConfig,
+        resilience: ResilienceConfig,
+        before: Option<&Self>,
+    ) -> Result<Self, StartError> {
+        let replicas = Replicas::new(config, resilience, before.map(|before| &before.replicas))?;
+        Ok(Self { replicas, listing: KnownListing::default() })
+    }
+
+    /// Whoever can be asked what does not depend on the address.
+    pub(super) fn client(&self) -> Option<&UpstreamClient> {
+        self.replicas.any().map(|replica| &replica.client)
     }
 
     /// Closes those that nobody will want.
     pub(crate) fn tidy(&self) {
-        self.client.tidy();
+        self.replicas.all().iter().for_each(|replica| replica.client.tidy());
     }
 
     /// Takes the provider's keys out of what is shown or kept.
     pub(super) fn redactor(&self) -> Redactor {
-        match &self.client {
-            UpstreamClient::Http(client) => client.redactor().clone(),
-            UpstreamClient::Demo => Redactor::default(),
+        match self.client() {
+            Some(UpstreamClient::Http(client)) => client.redactor().clone(),
+            Some(UpstreamClient::Demo) | None => Redactor::default(),
         }
     }
 
     /// What is known of the models that were asked for.
     pub(crate) fn health(&self) -> Vec<(String, ModelState)> {
-        self.models.states()
+        self.replicas.models()
+    }
+
+    /// How its addresses fare, if it has several.
+    pub(crate) fn replicas(&self) -> Vec<ReplicaState> {
+        self.replicas.states()
     }
 }
 
@@ -119,6 +131,11 @@ impl Provider {
             prices.insert(model.to_owned(), price.clone());
         }
         price
+    }
+
+    /// Whether it matters which conversation a request belongs to.
+    pub(super) fn has_choice(&self) -> bool {
+        self.connections.replicas.has_choice()
     }
 
     pub(crate) const fn connections(&self) -> &Arc<Connections> {

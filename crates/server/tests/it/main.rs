@@ -8,6 +8,8 @@ mod account;
 #[cfg(test)]
 mod admin;
 #[cfg(test)]
+mod affinity;
+#[cfg(test)]
 mod any_json;
 #[cfg(test)]
 mod background;

@@ -25,7 +25,9 @@ pub(super) async fn providers(config: &Config) -> (Vec<Check>, Vec<i64>) {
     // A key that is not set was said to be missing.
     let set = |provider: &&ProviderConfig| provider.api_keys.iter().all(|key| key.expose() != NOT_SET);
     let remote = config.providers.iter().filter(|provider| provider.provider.wire != Wire::Demo).filter(set);
-    let asking: Vec<_> = remote.map(|provider| async move { (provider, asked(provider).await) }).collect();
+    // Each of several addresses for itself.
+    let addresses: Vec<ProviderConfig> = remote.flat_map(ProviderConfig::each_address).collect();
+    let asking: Vec<_> = addresses.iter().map(|provider| async move { (provider, asked(provider).await) }).collect();
     let found: Vec<_> = stream::iter(asking).buffered(AT_ONCE).collect().await;
     // A clock of this machine's own says nothing of it.
     let skew = |(provider, answer): &(&ProviderConfig, Result<Checkup, String>)| {
@@ -40,7 +42,10 @@ pub(super) async fn providers(config: &Config) -> (Vec<Check>, Vec<i64>) {
             );
             return Check::fail("provider", format!("{}: no key", provider.name), advice);
         }
-        judged(provider, answer.as_ref(), provider.name == config.default_provider)
+        let several = config.provider(&provider.name).is_some_and(|whole| !whole.base_urls.is_empty());
+        // One of several that does not answer is no reason not to start.
+        let is_needed = provider.name == config.default_provider && !several;
+        judged(provider, answer.as_ref(), is_needed, several)
     });
     (checks.collect(), skews)
 }
@@ -52,38 +57,39 @@ async fn asked(provider: &ProviderConfig) -> Result<Checkup, String> {
     checkup::check(provider, PATIENCE).await
 }
 
-fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_default: bool) -> Check {
+fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_needed: bool, several: bool) -> Check {
     let (name, url) = (&provider.name, &provider.base_url);
+    let shown = if several { format!("{name} at {url}") } else { name.clone() };
     let answer = match answer {
         Ok(answer) => answer,
         Err(why) => {
             let advice = "look at the address and the network; is the server running?";
             let check = Check::fail("provider", format!("{name}: {url}: {why}"), advice);
-            return if is_default { check } else { check.softened() };
+            return if is_needed { check } else { check.softened() };
         }
     };
     let took = answer.took.as_millis();
     let key = if provider.api_keys.is_empty() { "no key needed" } else { "key accepted" };
     match answer.status {
         200 if answer.models.is_empty() => {
-            Check::ok("provider", format!("{name}: answers in {took} ms; lists no models"))
+            Check::ok("provider", format!("{shown}: answers in {took} ms; lists no models"))
         }
-        200 => Check::ok("provider", format!("{name}: answers in {took} ms, {key}, {} models", answer.models.len())),
+        200 => Check::ok("provider", format!("{shown}: answers in {took} ms, {key}, {} models", answer.models.len())),
         401 | 403 => {
             let advice = match &provider.key_from {
                 KeyFrom::Variable(variable) => format!("set {variable} to a key of this provider's"),
                 KeyFrom::File(place) => format!("correct the key at {place}"),
                 KeyFrom::Missing(_) | KeyFrom::Nowhere => format!("set providers.{name}.credentials.api_key"),
             };
-            Check::fail("provider", format!("{name}: the key is refused ({})", answer.status), advice)
+            Check::fail("provider", format!("{shown}: the key is refused ({})", answer.status), advice)
         }
-        404 | 405 => Check::ok("provider", format!("{name}: answers in {took} ms, but not what models it has")),
-        429 => Check::warn("provider", format!("{name}: too many requests (429)"), "look at the account's limits"),
+        404 | 405 => Check::ok("provider", format!("{shown}: answers in {took} ms, but not what models it has")),
+        429 => Check::warn("provider", format!("{shown}: too many requests (429)"), "look at the account's limits"),
         status @ 500.. => {
             let advice = "it may be down; look at its status page";
-            Check::warn("provider", format!("{name}: it answers {status}"), advice)
+            Check::warn("provider", format!("{shown}: it answers {status}"), advice)
         }
-        status => Check::warn("provider", format!("{name}: it answers {status}"), format!("is {url} its address?")),
+        status => Check::warn("provider", format!("{shown}: it answers {status}"), format!("is {url} its address?")),
     }
 }
 
