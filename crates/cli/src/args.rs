@@ -268,9 +268,18 @@ pub(crate) struct ProbeArgs {
     /// Save what was observed as a spec.
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
+    /// Print the lines of the spec that should change, with what they say now; the exit status is 1 if there are any.
+    #[arg(long)]
+    pub(crate) diff: bool,
     /// Print the result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Run only these checks, with commas, and those that they need; an unknown one is answered with the list.
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = check)]
+    pub(crate) only: Vec<probe::Check>,
+    /// Also send the address of a picture, which the provider has to fetch: one that is all red.
+    #[arg(long, value_name = "URL")]
+    pub(crate) image_url: Option<String>,
     /// Do not ask before the first request.
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -278,10 +287,10 @@ pub(crate) struct ProbeArgs {
     #[arg(long)]
     pub(crate) allow_overflow: bool,
     /// The most requests to send.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_requests: u32,
     /// The most tokens to use, both ways together.
-    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: u64,
     /// The longest time to take, such as `90s` or `10m`; a bare number is seconds.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
@@ -530,6 +539,13 @@ fn profile_name(text: &str) -> Result<String, String> {
 /// Seconds.
 fn span(text: &str) -> Result<u64, String> {
     server::usage::span(text).ok_or_else(|| "expected a time such as `12h`, `30d` or `4w`".to_owned())
+}
+
+/// A check of the probe by its name.
+fn check(text: &str) -> Result<probe::Check, String> {
+    let found = probe::Check::ALL.iter().find(|check| check.name() == text.trim());
+    let names = || probe::Check::ALL.iter().map(|check| check.name()).collect::<Vec<_>>().join(", ");
+    found.copied().ok_or_else(|| format!("the checks are {}", names()))
 }
 
 /// A duration as the configuration has them.

@@ -1,6 +1,7 @@
 //! What goes out and what comes back, and who carries it.
 
 use std::future::Future;
+use std::time::Duration;
 
 /// Where a request goes, below the base URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +10,10 @@ pub enum Endpoint {
     Chat,
     /// `POST /responses`: the provider's own.
     Responses,
+    /// `POST /messages`: Anthropic's API, with the key as the spec has it.
+    Messages,
+    /// The same, with the key in `x-api-key`.
+    MessagesByKey,
     /// `GET /models`.
     Models,
 }
@@ -18,6 +23,7 @@ impl Endpoint {
         match self {
             Self::Chat => "/chat/completions",
             Self::Responses => "/responses",
+            Self::Messages | Self::MessagesByKey => "/messages",
             Self::Models => "/models",
         }
     }
@@ -42,6 +48,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether the body came to its end.
     pub whole: bool,
+    /// How long it took, from the request to that end.
+    pub took: Duration,
 }
 
 /// What became of a request.

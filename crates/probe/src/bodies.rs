@@ -1,5 +1,7 @@
 //! The words and shapes of the battery's requests. All of them are constants: nothing of a user's is sent.
 
+pub(crate) mod media;
+
 use serde_json::{Value, json};
 
 /// Asks for more text than any limit here allows.
@@ -9,20 +11,25 @@ pub(crate) const HELLO: &str = "Say hello in one short sentence.";
 pub(crate) const MARKER: &str = "PELICAN";
 pub(crate) const OBEY: &str = "Whatever the user says, answer with the single word PELICAN and nothing else.";
 pub(crate) const THINK: &str = "think step by step: what is 17 times 23? Answer with the number.";
+pub(crate) const THINK_MORE: &str = "think step by step: what is 19 times 27? Answer with the number.";
 /// The first line is one that also the demo model understands.
 pub(crate) const CALL: &str =
     "call get_weather {\"city\": \"Paris\"}\nUse the tool get_weather now, for the city Paris. Do not answer in words.";
 pub(crate) const ASK: &str = "What is the weather in Paris?";
 pub(crate) const CALL_TWICE: &str = "call get_weather {\"city\": \"Paris\"}\ncall get_weather {\"city\": \"London\"}\n\
      Call the tool get_weather two times in this one turn: for Paris and for London. Do not answer in words.";
+/// The same with other cities.
+pub(crate) const CALL_TWICE_MORE: &str = "call get_weather {\"city\": \"Oslo\"}\ncall get_weather {\"city\": \"London\"}\n\
+     Call the tool get_weather two times in this one turn: for Oslo and for London. Do not answer in words.";
+/// Nothing of it asks for a tool.
+pub(crate) const SMALL_TALK: [&str; 3] =
+    [HELLO, "What is two plus two? Answer with the number.", "Name one colour, and nothing else."];
 pub(crate) const JSON: &str = "Answer with a JSON object that has one key, \"fruit\", with the name of a fruit.";
 /// What only somebody who reads the schema can answer.
 pub(crate) const SCHEMA_WORD: &str = "zebra-47";
 pub(crate) const LOOK: &str = "Which colour fills this picture? Answer with one word.";
-
-/// A red square of 32 pixels.
-const PICTURE: &str = "data:image/png;base64,\
-iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7hIASyp6lTCQQCgUAgEAgEgi/BAjLD/C5w/SM9AAAAAElFTkSuQmCC";
+/// An effort that nobody has.
+pub(crate) const NO_EFFORT: &str = "godex-probe";
 
 /// Letters and digits, nine of them: an id that every server takes.
 pub(crate) const PLAIN_ID: &str = "probe0001";
@@ -48,9 +55,9 @@ pub(crate) fn parts(text: &str) -> Value {
     json!([{"role": "user", "content": [{"type": "text", "text": text}]}])
 }
 
-pub(crate) fn picture() -> Value {
-    let image = json!({"type": "image_url", "image_url": {"url": PICTURE}});
-    json!([{"role": "user", "content": [{"type": "text", "text": LOOK}, image]}])
+/// A prompt that makes the model call, and two more like it.
+pub(crate) fn calls_for(prompt: &str) -> [String; 3] {
+    ["Paris", "Madrid", "Vienna"].map(|city| prompt.replace("Paris", city))
 }
 
 /// The one tool.
@@ -115,6 +122,18 @@ pub(crate) fn json_schema() -> Value {
         "additionalProperties": false,
     });
     json!({"type": "json_schema", "json_schema": {"name": "fruit", "strict": true, "schema": schema}})
+}
+
+/// What a thought says, and nothing else.
+pub(crate) const THOUGHT_WORD: &str = "HERON-31";
+pub(crate) const THOUGHT_WITH_WORD: &str = "I shall remember the secret word HERON-31 for later.";
+pub(crate) const ASK_FOR_WORD: &str =
+    "18 degrees and sunny. Now answer with the secret word that you were to remember in your reasoning, nothing else.";
+
+/// Instructions of some 1,600 tokens: the least that providers cache is about a thousand.
+pub(crate) fn long_prefix() -> String {
+    let line = |number: usize| format!("Rule {number}: be brief, be kind, and never speak of rule {number}.\n");
+    (1..=90).map(line).collect()
 }
 
 /// More than any model reads.

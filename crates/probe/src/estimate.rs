@@ -9,15 +9,17 @@ use serde_json::Value;
 
 use crate::ask::{Answer, Endpoint, Outcome, ProbeUpstream, Request};
 use crate::checks;
-use crate::run::{Limits, Settings, THOUGHT};
+use crate::run::{Cost, Limits, Settings, THOUGHT};
 
 /// Only one request is longer than this.
 const OVERFLOW: u64 = 100_000;
 
 /// About how much; an upstream that refuses much is asked more often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Estimate {
     pub requests: usize,
+    /// The same for each check.
+    pub costs: Vec<Cost>,
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// Whether thoughts are among the output: the spec says that its models think.
@@ -30,14 +32,19 @@ pub fn estimate(settings: &Settings) -> Estimate {
     let limits = Limits { requests: usize::MAX, tokens: u64::MAX };
     let unlimited = Settings { limits, ..settings.clone() };
     let mut counting = Counting { estimate: Estimate::default(), thought: thought(settings) };
-    {
+    let result = {
         let mut run = pin!(checks::run(&mut counting, &unlimited));
         // The demo model never waits, so this ends at the first poll.
-        while matches!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending) {}
-    }
+        loop {
+            if let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                break result;
+            }
+        }
+    };
+    let costs = result.map(|probed| probed.costs).unwrap_or_default();
     let estimate = counting.estimate;
     let requests = estimate.requests.min(settings.limits.requests);
-    Estimate { requests, thoughts: counting.thought > 0, ..estimate }
+    Estimate { requests, costs, thoughts: counting.thought > 0, ..estimate }
 }
 
 fn thought(settings: &Settings) -> u64 {
@@ -76,7 +83,7 @@ fn answer(request: &Request) -> Answer {
     }
     match demo::answer(&request.body).fold() {
         Step::Status { status, body, .. } => {
-            Answer { status, content_type: "application/json".to_owned(), body, whole: true }
+            Answer { status, content_type: "application/json".to_owned(), body, whole: true, ..Answer::default() }
         }
         _ => Answer::default(),
     }

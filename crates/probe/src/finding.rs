@@ -1,12 +1,17 @@
-//! One line of the report: what was declared, what was seen, and what follows from it.
+//! One line of the report: what was declared, what was seen, how sure that is, and what follows from it.
+
+use crate::checks::Check;
 
 /// What is known about one feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
+    /// The check that found it.
+    pub check: Check,
     pub feature: &'static str,
     /// What the spec says; `-` where specs say nothing about it.
     pub declared: String,
     pub observed: Observed,
+    pub confidence: Confidence,
     pub difference: Difference,
     /// What the upstream did, in its own words where it had any.
     pub evidence: String,
@@ -28,6 +33,18 @@ impl Observed {
             Self::Unclear => "unclear",
             Self::Skipped => "skipped",
         }
+    }
+}
+
+bridge::vocabulary! {
+    /// How sure it is that another look would show the same.
+    pub enum Confidence {
+        /// It was refused, or the answer itself shows it.
+        Certain = "certain",
+        /// It was so whenever it was tried, and chance would have done otherwise.
+        Likely = "likely",
+        /// A sign, such as a number of tokens or a time. It never changes a spec.
+        Weak = "weak",
     }
 }
 
@@ -68,9 +85,12 @@ impl Finding {
         evidence: impl Into<String>,
     ) -> Self {
         Self {
+            // The battery writes the name of the check that ran into all that it found.
+            check: Check::Plain,
             feature,
             declared: declared.into(),
             observed: Observed::Seen(observed.into()),
+            confidence: Confidence::Certain,
             difference: Difference::None,
             evidence: evidence.into(),
         }
@@ -94,6 +114,12 @@ impl Finding {
         if !changes.is_empty() {
             self.difference = Difference::Spec(changes);
         }
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn sure(mut self, confidence: Confidence) -> Self {
+        self.confidence = confidence;
         self
     }
 

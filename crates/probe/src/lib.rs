@@ -9,6 +9,7 @@
 mod ask;
 mod bodies;
 mod checks;
+mod diff;
 mod estimate;
 mod finding;
 mod nearest;
@@ -18,10 +19,11 @@ mod run;
 mod spec_writer;
 
 pub use ask::{Answer, Endpoint, Outcome, ProbeUpstream, Request};
-pub use checks::run;
+pub use checks::{Check, run};
+pub use diff::{Diff, Was};
 pub use estimate::{Estimate, estimate};
-pub use finding::{Change, Difference, Finding, Observed};
+pub use finding::{Change, Confidence, Difference, Finding, Observed};
 pub use nearest::nearest;
-pub use report::Report;
-pub use run::{Abort, Limits, Settings, Spent};
+pub use report::{Report, costs};
+pub use run::{Abort, Cost, Limits, Probed, Settings, Spent};
 pub use spec_writer::{Origin, spec};

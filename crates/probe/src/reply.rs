@@ -1,7 +1,9 @@
 //! An answer, read: what was said, or why not.
 
+use std::time::Duration;
+
 use bridge::{AnswerDialect, Failure, FailureClass};
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::json::without_mark;
 use wire::sse::Decoder;
 
@@ -26,6 +28,7 @@ pub(crate) struct ChatReply {
     pub(crate) message: Value,
     /// The shape of a stream; None for an answer in one piece.
     pub(crate) stream: Option<Shape>,
+    pub(crate) took: Duration,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(crate) struct Usage {
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) reasoning: Option<u64>,
+    /// Tokens of the input that it had already; None where it does not say.
+    pub(crate) cached: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,7 +94,7 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     let text = String::from_utf8_lossy(without_mark(&answer.body));
     let streams = answer.content_type.contains("event-stream") || text.trim_start().starts_with("data:");
     let (documents, shape) = if streams { events(answer) } else { (vec![text.trim().to_owned()], None) };
-    let mut said = ChatReply { stream: shape, ..ChatReply::default() };
+    let mut said = ChatReply { stream: shape, took: answer.took, ..ChatReply::default() };
     for document in &documents {
         let Ok(value) = serde_json::from_str::<Value>(document) else {
             return Reply::Lost(format!("the answer is not JSON: {}", clip(document, 60)));
@@ -108,9 +113,14 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
     Reply::Answered(Box::new(said))
 }
 
-/// Reads an answer to another request than a chat: what it says is in `message`.
+/// Reads an answer to another request than a chat: what it says is in `message`, the events of a stream in a list.
 pub(crate) fn read_other(answer: &Answer, dialect: &AnswerDialect) -> Reply {
-    let message = serde_json::from_slice(without_mark(&answer.body)).unwrap_or_default();
+    let message = if answer.content_type.contains("event-stream") {
+        let (documents, _) = events(answer);
+        documents.iter().map(|document| serde_json::from_str::<Value>(document).unwrap_or_default()).collect()
+    } else {
+        serde_json::from_slice(without_mark(&answer.body)).unwrap_or_default()
+    };
     match answer.status {
         200..300 if is_error(&message) => refused(answer, status_in(&message), &answer.body, dialect),
         200..300 => Reply::Answered(Box::new(ChatReply { message, ..ChatReply::default() })),
@@ -133,7 +143,7 @@ fn refused(answer: &Answer, status: u16, body: &[u8], dialect: &AnswerDialect) -
 
 fn is_error(value: &Value) -> bool {
     let error = &value["error"];
-    let in_band = !error.is_null() && error != &serde_json::json!({});
+    let in_band = !error.is_null() && error != &json!({});
     in_band || value["base_resp"]["status_code"].as_i64().is_some_and(|code| code != 0)
 }
 
@@ -250,6 +260,18 @@ impl ChatReply {
         places
     }
 
+    /// About how many tokens it thought: as it says, else by the length of what it shows.
+    pub(crate) fn thought(&self) -> u64 {
+        let told = self.usage.and_then(|usage| usage.reasoning).filter(|tokens| *tokens > 0);
+        told.unwrap_or_else(|| {
+            let members: usize = self.reasoning.iter().map(|(_, text)| text.len()).max().unwrap_or(0);
+            let tagged = self.text.split_once("</think>").map_or(0, |(thought, _)| thought.len());
+            // Half of a thought that a limit cut has no closing tag.
+            let open = if tagged == 0 && self.text.trim_start().starts_with("<think>") { self.text.len() } else { 0 };
+            (members + tagged + open).div_ceil(4) as u64
+        })
+    }
+
     /// The answer without reasoning in tags.
     pub(crate) fn answer(&self) -> &str {
         self.text.rsplit_once("</think>").map_or(self.text.as_str(), |(_, answer)| answer).trim()
@@ -271,7 +293,15 @@ fn usage(value: &Value) -> Option<Usage> {
         input: value["prompt_tokens"].as_u64()?,
         output: value["completion_tokens"].as_u64().unwrap_or(0),
         reasoning: value["completion_tokens_details"]["reasoning_tokens"].as_u64(),
+        cached: cached(value),
     })
+}
+
+/// What was read from a cache, by the names that servers have for it.
+pub(crate) fn cached(usage: &Value) -> Option<u64> {
+    let nested = ["prompt_tokens_details", "input_tokens_details"].map(|name| &usage[name]["cached_tokens"]);
+    let flat = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"].map(|name| &usage[name]);
+    nested.into_iter().chain(flat).find_map(Value::as_u64)
 }
 
 /// Text of a message, be it a string or a list of parts.

@@ -1,9 +1,13 @@
-use serde_json::json;
-
 use super::*;
 
 fn answer(status: u16, content_type: &str, body: &str) -> Answer {
-    Answer { status, content_type: content_type.to_owned(), body: body.as_bytes().to_vec(), whole: true }
+    Answer {
+        status,
+        content_type: content_type.to_owned(),
+        body: body.as_bytes().to_vec(),
+        whole: true,
+        ..Answer::default()
+    }
 }
 
 fn read_json(status: u16, body: &Value) -> Reply {

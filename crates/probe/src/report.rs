@@ -7,7 +7,7 @@ use wire::visible::visible;
 
 use crate::finding::{Difference, Finding, Observed};
 use crate::reply::clip;
-use crate::run::Spent;
+use crate::run::{Abort, Cost, Probed, Spent};
 
 /// The widest that a cell of the table gets.
 const CELL: usize = 38;
@@ -22,25 +22,46 @@ pub struct Report {
     pub spec: String,
     pub findings: Vec<Finding>,
     pub spent: Spent,
+    /// What each check has cost.
+    pub costs: Vec<Cost>,
+    /// Why it ended before its end, if it did.
+    pub ended: Option<Abort>,
 }
 
 impl Report {
-    /// A table: feature, declared, observed, difference; below it why.
+    /// Of a probe of this model, compared with this spec.
+    pub fn new(target: &str, model: &str, spec: &str, probed: Probed) -> Self {
+        let Probed { findings, spent, costs, ended } = probed;
+        let owned = str::to_owned;
+        Self { target: owned(target), model: owned(model), spec: owned(spec), findings, spent, costs, ended }
+    }
+
+    /// A table: feature, declared, observed, how sure, difference; below it why.
     pub fn table(&self) -> String {
-        let head = ["feature", "declared", "observed", "difference"].map(str::to_owned);
-        let rows: Vec<[String; 4]> = std::iter::once(head).chain(self.findings.iter().map(row)).collect();
+        let head = ["feature", "declared", "observed", "sure", "difference"].map(str::to_owned);
+        let rows: Vec<[String; 5]> = std::iter::once(head).chain(self.findings.iter().map(row)).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths = [width(0), width(1), width(2)];
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(width);
         let mut out = String::new();
-        for [feature, declared, observed, difference] in &rows {
-            let line =
-                format!("{feature:0$}  {declared:1$}  {observed:2$}  {difference}", widths[0], widths[1], widths[2]);
+        for [feature, declared, observed, sure, difference] in &rows {
+            let line = format!("{feature:first$}  {declared:second$}  {observed:third$}  {sure:fourth$}  {difference}");
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{}", line.trim_end());
         }
         out.push_str(&self.reasons());
+        out.push_str(&self.footer());
+        out
+    }
+
+    /// Why it ended early, and what it cost.
+    fn footer(&self) -> String {
+        let mut out = String::new();
+        if let Some(abort) = &self.ended {
+            let _ = writeln!(out, "\nended early: {}", visible(&abort.to_string()));
+        }
         let Spent { requests, input_tokens, output_tokens } = self.spent;
-        let _ = writeln!(out, "\n{requests} requests, {input_tokens} tokens in, {output_tokens} out");
+        let _ = writeln!(out, "\nrequests by check: {}", costs(&self.costs));
+        let _ = writeln!(out, "{requests} requests, {input_tokens} tokens in, {output_tokens} out");
         out
     }
 
@@ -66,14 +87,22 @@ impl Report {
         let findings: Vec<Value> = self.findings.iter().map(finding).collect();
         let Spent { requests, input_tokens, output_tokens } = self.spent;
         let spent = json!({"requests": requests, "input_tokens": input_tokens, "output_tokens": output_tokens});
+        let cost = |cost: &Cost| json!({"check": cost.check.name(), "requests": cost.requests, "tokens": cost.tokens});
         let report = json!({
             "target": self.target, "model": self.model, "spec": self.spec, "spent": spent, "findings": findings,
+            "checks": self.costs.iter().map(cost).collect::<Vec<_>>(),
+            "ended_early": self.ended.as_ref().map(ToString::to_string),
         });
         format!("{report:#}\n")
     }
 }
 
-fn row(finding: &Finding) -> [String; 4] {
+/// The number of requests of each check: `plain 1, parameters 2`.
+pub fn costs(costs: &[Cost]) -> String {
+    costs.iter().map(|cost| format!("{} {}", cost.check.name(), cost.requests)).collect::<Vec<_>>().join(", ")
+}
+
+fn row(finding: &Finding) -> [String; 5] {
     let cell = |text: &str| visible(&clip(text, CELL)).into_owned();
     let difference = match &finding.difference {
         Difference::None => "-".to_owned(),
@@ -83,7 +112,9 @@ fn row(finding: &Finding) -> [String; 4] {
         Difference::Note(note) => note.clone(),
     };
     let difference = visible(&difference).into_owned();
-    [finding.feature.to_owned(), cell(&finding.declared), cell(finding.observed.text()), difference]
+    let sure = if matches!(finding.observed, Observed::Seen(_)) { finding.confidence.name() } else { "-" };
+    let (feature, sure) = (finding.feature.to_owned(), sure.to_owned());
+    [feature, cell(&finding.declared), cell(finding.observed.text()), sure, difference]
 }
 
 fn finding(finding: &Finding) -> Value {
@@ -100,10 +131,12 @@ fn finding(finding: &Finding) -> Value {
         Difference::Note(note) => (Vec::new(), Some(note)),
     };
     json!({
+        "check": finding.check.name(),
         "feature": finding.feature,
         "declared": finding.declared,
         "observed": finding.observed.text(),
         "state": state,
+        "confidence": finding.confidence.name(),
         "differs": finding.difference != Difference::None,
         "changes": changes,
         "note": note,
@@ -120,13 +153,9 @@ mod tests {
         let theirs = "a\u{1b}[31m\r\nb\u{9b}\u{202e}";
         let open = Finding::unclear("x", theirs, theirs);
         let differs = Finding::seen("y", "-", theirs, theirs).note(theirs);
-        let report = Report {
-            target: "t".to_owned(),
-            model: "m".to_owned(),
-            spec: "s".to_owned(),
-            findings: vec![open, differs],
-            spent: Spent::default(),
-        };
+        let ended = Some(Abort::Unreachable(theirs.to_owned()));
+        let probed = Probed { findings: vec![open, differs], ended, ..Probed::default() };
+        let report = Report::new("t", "m", "s", probed);
         let table = report.table();
         assert!(!table.contains(|c: char| c != '\n' && wire::visible::acts(c)), "{table:?}");
         assert!(table.contains(r"a\u{1b}[31m b\u{9b}\u{202e}"), "{table}");

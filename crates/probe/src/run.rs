@@ -4,11 +4,14 @@ use bridge::{Dialect, FailureClass, LimitField};
 use serde_json::{Map, Value, json};
 
 use crate::ask::{Endpoint, Outcome, ProbeUpstream, Request};
+use crate::checks::Check;
 use crate::finding::Finding;
 use crate::reply::{self, Reply};
 
 /// A row of failures after which the upstream is taken for dead.
 const PATIENCE: usize = 3;
+/// A row of answers of no use, such as web pages or "too busy", after which asking more is no use either.
+const USELESS: usize = 6;
 
 /// The room that a model which thinks gets for that.
 pub(crate) const THOUGHT: u64 = 600;
@@ -21,7 +24,19 @@ pub struct Settings {
     pub dialect: Dialect,
     /// A far too long input may be sent.
     pub allow_overflow: bool,
+    /// The address of a red picture that the provider may be told to fetch.
+    pub image_url: Option<String>,
+    /// The checks to run, with those that they need; empty: all.
+    pub only: Vec<Check>,
     pub limits: Limits,
+}
+
+impl Settings {
+    pub(crate) fn wants(&self, check: Check) -> bool {
+        check == Check::Plain
+            || self.only.is_empty()
+            || self.only.iter().any(|wanted| *wanted == check || wanted.needs().contains(&check))
+    }
 }
 
 /// What a probe may spend.
@@ -39,6 +54,25 @@ pub struct Spent {
     pub output_tokens: u64,
 }
 
+/// What one check has cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    pub check: Check,
+    pub requests: usize,
+    pub tokens: u64,
+}
+
+/// What came of a probe.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Probed {
+    pub findings: Vec<Finding>,
+    pub spent: Spent,
+    /// In the order of the checks.
+    pub costs: Vec<Cost>,
+    /// Why it ended before its end, if it did.
+    pub ended: Option<Abort>,
+}
+
 /// Why a probe ended before its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Abort {
@@ -54,6 +88,8 @@ pub enum Abort {
     Refused(String),
     #[error("a plain request got no answer that can be read: {0}")]
     Unreadable(String),
+    #[error("{0} answers in a row were of no use; the last: {1}")]
+    Useless(usize, String),
 }
 
 /// What later requests must know of earlier answers.
@@ -70,6 +106,10 @@ pub(crate) struct Known {
     pub(crate) tools: Tools,
     /// An answer with calls, as it came.
     pub(crate) call: Option<Value>,
+    /// Whether the effort `none` ends the thinking; None where it is refused or unknown.
+    pub(crate) quiet_effort: Option<bool>,
+    /// Whether a history without anything odd is taken; None: nobody had to ask.
+    pub(crate) histories: Option<bool>,
     /// The `content` of an assistant message with calls that was accepted.
     pub(crate) history: Option<crate::bodies::Absent>,
 }
@@ -96,6 +136,7 @@ pub(crate) struct Run<'a, U> {
     /// Something was answered: address, key and model are good.
     answered: bool,
     failures: usize,
+    useless: usize,
     out_of_time: bool,
 }
 
@@ -110,6 +151,7 @@ impl<'a, U: ProbeUpstream> Run<'a, U> {
             spent: Spent::default(),
             answered: false,
             failures: 0,
+            useless: 0,
             out_of_time: false,
         }
     }
@@ -178,18 +220,33 @@ impl<'a, U: ProbeUpstream> Run<'a, U> {
         self.failures = 0;
         let reply = match endpoint {
             Endpoint::Chat => reply::read(&answer, &self.dialect().answer),
-            Endpoint::Responses | Endpoint::Models => reply::read_other(&answer, &self.dialect().answer),
+            Endpoint::Responses | Endpoint::Messages | Endpoint::MessagesByKey | Endpoint::Models => {
+                reply::read_other(&answer, &self.dialect().answer)
+            }
         };
         self.count(&reply, estimate);
         self.answered |= matches!(reply, Reply::Answered(_));
-        match &reply {
+        match reply {
             // The key is good: this is about something else, such as a plan, and says nothing about the request.
             Reply::Refused(refusal) if refusal.failure.class == FailureClass::Auth && self.answered => {
-                Ok(Reply::Lost(refusal.words()))
+                self.lost(refusal.words())
             }
-            Reply::Refused(refusal) => self.must_stop(refusal).map_or(Ok(reply), Err),
-            _ => Ok(reply),
+            Reply::Refused(refusal) => {
+                self.useless = 0;
+                self.must_stop(&refusal).map_or(Ok(Reply::Refused(refusal)), Err)
+            }
+            Reply::Lost(why) => self.lost(why),
+            other => {
+                self.useless = 0;
+                Ok(other)
+            }
         }
+    }
+
+    /// An answer that tells nothing: many of them in a row are the end.
+    fn lost(&mut self, why: String) -> Result<Reply, Abort> {
+        self.useless += 1;
+        if self.useless >= USELESS { Err(Abort::Useless(USELESS, why)) } else { Ok(Reply::Lost(why)) }
     }
 
     fn exhausted(&self) -> Option<&'static str> {

@@ -55,36 +55,46 @@ fn extended(lines: &[String]) -> Option<String> {
 const SAID: &[&str] = &["extends", "key_env", "default_model", "models"];
 const ADDRESS: &str = "endpoint.base_url";
 
-/// One line of the file: its keys, its value, and why.
-struct Line {
-    path: String,
-    yaml: String,
-    why: Option<String>,
+/// One line of the file: its keys, its value, and why, as the comments above it.
+pub(crate) struct Line {
+    pub(crate) path: String,
+    pub(crate) yaml: String,
+    pub(crate) why: Vec<String>,
 }
 
 /// The spec as YAML.
 pub fn spec(origin: &Origin, findings: &[Finding]) -> String {
     let mut lines: Vec<Line> = inherited(&origin.inherited);
+    add_changes(&mut lines, findings);
+    let mut out = head(origin);
+    if lines.iter().all(|line| line.why.is_empty()) {
+        out.push_str("# Nothing was observed to differ.\n");
+    }
+    let address = |url: &String| Line { path: ADDRESS.to_owned(), yaml: quoted(url), why: Vec::new() };
+    lines.retain(|line| line.path != ADDRESS);
+    lines.extend(origin.base_url.as_ref().map(address));
+    print_lines(&mut out, &lines);
+    out
+}
+
+/// All lines as a spec has them, sections with their keys below them.
+pub(crate) fn print_lines(out: &mut String, lines: &[Line]) {
+    for line in lines.iter().filter(|line| !line.path.contains('.')) {
+        print(out, 0, &line.path, line);
+    }
+    for section in ["endpoint", "request", "answer"] {
+        print_section(out, section, lines);
+    }
+}
+
+/// What the findings say of the spec, over what these lines say.
+pub(crate) fn add_changes(lines: &mut Vec<Line>, findings: &[Finding]) {
     for finding in findings {
         let Difference::Spec(changes) = &finding.difference else { continue };
         for change in changes {
-            add(&mut lines, change, finding);
+            add(lines, change, finding);
         }
     }
-    let mut out = head(origin);
-    if lines.iter().all(|line| line.why.is_none()) {
-        out.push_str("# Nothing was observed to differ.\n");
-    }
-    let address = origin.base_url.as_deref().map(|url| Line { path: ADDRESS.to_owned(), yaml: quoted(url), why: None });
-    lines.retain(|line| line.path != ADDRESS);
-    lines.extend(address);
-    for line in lines.iter().filter(|line| !line.path.contains('.')) {
-        print(&mut out, 0, &line.path, line);
-    }
-    for section in ["endpoint", "request", "answer"] {
-        print_section(&mut out, section, &lines);
-    }
-    out
 }
 
 fn head(origin: &Origin) -> String {
@@ -107,10 +117,12 @@ fn head(origin: &Origin) -> String {
 fn add(lines: &mut Vec<Line>, change: &Change, finding: &Finding) {
     let why = format!("{}: {}. {}", finding.feature, finding.observed.text(), finding.evidence);
     match lines.iter_mut().find(|line| line.path == change.path) {
-        None => lines.push(Line { path: change.path.to_owned(), yaml: change.yaml.clone(), why: Some(why) }),
+        None => lines.push(Line { path: change.path.to_owned(), yaml: change.yaml.clone(), why: vec![why] }),
         Some(line) => {
-            line.yaml = union(&line.yaml, &change.yaml);
-            line.why = Some(line.why.take().map_or(why.clone(), |known| format!("{known}; {why}")));
+            // What the spec said is in the change already, as far as it still holds.
+            let inherited = line.why.is_empty();
+            line.yaml = if inherited { change.yaml.clone() } else { union(&line.yaml, &change.yaml) };
+            line.why.push(why);
         }
     }
 }
@@ -140,7 +152,7 @@ fn inherited(printed: &[String]) -> Vec<Line> {
         keys.truncate(depth);
         keys.push(key.to_owned());
         if !value.trim().is_empty() && !SAID.contains(&keys[0].as_str()) {
-            lines.push(Line { path: keys.join("."), yaml: value.trim().to_owned(), why: None });
+            lines.push(Line { path: keys.join("."), yaml: value.trim().to_owned(), why: Vec::new() });
         }
     }
     lines
@@ -173,14 +185,14 @@ fn print_section(out: &mut String, section: &str, lines: &[Line]) {
 }
 
 fn print(out: &mut String, indent: usize, key: &str, line: &Line) {
-    if let Some(why) = &line.why {
+    for why in &line.why {
         let _ = writeln!(out, "{:indent$}# {}", "", comment(why));
     }
     let _ = writeln!(out, "{:indent$}{key}: {}", "", line.yaml);
 }
 
 /// One line that YAML reads over.
-fn comment(text: &str) -> String {
+pub(crate) fn comment(text: &str) -> String {
     visible(&clip(text, 300)).into_owned()
 }
 
@@ -208,7 +220,7 @@ mod tests {
     #[test]
     fn a_users_spec_is_carried_on() {
         let users = "extends: groq\nendpoint: {base_url: 'https://example.com', path: '/x/{model}', query: {v: 1}}\n\
-                     key_env: MINE\nmodels: [a, {match: b, drop: []}]\ndrop: [metadata]\n\
+                     key_env: MINE\nmodels: [a, {match: b, drop: []}]\ndrop: [metadata, stop]\n\
                      request:\n  options: {temperature: {min: 0, max: 1}}\n  tools: {max: 5}\nanswer: {eof: any}\n";
         let before = read(users);
         let origin = Origin::of(&before, "https://example.com", None, "a");
@@ -228,7 +240,7 @@ mod tests {
         assert_eq!(after.dialect.drop.len(), 2);
         assert_eq!(after.dialect.answer.overflow, ["too long: ${x}"]);
         after.dialect.request.tools.max = Some(5);
-        after.dialect.drop.pop();
+        after.dialect.drop = before.dialect.drop.clone();
         after.dialect.answer.overflow.clear();
         assert_eq!(after.dialect, before.dialect, "{text}");
     }

@@ -24,6 +24,13 @@ impl Provider {
         lines.join("\n") + "\n"
     }
 
+    /// One value as it is for a model, by its path, and the place where it was said; None where nothing is said of it.
+    pub fn setting(&self, path: &str, model: &str) -> Option<(String, String)> {
+        let matches = self.matches(model);
+        let (_, value) = self.whole(&matches).into_iter().find(|(known, _)| known == path)?;
+        Some((value, self.origin(path, &matches).unwrap_or_else(|| "default".to_owned())))
+    }
+
     /// What the user's own spec says, as its lines, without what came from variables; None where a built-in one is
     /// used as it is.
     pub fn user_spec(&self) -> Option<Vec<String>> {
@@ -283,6 +290,15 @@ mod tests {
         ] {
             assert!(shown.contains(line), "{line}\n{shown}");
         }
+        for (path, model, value, origin) in [
+            ("request.tools.max", "other", "64", "./mine.yaml:"),
+            ("request.tools.max", "mine-8b", "8", "./mine.yaml:10"),
+            ("request.messages.call_ids", "other", "any", "default"),
+        ] {
+            let (was, from) = provider.setting(path, model).unwrap();
+            assert!(was == value && from.starts_with(origin), "{path} for {model}: {was} from {from}");
+        }
+        assert_eq!(provider.setting("request.tools.nothing", "other"), None);
         let one = provider.show(Some("Mine-8b"));
         assert!(one.contains("    max: 8  # ./mine.yaml:10\n") && !one.contains("match"), "{one}");
         assert_eq!(

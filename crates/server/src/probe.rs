@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bridge::{Failure, FailureClass};
-use http::{Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use probe::{Answer, Endpoint, Outcome, Request};
 use providers::Wire;
 use providers::demo::{self, Step};
@@ -107,8 +107,10 @@ impl Target {
 }
 
 async fn http_answer(target: &HttpClient, request: &Request) -> Result<(Answer, Duration), Failure> {
+    let began = Instant::now();
     let method = if request.endpoint == Endpoint::Models { Method::GET } else { Method::POST };
-    let (response, redactor) = target.raw(method, request.endpoint.path(), request.body.clone()).await?;
+    let headers = |headers: &mut HeaderMap| adapt(request.endpoint, headers);
+    let (response, redactor) = target.raw_with(method, request.endpoint.path(), request.body.clone(), headers).await?;
     let (head, mut body) = response.into_parts();
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let mut answer = Answer {
@@ -116,6 +118,7 @@ async fn http_answer(target: &HttpClient, request: &Request) -> Result<(Answer, 
         content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase(),
         body: Vec::new(),
         whole: false,
+        took: Duration::ZERO,
     };
     let seconds = text(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
     while answer.body.len() < LARGEST {
@@ -128,23 +131,46 @@ async fn http_answer(target: &HttpClient, request: &Request) -> Result<(Answer, 
             Err(_) => break,
         }
     }
+    answer.took = began.elapsed();
     // Some servers repeat the key in their errors; the report must not.
     redactor.bytes(&mut answer.body, 0);
     Ok((answer, seconds.map_or(USUAL_WAIT, Duration::from_secs)))
+}
+
+/// The headers that an endpoint wants beside those of the provider.
+fn adapt(endpoint: Endpoint, headers: &mut HeaderMap) {
+    if matches!(endpoint, Endpoint::Messages | Endpoint::MessagesByKey) {
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    }
+    if endpoint == Endpoint::MessagesByKey {
+        let key = [header::AUTHORIZATION, HeaderName::from_static("api-key")].map(|name| headers.remove(name));
+        let key = key.into_iter().flatten().next();
+        let key = key.as_ref().and_then(|key| key.to_str().ok()).map(|key| key.trim_start_matches("Bearer "));
+        if let Some(mut key) = key.and_then(|key| HeaderValue::from_str(key).ok()) {
+            key.set_sensitive(true);
+            headers.insert("x-api-key", key);
+        }
+    }
 }
 
 /// The offline model, without its pauses.
 fn demo_answer(request: &Request) -> Answer {
     if request.endpoint != Endpoint::Chat {
         let body = br#"{"error":{"message":"The demo model only chats.","type":"invalid_request_error"}}"#.to_vec();
-        return Answer { status: 404, content_type: "application/json".to_owned(), body, whole: true };
+        return Answer {
+            status: 404,
+            content_type: "application/json".to_owned(),
+            body,
+            whole: true,
+            ..Answer::default()
+        };
     }
     let demo = demo::answer(&request.body);
     let first = demo.steps.first();
     if !request.stream || matches!(first, Some(Step::Status { .. })) {
         return match demo.fold() {
             Step::Status { status, body, .. } => {
-                Answer { status, content_type: "application/json".to_owned(), body, whole: true }
+                Answer { status, content_type: "application/json".to_owned(), body, whole: true, ..Answer::default() }
             }
             _ => Answer::default(),
         };
@@ -157,5 +183,5 @@ fn demo_answer(request: &Request) -> Answer {
             _ => {}
         }
     }
-    Answer { status: 200, content_type: "text/event-stream".to_owned(), body, whole: true }
+    Answer { status: 200, content_type: "text/event-stream".to_owned(), body, whole: true, ..Answer::default() }
 }

@@ -5,10 +5,11 @@ mod target;
 use std::fmt::Write;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use probe::{Estimate, Limits, Origin, Report, Settings};
+use probe::{Estimate, Limits, Origin, Report, Settings, Was};
 use server::config::{ProviderConfig, print_duration};
 use server::probe::Client;
 use wire::visible::{visible, visible_lines};
@@ -21,7 +22,8 @@ use target::Target;
 /// One request may not take all the time.
 const EACH: Duration = Duration::from_mins(2);
 
-pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
+/// Exit status 1: the probe ended early, or `--diff` has found something; without that, differences are no failure.
+pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.write {
         writable(path)?;
     }
@@ -33,10 +35,12 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
         model: model.clone(),
         dialect: config.provider.for_model(model).dialect,
         allow_overflow: args.allow_overflow,
+        image_url: args.image_url.clone(),
+        only: args.only.clone(),
         limits: Limits { requests: args.max_requests as usize, tokens: args.max_tokens },
     };
     let estimate = probe::estimate(&settings);
-    if !agreed(args, config, model, estimate)? {
+    if !agreed(args, config, model, &estimate)? {
         bail!("nothing was sent");
     }
     let total = args.timeout;
@@ -49,10 +53,18 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
         anyhow::Ok(probe::run(&mut client, &settings).await)
     });
     drop(progress);
-    let (findings, spent) = result?.with_context(|| format!("probe of {} ended early", target.name()))?;
-    let spec = config.provider.spec_name.clone();
-    let report = Report { target: target.name().to_owned(), model: model.clone(), spec, findings, spent };
-    let text = if args.json { report.json() } else { report.table() };
+    let probed = result?.with_context(|| format!("probe of {} ended early", target.name()))?;
+    let report = Report::new(target.name(), model, &config.provider.spec_name, probed);
+    let diff = report.diff(|path| {
+        let (value, origin) = config.provider.setting(path, model)?;
+        Some(Was { value, origin })
+    });
+    let text = match (args.diff, args.json) {
+        (true, true) => diff.json(),
+        (true, false) => diff.yaml(),
+        (false, true) => report.json(),
+        (false, false) => report.table(),
+    };
     output::print(&text)?;
     if let Some(path) = &args.write {
         let origin = Origin::of(&config.provider, &config.base_url, key_env.clone(), model);
@@ -60,7 +72,11 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<()> {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
         output::tell(&format!("wrote {}\n", visible(&path.display().to_string())));
     }
-    Ok(())
+    if let Some(abort) = &report.ended {
+        output::tell(&format!("error: the probe ended early: {}\n", visible(&abort.to_string())));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(if args.diff && diff.differs() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Better said before the tokens are spent than after.
@@ -72,9 +88,9 @@ fn writable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Says what it will cost, and asks whether that is all right where there is somebody to ask.
-fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Estimate) -> anyhow::Result<bool> {
+fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: &Estimate) -> anyhow::Result<bool> {
     let mut out = String::new();
-    let Estimate { requests, input_tokens, output_tokens, thoughts, overflow_tokens } = estimate;
+    let Estimate { requests, costs, input_tokens, output_tokens, thoughts, overflow_tokens } = estimate;
     let place = if config.base_url.is_empty() { "inside this binary" } else { &config.base_url };
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -88,12 +104,13 @@ fn agreed(args: &ProbeArgs, config: &ProviderConfig, model: &str, estimate: Esti
         out,
         "about {requests} requests, {input_tokens} tokens in and at most {output_tokens} out{}; never more than {} requests, \
          about {} tokens, {}",
-        if thoughts { "" } else { ", more if the model reasons" },
+        if *thoughts { "" } else { ", more if the model reasons" },
         args.max_requests,
         args.max_tokens,
         print_duration(args.timeout)
     );
-    if overflow_tokens > 0 {
+    let _ = writeln!(out, "requests by check: {}", probe::costs(costs));
+    if *overflow_tokens > 0 {
         let _ = writeln!(out, "and one input of about {overflow_tokens} tokens, which should be refused");
     }
     output::tell(&visible_lines(&out));

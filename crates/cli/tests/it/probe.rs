@@ -39,7 +39,11 @@ fn the_demo_model_is_probed_offline_and_is_what_its_spec_says() {
     let needed = out.lines().last().and_then(|line| line.split(' ').next());
     assert_eq!(expected, needed, "{err}{out}");
     // Progress is for people on a terminal.
-    assert_eq!(err.lines().count(), 3, "{err}");
+    assert_eq!(err.lines().count(), 4, "{err}");
+    // What each check costs is said before and after, and is the same here.
+    let costs =
+        |text: &str| text.lines().find(|line| line.starts_with("requests by check: plain 1, ")).map(str::to_owned);
+    assert!(costs(&err).is_some() && costs(&err) == costs(&out), "{err}{out}");
     let spec = std::fs::read_to_string(home.path().join("spec.yaml")).unwrap();
     assert!(spec.contains("extends: demo") && spec.contains("# Nothing was observed to differ."), "{spec}");
     check(home.path());
@@ -112,6 +116,64 @@ async fn a_url_is_probed_and_its_spec_loads() {
     let (code, out, _) = godex(home.path(), &["config", "print"]);
     assert_eq!(code, Some(0));
     assert!(out.contains("json_schema: prompt") && out.contains("key_env: MY_KEY"), "{out}");
+}
+
+/// A provider that says the same to everything.
+fn parrot() -> Script {
+    let choice = json!({"message": {"role": "assistant", "content": "Hello there."}, "finish_reason": "stop"});
+    Script::json(200, &json!({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 3}}))
+}
+
+#[tokio::test]
+async fn a_diff_is_lines_to_paste_and_an_exit_status() {
+    let home = home("");
+    let args = ["--model", "m", "--diff", "--only", "formats"];
+    let (code, out, err) = against(parrot(), &args, home.path()).await;
+    assert_eq!(code, Some(1), "{err}");
+    let lines: Vec<&str> = out.lines().collect();
+    let was = lines.iter().position(|line| line.starts_with("# was native (specs/openai-compatible.yaml:")).unwrap();
+    assert!(lines[was + 1].starts_with("# json_schema is prompt (certain): ignored: it answered"), "{out}");
+    assert_eq!(lines[was + 2], "json_schema: prompt", "{out}");
+    // What is pasted is a spec.
+    std::fs::write(home.path().join("spec.yaml"), format!("endpoint: {{base_url: 'http://127.0.0.1:1/v1'}}\n{out}"))
+        .unwrap();
+    check(home.path());
+    let (code, out, _) = against(parrot(), &[&args[..], &["--json"]].concat(), home.path()).await;
+    let diff: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &diff["differs"], &diff["changes"][0]["path"]), (Some(1), &json!(true), &json!("json_schema")));
+    // The same as a table is no failure.
+    assert_eq!(against(parrot(), &["--model", "m", "--only", "formats"], home.path()).await.0, Some(0));
+}
+
+#[test]
+fn nothing_that_differs_is_exit_status_0() {
+    let home = home("");
+    let (code, out, err) = godex(home.path(), &["probe", "demo", "--diff", "--only", "tools,choices"]);
+    assert_eq!(code, Some(0), "{err}{out}");
+    assert!(out.contains("# Nothing that was observed differs from it."), "{out}");
+    assert!(err.contains("requests by check: plain 1, parameters"), "{err}");
+    let (code, _, err) = godex(home.path(), &["probe", "demo", "--only", "everything"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("the checks are plain, parameters, stream,"), "{err}");
+}
+
+/// Half a report is better than none, and is said to be half.
+#[tokio::test]
+async fn a_provider_that_turns_to_nonsense_is_reported_and_fails() {
+    let home = home("");
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let upstream = Upstream::start_with(move |_| {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if number < 5 { parrot() } else { Script::body(200, "text/html", "<html>") }
+    });
+    let url = format!("{}/v1", upstream.await.unwrap().url());
+    let mut command = command(home.path(), &["probe", &url, "--model", "m"]);
+    #[expect(clippy::disallowed_methods, reason = "the test waits for it")]
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(out.contains("plain answer") && out.contains("ended early: 6 answers in a row were of no use"), "{out}");
+    assert!(err.lines().last().unwrap_or_default().starts_with("error: the probe ended early: 6 answers"), "{err}");
 }
 
 #[tokio::test]

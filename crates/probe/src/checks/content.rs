@@ -1,9 +1,9 @@
-//! What a message may hold: lists of parts, nothing, pictures.
+//! Text in a message: as a list of parts, and none at all.
 
-use bridge::{EmptyText, ImageInput};
+use bridge::EmptyText;
 use serde_json::json;
 
-use super::{open, words};
+use super::{open, taken, takes_histories};
 use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
@@ -33,6 +33,10 @@ pub(super) async fn texts(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), A
     ]);
     let reply = run.ask("empty content", run.body(silent, 24)).await?;
     let declared = rules.empty_text;
+    if taken(&reply) == Some(false) && !takes_histories(run).await? {
+        run.findings.push(open("empty content", declared.name(), &reply));
+        return Ok(());
+    }
     run.findings.push(match &reply {
         Reply::Answered(_) => Finding::seen("empty content", declared.name(), "taken", ""),
         Reply::Refused(refusal) => {
@@ -45,38 +49,4 @@ pub(super) async fn texts(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), A
         _ => open("empty content", declared.name(), &reply),
     });
     Ok(())
-}
-
-/// A picture inside the request. Addresses are not tried: the provider would have to fetch one.
-pub(super) async fn images(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "images";
-    let declared = run.dialect().request.content.images;
-    let reply = run.ask(FEATURE, run.body(bodies::picture(), 24)).await?;
-    run.findings.push(match &reply {
-        Reply::Answered(said) if names_the_colour(said.answer()) => {
-            let finding = Finding::seen(FEATURE, declared.name(), "data", words(&reply));
-            match declared {
-                ImageInput::None => finding.change(Change::new("request.content.images", ImageInput::Data.name())),
-                ImageInput::Data | ImageInput::All => finding,
-            }
-        }
-        // Some servers leave out what they do not know.
-        Reply::Answered(_) => Finding::unclear(FEATURE, declared.name(), format!("taken, but {}", words(&reply))),
-        Reply::Refused(refusal) => {
-            let finding = Finding::seen(FEATURE, declared.name(), "none", refusal.words());
-            match declared {
-                ImageInput::None => finding,
-                ImageInput::Data | ImageInput::All => {
-                    finding.change(Change::new("request.content.images", ImageInput::None.name()))
-                }
-            }
-        }
-        _ => open(FEATURE, declared.name(), &reply),
-    });
-    Ok(())
-}
-
-/// As a word: much else is rendered, required and covered.
-fn names_the_colour(answer: &str) -> bool {
-    answer.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case("red"))
 }

@@ -1,4 +1,4 @@
-//! Errors, the provider's own `/responses`, and an input that cannot fit.
+//! Errors, and an input that cannot fit.
 
 use bridge::{AnswerDialect, Failure, FailureClass};
 use serde_json::{Map, Value, json};
@@ -54,32 +54,6 @@ fn shape(body: &[u8]) -> &'static str {
         Err(_) if body.is_empty() => "no body",
         Err(_) => "no JSON",
     }
-}
-
-/// The provider's own Responses API.
-pub(super) async fn responses(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "native /responses";
-    let body = json!({
-        "model": run.settings.model, "input": bodies::HELLO, "max_output_tokens": run.room(24), "store": false,
-    });
-    let body = body.to_string().into_bytes();
-    let reply = run.send(Request { about: FEATURE, endpoint: Endpoint::Responses, body, stream: false }).await?;
-    run.findings.push(match &reply {
-        Reply::Answered(said) if said.message["object"] == "response" => {
-            let lacking: Vec<&str> =
-                ["status", "output", "usage", "tools", "tool_choice", "instructions", "incomplete_details"]
-                    .into_iter()
-                    .filter(|field| said.message.get(*field).is_none())
-                    .collect();
-            let evidence = if lacking.is_empty() { String::new() } else { format!("without {}", lacking.join(", ")) };
-            Finding::seen(FEATURE, "-", "yes", evidence)
-        }
-        Reply::Answered(_) => Finding::seen(FEATURE, "-", "no", "the answer is no response object"),
-        Reply::Refused(Refusal { status: 404 | 405, .. }) => Finding::seen(FEATURE, "-", "no", words(&reply)),
-        Reply::Refused(refusal) => Finding::unclear(FEATURE, "-", refusal.words()),
-        _ => open(FEATURE, "-", &reply),
-    });
-    Ok(())
 }
 
 /// An input that is far too long, where the user allows one: what is said about it, and whether we understand.

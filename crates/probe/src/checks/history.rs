@@ -1,4 +1,4 @@
-//! Histories with calls: how a call without text is written, which ids are taken, what reasoning must come back.
+//! Histories with calls: how a call without text is written, which ids are taken.
 
 use bridge::{AbsentContent, CallIds, Replay, ReplayField};
 use serde_json::{Map, Value, json};
@@ -13,14 +13,20 @@ use crate::run::{Abort, Run};
 const ODD_ID: &str = "functions.get_weather:0/0123456789012345678901234567890123456789012345678901234567890123";
 const LONG_ID: &str = "call_0123456789abcdef0123456789";
 
-fn after(run: &Run<'_, impl ProbeUpstream>, call: Value, id: &str, then: Option<Value>) -> Map<String, Value> {
+/// A request that ends with the result of this call, or goes on with a message.
+pub(super) fn after(
+    run: &Run<'_, impl ProbeUpstream>,
+    call: Value,
+    id: &str,
+    then: Option<Value>,
+) -> Map<String, Value> {
     let mut messages = bodies::history(call, id);
     messages.extend(then);
     tools::with_tools(run.body(Value::Array(messages), 40), None)
 }
 
 /// A call as the spec has it: with a blank for its reasoning where it would send one.
-fn call(run: &Run<'_, impl ProbeUpstream>, absent: Absent, id: &str) -> Value {
+pub(super) fn call(run: &Run<'_, impl ProbeUpstream>, absent: Absent, id: &str) -> Value {
     let rules = &run.dialect().request.reasoning;
     let mut message = bodies::called(absent, id);
     if rules.replay != Replay::Never && rules.placeholder && rules.field != ReplayField::Bag {
@@ -41,8 +47,13 @@ fn ways(declared: AbsentContent) -> [(AbsentContent, Absent); 3] {
     }
 }
 
+pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    calls(run).await?;
+    ids(run).await
+}
+
 /// A call, its result, and what may follow it.
-pub(super) async fn calls(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+async fn calls(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "content beside calls";
     let declared = run.dialect().request.messages.absent_content;
     let mut evidence = Vec::new();
@@ -86,7 +97,7 @@ pub(super) async fn calls(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), A
 }
 
 /// Which call ids are taken.
-pub(super) async fn ids(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+async fn ids(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "call ids";
     let declared = run.dialect().request.messages.call_ids;
     let Some(absent) = run.known.history else {
@@ -119,95 +130,4 @@ pub(super) async fn ids(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abo
         finding.change(Change::new("request.messages.call_ids", found.name()))
     });
     Ok(())
-}
-
-/// Whether a turn with calls must bring its reasoning back.
-pub(super) async fn replay(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "reasoning replay";
-    let rules = &run.dialect().request.reasoning;
-    let declared = rules.replay.name();
-    let absent = run.known.history.unwrap_or(Absent::Null);
-    let call = run.known.call.clone().filter(|call| reasoning_field(call).is_some());
-    let (bare, field) = match &call {
-        Some(call) => (without_reasoning(call, absent), reasoning_field(call)),
-        None if run.known.history.is_none() => (bodies::called(absent, PLAIN_ID), Some("reasoning_content")),
-        None => {
-            let finding = if run.known.thinks {
-                Finding::unclear(FEATURE, declared, "no answer had both reasoning and a call")
-            } else {
-                Finding::skipped(FEATURE, declared, "the model showed no reasoning")
-            };
-            run.findings.push(finding);
-            return Ok(());
-        }
-    };
-    let id = bare["tool_calls"][0]["id"].as_str().unwrap_or(PLAIN_ID).to_owned();
-    let field = field.unwrap_or("reasoning_content");
-    let without = run.ask("history without reasoning", after(run, bare.clone(), &id, None)).await?;
-    let with = |reasoning: &Value| {
-        let mut message = bare.clone();
-        message[field] = reasoning.clone();
-        message
-    };
-    let blank = run.ask("history with blank reasoning", after(run, with(&json!(" ")), &id, None)).await?;
-    let full = match call {
-        Some(call) => Some(run.ask("history with reasoning", after(run, with(&call[field]), &id, None)).await?),
-        None => None,
-    };
-    let evidence = format!("without: {}; blank: {}", words(&without), words(&blank));
-    let finding = match (taken(&without), taken(&blank), full.as_ref().and_then(taken)) {
-        (Some(true), _, Some(false)) => {
-            let finding = Finding::seen(FEATURE, declared, "never", "reasoning that comes back is refused");
-            if rules.replay == Replay::Never {
-                finding
-            } else {
-                finding.change(Change::new("request.reasoning.replay", "never"))
-            }
-        }
-        (Some(true), ..) => Finding::seen(FEATURE, declared, "optional", evidence),
-        (Some(false), blank, full) if blank == Some(true) || full == Some(true) => {
-            Finding::seen(FEATURE, declared, "needed on calls", evidence).changes(needed(
-                run,
-                field,
-                blank == Some(true),
-            ))
-        }
-        _ => Finding::unclear(FEATURE, declared, evidence),
-    };
-    run.findings.push(finding);
-    Ok(())
-}
-
-/// The changes for an upstream that wants reasoning back.
-fn needed(run: &Run<'_, impl ProbeUpstream>, field: &str, blank: bool) -> Vec<Change> {
-    let rules = &run.dialect().request.reasoning;
-    let mut changes = Vec::new();
-    if rules.replay == Replay::Never {
-        changes.push(Change::new("request.reasoning.replay", Replay::Tools.name()));
-    }
-    let wanted = if field == "reasoning" { ReplayField::Reasoning } else { ReplayField::ReasoningContent };
-    if rules.field != wanted && rules.field != ReplayField::Bag {
-        changes.push(Change::new("request.reasoning.field", wanted.name()));
-    }
-    if blank && !rules.placeholder {
-        changes.push(Change::new("request.reasoning.placeholder", "true"));
-    }
-    changes
-}
-
-fn reasoning_field(message: &Value) -> Option<&'static str> {
-    ["reasoning_content", "reasoning"]
-        .into_iter()
-        .find(|field| message[*field].as_str().is_some_and(|text| !text.is_empty()))
-}
-
-/// An answer as a message of the history, with its first call and nothing else.
-fn without_reasoning(call: &Value, absent: Absent) -> Value {
-    let mut message = json!({"role": "assistant", "tool_calls": [call["tool_calls"][0]]});
-    match absent {
-        Absent::Null => message["content"] = Value::Null,
-        Absent::Empty => message["content"] = json!(""),
-        Absent::Omitted => {}
-    }
-    message
 }

@@ -1,14 +1,14 @@
-//! Where reasoning is in answers, which efforts are taken, and what switches it.
+//! Where reasoning is in answers.
 
-use bridge::{Effort, EffortField, Parameter, ThinkTags};
+use bridge::ThinkTags;
 use serde_json::{Map, Value, json};
 
-use super::{open, parameters, taken, words};
+use super::{open, taken, words};
 use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::Reply;
-use crate::run::{Abort, Run, members};
+use crate::run::{Abort, Run};
 
 /// Room for a thought; it may be cut, for where it comes is all that counts.
 const ROOM: u64 = 120;
@@ -71,127 +71,4 @@ fn tags(declared: ThinkTags, seen: &[&str]) -> Finding {
     } else {
         finding.change(Change::new("answer.think_tags", found.name()))
     }
-}
-
-/// Which efforts are taken.
-pub(super) async fn efforts(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "reasoning efforts";
-    let dialect = run.dialect();
-    let rules = &dialect.request.reasoning;
-    if rules.effort == EffortField::Members {
-        return effort_members(run).await;
-    }
-    let dropped = dialect.drops(Parameter::ReasoningEffort);
-    let declared = if dropped || rules.effort == EffortField::None { "none".to_owned() } else { sent(&rules.ladder) };
-    let (mut good, mut bad, mut evidence) = (Vec::new(), Vec::new(), String::new());
-    for &effort in Effort::ALL {
-        let reply = run.ask(FEATURE, with_effort(run, effort)).await?;
-        match taken(&reply) {
-            Some(true) => good.push(effort),
-            Some(false) => {
-                bad.push(effort);
-                evidence = format!("{}: {}", effort.name(), words(&reply));
-            }
-            None => {
-                run.findings.push(open(FEATURE, declared, &reply));
-                return Ok(());
-            }
-        }
-    }
-    let names = |efforts: &[Effort]| efforts.iter().map(|effort| effort.name()).collect::<Vec<_>>().join(", ");
-    let seen = if good.is_empty() { "refused".to_owned() } else { names(&good) };
-    let finding = Finding::seen(FEATURE, declared, seen, evidence);
-    let silent = dropped || rules.effort == EffortField::None;
-    run.findings.push(if good.is_empty() && !silent {
-        finding.change(parameters::drop(dialect, &[Parameter::ReasoningEffort]))
-    } else if silent || !breaks(&rules.ladder, &bad) {
-        finding
-    } else {
-        let ladder: Vec<String> = good.iter().map(|effort| format!("{0}: {0}", effort.name())).collect();
-        finding.change(Change::new("request.reasoning.ladder", format!("{{{}}}", ladder.join(", "))))
-    });
-    Ok(())
-}
-
-/// The words that the declared ladder sends.
-fn sent(ladder: &[(Effort, String)]) -> String {
-    if ladder.is_empty() {
-        return "all".to_owned();
-    }
-    let mut words: Vec<&str> = Vec::new();
-    for (_, word) in ladder {
-        if !words.contains(&word.as_str()) {
-            words.push(word);
-        }
-    }
-    words.join(", ")
-}
-
-/// Whether the declared ladder sends a word that is refused.
-fn breaks(ladder: &[(Effort, String)], bad: &[Effort]) -> bool {
-    if ladder.is_empty() {
-        !bad.is_empty()
-    } else {
-        ladder.iter().any(|(_, word)| bad.iter().any(|effort| effort.name() == word))
-    }
-}
-
-fn with_effort(run: &Run<'_, impl ProbeUpstream>, effort: Effort) -> Map<String, Value> {
-    let mut body = run.body(bodies::user(bodies::HELLO), 8);
-    match run.dialect().request.reasoning.effort {
-        EffortField::Object => _ = body.insert("reasoning".to_owned(), json!({"effort": effort.name()})),
-        EffortField::Native | EffortField::None | EffortField::Members => {
-            body.insert("reasoning_effort".to_owned(), json!(effort.name()));
-        }
-    }
-    body
-}
-
-/// Efforts that the spec tells by members of the body: whether what it sends is taken.
-async fn effort_members(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "reasoning efforts";
-    let (mut refused, mut evidence) = (Vec::new(), String::new());
-    for (effort, json) in &run.dialect().request.reasoning.ladder {
-        let mut body = run.body(bodies::user(bodies::HELLO), 8);
-        body.extend(members(Some(json)));
-        let reply = run.ask(FEATURE, body).await?;
-        match taken(&reply) {
-            Some(true) => {}
-            Some(false) => {
-                refused.push(effort.name());
-                evidence = format!("{}: {}", effort.name(), words(&reply));
-            }
-            None => {
-                run.findings.push(open(FEATURE, "members", &reply));
-                return Ok(());
-            }
-        }
-    }
-    run.findings.push(if refused.is_empty() {
-        Finding::seen(FEATURE, "members", "all taken", evidence)
-    } else {
-        let note = "the spec sends members that are refused";
-        Finding::seen(FEATURE, "members", format!("refused: {}", refused.join(", ")), evidence).note(note)
-    });
-    Ok(())
-}
-
-/// The declared switch: whether it is taken, and whether it does something.
-pub(super) async fn switch(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "thinking switch";
-    let Some(off) = run.dialect().request.reasoning.off.clone() else { return Ok(()) };
-    let mut body = run.body(bodies::user(bodies::THINK), ROOM);
-    body.extend(run.thinking_off());
-    let reply = run.ask(FEATURE, body).await?;
-    run.findings.push(match &reply {
-        Reply::Refused(refusal) => {
-            Finding::seen(FEATURE, off, "refused", refusal.words()).note("the declared switch is refused")
-        }
-        Reply::Answered(said) if !said.reasoning_places().is_empty() => {
-            Finding::seen(FEATURE, off, "ignored", "it reasons all the same").note("thinking cannot be switched off so")
-        }
-        Reply::Answered(_) if run.known.thinks => Finding::seen(FEATURE, off, "works", ""),
-        _ => open(FEATURE, off, &reply),
-    });
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use bridge::{AfterTool, DeveloperRole, LateSystem, Turns};
 use serde_json::json;
 
-use super::{open, taken, words};
+use super::{open, taken, takes_histories, words};
 use crate::ask::ProbeUpstream;
 use crate::bodies;
 use crate::finding::{Change, Finding};
@@ -20,7 +20,12 @@ enum Role {
     Unknown,
 }
 
-pub(super) async fn developer(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    developer(run).await?;
+    order(run).await
+}
+
+async fn developer(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     const FEATURE: &str = "developer role";
     let declared = run.dialect().developer_role;
     let reply = run.ask("system role", run.body(bodies::instructed("system"), 24)).await?;
@@ -81,7 +86,7 @@ fn best(developer: Role, system: Role) -> Option<DeveloperRole> {
 }
 
 /// A system message after the start, two users in a row.
-pub(super) async fn order(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+async fn order(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let rules = &run.dialect().request.messages;
     let (user, assistant) =
         (json!({"role": "user", "content": "Hi."}), json!({"role": "assistant", "content": "Hello!"}));
@@ -90,7 +95,11 @@ pub(super) async fn order(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), A
     let reply = run.ask("late system message", run.body(late, 24)).await?;
     let change = Change::new("request.messages.late_system", LateSystem::User.name());
     let weak = rules.late_system == LateSystem::Keep;
-    run.findings.push(order_finding("late system message", rules.late_system.name(), &reply, weak, change));
+    if taken(&reply) == Some(false) && !takes_histories(run).await? {
+        run.findings.push(open("late system message", rules.late_system.name(), &reply));
+    } else {
+        run.findings.push(order_finding("late system message", rules.late_system.name(), &reply, weak, change));
+    }
 
     let reply = run.ask("two users in a row", run.body(json!([user, question]), 24)).await?;
     let change = Change::new("request.messages.turns", Turns::Merged.name());

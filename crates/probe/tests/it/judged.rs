@@ -1,6 +1,8 @@
 //! One thing is odd about each of these providers; the report says which, and nothing else.
 
+mod media;
 mod options;
+mod thinking;
 mod tools;
 
 use providers::yaml::{Document, Problems, Reader};
@@ -10,7 +12,9 @@ use testkit::Script;
 
 use crate::model::{Quirk, Twist, no_quirk, no_twist, prompt, refuse};
 use crate::rig::{Probed, probe};
+use media::MEDIA;
 use options::OPTIONS;
+use thinking::THINKING;
 use tools::TOOLS;
 
 /// An odd provider, and what a probe must make of it.
@@ -62,7 +66,19 @@ const ROLES: &[Case] = &[
             ("error: broken JSON", "400, {error: {…}}"),
             ("error: unknown model", "404, {error: {…}}"),
             ("native /responses", "yes"),
+            ("native /messages", "no"),
             ("context overflow", "unclear"),
+            ("tool_choice required", "yes"),
+            ("tool_choice named", "yes"),
+            ("effort changes thinking", "skipped"),
+            ("thinking switch", "skipped"),
+            ("image kinds", "png, jpeg, webp"),
+            ("image addresses", "skipped"),
+            ("images in tool results", "unclear"),
+            ("PDF files", "unclear"),
+            ("cached prefix", "not reported"),
+            ("prompt_cache_key", "taken or ignored"),
+            ("cache_control marks", "taken or ignored"),
         ],
         ..PLAIN
     },
@@ -225,6 +241,16 @@ async fn options_and_streams() {
 #[tokio::test]
 async fn tools_and_reasoning() {
     check(TOOLS).await;
+}
+
+#[tokio::test]
+async fn thinking_and_its_replay() {
+    check(THINKING).await;
+}
+
+#[tokio::test]
+async fn pictures_files_and_caches() {
+    check(MEDIA).await;
 }
 
 #[tokio::test]

@@ -8,4 +8,6 @@ mod judged;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod native;
+#[cfg(test)]
 mod rig;

@@ -27,7 +27,10 @@ pub(crate) fn answer(received: &Received, quirk: Quirk, twist: Twist) -> Script 
         return Script::json(200, &json!({"object": "list", "data": [{"id": "m", "owned_by": "me"}]}));
     }
     if received.path.ends_with("/responses") {
-        return Script::json(200, &json!({"object": "response", "status": "completed", "output": []}));
+        return crate::native::responses(&body);
+    }
+    if received.path.ends_with("/messages") {
+        return refuse(404, "There is nothing here.");
     }
     if body["messages"].as_array().is_none_or(Vec::is_empty) {
         return refuse(400, "messages must be a list");
@@ -104,6 +107,11 @@ pub(crate) fn prompt(body: &Value) -> String {
         Some(Value::Array(parts)) => parts[0]["text"].as_str().unwrap_or_default().to_owned(),
         _ => String::new(),
     }
+}
+
+/// An answer with these words, whatever was asked.
+pub(crate) fn say(text: &str) -> Script {
+    whole(&json!({"role": "assistant", "content": text}), "stop")
 }
 
 fn usage() -> Value {

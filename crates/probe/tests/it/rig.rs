@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use probe::{Abort, Difference, Finding, Limits, Origin, Settings, Spent};
+use probe::{Abort, Difference, Finding, Limits, Origin, Settings};
 use server::config::{ProviderConfig, Secret, ad_hoc};
 use server::probe::Client;
 use testkit::{Script, Upstream};
@@ -10,7 +10,7 @@ use testkit::{Script, Upstream};
 use crate::model::{self, Quirk, Twist};
 
 pub(crate) struct Probed {
-    pub(crate) result: Result<(Vec<Finding>, Spent), Abort>,
+    pub(crate) result: Result<probe::Probed, Abort>,
     pub(crate) upstream: Upstream,
     pub(crate) config: ProviderConfig,
 }
@@ -33,16 +33,20 @@ pub(crate) async fn probe_with(
     limits: Limits,
     answer: impl Fn(&testkit::Received) -> Script + Send + Sync + 'static,
 ) -> Probed {
+    probe_settings(spec, |settings| Settings { limits, ..settings }, answer).await
+}
+
+/// The same with settings of one's own.
+pub(crate) async fn probe_settings(
+    spec: &str,
+    change: impl FnOnce(Settings) -> Settings,
+    answer: impl Fn(&testkit::Received) -> Script + Send + Sync + 'static,
+) -> Probed {
     let upstream = Upstream::start_with(answer).await.unwrap();
     let url = format!("{}/v1", upstream.url());
     let key = Secret::new("sk-very-secret-key".to_owned());
     let config = ad_hoc(spec, Some(&url), Some(key), &|_| None).unwrap();
-    let settings = Settings {
-        model: "m".to_owned(),
-        dialect: config.provider.for_model("m").dialect,
-        allow_overflow: true,
-        limits,
-    };
+    let settings = change(settings(config.provider.for_model("m").dialect));
     let each = Duration::from_secs(20);
     let mut client = Client::new(&config, 3 * each, each, |_| {}).unwrap();
     let result = probe::run(&mut client, &settings).await;
@@ -50,15 +54,32 @@ pub(crate) async fn probe_with(
     Probed { result, upstream, config }
 }
 
+/// Everything is allowed.
+pub(crate) fn settings(dialect: bridge::Dialect) -> Settings {
+    Settings {
+        model: "m".to_owned(),
+        dialect,
+        allow_overflow: true,
+        image_url: None,
+        only: Vec::new(),
+        limits: limits(),
+    }
+}
+
 impl Probed {
     pub(crate) fn findings(&self) -> &[Finding] {
-        &self.result.as_ref().unwrap().0
+        &self.result.as_ref().unwrap().findings
+    }
+
+    /// What is known of one feature.
+    pub(crate) fn finding(&self, feature: &str) -> &Finding {
+        let finding = self.findings().iter().find(|finding| finding.feature == feature);
+        finding.unwrap_or_else(|| panic!("nothing about {feature}"))
     }
 
     /// What was observed of one feature.
     pub(crate) fn observed(&self, feature: &str) -> &str {
-        let finding = self.findings().iter().find(|finding| finding.feature == feature);
-        finding.unwrap_or_else(|| panic!("nothing about {feature}")).observed.text()
+        self.finding(feature).observed.text()
     }
 
     /// Every change that the report proposes, as `path: value`.

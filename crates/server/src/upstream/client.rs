@@ -300,15 +300,27 @@ impl HttpClient {
         Err(failure.into())
     }
 
-    /// Any request to this provider, and its answer as it is, refusals included: for the probe.
+    /// Any request to this provider, and its answer as it is, refusals included.
     pub(crate) async fn raw(
         &self,
         method: Method,
         endpoint: &str,
         body: Vec<u8>,
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
+        self.raw_with(method, endpoint, body, |_| {}).await
+    }
+
+    /// The same for the probe, which has its say about the headers.
+    pub(crate) async fn raw_with(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: Vec<u8>,
+        headers: impl FnOnce(&mut HeaderMap),
+    ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
         let chat = self.chat.of_body(&body)?.to_string();
-        let answer = self.unread(method, &chat.replacen("/chat/completions", endpoint, 1), body).await?;
+        let uri = chat.replacen("/chat/completions", endpoint, 1);
+        let answer = self.unread(method, &uri, body, headers).await?;
         let answer =
             answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None, open: Vec::new() });
         Ok((answer, self.redactor.clone()))
@@ -316,11 +328,17 @@ impl HttpClient {
 
     /// What is at this path after the base URL; `/../` goes up from there.
     pub(super) async fn get(&self, path: &str) -> Result<Response<HttpBody>, Failure> {
-        self.unread(Method::GET, &without_dots(&self.other.replacen(PATH, path, 1)), Vec::new()).await
+        self.unread(Method::GET, &without_dots(&self.other.replacen(PATH, path, 1)), Vec::new(), |_| {}).await
     }
 
     /// Sends a request with the first key that is not resting.
-    async fn unread(&self, method: Method, uri: &str, body: Vec<u8>) -> Result<Response<HttpBody>, Failure> {
+    async fn unread(
+        &self,
+        method: Method,
+        uri: &str,
+        body: Vec<u8>,
+        headers: impl FnOnce(&mut HeaderMap),
+    ) -> Result<Response<HttpBody>, Failure> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = method;
         *request.uri_mut() = uri.parse().map_err(|error: http::uri::InvalidUri| {
@@ -330,6 +348,7 @@ impl HttpClient {
         if let Some(key) = self.keys.take(&mut Tried::default(), None) {
             self.keys.apply(key, request.headers_mut());
         }
+        headers(request.headers_mut());
         let mut sending = Sending { connected: Instant::now(), resent: false };
         let answer = self.exchange(request, &mut sending).await;
         answer.map_err(|error| {

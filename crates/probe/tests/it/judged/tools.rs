@@ -6,7 +6,13 @@ pub(super) const TOOLS: &[Case] = &[
     Case {
         name: "knows no tools",
         quirk: |body| has(body, "tools").then(|| refuse(400, "this model does not support tools")),
-        seen: &[("tools", "refused"), ("strict tools", "skipped"), ("json_schema with tools", "skipped")],
+        seen: &[
+            ("tools", "refused"),
+            ("calls", "skipped"),
+            ("choices", "skipped"),
+            ("json_schema with tools", "skipped"),
+            ("images in tool results", "skipped"),
+        ],
         ..PLAIN
     },
     Case {
@@ -74,6 +80,31 @@ pub(super) const TOOLS: &[Case] = &[
         },
         changes: &["request.tools.choices: [auto, required, function]"],
         seen: &[("tool_choice none", "ignored")],
+        ..PLAIN
+    },
+    Case {
+        name: "obeys a forced choice now and then",
+        twist: |body, message| {
+            let forced = body["tool_choice"] == "required" || body["tool_choice"].is_object();
+            if forced && prompt(body).starts_with("Name one colour") {
+                *message = json!({"role": "assistant", "content": "Blue."});
+            }
+        },
+        seen: &[("tool_choice required", "not always"), ("tool_choice named", "not always")],
+        ..PLAIN
+    },
+    Case {
+        name: "cannot keep calls apart",
+        twist: |body, message| {
+            if let (Some(false), Some(calls)) =
+                (body["parallel_tool_calls"].as_bool(), message["tool_calls"].as_array_mut())
+            {
+                let more = calls[0].clone();
+                calls.push(more);
+                calls[1]["id"] = json!("call_9");
+            }
+        },
+        seen: &[("parallel calls", "yes"), ("parallel_tool_calls: false", "ignored")],
         ..PLAIN
     },
     Case {
