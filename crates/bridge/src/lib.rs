@@ -23,7 +23,7 @@ pub use context::{
     AnswerContext, AnswerWire, InputGrammar, InputSyntax, NativeContext, OfferedTool, OutputContract, ToolKind,
 };
 pub use dialect::{
-    AbsentContent, AfterTool, AnswerDialect, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind,
+    AbsentContent, AfterTool, AnswerDialect, BlockCache, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind,
     ContentRules, CustomForm, DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning,
     ErrorRule, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema,
     Lacking, LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules,

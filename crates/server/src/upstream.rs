@@ -78,6 +78,8 @@ pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
     /// What is tried out with it.
     pub(crate) betas: Option<HeaderValue>,
+    /// What the provider gets as the cache key, for headers that say it.
+    pub(crate) cache_key: Option<String>,
     /// The trace that it belongs to.
     pub(crate) propagated: Option<Propagated>,
     /// The conversation that it belongs to, where anything depends on that.

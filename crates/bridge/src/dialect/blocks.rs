@@ -2,7 +2,7 @@
 
 vocabulary! {
     /// How the provider is told what of a prompt it should cache.
-    pub enum CacheMarks {
+    pub enum BlockCache {
         /// It is not: it caches by itself, or not at all.
         Off = "off",
         /// Marks on what comes before the messages, on the end of this turn and on that of the turn before.
@@ -31,7 +31,7 @@ pub struct BlockRules {
     pub model_in_path: bool,
     /// The limit of an answer that the client sets none for: that API demands one.
     pub default_limit: u64,
-    pub cache: CacheMarks,
+    pub cache: BlockCache,
     /// A mark may hold for an hour, where the client asks for a long retention.
     pub cache_hour: bool,
     pub display: ThoughtDisplay,
@@ -51,7 +51,7 @@ impl Default for BlockRules {
         Self {
             model_in_path: false,
             default_limit: 32_000,
-            cache: CacheMarks::Off,
+            cache: BlockCache::Off,
             cache_hour: false,
             display: ThoughtDisplay::Unsaid,
             eager_input: false,

@@ -25,7 +25,7 @@ use super::tools::Tools;
 use super::transcript::Transcript;
 use super::{Link, Plan, PlanTarget, check, compaction, reasoning, size, wants_summary};
 use crate::context::{AnswerContext, AnswerWire};
-use crate::dialect::{BlockRules, CacheMarks};
+use crate::dialect::{BlockRules, BlockCache};
 use lower::Conversation;
 
 /// So many tools may be strict; more are refused.
@@ -74,7 +74,7 @@ fn build(
         // A long answer that comes in one piece is cut by whatever is on its way.
         stream: true,
         mark: CacheMark { for_an_hour: rules.cache_hour && wants_retention(request) },
-        marks_itself: rules.cache == CacheMarks::Automatic,
+        marks_itself: rules.cache == BlockCache::Automatic,
         system,
         messages,
         ..Request::default()
@@ -98,7 +98,7 @@ fn build(
     body.one_call = tools.parallel == Some(false);
     tools.place(&mut notes);
     body.tools = declared(tools.into_declared(), rules);
-    if rules.cache == CacheMarks::Marks {
+    if rules.cache == BlockCache::Marks {
         marks::place(&mut body);
     }
     let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);

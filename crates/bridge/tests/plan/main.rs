@@ -25,6 +25,8 @@ mod links;
 #[cfg(test)]
 mod make;
 #[cfg(test)]
+mod marks;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod prefix;
@@ -32,5 +34,7 @@ mod prefix;
 mod reasoning;
 #[cfg(test)]
 mod run;
+#[cfg(test)]
+mod switched;
 #[cfg(test)]
 mod tables;

@@ -11,7 +11,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use providers::{Auth, Wire};
+use providers::{Auth, HeaderSource, HeaderText, Wire};
 use tokio::time::Instant;
 use wire::json::{Raw, Text};
 
@@ -42,6 +42,8 @@ pub(crate) struct HttpClient {
     /// What else there may be: `{base}` and the query, with [`PATH`] between them.
     other: String,
     headers: HeaderMap,
+    /// Those that say the cache key of a request.
+    of_cache_key: Vec<HeaderName>,
     keys: Arc<Keys>,
     redactor: Redactor,
 }
@@ -176,7 +178,8 @@ impl HttpClient {
             Some(keys) => keys,
             None => Arc::new(Keys::new(keys(config)?)),
         };
-        Ok(Self { transport, chat, responses, other, headers, keys, redactor })
+        let of_cache_key = of_cache_key(config)?;
+        Ok(Self { transport, chat, responses, other, headers, of_cache_key, keys, redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
@@ -220,6 +223,11 @@ impl HttpClient {
         self.keys.apply(key, request.headers_mut());
         if let Some(betas) = outgoing.betas.as_ref().filter(|_| !self.headers.contains_key(BETAS)) {
             request.headers_mut().insert(BETAS, betas.clone());
+        }
+        // A key that no header can carry goes without: it only helps to find what is cached.
+        if let Some(Ok(value)) = outgoing.cache_key.as_deref().filter(|key| !key.is_empty()).map(sensitive) {
+            let named = self.of_cache_key.iter().map(|name| (name.clone(), value.clone()));
+            request.headers_mut().extend(named);
         }
         if let Some(propagated) = &outgoing.propagated {
             self.propagate(propagated, request.headers_mut());
@@ -469,13 +477,23 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, Fault> {
     headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("godex/", env!("CARGO_PKG_VERSION"))));
     // A compressed stream comes in lumps.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    for (name, value) in &config.provider.headers {
-        headers.insert(HeaderName::try_from(name.as_str())?, HeaderValue::try_from(value.as_str())?);
+    for (name, text) in &config.provider.headers {
+        if let HeaderText::Fixed(text) = text {
+            headers.insert(HeaderName::try_from(name.as_str())?, sensitive(text)?);
+        }
     }
     for (name, value) in &config.headers {
         headers.insert(HeaderName::try_from(name.as_str())?, sensitive(value.expose())?);
     }
     Ok(headers)
+}
+
+/// The headers that say the cache key of a request. One that the configuration sets itself stays as it is.
+fn of_cache_key(config: &ProviderConfig) -> Result<Vec<HeaderName>, Fault> {
+    let named = config.provider.headers.iter().filter(|(_, text)| *text == HeaderText::From(HeaderSource::CacheKey));
+    let names = named.map(|(name, _)| Ok(HeaderName::try_from(name.as_str())?)).collect::<Result<Vec<_>, Fault>>()?;
+    let is_set = |name: &HeaderName| config.headers.iter().any(|(set, _)| *set == name.as_str());
+    Ok(names.into_iter().filter(|name| !is_set(name)).collect())
 }
 
 /// The header that carries each key. One that the configuration sets itself stays as it is.

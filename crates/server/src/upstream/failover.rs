@@ -286,7 +286,7 @@ impl Failover {
     }
 
     /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
-    pub(crate) async fn send(&mut self, body: &Bytes, stream: bool) -> Step {
+    pub(crate) async fn send(&mut self, body: &Bytes, cache_key: Option<&str>, stream: bool) -> Step {
         self.place();
         let Candidate { provider, health, replica, .. } = &self.candidates[self.at];
         let (provider, health, replica) = (Arc::clone(provider), Arc::clone(health), Arc::clone(replica));
@@ -310,6 +310,7 @@ impl Failover {
             model: self.model().to_owned(),
             body: body.clone(),
             betas: self.candidates[self.at].profile.betas.clone(),
+            cache_key: cache_key.map(str::to_owned),
             propagated: self.account.propagated(),
             affinity: self.affinity,
         };
