@@ -3,6 +3,7 @@
 //! A spec says only what differs from the one it extends, and what differs for single models. Nothing here knows
 //! a vendor: names, addresses and quirks are in `specs/*.yaml`.
 
+mod abilities;
 mod address;
 mod answer;
 mod auth;

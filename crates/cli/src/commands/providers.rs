@@ -77,11 +77,14 @@ fn list(config: &Config) -> String {
         out.push_str(cells.join("  ").trim_end());
         out.push('\n');
     }
+    for reason in &config.left_out {
+        out.extend(["\n", &*visible(reason), "\n"]);
+    }
     let others = others(config);
     if !others.is_empty() {
-        out.push_str("\nnot configured: ");
-        out.push_str(&others.join(", "));
-        out.push_str("\n(godex providers show NAME prints what is known of one)\n");
+        out.push('\n');
+        out.push_str(&output::filled("not configured: ", &others));
+        out.push_str("(godex providers show NAME prints what is known of one)\n");
     }
     out
 }

@@ -153,3 +153,7 @@ pub(super) fn configured(providers: &Providers) -> String {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "address_tests.rs"]
+mod address_tests;

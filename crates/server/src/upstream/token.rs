@@ -226,3 +226,50 @@ async fn read(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(command: &[&str]) -> Tokens {
+        let command = command.iter().map(|&word| word.to_owned()).collect();
+        Tokens::new(
+            TokenCommand { command, ttl: Duration::from_mins(45) },
+            vec![Secret::new("sk-0123456789".to_owned())],
+        )
+    }
+
+    #[tokio::test]
+    async fn a_token_near_its_end_is_used_while_the_next_is_fetched() {
+        let tokens = tokens(&["echo", "tok-new-0123456789"]);
+        let old = tokens.0.token_of(Secret::new("tok-old-0123456789".to_owned()), Instant::now()).unwrap();
+        tokens.0.lock().token = Some(Arc::new(Token { stale: Instant::now(), ..old }));
+        assert_eq!(tokens.current().await.unwrap().value.expose(), "tok-old-0123456789");
+        let renewed = async {
+            while tokens.current().await.unwrap().value.expose() != "tok-new-0123456789" {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, renewed).await.unwrap();
+        // An answer to the old one may still come.
+        let mut text = b"tok-old-0123456789 tok-new-0123456789 sk-0123456789".to_vec();
+        tokens.redactor().unwrap().bytes(&mut text, 0);
+        assert_eq!(text, b"[redacted] [redacted] [redacted]");
+    }
+
+    #[tokio::test]
+    async fn a_token_that_has_ended_is_waited_for_and_a_program_that_is_not_there_is_told() {
+        let ended = tokens(&["echo", "tok-new-0123456789"]);
+        let old = ended.0.token_of(Secret::new("tok-old-0123456789".to_owned()), Instant::now()).unwrap();
+        ended.0.lock().token = Some(Arc::new(Token { over: Instant::now(), ..old }));
+        assert_eq!(ended.current().await.unwrap().value.expose(), "tok-new-0123456789");
+        let missing = tokens(&["/nowhere/godex-token"]).current().await.unwrap_err();
+        assert_eq!(missing.class, FailureClass::Auth);
+        assert!(
+            missing.message.contains("(`/nowhere/godex-token`) failed: it does not start: No such file"),
+            "{missing:?}"
+        );
+        let empty = tokens(&["true"]).current().await.unwrap_err();
+        assert!(empty.message.ends_with("failed: it printed nothing."), "{empty:?}");
+    }
+}

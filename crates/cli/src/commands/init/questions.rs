@@ -67,7 +67,7 @@ impl Wizard<'_> {
         }
         let options: Vec<Choice> = self.known.iter().map(|known| choice(known.spec, known.about())).collect();
         let found: Vec<usize> = (0..self.known.len()).filter(|index| self.known[*index].found.is_some()).collect();
-        let chosen = prompt::some("\nWhich providers?", &options, &found)?;
+        let chosen = prompt::some("\nWhich providers?", &options, &found, found.len())?;
         Ok(chosen.into_iter().filter_map(|index| Some((self.known.get(index)?, None))).collect())
     }
 
