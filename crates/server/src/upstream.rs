@@ -22,6 +22,7 @@ mod refused;
 mod replica;
 mod replicas;
 mod shards;
+mod token;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The `providers` section: each entry is a spec plus what is particular to this installation.
 
 use http::{HeaderName, HeaderValue};
-use providers::yaml::{Document, Field, Reader, Section};
+use providers::yaml::{Document, Env, Field, Reader, Section};
 use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
@@ -60,6 +60,7 @@ impl Entry<'_> {
         let (spec, models) = (keys.field(&table::SPEC), keys.field(&table::MODELS));
         let prices = keys.field(&table::PRICES);
         let health = keys.field(&table::HEALTH).as_ref().and_then(replicas::health);
+        let named = keys.field(&table::ENDPOINT_NAME);
         let endpoint = keys.section("endpoint").map(Endpoint::read).unwrap_or_default();
         let several = given.base_urls.as_ref().map(|field| replicas::read(field, &given)).unwrap_or_default();
         let first = several.first().map(|base| base.url.clone());
@@ -67,13 +68,16 @@ impl Entry<'_> {
         let provider = self.spec(&whole, spec.as_ref());
         keys.finish();
         let provider = provider?.entered(&whole, endpoint, models.as_ref(), prices.as_ref());
+        if let Some(name) = named {
+            provider.check_name(&name, given.base_url.text.is_some() || given.base_urls.is_some());
+        }
         let bases = match &given.base_urls {
             Some(field) if provider.wire == Wire::Demo => {
                 field.problem("the demo model has no address", None);
                 Vec::new()
             }
             Some(_) => several,
-            None => base_url_of(&whole, &given, &provider).into_iter().collect(),
+            None => base_url_of(&whole, &given, &provider, self.sources.env).into_iter().collect(),
         };
         let forwarded = transport.proxy.is_some() && bases.iter().any(BaseUrl::is_plain);
         if transport.http2 && forwarded {
@@ -105,11 +109,13 @@ impl Entry<'_> {
         bases: &[BaseUrl],
     ) -> (Vec<Secret>, KeyFrom) {
         let listed = given.keys.as_ref().and_then(api_keys);
-        let needed = listed.is_none() && provider.auth != Auth::None && bases.iter().any(|base| !base.private);
-        let variable = provider.key_env.as_deref().filter(|_| listed.is_none());
+        let wanted = listed.is_none() && provider.auth != Auth::None && provider.token.is_none();
+        let needed = wanted && bases.iter().any(|base| !base.private);
+        let variable = provider.key_variable(self.sources.env).filter(|_| listed.is_none());
         let first = self.key(whole, &given.key, variable, needed);
-        let from = match &given.keys {
-            Some(field) if first.is_none() => KeyFrom::File(format!("{}:{}", field.file(), field.position().line)),
+        let from = match (&given.keys, &provider.token) {
+            (Some(field), _) if first.is_none() => KeyFrom::File(format!("{}:{}", field.file(), field.position().line)),
+            (None, Some(token)) if first.is_none() => KeyFrom::Command(token.program().to_owned()),
             _ => key_from(&given.key, variable, first.is_some(), needed),
         };
         (first.into_iter().chain(listed.unwrap_or_default()).collect(), from)
@@ -195,17 +201,27 @@ fn key_from(given: &GivenText<'_>, variable: Option<&str>, is_there: bool, neede
 }
 
 /// The checked base URL; None for the demo model, or when there is a problem with it.
-fn base_url_of(whole: &Field<'_>, given: &Given<'_>, provider: &Provider) -> Option<BaseUrl> {
+fn base_url_of(whole: &Field<'_>, given: &Given<'_>, provider: &Provider, env: Env<'_>) -> Option<BaseUrl> {
     let (given, plain_http) = (&given.base_url, given.plain_http);
     if given.is_broken() || provider.wire == Wire::Demo {
         return None;
     }
-    let Some(text) = given.text.as_ref().or(provider.base_url.as_ref()) else {
-        let help = format!("the spec `{}` has no address of its own", provider.spec_name);
-        given.problem(whole, "is missing", Some(help));
-        return None;
+    let text = match provider.address(env) {
+        Ok(Some(text)) => text,
+        Ok(None) => {
+            let help = format!("the spec `{}` has no address of its own", provider.spec_name);
+            given.problem(whole, "is missing", Some(help));
+            return None;
+        }
+        Err(gaps) => {
+            for gap in gaps {
+                let what = if gap.is_unfit { "cannot be part of an address" } else { "is missing" };
+                whole.problem_of_key(format!("endpoint.params.{} {what}", gap.name), Some(gap.help()));
+            }
+            return None;
+        }
     };
-    address::base_url(text, plain_http).map_err(|message| given.problem(whole, message, None)).ok()
+    address::base_url(&text, plain_http).map_err(|message| given.problem(whole, message, None)).ok()
 }
 
 /// Names of files have a slash or an ending; names of specs have neither.
