@@ -25,7 +25,7 @@ use super::tools::Tools;
 use super::transcript::Transcript;
 use super::{Link, Plan, PlanTarget, check, compaction, reasoning, size, wants_summary};
 use crate::context::{AnswerContext, AnswerWire};
-use crate::dialect::{BlockRules, BlockCache};
+use crate::dialect::{BlockCache, BlockRules};
 use lower::Conversation;
 
 /// So many tools may be strict; more are refused.

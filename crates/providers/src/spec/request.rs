@@ -2,10 +2,11 @@
 //! of the rules' own fields.
 
 use bridge::{
-    AbsentContent, AfterTool, BlockCache, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, ContentRules,
-    CustomForm, Effort, EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking,
-    LateSystem, MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules,
-    RequiredWord, SchemaRule, Thinking, ThoughtDisplay, ToolImages, ToolRules, Turns, UserField,
+    AbsentContent, AfterTool, BlockCache, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind,
+    ContentRules, CustomForm, Effort, EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput,
+    ItemIds, Lacking, LateSystem, MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay,
+    ReplayField, RequestRules, RequiredWord, SchemaRule, Thinking, ThoughtDisplay, ToolImages, ToolRules, Turns,
+    UserField,
 };
 
 use super::SpecKey;

@@ -1,11 +1,11 @@
 //! Values of a spec as YAML that reads back as the same.
 
 use bridge::{
-    AbsentContent, AfterTool, BlockCache, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole,
-    Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
-    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
-    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, ThoughtDisplay,
-    Tokenizer, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, BlockCache, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm,
+    DeveloperRole, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion,
+    FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField,
+    Parallel, Parameter, RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking,
+    ThoughtDisplay, Tokenizer, ToolImages, Turns, UserField,
 };
 
 use super::layer::{Setting, Source, Sources};

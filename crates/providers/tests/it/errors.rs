@@ -271,8 +271,9 @@ fn nothing_that_a_spec_says_of_errors_is_in_the_kernel() {
 fn gather(node: &Node, path: &str, facts: &mut Vec<String>) {
     match &node.value {
         Value::Map(entries) => {
-            for (key, child) in
-                entries.iter().filter(|(key, _)| !matches!(&*key.name, "means" | "status" | "no_message" | "parameter" | "retry"))
+            for (key, child) in entries
+                .iter()
+                .filter(|(key, _)| !matches!(&*key.name, "means" | "status" | "no_message" | "parameter" | "retry"))
             {
                 gather(child, &format!("{path}.{}", key.name), facts);
             }
