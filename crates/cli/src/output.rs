@@ -36,3 +36,34 @@ pub(crate) fn tell(text: &str) {
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     });
 }
+
+/// Names with commas between them, in lines of a terminal's width; those after the first are indented.
+pub(crate) fn filled(label: &str, names: &[&str]) -> String {
+    const WIDTH: usize = 100;
+    let (mut out, mut line) = (String::new(), label.to_owned());
+    for (index, name) in names.iter().enumerate() {
+        let comma = if index + 1 < names.len() { ", " } else { "" };
+        if line.len() + name.len() + comma.trim_end().len() > WIDTH {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = "  ".to_owned();
+        }
+        line.push_str(name);
+        line.push_str(comma);
+    }
+    out + line.trim_end() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_broken_between_names() {
+        assert_eq!(filled("all: ", &["a", "b"]), "all: a, b\n");
+        let names = vec!["0123456789"; 20];
+        let text = filled("all: ", &names);
+        assert!(text.lines().count() == 3 && text.lines().all(|line| line.len() <= 100), "{text}");
+        assert_eq!(text.replace("\n  ", " "), format!("all: {}\n", names.join(", ")));
+    }
+}

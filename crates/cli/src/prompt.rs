@@ -76,9 +76,17 @@ pub(crate) fn one(question: &str, options: &[Choice], default: usize) -> anyhow:
     }
 }
 
-/// Some of several, at least one, in the order in which they were named.
-pub(crate) fn some(question: &str, options: &[Choice], default: &[usize]) -> anyhow::Result<Vec<usize>> {
-    show(question, options);
+/// Some of several, at least one, in the order in which they were named. So many are shown with what is said of them,
+/// the rest by their names only.
+pub(crate) fn some(
+    question: &str,
+    options: &[Choice],
+    default: &[usize],
+    detailed: usize,
+) -> anyhow::Result<Vec<usize>> {
+    let (first, rest) = options.split_at(detailed.min(options.len()));
+    show(question, first);
+    tell(&columns(rest, first.len() + 1));
     let numbers: Vec<String> = default.iter().map(|index| (index + 1).to_string()).collect();
     let shown = if numbers.is_empty() { String::new() } else { format!(" [{}]", numbers.join(",")) };
     loop {
@@ -113,6 +121,19 @@ fn show(question: &str, options: &[Choice]) {
         out.push('\n');
     }
     tell(&out);
+}
+
+/// Names with their numbers, from this one on, side by side.
+fn columns(options: &[Choice], from: usize) -> String {
+    const WIDTH: usize = 100;
+    let cells: Vec<String> =
+        (from..).zip(options).map(|(number, option)| format!("{number:>4}) {}", visible(&option.name))).collect();
+    let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default() + 1;
+    let line = |row: &[String]| {
+        let row: String = row.iter().map(|cell| format!("{cell:width$}")).collect();
+        format!("{}\n", row.trim_end())
+    };
+    cells.chunks((WIDTH / width).max(1)).map(line).collect()
 }
 
 /// By its number, its name, or the beginning of its name if no other has the same.
@@ -199,6 +220,16 @@ impl Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_options_share_lines() {
+        let options: Vec<Choice> =
+            (1..=12).map(|n| Choice { name: format!("provider-{n}"), about: String::new() }).collect();
+        let shown = columns(&options, 3);
+        assert!(shown.starts_with("   3) provider-1    4) provider-2"), "{shown}");
+        assert_eq!((shown.lines().count(), columns(&[], 1).as_str()), (3, ""), "{shown}");
+        assert!(shown.lines().all(|line| line.len() <= 100) && shown.ends_with("14) provider-12\n"), "{shown}");
+    }
 
     #[test]
     fn options_are_found_by_number_name_and_beginning() {

@@ -38,7 +38,7 @@ impl Origin {
         Self {
             extends,
             base_url: (!base_url.is_empty() && !own).then(|| base_url.to_owned()),
-            key_env: key_env.or_else(|| provider.key_env.clone().filter(|_| users.is_some())),
+            key_env: key_env.or_else(|| provider.key_env.first().cloned().filter(|_| users.is_some())),
             model: model.to_owned(),
             inherited: users.unwrap_or_default(),
         }
@@ -221,7 +221,10 @@ mod tests {
         ];
         let text = spec(&origin, &changes.map(finding));
         let mut after = read(&text);
-        assert_eq!((after.path.as_str(), after.query.len(), after.key_env.as_deref()), ("/x/{model}", 1, Some("MINE")));
+        assert_eq!(
+            (after.path.as_str(), after.query.len(), &*after.key_env),
+            ("/x/{model}", 1, &["MINE".to_owned()][..])
+        );
         assert_eq!((after.default_model.as_deref(), after.models.join(" ")), (Some("a"), "a".to_owned()), "{text}");
         assert_eq!(after.base_url.as_deref(), Some("https://example.com"));
         assert_eq!(after.dialect.request.tools.max, Some(7));

@@ -8,7 +8,7 @@ use crate::yaml::{Document, Env, Field, Problem, Problems, Reader, nearest};
 pub const INLINE: &str = "inline";
 
 /// The root: the one spec that extends nothing.
-const ROOT: &str = "openai-compatible";
+pub(crate) const ROOT: &str = "openai-compatible";
 
 /// A provider from a spec of the library.
 ///
@@ -28,8 +28,15 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
     let parent = spec.extends.clone().unwrap_or_else(|| ROOT.to_owned());
     match chain(library, &parent, env) {
         Ok(mut layers) => {
+            let both = spec.endpoint.base_url.is_some();
             layers.push(Layer { kind: LayerKind::User, spec, places });
-            Some(Provider::of(INLINE, layers))
+            let provider = Provider::of(INLINE, layers);
+            if let Some(name) =
+                field.clone().section().and_then(|mut section| section.section("endpoint").field("name"))
+            {
+                provider.check_name(&name, both);
+            }
+            Some(provider)
         }
         Err(Problems(problems)) => {
             let place = extends.as_ref().unwrap_or(field);
@@ -39,6 +46,24 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
                 place.problem(problem.message.replace(&format!("`{parent}`"), &written), problem.help);
             }
             None
+        }
+    }
+}
+
+impl Provider {
+    /// Reports a name for an address that there is not, or that comes beside another address.
+    pub fn check_name(&self, field: &Field<'_>, has_other: bool) {
+        let Some(name) = field.text() else { return };
+        if has_other {
+            field.problem("an address has a name or is given, not both", None);
+        } else if !self.endpoints.iter().any(|(known, _)| *known == name) {
+            let known: Vec<&str> = self.endpoints.iter().map(|(name, _)| name.as_str()).collect();
+            let near = nearest(&name, &known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let help = match known.as_slice() {
+                [] => "the spec has no `endpoints`".to_owned(),
+                known => format!("{near}known: {}", known.join(", ")),
+            };
+            field.problem(format!("there is no address {}", field.found()), Some(help));
         }
     }
 }
@@ -109,7 +134,13 @@ mod tests {
                 let local = url.starts_with("http://127.0.0.1:");
                 assert!(local || url.starts_with("https://"), "{name}: {url}");
                 assert!(!url.ends_with('/'), "{name}: {url}");
-                assert_eq!(provider.key_env.is_some(), !local, "{name}");
+                assert!(local || !provider.key_env.is_empty() || provider.token.is_some(), "{name}");
+            }
+            // A name says where it is, and every address could be used.
+            let layer = provider.layers.last().map(|layer| &layer.spec.endpoint);
+            assert!(layer.is_none_or(|own| own.name.is_none() || own.name == provider.endpoint_name), "{name}");
+            for (_, url) in &provider.endpoints {
+                assert!(url.starts_with("https://") && !url.ends_with('/'), "{name}: {url}");
             }
         }
     }
@@ -119,7 +150,7 @@ mod tests {
         let resolve = |name| resolve_named(Library::BUILTIN, name, &none).unwrap();
         let deepseek = resolve("deepseek");
         assert_eq!(deepseek.base_url.as_deref(), Some("https://api.deepseek.com"));
-        assert_eq!(deepseek.key_env.as_deref(), Some("DEEPSEEK_API_KEY"));
+        assert_eq!(deepseek.key_env, ["DEEPSEEK_API_KEY"]);
         assert_eq!(deepseek.dialect.json_schema, JsonSchema::JsonObject);
         let openai = resolve("openai");
         assert_eq!(openai.dialect.limit_field, LimitField::MaxCompletionTokens);
@@ -229,7 +260,7 @@ mine.yaml:8:14: models[4]: unknown key `auth`; known keys: ";
         let mut root = reader.root();
         let provider = resolve_inline(Library::BUILTIN, &root.field("spec").unwrap(), &none).unwrap();
         assert_eq!(provider.spec_name, INLINE);
-        assert_eq!(provider.key_env.as_deref(), Some("MOONSHOT_API_KEY"));
+        assert_eq!(provider.key_env, ["MOONSHOT_API_KEY"]);
         assert_eq!(provider.dialect.limit_field, LimitField::MaxCompletionTokens);
         assert_eq!(provider.dialect.drop, []);
         assert!(resolve_inline(Library::BUILTIN, &root.field("bad").unwrap(), &none).is_none());

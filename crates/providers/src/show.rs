@@ -3,7 +3,7 @@
 use wire::visible::visible;
 
 use crate::spec::{
-    Endpoint, Entry, Layer, LayerKind, Matches, Places, Price, Provider, Setting, Source, Spec, Variables, Yaml,
+    Endpoint, Entry, Layer, LayerKind, Matches, Places, Price, Provider, Setting, Source, Spec, Variables, Yaml, some,
 };
 
 /// A line to print: the path of the value, the value, and a comment.
@@ -85,8 +85,12 @@ impl Provider {
     }
 
     fn whole(&self, matches: &Matches) -> Vec<Setting> {
+        // An address that has a name is shown by it.
         let endpoint = Endpoint {
-            base_url: self.base_url.clone(),
+            base_url: self.base_url.clone().filter(|_| self.endpoint_name.is_none()),
+            name: self.endpoint_name.clone(),
+            params: some(&self.params),
+            params_env: some(&self.params_env),
             path: Some(self.path.clone()),
             query: Some(self.query.clone()),
         };

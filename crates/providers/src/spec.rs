@@ -3,7 +3,10 @@
 //! A spec says only what differs from the one it extends, and what differs for single models. Nothing here knows
 //! a vendor: names, addresses and quirks are in `specs/*.yaml`.
 
+mod abilities;
+mod address;
 mod answer;
+mod auth;
 mod catalog;
 mod describe;
 mod glob;
@@ -16,7 +19,11 @@ mod values;
 
 use bridge::Dialect;
 
+use crate::resolve::ROOT;
 use crate::yaml::{Field, Section};
+pub use address::Gap;
+pub(crate) use auth::SaidAuth;
+pub use auth::{Auth, TokenCommand};
 use catalog::Discovery;
 pub use catalog::{ApplyPatch, CatalogRules, DiscoveryRules, SubAgents};
 pub use describe::{SpecKey, Taken, spec_keys};
@@ -33,14 +40,27 @@ pub struct Provider {
     /// The built-in spec's name, the user's file, or [`crate::INLINE`].
     pub spec_name: String,
     pub wire: Wire,
+    /// With placeholders in it; see [`Provider::address`].
     pub base_url: Option<String>,
+    /// The name of that address, if it was chosen by one.
+    pub endpoint_name: Option<String>,
+    /// Addresses to choose from, by name.
+    pub endpoints: Vec<(String, String)>,
+    /// What fills placeholders of the address.
+    pub params: Vec<(String, String)>,
+    /// The variables that fill the others.
+    pub params_env: Vec<(String, Vec<String>)>,
     /// What comes after the base URL; `{model}` is replaced by the model's name.
     pub path: String,
     /// The query of every request.
     pub query: Vec<(String, String)>,
     pub auth: Auth,
-    /// The environment variable that usually holds its key.
-    pub key_env: Option<String>,
+    /// What prints a token, where there is no key.
+    pub token: Option<TokenCommand>,
+    /// The environment variables that may hold its key; the first that is set does.
+    pub key_env: Vec<String>,
+    /// Whether such a key is enough to use it without a configuration.
+    pub automatic: bool,
     pub default_model: Option<String>,
     /// What the list of models shows.
     pub models: Vec<String>,
@@ -100,25 +120,15 @@ bridge::vocabulary! {
     }
 }
 
-bridge::vocabulary! {
-    /// How the key is sent.
-    pub enum Auth {
-        /// `Authorization: Bearer KEY`.
-        Bearer = "bearer",
-        /// `api-key: KEY`.
-        ApiKeyHeader = "api-key-header",
-        /// Not at all.
-        None = "none",
-    }
-}
-
 /// One spec as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Spec {
     pub(crate) extends: Option<String>,
     pub(crate) endpoint: Endpoint,
-    auth: Option<Auth>,
-    key_env: Option<String>,
+    pub(crate) endpoints: Option<Vec<(String, String)>>,
+    auth: Option<SaidAuth>,
+    key_env: Option<Vec<String>>,
+    automatic: Option<bool>,
     default_model: Option<String>,
     pub(crate) models: Models,
     pub(crate) prices: Prices,
@@ -130,6 +140,10 @@ pub(crate) struct Spec {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Endpoint {
     pub base_url: Option<String>,
+    /// One of the spec's `endpoints`, instead of a base URL.
+    pub name: Option<String>,
+    pub params: Option<Vec<(String, String)>>,
+    pub params_env: Option<Vec<(String, Vec<String>)>>,
     pub path: Option<String>,
     pub query: Option<Vec<(String, String)>>,
 }
@@ -137,7 +151,14 @@ pub struct Endpoint {
 impl Endpoint {
     /// What comes after the base URL. The base itself is read by whoever can check it.
     pub fn read(section: &mut Section<'_>) -> Self {
-        Self { base_url: None, path: section.read("path", path), query: section.read("query", query) }
+        Self {
+            base_url: None,
+            name: section.read("name", Field::text),
+            params: section.read("params", address::params),
+            params_env: None,
+            path: section.read("path", path),
+            query: section.read("query", query),
+        }
     }
 }
 
@@ -145,13 +166,16 @@ impl Spec {
     pub(crate) fn read(mut section: Section<'_>) -> Self {
         let mut endpoint = section.section("endpoint");
         let base_url = endpoint.read("base_url", Field::text);
-        let place = Endpoint { base_url, ..Endpoint::read(&mut endpoint) };
+        let params_env = endpoint.read("params_env", address::params_env);
+        let place = Endpoint { base_url, params_env, ..Endpoint::read(&mut endpoint) };
         endpoint.finish();
         let spec = Self {
             extends: section.read("extends", Field::text),
             endpoint: place,
-            auth: section.read("auth", |field| field.choice(Auth::ALL, Auth::name)),
-            key_env: section.read("key_env", Field::text),
+            endpoints: section.read("endpoints", address::endpoints),
+            auth: section.read("auth", SaidAuth::read),
+            key_env: section.read("key_env", address::one_or_more),
+            automatic: section.read("automatic", Field::boolean),
             default_model: section.read("default_model", Field::text),
             models: section.read("models", Models::read).unwrap_or_default(),
             prices: section.read("prices", price::read).unwrap_or_default(),
@@ -172,8 +196,10 @@ impl Spec {
         Self {
             extends: None,
             endpoint,
-            auth: Some(of.auth),
-            key_env: of.key_env.clone(),
+            endpoints: some(&of.endpoints),
+            auth: Some(of.token.clone().map_or(SaidAuth::Key(of.auth), SaidAuth::Command)),
+            key_env: some(&of.key_env),
+            automatic: (!of.automatic).then_some(false),
             default_model: of.default_model.clone(),
             models: Models::default(),
             prices: price::whole(&of.layers),
@@ -184,16 +210,23 @@ impl Spec {
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
     pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
-        let Self { extends, endpoint, auth, key_env, default_model, models: _, prices, discovery, terms } = self;
-        let Endpoint { base_url, path, query } = endpoint;
+        let Self { extends, endpoint, endpoints, auth, key_env, automatic, default_model, .. } = self;
+        let Self { models: _, prices, discovery, terms, .. } = self;
+        let Endpoint { base_url, name, params, params_env, path, query } = endpoint;
         let mut out = Vec::new();
         let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
         say("extends", extends.as_ref().map(Yaml::yaml));
         say("endpoint.base_url", base_url.as_ref().map(|url| without_secrets(url).yaml()));
+        say("endpoint.name", name.as_ref().map(Yaml::yaml));
+        say("endpoint.params", params.as_ref().map(Yaml::yaml));
+        say("endpoint.params_env", params_env.as_ref().map(Yaml::yaml));
         say("endpoint.path", path.as_ref().map(Yaml::yaml));
         say("endpoint.query", query.as_ref().map(|query| shown_query(query, from("endpoint.query"))));
-        say("auth", auth.as_ref().map(Yaml::yaml));
-        say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
+        let without = |(name, url): &(String, String)| (name.clone(), without_secrets(url));
+        say("endpoints", endpoints.as_ref().map(|all| all.iter().map(without).collect::<Vec<_>>().yaml()));
+        say("auth", auth.as_ref().map(|auth| auth.shown(from("auth"))));
+        say("key_env", key_env.as_ref().map(|names| values::one_or_list(names, "key_env", from("key_env"))));
+        say("automatic", automatic.as_ref().map(Yaml::yaml));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
         say("prices", (!prices.is_empty()).then(|| prices.shown("prices", from("prices"))));
         discovery.settings("discovery.", from, &mut out);
@@ -201,14 +234,38 @@ impl Spec {
         out
     }
 
-    /// Lays this spec over what it extends: what it says replaces, the rest stays.
-    fn apply(&self, to: &mut Provider) {
-        let Self { extends: _, endpoint, auth, key_env, default_model, models, prices: _, discovery, terms: _ } = self;
-        let Endpoint { base_url, path, query } = endpoint;
-        to.auth = auth.unwrap_or(to.auth);
-        // A new address must not get the key that is meant for the old one.
-        to.key_env = if base_url.is_some() { key_env.clone() } else { key_env.clone().or(to.key_env.take()) };
-        to.base_url = base_url.clone().or(to.base_url.take());
+    /// Lays this spec over what it extends: what it says replaces, the rest stays. The address is what its base URL
+    /// or name comes to.
+    fn apply(&self, address: Option<String>, to: &mut Provider) {
+        let Self { endpoint, endpoints, auth, key_env, automatic, default_model, models, discovery, .. } = self;
+        let Endpoint { base_url, name, params, params_env, path, query } = endpoint;
+        // New addresses must not get the key, or the token, that is meant for the old ones.
+        if base_url.is_some() || endpoints.is_some() {
+            to.key_env.clear();
+            to.token = None;
+        }
+        match auth {
+            Some(SaidAuth::Key(auth)) => (to.auth, to.token) = (*auth, None),
+            Some(SaidAuth::Command(token)) => (to.auth, to.token) = (Auth::Bearer, Some(token.clone())),
+            None => {}
+        }
+        if let Some(key_env) = key_env {
+            to.key_env.clone_from(key_env);
+        }
+        to.automatic = automatic.unwrap_or(to.automatic);
+        if address.is_some() || endpoints.is_some() {
+            to.endpoint_name = name.clone().filter(|_| address.is_some() && base_url.is_none());
+        }
+        to.base_url = address.or(to.base_url.take());
+        if let Some(endpoints) = endpoints {
+            to.endpoints.clone_from(endpoints);
+        }
+        if let Some(params) = params {
+            to.params.clone_from(params);
+        }
+        if let Some(params_env) = params_env {
+            to.params_env.clone_from(params_env);
+        }
         if let Some(path) = path {
             to.path.clone_from(path);
         }
@@ -229,10 +286,16 @@ impl Provider {
             spec_name: spec_name.to_owned(),
             wire: bare.wire,
             base_url: None,
+            endpoint_name: None,
+            endpoints: Vec::new(),
+            params: Vec::new(),
+            params_env: Vec::new(),
             path: "/chat/completions".to_owned(),
             query: Vec::new(),
             auth: Auth::Bearer,
-            key_env: None,
+            token: None,
+            key_env: Vec::new(),
+            automatic: true,
             default_model: None,
             models: Vec::new(),
             dialect: bare.dialect,
@@ -240,8 +303,8 @@ impl Provider {
             discovery: DiscoveryRules::default(),
             layers: Vec::new(),
         };
-        for layer in &layers {
-            layer.spec.apply(&mut provider);
+        for (layer, address) in layers.iter().zip(address::said(&layers)) {
+            layer.spec.apply(address, &mut provider);
         }
         provider.layers = layers;
         let ModelSpec { wire, context_window, catalog: _, dialect } = provider.with(&Matches::default());
@@ -259,12 +322,13 @@ impl Provider {
     ) -> Self {
         let models = models.and_then(Models::read).unwrap_or_default();
         let prices = prices.and_then(price::read).unwrap_or_default();
-        // The environment's key is meant for the spec's own address, if it has one, and goes nowhere else.
+        // The environment's key, or the token, is meant for the spec's own address, if it has one, and goes nowhere else.
         let goes_elsewhere = endpoint.base_url.is_some() && self.base_url.is_some();
         let spec = Spec { endpoint, models, prices, ..Spec::default() };
-        let Self { spec_name, key_env, mut layers, .. } = self;
+        let Self { spec_name, key_env, token, mut layers, .. } = self;
         layers.push(Layer { kind: LayerKind::Entry, spec, places: Places::of(entry) });
-        Self { key_env: key_env.filter(|_| !goes_elsewhere), ..Self::of(&spec_name, layers) }
+        let entered = Self::of(&spec_name, layers);
+        if goes_elsewhere { entered } else { Self { key_env, token, ..entered } }
     }
 
     /// The entries for models, numbered through all layers.
@@ -294,6 +358,21 @@ impl Provider {
         spec
     }
 
+    /// The spec right below this one; the root has none.
+    pub fn extends(&self) -> Option<&str> {
+        let own = self.layers.iter().rfind(|layer| layer.kind != LayerKind::Entry)?;
+        let parent = own.spec.extends.as_deref().unwrap_or(ROOT);
+        (self.spec_name != ROOT).then_some(parent)
+    }
+
+    /// Whether every model is spoken to as it is by the other one: they differ in address, key and the names that
+    /// nobody is sent.
+    pub fn speaks_like(&self, other: &Self) -> bool {
+        let dialect = Dialect { family: other.dialect.family.clone(), ..self.dialect.clone() };
+        let entries = |of: &Self| of.entries().map(|(_, entry)| entry.clone()).collect::<Vec<_>>();
+        (self.wire, &dialect) == (other.wire, &other.dialect) && entries(self) == entries(other)
+    }
+
     /// What a model costs, if anybody says.
     pub fn price(&self, model: &str) -> Option<&Price> {
         price::of_model(&self.layers, model)
@@ -318,6 +397,11 @@ impl Default for ModelSpec {
     fn default() -> Self {
         Self { wire: Wire::Chat, context_window: None, catalog: CatalogRules::default(), dialect: Dialect::default() }
     }
+}
+
+/// What there is of a list or a mapping, if there is something.
+pub(crate) fn some<T: Clone>(all: &[T]) -> Option<Vec<T>> {
+    (!all.is_empty()).then(|| all.to_vec())
 }
 
 /// The query of a provider. Some want their key there; a version that is written in the file is the usual thing.

@@ -159,6 +159,8 @@ pub struct Config {
     pub trace: TraceConfig,
     /// Keys that are accepted but do nothing in this version.
     pub unused: Vec<String>,
+    /// What the environment has a key for, and why it is left out all the same.
+    pub left_out: Vec<String>,
 }
 
 /// What was read.
@@ -300,6 +302,8 @@ pub enum KeyFrom {
     File(String),
     /// A variable of the environment.
     Variable(String),
+    /// A token that this program prints.
+    Command(String),
     /// There should be one; the variable that could hold it, if one is known.
     Missing(Option<String>),
 }

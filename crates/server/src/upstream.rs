@@ -18,6 +18,7 @@ mod provider;
 mod redact;
 mod refused;
 mod shards;
+mod token;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -166,7 +166,9 @@ impl Wizard<'_> {
             Some(Found::Server { url, .. }) => Some(url.clone()),
             _ => None,
         };
-        let base_url = url.or(found).filter(|url| Some(url) != known.provider.base_url.as_ref());
+        let whole = known.provider.address(&variable).ok().flatten();
+        let is_own = |url: &String| known.provider.base_url.as_ref() == Some(url) || whole.as_ref() == Some(url);
+        let base_url = url.or(found).filter(|url| !is_own(url));
         if base_url.is_none() && known.provider.base_url.is_none() {
             bail!("--provider {0}: it has no address of its own; say {0}=https://…/v1", known.spec);
         }

@@ -44,7 +44,7 @@ fn status(provider: &ProviderConfig) -> &'static str {
     match provider.key_from {
         _ if provider.provider.wire == Wire::Demo => "offline",
         KeyFrom::Missing(_) => "no key",
-        KeyFrom::Nowhere | KeyFrom::File(_) | KeyFrom::Variable(_) => "ready",
+        KeyFrom::Nowhere | KeyFrom::File(_) | KeyFrom::Variable(_) | KeyFrom::Command(_) => "ready",
     }
 }
 
@@ -53,6 +53,7 @@ fn key(provider: &ProviderConfig) -> String {
         KeyFrom::Nowhere => "not needed".to_owned(),
         KeyFrom::File(place) => format!("from {place}"),
         KeyFrom::Variable(name) => format!("from ${name}"),
+        KeyFrom::Command(program) => format!("printed by {program}"),
         KeyFrom::Missing(Some(name)) => format!("missing: set {name}"),
         KeyFrom::Missing(None) => "missing: set credentials.api_key".to_owned(),
     }
@@ -76,11 +77,14 @@ fn list(config: &Config) -> String {
         out.push_str(cells.join("  ").trim_end());
         out.push('\n');
     }
+    for reason in &config.left_out {
+        out.extend(["\n", &*visible(reason), "\n"]);
+    }
     let others = others(config);
     if !others.is_empty() {
-        out.push_str("\nnot configured: ");
-        out.push_str(&others.join(", "));
-        out.push_str("\n(godex providers show NAME prints what is known of one)\n");
+        out.push('\n');
+        out.push_str(&output::filled("not configured: ", &others));
+        out.push_str("(godex providers show NAME prints what is known of one)\n");
     }
     out
 }
@@ -93,8 +97,12 @@ fn others(config: &Config) -> Vec<&'static str> {
 
 fn list_json(config: &Config) -> String {
     let entry = |provider: &ProviderConfig| {
+        let command = match &provider.key_from {
+            KeyFrom::Command(program) => Some(program),
+            _ => None,
+        };
         let (place, variable) = match &provider.key_from {
-            KeyFrom::Nowhere => (None, None),
+            KeyFrom::Nowhere | KeyFrom::Command(_) => (None, None),
             KeyFrom::File(place) => (Some(place), None),
             KeyFrom::Variable(name) => (None, Some(name)),
             KeyFrom::Missing(name) => (None, name.as_ref()),
@@ -105,7 +113,7 @@ fn list_json(config: &Config) -> String {
             "status": status(provider),
             "base_url": (!provider.base_url.is_empty()).then_some(&provider.base_url),
             "auth": provider.provider.auth.name(),
-            "key": {"present": !provider.api_keys.is_empty(), "file": place, "variable": variable},
+            "key": {"present": !provider.api_keys.is_empty(), "file": place, "variable": variable, "command": command},
             "models": provider.models,
         })
     };

@@ -19,6 +19,9 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     for key in &config.unused {
         tracing::warn!(key, "this configuration key has no effect in this version");
     }
+    for provider in &config.left_out {
+        tracing::warn!("{provider}");
+    }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     // What a thread has freed goes back to the system when it ends: a large request must not be felt for long.

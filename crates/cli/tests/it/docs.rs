@@ -7,6 +7,7 @@ mod config;
 mod dependencies;
 mod errors;
 mod metrics;
+mod providers;
 mod specs;
 
 use std::path::{Path, PathBuf};

@@ -80,6 +80,29 @@ async fn providers_are_tried_with_a_tool_call() {
     assert!(!home.path().join(".godex").exists() && !home.path().join("data").exists(), "a test leaves nothing behind");
 }
 
+/// A key whose provider lacks something else is no provider yet, and says what it needs.
+#[test]
+fn what_is_left_out_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let listed = |env: &[(&str, &str)]| {
+        let mut command = crate::cli::command(home.path(), &["providers"]);
+        String::from_utf8(command.envs(env.iter().copied()).output().unwrap().stdout).unwrap()
+    };
+    let out = listed(&[("AWS_BEARER_TOKEN_BEDROCK", "k"), ("MOONSHOT_API_KEY", "k")]);
+    assert!(
+        out.contains(
+            "\nbedrock is left out: AWS_BEARER_TOKEN_BEDROCK is set, but its region is not known; set AWS_REGION"
+        ),
+        "{out}"
+    );
+    assert!(out.contains("\nmoonshot ") && !out.contains("\nmoonshot-cn "), "{out}");
+    let out = listed(&[("AWS_BEARER_TOKEN_BEDROCK", "k"), ("AWS_REGION", "eu-west-1")]);
+    assert!(
+        out.contains("https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1") && !out.contains("left out"),
+        "{out}"
+    );
+}
+
 #[test]
 fn providers_are_listed_with_their_keys() {
     let home = home(
@@ -101,6 +124,8 @@ fn providers_are_listed_with_their_keys() {
     assert_eq!(rows[3], ["box", "ollama", "ready", "not needed", "1", "http://127.0.0.1:11434/v1"]);
     assert_eq!(rows[4], ["demo", "demo", "offline", "not needed", "1"]);
     assert!(out.contains("\nnot configured: openai, zhipu, ") && !out.contains("secret"), "{out}");
+    let others = &out[out.find("not configured").unwrap()..];
+    assert!(others.lines().count() > 5 && others.lines().all(|line| line.len() <= 100), "{out}");
     assert_eq!(godex(home.path(), &["config", "check"]).0, Some(1), "serving still wants it");
 
     let (code, out, _) = godex(home.path(), &["providers", "--json"]);
@@ -108,7 +133,7 @@ fn providers_are_listed_with_their_keys() {
     let listed: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         listed["providers"][1]["key"],
-        serde_json::json!({"present": true, "file": "godex.yaml:5", "variable": null})
+        serde_json::json!({"present": true, "file": "godex.yaml:5", "variable": null, "command": null})
     );
     assert_eq!(listed["providers"][0]["status"], "no key");
     assert!(!out.contains("secret"), "{out}");

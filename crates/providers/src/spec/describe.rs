@@ -58,7 +58,6 @@ words!(
     AbsentContent,
     AfterTool,
     ApplyPatch,
-    Auth,
     CacheKeyField,
     CallIds,
     ChoiceKind,
@@ -173,14 +172,45 @@ pub fn spec_keys() -> Vec<SpecKey> {
     };
     let mut keys = vec![
         whole("extends", "The spec below: this one says what differs.", "name of a built-in spec"),
-        whole("endpoint.base_url", "Where requests go.", "URL"),
+        whole(
+            "endpoint.base_url",
+            "Where requests go. `{NAME}` in it is filled by `endpoint.params`, else from the environment, else by what \
+             follows in `{NAME:-DEFAULT}`.",
+            "URL",
+        ),
+        whole("endpoint.name", "Which of `endpoints` is used, instead of a base URL.", "name"),
+        whole("endpoint.params", "What fills the placeholders of the base URL.", "mapping of names to text"),
+        whole(
+            "endpoint.params_env",
+            "The variables that fill the other placeholders; the first that is set.",
+            "mapping of names to a variable or a list of them",
+        ),
+        whole("endpoints", "Addresses to choose from by `endpoint.name`.", "mapping of names to URL"),
         whole("endpoint.path", "What comes after the base URL; `{model}` is the model's name.", "path"),
         whole("endpoint.query", "The query of every request.", "mapping of texts to text"),
-        key::<Auth>("auth".to_owned(), "How the key is sent.", false),
+        SpecKey {
+            takes: Taken {
+                form: "`{command: [PROGRAM, …], ttl: 45m}`, or one of".to_owned(),
+                words: Auth::ALL.iter().map(|word| (word.name(), word.about())).collect(),
+            },
+            ..whole(
+                "auth",
+                "How the key is sent. A `command` prints a token, which is sent as `bearer` where there is no key: it is \
+                 run without a shell, again before `ttl` (`15m`) is over, and once when the token is refused.",
+                "",
+            )
+        },
         whole(
             "key_env",
-            "The variable with its key; used only for the spec's own address, or when it has none.",
-            "text",
+            "The variable with its key, the first of them that is set; used only for the spec's own addresses, or when it \
+             has none.",
+            "text or list of texts",
+        ),
+        whole(
+            "automatic",
+            "Whether a key in the environment is enough to use it where there is no configuration; not where such a key \
+             opens other things, too. By default it is.",
+            "`true` or `false`",
         ),
         whole("default_model", "The model that is tried first.", "text"),
         whole(

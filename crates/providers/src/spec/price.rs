@@ -74,10 +74,10 @@ fn find<'a>(prices: &'a Prices, model: &str) -> Option<&'a Price> {
 /// The layers whose prices count, the last word first. Where another address is said, what was said of the one before
 /// does not.
 fn counting(layers: &[Layer]) -> impl Iterator<Item = &Prices> {
-    let address = |layer: &Layer| layer.spec.endpoint.base_url.clone();
-    let first = (0..layers.len()).rev().find(|index| {
-        let own = layers.get(*index).and_then(address);
-        own.is_some() && !layers.iter().take(*index).any(|below| address(below) == own)
+    let said = super::address::said(layers);
+    let first = (0..said.len()).rev().find(|index| {
+        let own = said.get(*index).filter(|own| own.is_some());
+        own.is_some_and(|own| !said.iter().take(*index).any(|below| below == own))
     });
     layers.iter().skip(first.unwrap_or(0)).rev().map(|layer| &layer.spec.prices)
 }

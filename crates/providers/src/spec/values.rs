@@ -223,7 +223,7 @@ impl Yaml for ErrorRule {
 }
 
 /// A single value may have been written without the list around it.
-fn one_or_list<T: Yaml + Clone>(values: &Vec<T>, path: &str, from: Source<'_>) -> String {
+pub(super) fn one_or_list<T: Yaml + Clone>(values: &Vec<T>, path: &str, from: Source<'_>) -> String {
     match values.as_slice() {
         [one] if from.filled(&format!("{path}[0]")).is_none() => one.shown(path, from),
         _ => values.shown(path, from),

@@ -49,6 +49,7 @@ const fn key(provider: &ProviderConfig) -> &'static str {
     match (&provider.key_from, provider.api_keys.is_empty()) {
         (_, false) => "set",
         (KeyFrom::Missing(_), true) => "missing",
+        (KeyFrom::Command(_), true) => "command",
         (_, true) => "none",
     }
 }

@@ -101,6 +101,12 @@ pub(super) fn models(config: &ProviderConfig) -> String {
     block(names.chain(entries))
 }
 
+/// What fills the placeholders of the address, as far as the file says it.
+pub(super) fn params(config: &ProviderConfig) -> Option<String> {
+    let lines = config.provider.params.iter().map(|(name, value)| format!("{name}: {}", quote(value)));
+    (!config.provider.params.is_empty()).then(|| block(lines))
+}
+
 pub(super) fn prices(config: &ProviderConfig) -> Option<String> {
     let lines = config.provider.entry_prices();
     (!lines.is_empty()).then(|| block(lines))

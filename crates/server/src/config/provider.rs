@@ -1,7 +1,7 @@
 //! The `providers` section: each entry is a spec plus what is particular to this installation.
 
 use http::{HeaderName, HeaderValue};
-use providers::yaml::{Document, Field, Reader, Section};
+use providers::yaml::{Document, Env, Field, Reader, Section};
 use providers::{Auth, Endpoint, Library, Provider, Wire, resolve_inline, resolve_named};
 
 use super::address::{self, BaseUrl};
@@ -56,12 +56,16 @@ impl Entry<'_> {
         let transport = transport::read(&mut keys, self.sources);
         let (spec, models) = (keys.field(&table::SPEC), keys.field(&table::MODELS));
         let prices = keys.field(&table::PRICES);
+        let named = keys.field(&table::ENDPOINT_NAME);
         let endpoint = keys.section("endpoint").map(Endpoint::read).unwrap_or_default();
         let endpoint = Endpoint { base_url: given.base_url.text.clone(), ..endpoint };
         let provider = self.spec(&whole, spec.as_ref());
         keys.finish();
         let provider = provider?.entered(&whole, endpoint, models.as_ref(), prices.as_ref());
-        let base_url = base_url_of(&whole, &given, &provider);
+        if let Some(name) = named {
+            provider.check_name(&name, given.base_url.text.is_some());
+        }
+        let base_url = base_url_of(&whole, &given, &provider, self.sources.env);
         let forwarded = transport.proxy.is_some() && base_url.as_ref().is_some_and(BaseUrl::is_plain);
         if transport.http2 && forwarded {
             whole.problem_of_key("`http2` cannot be had through a proxy that forwards plain http", None);
@@ -89,11 +93,13 @@ impl Entry<'_> {
         base_url: Option<&BaseUrl>,
     ) -> (Vec<Secret>, KeyFrom) {
         let listed = given.keys.as_ref().and_then(api_keys);
-        let needed = listed.is_none() && provider.auth != Auth::None && base_url.is_some_and(|base| !base.private);
-        let variable = provider.key_env.as_deref().filter(|_| listed.is_none());
+        let wanted = listed.is_none() && provider.auth != Auth::None && provider.token.is_none();
+        let needed = wanted && base_url.is_some_and(|base| !base.private);
+        let variable = provider.key_variable(self.sources.env).filter(|_| listed.is_none());
         let first = self.key(whole, &given.key, variable, needed);
-        let from = match &given.keys {
-            Some(field) if first.is_none() => KeyFrom::File(format!("{}:{}", field.file(), field.position().line)),
+        let from = match (&given.keys, &provider.token) {
+            (Some(field), _) if first.is_none() => KeyFrom::File(format!("{}:{}", field.file(), field.position().line)),
+            (None, Some(token)) if first.is_none() => KeyFrom::Command(token.program().to_owned()),
             _ => key_from(&given.key, variable, first.is_some(), needed),
         };
         (first.into_iter().chain(listed.unwrap_or_default()).collect(), from)
@@ -179,17 +185,27 @@ fn key_from(given: &GivenText<'_>, variable: Option<&str>, is_there: bool, neede
 }
 
 /// The checked base URL; None for the demo model, or when there is a problem with it.
-fn base_url_of(whole: &Field<'_>, given: &Given<'_>, provider: &Provider) -> Option<BaseUrl> {
+fn base_url_of(whole: &Field<'_>, given: &Given<'_>, provider: &Provider, env: Env<'_>) -> Option<BaseUrl> {
     let (given, plain_http) = (&given.base_url, given.plain_http);
     if given.is_broken() || provider.wire == Wire::Demo {
         return None;
     }
-    let Some(text) = given.text.as_ref().or(provider.base_url.as_ref()) else {
-        let help = format!("the spec `{}` has no address of its own", provider.spec_name);
-        given.problem(whole, "is missing", Some(help));
-        return None;
+    let text = match provider.address(env) {
+        Ok(Some(text)) => text,
+        Ok(None) => {
+            let help = format!("the spec `{}` has no address of its own", provider.spec_name);
+            given.problem(whole, "is missing", Some(help));
+            return None;
+        }
+        Err(gaps) => {
+            for gap in gaps {
+                let what = if gap.is_unfit { "cannot be part of an address" } else { "is missing" };
+                whole.problem_of_key(format!("endpoint.params.{} {what}", gap.name), Some(gap.help()));
+            }
+            return None;
+        }
     };
-    address::base_url(text, plain_http).map_err(|message| given.problem(whole, message, None)).ok()
+    address::base_url(&text, plain_http).map_err(|message| given.problem(whole, message, None)).ok()
 }
 
 /// Names of files have a slash or an ending; names of specs have neither.

@@ -13,7 +13,13 @@ keys! { PROVIDER_KEYS of ProviderConfig {
         => |config| Some(print::spec(config));
     /// Where the provider is: a URL, without a query, to which the path is added.
     BASE_URL = "providers.NAME.endpoint.base_url", Special: Special("URL"), otherwise "the spec's"
-        => |config| remote(config).then(|| print::quote(&config.base_url));
+        => |config| (remote(config) && !by_token(config)).then(|| print::quote(&config.base_url));
+    /// Which of the spec's addresses it is, instead of a URL; `godex providers show NAME` lists them as `endpoints`.
+    ENDPOINT_NAME = "providers.NAME.endpoint.name", Special: Special("name"), otherwise "the spec's"
+        => |config| config.provider.endpoint_name.as_deref().filter(|_| by_token(config)).map(print::quote);
+    /// What fills the placeholders of the address, such as `{region: eu-west-1}` for `https://{region}.example.com`.
+    PARAMS = "providers.NAME.endpoint.params", Special: Special("mapping"), otherwise "the variables that the spec names"
+        => |config| by_token(config).then(|| print::params(config)).flatten();
     /// Whether keys and prompts may go to a public host without encryption.
     ALLOW_PLAIN_HTTP = "providers.NAME.endpoint.allow_plain_http", Flag: Flag(false)
         => |config| (remote(config) && address::base_url(&config.base_url, false).is_err()).then_some(true);
@@ -82,4 +88,9 @@ const fn wait(default: Duration) -> Time {
 /// The demo model is inside this binary and has no address.
 fn remote(config: &ProviderConfig) -> bool {
     !config.base_url.is_empty()
+}
+
+/// A token is for the spec's own address, which is told without the address itself.
+fn by_token(config: &ProviderConfig) -> bool {
+    config.provider.token.is_some() && config.api_keys.is_empty()
 }

@@ -19,8 +19,10 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let mut keys = Keys::new(reader.root(), "");
     let server = server(&reader, sources, &mut keys);
     let mut providers = provider::read(&reader, sources, &origin, &mut keys);
+    let mut left_out = Vec::new();
     if origin == Origin::Defaults {
-        providers.usable = defaults::from_environment(&reader, sources);
+        let found = defaults::from_environment(&reader, sources);
+        (providers.usable, left_out) = (found.providers, found.left_out);
         providers.names = providers.usable.iter().map(|provider| provider.name.clone()).collect();
     }
     let first = providers.names.first().cloned();
@@ -64,6 +66,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         otel: telemetry::otel(&reader, sources, &mut keys),
         logging: logging::read(&reader, sources, &mut keys),
         unused: unused(&mut keys),
+        left_out,
     };
     if let Some(field) = keys.field(&table::IMAGES_DESCRIBE) {
         images::check(&config, &field);
@@ -150,3 +153,7 @@ pub(super) fn configured(providers: &Providers) -> String {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "address_tests.rs"]
+mod address_tests;

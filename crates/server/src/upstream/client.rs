@@ -11,7 +11,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use providers::{Auth, Wire};
+use providers::{Auth, TokenCommand, Wire};
 use tokio::time::Instant;
 use wire::json::{Raw, Text};
 
@@ -20,6 +20,7 @@ use super::keys::{Keys, Tried};
 use super::pool::{HttpBody, Pool, SendError, Sending};
 use super::refused::{Refused, Remedy};
 use super::shards::Shards;
+use super::token::{Token, Tokens};
 use super::{Accepted, AnswerBody, Deadlines, Format, Outgoing, Redactor, failure};
 use crate::account::Deadline;
 use crate::config::{ProviderConfig, Secret};
@@ -43,7 +44,16 @@ pub(crate) struct HttpClient {
     other: String,
     headers: HeaderMap,
     keys: Keys,
+    /// Instead of keys.
+    tokens: Option<Tokens>,
     redactor: Redactor,
+}
+
+/// What a request shows.
+#[derive(Debug, Clone, Copy)]
+enum Credential<'a> {
+    Key(usize),
+    Token(&'a Token),
 }
 
 #[derive(Debug)]
@@ -162,9 +172,11 @@ impl HttpClient {
         let proxy_secret = config.transport.proxy.iter().filter_map(|proxy| proxy.authorization.as_ref());
         let in_headers = config.headers.iter().map(|(_, value)| value);
         let in_requests = config.provider.secrets();
-        let known = config.api_keys.iter().chain(in_headers).chain(proxy_secret).map(Secret::expose);
-        let redactor = Redactor::new(known.chain(in_requests.iter().map(String::as_str)));
-        Ok(Self { transport, chat, responses, other, headers, keys: Keys::new(keys(config)?), redactor })
+        let known = config.api_keys.iter().chain(in_headers).chain(proxy_secret).cloned();
+        let known: Vec<Secret> = known.chain(in_requests.into_iter().map(Secret::new)).collect();
+        let redactor = Redactor::new(known.iter().map(Secret::expose));
+        let tokens = token_command(config).map(|command| Tokens::new(command.clone(), known));
+        Ok(Self { transport, chat, responses, other, headers, keys: Keys::new(keys(config)?), tokens, redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
@@ -176,10 +188,13 @@ impl HttpClient {
         deadlines: Deadlines,
         alone: bool,
     ) -> Result<Accepted, Refused> {
+        if let Some(tokens) = &self.tokens {
+            return self.send_by_token(tokens, &outgoing, dialect, deadlines, alone).await;
+        }
         let mut tried = Tried::default();
         let mut last = None;
         while let Some(key) = self.keys.take(&mut tried) {
-            match self.send_with(key, &outgoing, dialect, deadlines, alone).await {
+            match self.send_with(Credential::Key(key), &outgoing, dialect, deadlines, alone).await {
                 Err(refused) if self.keys.refused(key, &refused.failure) => {
                     tracing::info!(key, class = refused.failure.class.code(), "a key was refused and rests");
                     last = Some(refused);
@@ -190,9 +205,32 @@ impl HttpClient {
         Err(last.unwrap_or_else(|| Failure::new(FailureClass::Auth, "There is no key.").into()))
     }
 
+    /// A token that is refused may have ended before its time: the request is sent once more with another.
+    async fn send_by_token(
+        &self,
+        tokens: &Tokens,
+        outgoing: &Outgoing,
+        dialect: &Arc<AnswerDialect>,
+        deadlines: Deadlines,
+        alone: bool,
+    ) -> Result<Accepted, Refused> {
+        let current = tokio::time::timeout_at(deadlines.until, tokens.current()).await;
+        let token = current.map_err(|_| Refused::late(Deadline::Total))??;
+        let refused = match self.send_with(Credential::Token(&token), outgoing, dialect, deadlines, alone).await {
+            Err(refused) if refused.failure.class == FailureClass::Auth && !refused.failure.basis.is_hearsay() => {
+                refused
+            }
+            done => return done,
+        };
+        match tokio::time::timeout_at(deadlines.until, tokens.instead_of(&token)).await {
+            Ok(Some(other)) => self.send_with(Credential::Token(&other), outgoing, dialect, deadlines, alone).await,
+            Ok(None) | Err(_) => Err(refused),
+        }
+    }
+
     async fn send_with(
         &self,
-        key: usize,
+        credential: Credential<'_>,
         outgoing: &Outgoing,
         dialect: &Arc<AnswerDialect>,
         deadlines: Deadlines,
@@ -205,7 +243,7 @@ impl HttpClient {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
-        self.keys.apply(key, request.headers_mut());
+        self.show(credential, request.headers_mut());
         if let Some(propagated) = &outgoing.propagated {
             self.propagate(propagated, request.headers_mut());
         }
@@ -229,7 +267,14 @@ impl HttpClient {
         let first = self.look(&mut answer, opening, &body).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), model: None };
         let connecting = sending.connected - began;
-        Ok(Accepted { format, body, redactor: self.redactor.clone(), connecting, resent: sending.resent })
+        Ok(Accepted { format, body, redactor: self.redactor(), connecting, resent: sending.resent })
+    }
+
+    fn show(&self, credential: Credential<'_>, headers: &mut HeaderMap) {
+        match credential {
+            Credential::Key(key) => self.keys.apply(key, headers),
+            Credential::Token(token) => drop(headers.insert(header::AUTHORIZATION, token.header.clone())),
+        }
     }
 
     /// The trace that a request belongs to, unless the configuration sets these headers itself.
@@ -281,7 +326,7 @@ impl HttpClient {
         };
         let Look::Failed(failure) = look else { return Ok(read.bytes()) };
         let mut failure = failure.weighed(request, &read.bytes().unwrap_or_default());
-        self.redactor.failure(&mut failure);
+        self.redactor().failure(&mut failure);
         Err(failure.into())
     }
 
@@ -295,7 +340,7 @@ impl HttpClient {
         let chat = self.chat.of(&body)?.to_string();
         let answer = self.unread(method, &chat.replacen("/chat/completions", endpoint, 1), body).await?;
         let answer = answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None });
-        Ok((answer, self.redactor.clone()))
+        Ok((answer, self.redactor()))
     }
 
     /// What is at this path after the base URL; `/../` goes up from there.
@@ -311,14 +356,16 @@ impl HttpClient {
             Failure::new(FailureClass::Protocol, format!("The address cannot be used: {error}."))
         })?;
         *request.headers_mut() = self.headers.clone();
-        if let Some(key) = self.keys.take(&mut Tried::default()) {
-            self.keys.apply(key, request.headers_mut());
+        if let Some(tokens) = &self.tokens {
+            self.show(Credential::Token(&*tokens.current().await?), request.headers_mut());
+        } else if let Some(key) = self.keys.take(&mut Tried::default()) {
+            self.show(Credential::Key(key), request.headers_mut());
         }
         let mut sending = Sending { connected: Instant::now(), resent: false };
         let answer = self.exchange(request, &mut sending).await;
         answer.map_err(|error| {
             let mut failure = failure::unsent(&error).failure;
-            self.redactor.failure(&mut failure);
+            self.redactor().failure(&mut failure);
             failure
         })
     }
@@ -347,12 +394,12 @@ impl HttpClient {
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
         let mut failure = Failure::from_answer_in(dialect, status, &body).weighed(request, &body);
         failure.retry_after = retry_after.or(failure.retry_after);
-        self.redactor.failure(&mut failure);
+        self.redactor().failure(&mut failure);
         Refused { body: Some(body.into()), ..failure.into() }
     }
 
-    pub(super) const fn redactor(&self) -> &Redactor {
-        &self.redactor
+    pub(super) fn redactor(&self) -> Redactor {
+        self.tokens.as_ref().and_then(Tokens::redactor).unwrap_or_else(|| self.redactor.clone())
     }
 
     /// Closes idle connections that nobody will want.
@@ -445,7 +492,13 @@ fn keys(config: &ProviderConfig) -> Result<Vec<(HeaderName, HeaderValue)>, Fault
     config.api_keys.iter().map(header).collect()
 }
 
-fn sensitive(text: &str) -> Result<HeaderValue, header::InvalidHeaderValue> {
+/// The command that prints tokens, where there is no key and the configuration sets no such header itself.
+fn token_command(config: &ProviderConfig) -> Option<&TokenCommand> {
+    let sets_it = config.headers.iter().any(|(set, _)| *set == header::AUTHORIZATION.as_str());
+    config.provider.token.as_ref().filter(|_| config.api_keys.is_empty() && !sets_it)
+}
+
+pub(super) fn sensitive(text: &str) -> Result<HeaderValue, header::InvalidHeaderValue> {
     let mut value = HeaderValue::try_from(text)?;
     value.set_sensitive(true);
     Ok(value)

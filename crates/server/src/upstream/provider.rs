@@ -67,7 +67,7 @@ impl Connections {
     /// Takes the provider's keys out of what is shown or kept.
     pub(super) fn redactor(&self) -> Redactor {
         match &self.client {
-            UpstreamClient::Http(client) => client.redactor().clone(),
+            UpstreamClient::Http(client) => client.redactor(),
             UpstreamClient::Demo => Redactor::default(),
         }
     }

@@ -102,6 +102,8 @@ mod tenants;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod token_command;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod traces;

@@ -78,6 +78,7 @@ fn keys(config: &Config) -> Vec<Check> {
         }
         KeyFrom::Variable(variable) => Check::ok("key", format!("{}: from ${variable}", provider.name)),
         KeyFrom::File(place) => Check::ok("key", format!("{}: from {place}", provider.name)),
+        KeyFrom::Command(program) => Check::ok("key", format!("{}: printed by {program}", provider.name)),
         KeyFrom::Nowhere => Check::ok("key", format!("{}: none needed", provider.name)),
     };
     config.providers.iter().map(check).collect()

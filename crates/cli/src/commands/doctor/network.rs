@@ -73,6 +73,9 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_defau
             let advice = match &provider.key_from {
                 KeyFrom::Variable(variable) => format!("set {variable} to a key of this provider's"),
                 KeyFrom::File(place) => format!("correct the key at {place}"),
+                KeyFrom::Command(program) => {
+                    format!("look at what {program} prints: it is no token of this provider's")
+                }
                 KeyFrom::Missing(_) | KeyFrom::Nowhere => format!("set providers.{name}.credentials.api_key"),
             };
             Check::fail("provider", format!("{name}: the key is refused ({})", answer.status), advice)

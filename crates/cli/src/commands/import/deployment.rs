@@ -196,7 +196,7 @@ fn provider(
         return None;
     }
     if provider.key.is_none() && needs_key(vendor, &provider) {
-        let usual = vendor.key.map(str::to_owned).or(spec.key_env);
+        let usual = vendor.key.map(str::to_owned).or_else(|| spec.key_env.first().cloned());
         provider.key = usual.map(Text::Variable);
     }
     if vendor.prefix == "anthropic" {

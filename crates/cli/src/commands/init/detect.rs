@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use probe::nearest;
-use providers::{Auth, Library, Provider, Wire, resolve_named};
+use providers::{Auth, Library, Provider, TokenCommand, Wire, resolve_named};
 use serde_json::Value;
 use server::checkup::{self, Checkup};
 use server::config::{self, ProviderConfig, Secret};
@@ -39,13 +39,20 @@ pub(super) enum Found {
 impl Known {
     /// In the words of the list.
     pub(super) fn about(&self) -> String {
-        match (&self.found, &self.provider.key_env) {
+        let gaps = self.provider.address(&variable).err().unwrap_or_default();
+        let open: Vec<&str> = gaps.iter().filter_map(|gap| gap.variables.first()).map(String::as_str).collect();
+        let and = if open.is_empty() { String::new() } else { format!(" and {}", open.join(", ")) };
+        match (&self.found, self.provider.key_env.first()) {
             (Some(Found::Key(variable)), _) => format!("key in {variable}"),
             (Some(Found::Server { url, models }), _) => {
                 let count = models.len();
                 format!("answers at {url} with {count} model{}", if count == 1 { "" } else { "s" })
             }
-            (None, Some(variable)) => format!("needs a key ({variable})"),
+            (None, Some(variable)) => format!("needs a key ({variable}){and}"),
+            (None, None) if self.provider.token.is_some() => {
+                let program = self.provider.token.as_ref().map(TokenCommand::program).unwrap_or_default();
+                format!("needs {program}{and}")
+            }
             (None, None) if self.provider.base_url.is_none() => "any other server: asks for its address".to_owned(),
             (None, None) => "on this machine".to_owned(),
         }
@@ -63,7 +70,8 @@ impl Known {
             let public = base_url.is_some() && !private;
             public.then(|| format!("{}_API_KEY", self.spec.replace('-', "_").to_uppercase()))
         };
-        self.provider.key_env.clone().or_else(made)
+        let own = self.provider.key_variable(&variable).map(str::to_owned);
+        own.or_else(made)
     }
 }
 
@@ -72,6 +80,7 @@ pub(super) async fn all() -> Vec<Known> {
     let urls: Vec<String> = LOCAL.iter().filter_map(|spec| known(spec)?.provider.base_url).collect();
     let servers = local(&urls).await;
     let mut all: Vec<Known> = Library::BUILTIN.names().filter_map(known).collect();
+    one_for_each_key(&mut all);
     for (spec, found) in servers {
         if let Some(known) = all.iter_mut().find(|known| known.spec == spec && known.found.is_none()) {
             known.found = Some(found);
@@ -81,6 +90,20 @@ pub(super) async fn all() -> Vec<Known> {
     all
 }
 
+/// Of specs that share a key (regions and plans of one vendor), the first has it.
+fn one_for_each_key(all: &mut [Known]) {
+    let mut taken: Vec<Found> = Vec::new();
+    for known in all {
+        match known.found.take() {
+            Some(found) if !taken.contains(&found) => {
+                taken.push(found.clone());
+                known.found = Some(found);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// None for what nobody chooses.
 fn known(spec: &str) -> Option<Known> {
     let spec = Library::BUILTIN.names().find(|name| *name == spec)?;
@@ -88,8 +111,12 @@ fn known(spec: &str) -> Option<Known> {
     if provider.wire == Wire::Demo {
         return None;
     }
-    let has = |name: &String| provider.base_url.is_some() && is_set(name);
-    let found = provider.key_env.clone().filter(has).map(Found::Key);
+    let has = |name: &&str| matches!(provider.address(&variable), Ok(Some(_))) && is_set(name);
+    let found = provider
+        .key_variable(&variable)
+        .filter(|_| provider.automatic)
+        .filter(has)
+        .map(|name| Found::Key(name.to_owned()));
     Some(Known { spec, provider, found })
 }
 

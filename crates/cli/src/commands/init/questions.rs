@@ -10,7 +10,7 @@ use wire::visible::visible;
 use super::detect::{Found, Known};
 use super::draft::{Chosen, Draft, Key};
 use super::{Wizard, is_set, usual_model, usual_place};
-use crate::args::BackendName;
+use crate::args::{BackendName, variable};
 use crate::output::tell;
 use crate::prompt::{self, Choice};
 
@@ -67,7 +67,7 @@ impl Wizard<'_> {
         }
         let options: Vec<Choice> = self.known.iter().map(|known| choice(known.spec, known.about())).collect();
         let found: Vec<usize> = (0..self.known.len()).filter(|index| self.known[*index].found.is_some()).collect();
-        let chosen = prompt::some("\nWhich providers?", &options, &found)?;
+        let chosen = prompt::some("\nWhich providers?", &options, &found, found.len())?;
         Ok(chosen.into_iter().filter_map(|index| Some((self.known.get(index)?, None))).collect())
     }
 
@@ -116,7 +116,14 @@ impl Wizard<'_> {
 fn address(known: &Known) -> anyhow::Result<String> {
     let usual = match &known.found {
         Some(Found::Server { url, .. }) => url.clone(),
-        _ => known.provider.base_url.clone().unwrap_or_default(),
+        _ => match known.provider.address(&variable) {
+            Ok(url) => url.unwrap_or_default(),
+            Err(gaps) => {
+                let help: Vec<String> = gaps.iter().map(|gap| format!("{{{}}}", gap.name)).collect();
+                tell(&format!("  fill in {}: {}\n", help.join(", "), known.provider.base_url.as_deref().unwrap_or("")));
+                String::new()
+            }
+        },
     };
     loop {
         let url = prompt::text("  address", &usual)?;
