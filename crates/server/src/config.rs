@@ -272,7 +272,7 @@ pub struct ProviderConfig {
     /// Its name in this configuration; several may share a spec.
     pub name: String,
     pub provider: Provider,
-    /// Used in turn; one that is refused rests.
+    /// Each conversation has one; one that is refused rests.
     pub api_keys: Vec<Secret>,
     /// Where the first key is from, or where it is missing.
     pub key_from: KeyFrom,

@@ -47,7 +47,7 @@ keys! { PROVIDER_KEYS of ProviderConfig {
             [key] => Some(key.to_string()),
             _ => None,
         };
-    /// Several keys, used in turn; one that is refused rests.
+    /// Several keys, of which each conversation has one; one that is refused rests.
     API_KEYS = "providers.NAME.credentials.api_keys", Special: Special("list of up to 64 texts, secrets"), otherwise "none"
         => |config| (config.api_keys.len() > 1).then(|| {
             format!("[{}]", config.api_keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))

@@ -293,6 +293,7 @@ impl Failover {
         let open = self.chosen.take().unwrap_or_else(|| replica.load.enter());
         if let Err(failure) = health.breaker.enter() {
             count(&health.counts.kept_away);
+            drop(open);
             self.asked(0);
             self.account.attempted(Attempted::KEPT_AWAY, None, Duration::ZERO);
             return self.refused(kept_away(failure)).await;
@@ -336,7 +337,10 @@ impl Failover {
             Err(refused) => self.too_long(refused, body),
         };
         drop(open);
-        if refused.failure.class == FailureClass::Unreachable && refused.remedy == Remedy::Elsewhere {
+        if refused.failure.class == FailureClass::Unreachable
+            && refused.remedy == Remedy::Elsewhere
+            && provider.connections.replicas.are_several()
+        {
             replica.unreachable();
         }
         self.account.attempted(refused.failure.class.code(), refused.failure.by_status, began.elapsed());

@@ -245,8 +245,7 @@ async fn a_conversation_has_one_key() {
     assert_eq!(used.len(), 3);
 }
 
-/// Tenants do not share a place because they name their caches alike; and an address that nobody names by its number
-/// stays the same when the list changes.
+/// An address is known by what it is, and not by its number in the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_list_moves_only_what_it_must() {
     let replicas = replicas(4).await;

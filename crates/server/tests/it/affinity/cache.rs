@@ -14,7 +14,7 @@ const REPLICAS: usize = 4;
 const TALKS: usize = 24;
 const TURNS: usize = 8;
 /// Of one server: room for a good half of all conversations.
-const ROOM: usize = 256 << 10;
+const ROOM: usize = 384 << 10;
 
 /// A cache of prefixes: what was seen last, up to so many bytes.
 struct PrefixCache {
@@ -56,7 +56,7 @@ fn ratio(sent: &[(usize, Bytes)], mut caches: Vec<PrefixCache>, at: impl Fn(usiz
 
 /// A text that no other conversation has.
 fn words(talk: usize, turn: usize) -> String {
-    (0..60).map(|word| format!("w{talk}x{turn}y{word}z{} ", (talk * 31 + turn * 17 + word * 7) % 997)).collect()
+    (0..240).map(|word| format!("w{talk}x{turn}y{word}z{} ", (talk * 31 + turn * 17 + word * 7) % 997)).collect()
 }
 
 /// One conversation: a third of them chains, a third with a key, a third with histories of their own.

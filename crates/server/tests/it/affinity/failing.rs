@@ -168,7 +168,7 @@ async fn until_up(rig: &Rig, count: usize) {
 async fn a_crowd_is_spread() {
     let mut replicas = Vec::new();
     for _ in 0..4 {
-        let slow = |received: &Received| forgetful(received).delay(Duration::from_secs(2));
+        let slow = |received: &Received| forgetful(received).delay(Duration::from_secs(5));
         replicas.push(Replica::answering(slow).await);
     }
     let rig = serving(&urls(&replicas), "backend: memory").await;
