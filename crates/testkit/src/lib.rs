@@ -11,6 +11,7 @@ mod forgetful;
 pub mod golden;
 pub mod grammar;
 pub mod mcp;
+pub mod pdf;
 mod place;
 mod pooler;
 mod postgres;

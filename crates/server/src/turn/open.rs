@@ -25,6 +25,7 @@ use crate::clock;
 use crate::compaction::{NotCompacted, Scope};
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
+use crate::files;
 use crate::hosted::{Hosted, approval};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::images;
@@ -246,6 +247,7 @@ impl Opened {
             let items = past.past()?;
             failover.require(|| Needs::of(&request, &items));
             Box::pin(images::describe(&self.context, &failover, &request, &items)).await;
+            Box::pin(files::read(&self.context, &failover, &request, &items)).await;
             if !is_known && (hosted.is_some() || failover.wire() != Wire::Responses) {
                 match tools::before(hosted.as_deref(), &request, &items, &self.context, self.response.id()).await {
                     Ok(found) => before = found,
