@@ -64,7 +64,7 @@ async fn a_pdf_is_text_in_every_turn_of_its_conversation() {
     let godex = Godex::logging_to(home.path(), Stdio::null());
     let (first, notes) = turn(&godex, json!([user(file("a.pdf", &pdf))]), None, false).await;
     assert_eq!(first["output"][0]["content"][0]["text"], "Alice (1)");
-    assert_eq!(notes, "input[0].content[1]=degraded");
+    assert!(notes.starts_with("input[0].content[1]=degraded"), "{notes}");
     let (second, _) = turn(&godex, json!("And?"), Some(&first["id"]), true).await;
     drop(godex);
     let godex = Godex::logging_to(home.path(), Stdio::null());
@@ -110,7 +110,7 @@ async fn hostile_files_cost_a_placeholder() {
         let began = Instant::now();
         let (_, notes) = turn(&godex, json!([user(file("a.pdf", bytes))]), None, true).await;
         assert!(began.elapsed() < Duration::from_secs(20), "{name}");
-        assert_eq!(notes, "input[0].content[1]=degraded", "{name}");
+        assert!(notes.starts_with("input[0].content[1]=degraded"), "{name}: {notes}");
         let sent = sent(&upstream).pop().unwrap()[0]["content"].as_str().unwrap().to_owned();
         assert!(sent.starts_with("Look:\n[a.pdf: PDF o"), "{name}: {sent}");
         if let Some((_, why)) = expected.iter().find(|(known, _)| known == name) {

@@ -19,7 +19,7 @@ use crate::config::FilesConfig;
 /// What a Rust program ends with that has panicked.
 const PANICKED: i32 = 101;
 /// The processor's time is limited; the clock, for a machine that has none to give, is at so many times that.
-const CLOCK: u32 = 3;
+const CLOCK: u32 = 6;
 
 /// What is started to read a PDF: `PROGRAM ARGUMENTS… PAGES BYTES SECONDS MEMORY`. It gets the file on its standard input,
 /// and says on its output what [`pdf::Reading`] has for it.

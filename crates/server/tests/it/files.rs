@@ -22,7 +22,8 @@ async fn without_a_reader_a_pdf_is_left_out_and_text_is_not() {
     ];
     let answer = rig.post(&asking(&parts)).await;
     object(&answer);
-    assert_eq!(answer.header("x-godex-compat"), Some("input[0].content[0]=degraded"));
+    let notes = answer.header("x-godex-compat").unwrap_or_default();
+    assert!(notes.starts_with("input[0].content[0]=degraded"), "{notes}");
     assert_eq!(
         rig.upstream.requests()[0].json()["messages"][0]["content"],
         "[a.pdf: PDF omitted: this server was built without the reading of PDFs]\n[Dockerfile]\nFROM scratch"
