@@ -26,6 +26,7 @@ pub(super) fn run(bytes: &[u8]) {
             policy,
             seal: &Unsealed,
             images: None,
+            files: None,
             cache_key: None,
             hosting: bridge::Hosting::default(),
         };

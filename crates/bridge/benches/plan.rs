@@ -47,6 +47,7 @@ fn plan_time(text: &str) -> Duration {
         policy: Policy::default(),
         seal: &Unsealed,
         images: None,
+        files: None,
         cache_key: None,
         hosting: bridge::Hosting::default(),
     };
@@ -67,6 +68,7 @@ fn prefix_lost(offer: Offer) -> f64 {
             dialect: &dialect,
             policy,
             images: None,
+            files: None,
             cache_key: None,
             seal: &Unsealed,
             hosting: bridge::Hosting::default(),

@@ -34,9 +34,9 @@ pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};
 pub use note::{Action, Note, NoteCode, Severity, code as note_code};
 pub use plan::{
-    CallRole, CompactionWish, Hosting, ImageTexts, Link, Needs, Plan, PlanTarget, Policy, Round, SearchFunctions,
-    Unsearched, call_role, check_metadata, each_sent_item, echo, first_sent, forward, forward_linked, plan,
-    plan_linked, plan_messages, plan_messages_linked,
+    CallRole, CompactionWish, FileTexts, Hosting, ImageTexts, InlineFile, Link, Needs, PdfText, PdfUnread, Plan,
+    PlanTarget, Policy, Round, SearchFunctions, Unsearched, call_role, check_metadata, each_sent_item, echo,
+    first_sent, forward, forward_linked, plan, plan_linked, plan_messages, plan_messages_linked,
 };
 pub use reader::{
     ChatReader, Checks, End, Flow, HeldCall, HostedCall, IncompleteReason, InputCheck, InputReading, InputSoFar,

@@ -93,7 +93,7 @@ note_codes! {
     ITEM_DEGRADED = "bridge.item.degraded" => "Nothing: the model reads the same words.";
     /// The input had a fault that providers refuse, such as a call without output, and was mended.
     ITEM_REPAIRED = "bridge.item.repaired" => "Mend the client's history, if it is made by hand.";
-    /// A part of a message, such as an image, is replaced with words or moved.
+    /// A part of a message, such as an image or a file, is replaced with words or moved.
     CONTENT_DEGRADED = "bridge.content.degraded" => "Use a model that takes such content, if the model must see it.";
     /// A part of a message is left out.
     CONTENT_IGNORED = "bridge.content.ignored" => "Remove the part, or use a model that takes it.";

@@ -29,6 +29,7 @@ use wire::responses::{CreateResponse, Input, InputItem};
 
 pub use check::metadata as check_metadata;
 pub use compaction::{CompactionWish, each_sent_item, first_sent};
+pub use content::InlineFile;
 pub use echo::tail as echo;
 pub use forward::{forward, forward_linked};
 pub use links::Link;
@@ -58,6 +59,8 @@ pub struct PlanTarget<'a> {
     pub seal: &'a dyn Seal,
     /// What is in images that the model cannot see, where somebody looks at them for it.
     pub images: Option<&'a dyn ImageTexts>,
+    /// What is in files that the model does not take, where somebody reads them for it.
+    pub files: Option<&'a dyn FileTexts>,
     /// What the provider gets instead of the client's `prompt_cache_key`.
     pub cache_key: Option<&'a str>,
     pub hosting: Hosting,
@@ -129,6 +132,43 @@ pub enum Round {
 pub trait ImageTexts: std::fmt::Debug {
     /// Of the image at this URL, which may hold it; None: nobody could say.
     fn of(&self, url: &str) -> Option<Arc<str>>;
+}
+
+/// What is in files, as text.
+pub trait FileTexts: std::fmt::Debug {
+    /// Of the PDF with these data, as the request has them.
+    fn pdf(&self, data: &str) -> Result<PdfText, PdfUnread>;
+
+    /// The most bytes of such text in one request. The first files get it: so a longer conversation begins as the shorter
+    /// one did.
+    fn room(&self) -> usize;
+}
+
+/// What was read of a PDF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PdfText {
+    /// With a mark before each page.
+    pub text: Arc<str>,
+    /// How many pages are in it, and how many the file has.
+    pub pages: usize,
+    pub of: usize,
+    /// The last of them is not all there.
+    pub cut: bool,
+}
+
+/// Why nothing was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PdfUnread {
+    Encrypted,
+    Damaged,
+    /// As with scanned paper.
+    NoText,
+    /// It took too long, or too much memory.
+    Limits,
+    /// Somebody else's were read, or it could not be tried.
+    Unavailable,
+    /// Nobody reads PDFs here.
+    NotBuilt,
 }
 
 /// The operator's choices.

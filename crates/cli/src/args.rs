@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::commands::explain::ExplainArgs;
 use crate::commands::keys::KeysArgs;
+use crate::commands::read_pdf::ReadPdfArgs;
 use crate::commands::replay::ReplayArgs;
 use crate::commands::tenants::TenantsArgs;
 use crate::commands::traces::TracesArgs;
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     /// Write the manual pages into a folder.
     #[command(hide = true)]
     Man { folder: PathBuf },
+    /// Say what is in the PDF on the standard input; the server starts it, with limits.
+    #[command(hide = true)]
+    ReadPdf(ReadPdfArgs),
     /// Print the completion script for a shell.
     Completions { shell: clap_complete::Shell },
 }

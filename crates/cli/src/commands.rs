@@ -18,6 +18,7 @@ pub(crate) mod models;
 pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod providers;
+pub(crate) mod read_pdf;
 pub(crate) mod reload;
 pub(crate) mod replay;
 pub(crate) mod search;

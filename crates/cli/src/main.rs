@@ -77,6 +77,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Command::Page(page)) => commands::page::run(&args.flags, *page),
         Some(Command::Health(health)) => commands::health::run(&args.flags, health),
         Some(Command::Man { folder }) => commands::man::run(folder),
+        Some(Command::ReadPdf(read)) => commands::read_pdf::run(*read),
         Some(Command::Demo) => commands::demo::run(),
         Some(Command::Completions { shell }) => commands::completions::run(*shell),
     }?;

@@ -20,6 +20,7 @@ use crate::config::{
     Timeouts, TrustedProxies,
 };
 use crate::descriptions::Descriptions;
+use crate::files::Files;
 use crate::grammar::Grammars;
 use crate::idempotency::Keys;
 use crate::jobs::Jobs;
@@ -98,6 +99,8 @@ pub(crate) struct Runtime {
     pub(crate) remembered: Arc<Budget>,
     /// What images show, for models that cannot see them.
     pub(crate) descriptions: Descriptions,
+    /// What is in files, for models that take none.
+    pub(crate) files: Files,
     /// By the provider's name.
     connections: Mutex<HashMap<String, Made>>,
     /// How many requests came so far: decides among targets by weight.
@@ -218,6 +221,7 @@ impl Runtime {
             shown: ShownInSessions::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
             descriptions: Descriptions::default(),
+            files: Files::default(),
             connections: Mutex::default(),
             requests: AtomicU64::new(0),
             started_at: crate::clock::unix_seconds(),
@@ -248,6 +252,7 @@ impl Runtime {
     /// Forgets what can be found out again: memory is short.
     pub(crate) fn shed(&self) {
         self.descriptions.forget();
+        self.files.forget();
         self.prefixes.forget();
         self.grammars.forget();
         self.tidy();
@@ -262,6 +267,7 @@ impl Runtime {
         self.shown.forget(tenant);
         self.prefixes.forget();
         self.descriptions.forget();
+        self.files.forget();
     }
 
     /// Closes connections that nobody will want, and ends processes that nobody uses; called now and then.

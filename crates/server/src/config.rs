@@ -9,6 +9,7 @@ mod admin;
 mod alias;
 mod defaults;
 mod encryption;
+mod files;
 mod images;
 mod key;
 mod keys;
@@ -52,6 +53,7 @@ pub use ad_hoc::{ad_hoc, keyless};
 pub(crate) use address::{is_public, unbracket};
 pub use admin::{AdminConfig, AdminListen};
 pub use alias::Alias;
+pub use files::{FilesConfig, PdfPolicy};
 pub use images::ImagesConfig;
 pub use key::{Described, KeyStatus};
 pub use keys::{KeyConfig, KeyHash};
@@ -145,6 +147,7 @@ pub struct Config {
     pub context: ContextConfig,
     pub tools: ToolsConfig,
     pub images: ImagesConfig,
+    pub files: FilesConfig,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
     /// API keys, beside those that the store has.

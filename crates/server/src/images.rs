@@ -2,17 +2,19 @@
 //! take the image's place in the chat request. Never more of them than so many, never for longer than so long: what is
 //! not described in time is left out, as without such a model.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use bridge::ImageInput;
+use bridge::{ImageInput, InlineFile};
 use futures_util::StreamExt;
 use futures_util::stream;
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 use crate::ask::{NoAnswer, OwnAnswer, ask};
-use crate::descriptions::ImageKey;
+use crate::descriptions::image_key;
+use crate::remembered::RememberedKey;
 use crate::request::RequestContext;
 use crate::spending;
 use crate::upstream::Failover;
@@ -59,12 +61,12 @@ pub(crate) async fn describe(
     };
     let mut seen = HashSet::new();
     let unknown = past.iter().chain(input).rev().flat_map(|item| urls(item.raw)).filter_map(|url| {
-        let key = ImageKey::new(context.caller.tenant(), model, &url.decode());
-        let asks = seen.insert(key) && url.escaped().len() <= LARGEST && !descriptions.is_known(key);
+        let key = image_key(context.caller.tenant(), model, &url);
+        let asks = seen.insert(key) && url.len() <= LARGEST && !descriptions.known.is_known(key);
         asks.then_some((key, url))
     });
-    let unknown: Vec<(ImageKey, Text<'_>)> = unknown.take(MOST).collect();
-    let asking: Vec<_> = unknown.into_iter().map(|(key, url)| one(context, model, key, url)).collect();
+    let unknown: Vec<(RememberedKey, Cow<'_, str>)> = unknown.take(MOST).collect();
+    let asking: Vec<_> = unknown.iter().map(|(key, url)| one(context, model, *key, url)).collect();
     let asking = stream::iter(asking).buffer_unordered(AT_ONCE).for_each(|()| async {});
     if tokio::time::timeout(PATIENCE, asking).await.is_err() {
         tracing::info!(model, "images were not described in time");
@@ -72,16 +74,16 @@ pub(crate) async fn describe(
 }
 
 /// Has one image described, unless somebody else just did.
-async fn one(context: &RequestContext, model: &str, key: ImageKey, url: Text<'_>) {
+async fn one(context: &RequestContext, model: &str, key: RememberedKey, url: &str) {
     let descriptions = &context.app.runtime.descriptions;
-    let Some(asking) = descriptions.asking(key) else { return };
+    let Some(asking) = descriptions.known.asking(key) else { return };
     let Ok(_alone) = asking.acquire().await else { return };
-    if descriptions.is_known(key) {
+    if descriptions.known.is_known(key) {
         return;
     }
     let Ok(_turn) = descriptions.turns.acquire().await else { return };
     let text = Box::pin(asked(context, model, url)).await;
-    descriptions.put(key, text.as_deref());
+    descriptions.known.put(key, text.map(Into::into));
 }
 
 fn targets(context: &RequestContext, model: &str) -> Option<Failover> {
@@ -89,7 +91,7 @@ fn targets(context: &RequestContext, model: &str) -> Option<Failover> {
 }
 
 /// What the model says. Why it says nothing is in the log of the failed attempts.
-async fn asked(context: &RequestContext, model: &str, url: Text<'_>) -> Option<String> {
+async fn asked(context: &RequestContext, model: &str, url: &str) -> Option<String> {
     let mut failover = targets(context, model)?;
     if context.caller.grant().is_some_and(|grant| spending::is_limited(grant)) {
         failover.keep_priced();
@@ -107,8 +109,8 @@ async fn asked(context: &RequestContext, model: &str, url: Text<'_>) -> Option<S
 }
 
 /// The body of the request that asks for it.
-fn question(model: &str, url: Text<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(url.escaped().len() + 2048);
+fn question(model: &str, url: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(url.len() + 2048);
     let mut request = ObjectWriter::new(&mut out);
     request.text("model", model).bool("stream", true).bool("store", false);
     request.int("max_output_tokens", TOKENS).text("instructions", INSTRUCTIONS);
@@ -117,25 +119,33 @@ fn question(model: &str, url: Text<'_>) -> Vec<u8> {
         br#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"Describe this image."},"#,
     );
     let mut image = ObjectWriter::new(input);
-    image.text("type", "input_image").text("image_url", &url.decode()).text("detail", "high");
+    image.text("type", "input_image").text("image_url", url).text("detail", "high");
     image.end();
     input.extend_from_slice(b"]}]");
     request.end();
     out
 }
 
-/// Where the images of an item are: in a message, or in what a tool gave back.
-fn urls<'a>(item: Raw<'a>) -> Vec<Text<'a>> {
-    let members = ["content", "output"].into_iter().filter_map(|name| item.get(name));
-    let parts = members.flat_map(|value| {
+/// The images of an item, by their URLs: as they are, or as files.
+fn urls<'a>(item: Raw<'a>) -> impl Iterator<Item = Cow<'a, str>> {
+    parts(item).filter_map(|part| {
+        let kind = part.get("type").and_then(Raw::text)?;
+        let text = |name: &str| part.get(name).and_then(Raw::text).map(Text::decode);
+        if kind.is("input_image") || kind.is("computer_screenshot") {
+            return text("image_url");
+        }
+        let data = text("file_data").filter(|_| kind.is("input_file"))?;
+        InlineFile::new("", &data).image_url().map(Cow::Owned)
+    })
+}
+
+/// The parts of an item: of a message, or of what a tool gave back.
+pub(crate) fn parts<'a>(item: Raw<'a>) -> impl Iterator<Item = Raw<'a>> {
+    let members = ["content", "output"].into_iter().filter_map(move |name| item.get(name));
+    members.flat_map(|value| {
         let whole = (value.kind() == Kind::Object).then_some(value);
         whole
             .into_iter()
             .chain(Some(value).filter(|value| value.kind() == Kind::Array).into_iter().flat_map(Raw::elements))
-    });
-    let is_image = |part: &Raw<'a>| {
-        let kind = part.get("type").and_then(Raw::text);
-        kind.is_some_and(|kind| kind.is("input_image") || kind.is("computer_screenshot"))
-    };
-    parts.filter(is_image).filter_map(|part| part.get("image_url")?.text()).collect()
+    })
 }

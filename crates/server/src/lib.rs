@@ -20,6 +20,7 @@ mod delivery;
 mod descriptions;
 mod error;
 pub mod explain;
+mod files;
 mod follow;
 mod grammar;
 mod guard;
@@ -49,6 +50,7 @@ mod prefix;
 mod presence;
 pub mod probe;
 mod rekey;
+mod remembered;
 mod request;
 mod restore;
 mod route;
@@ -84,6 +86,7 @@ pub use app::open_store;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
+pub use files::PdfProgram;
 pub use hosted::search::search;
 use listen::Tls;
 pub use metrics::{METRICS, MetricKind, MetricRow};
@@ -154,6 +157,11 @@ impl Server {
     #[doc(hidden)]
     pub fn among(&self, network: Arc<dyn Network>) {
         self.app.runtime.outbound.among(network);
+    }
+
+    /// From now on PDFs are read, by this program. Until then models that take no files are told that nobody does.
+    pub fn read_pdfs_by(&self, program: PdfProgram) {
+        self.app.runtime.files.read_by(program);
     }
 
     /// What changes the configuration while the server runs.

@@ -13,6 +13,7 @@ pub mod grammar;
 pub mod mcp;
 pub mod messages;
 pub mod messages_api;
+pub mod pdf;
 mod place;
 mod pooler;
 mod postgres;

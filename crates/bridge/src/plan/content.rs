@@ -2,6 +2,7 @@
 //! refuses the request, as the dialect says. Nothing is ever fetched.
 
 mod file;
+mod inline;
 
 use std::borrow::Cow;
 
@@ -9,10 +10,12 @@ use wire::chat::{self, Str};
 use wire::json::{Invalid, InvalidCode, Raw, Text};
 use wire::responses::{Content, InputImage, Output, Part};
 
-use super::ImageTexts;
 use super::item_path::{ItemPath, MemberPath};
 use super::notes::{Notes, code};
+use super::{FileTexts, ImageTexts};
 use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
+
+pub use inline::InlineFile;
 
 /// In the place of an image that the model cannot see.
 const UNSEEN: &str = "[image omitted: this model cannot see it]";
@@ -42,6 +45,10 @@ pub(super) struct Renderer<'t> {
     pub(super) rules: &'t ContentRules,
     /// Who knows what is in images that cannot be sent.
     pub(super) images: Option<&'t dyn ImageTexts>,
+    /// Who knows what is in files that cannot be sent.
+    pub(super) files: Option<&'t dyn FileTexts>,
+    /// How much of their text there is so far.
+    pub(super) file_bytes: &'t mut usize,
     pub(super) notes: &'t mut Notes,
 }
 

@@ -25,7 +25,7 @@ use super::item_path::{ItemPath, Items};
 use super::links::Source;
 use super::notes::Notes;
 use super::tools::Catalog;
-use super::{ImageTexts, PlanTarget, Policy};
+use super::{FileTexts, ImageTexts, PlanTarget, Policy};
 use crate::dialect::{DeveloperRole, Dialect, ToolImages};
 use crate::seal::Seal;
 pub use pairs::{CallRole, call_role};
@@ -56,6 +56,8 @@ impl<'a> Transcript<'a> {
             policy: target.policy,
             seal: target.seal,
             images: target.images,
+            files: target.files,
+            file_bytes: 0,
             catalog,
             notes,
             items,
@@ -95,6 +97,8 @@ struct Builder<'r, 'a, 't> {
     policy: Policy,
     seal: &'t dyn Seal,
     images: Option<&'t dyn ImageTexts>,
+    files: Option<&'t dyn FileTexts>,
+    file_bytes: usize,
     catalog: &'t Catalog<'a>,
     notes: &'t mut Notes,
     items: &'t Items<'r, 'a>,
@@ -259,7 +263,13 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 
     fn renderer(&mut self) -> Renderer<'_> {
-        Renderer { rules: &self.dialect.request.content, images: self.images, notes: self.notes }
+        Renderer {
+            rules: &self.dialect.request.content,
+            images: self.images,
+            files: self.files,
+            file_bytes: &mut self.file_bytes,
+            notes: self.notes,
+        }
     }
 
     /// Whether what is wrong there is put right: always in the past, which nobody can change by sending it again.

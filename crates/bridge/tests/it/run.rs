@@ -25,6 +25,7 @@ fn context() -> AnswerContext {
         policy: Policy::default(),
         seal: &Unsealed,
         images: None,
+        files: None,
         cache_key: None,
         hosting: bridge::Hosting::default(),
     };

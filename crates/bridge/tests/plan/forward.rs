@@ -46,7 +46,16 @@ fn forwarded(
         &value,
         raw,
         &past,
-        PlanTarget { model: "up", dialect, policy, seal: &TransparentSeal, images: None, cache_key: None, hosting },
+        PlanTarget {
+            model: "up",
+            dialect,
+            policy,
+            seal: &TransparentSeal,
+            images: None,
+            files: None,
+            cache_key: None,
+            hosting,
+        },
     )?;
     let text = String::from_utf8(plan.body).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -98,6 +107,7 @@ fn a_cache_has_the_name_that_the_server_gives_it() {
             policy: Policy::default(),
             seal: &TransparentSeal,
             images: None,
+            files: None,
             cache_key: ours,
             hosting: bridge::Hosting::default(),
         };

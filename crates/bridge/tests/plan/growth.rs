@@ -18,6 +18,7 @@ fn cost(request: &Value) -> (u64, u64) {
         policy,
         seal: &Unsealed,
         images: None,
+        files: None,
         cache_key: None,
         hosting: bridge::Hosting::default(),
     };

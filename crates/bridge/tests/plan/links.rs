@@ -47,7 +47,8 @@ fn linked(request: &str, past: &[Value], way: Way<'_>) -> Result<Linked, Invalid
         past.iter().map(|item| InputItem::from_raw(Raw::parse(item).unwrap()).unwrap()).collect();
     let Way { dialect, hosting, forwards } = way;
     let seal = &TransparentSeal;
-    let target = PlanTarget { model: "up", dialect, policy: MEND, seal, images: None, cache_key: None, hosting };
+    let target =
+        PlanTarget { model: "up", dialect, policy: MEND, seal, images: None, files: None, cache_key: None, hosting };
     let (silent, (Plan { body, notes, .. }, links)) = if forwards {
         (bridge::forward(&value, raw, &past, target)?, bridge::forward_linked(&value, raw, &past, target)?)
     } else {
@@ -285,7 +286,16 @@ fn what_is_refused_is_refused_in_the_same_words() {
     let value = CreateResponse::from_raw(Raw::parse(request).unwrap()).unwrap();
     let dialect = Dialect::default();
     let (policy, seal, hosting) = (Policy::default(), &TransparentSeal, Hosting::default());
-    let target = PlanTarget { model: "up", dialect: &dialect, policy, seal, images: None, cache_key: None, hosting };
+    let target = PlanTarget {
+        model: "up",
+        dialect: &dialect,
+        policy,
+        seal,
+        images: None,
+        files: None,
+        cache_key: None,
+        hosting,
+    };
     let (silent, linked) = (bridge::plan(&value, &[], target), bridge::plan_linked(&value, &[], target));
     assert_eq!(silent.unwrap_err().to_string(), linked.unwrap_err().to_string());
 }

@@ -13,6 +13,8 @@ mod dialects;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod forward;
 #[cfg(test)]
 mod growth;

@@ -34,6 +34,7 @@ fn bodies(requests: &[CreateResponse<'_>], dialect: &Dialect) -> Vec<Vec<u8>> {
         dialect,
         policy: MEND,
         images: None,
+        files: None,
         cache_key: None,
         seal: &TransparentSeal,
         hosting: bridge::Hosting::default(),

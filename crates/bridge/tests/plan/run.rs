@@ -65,7 +65,7 @@ pub(crate) fn plan_hosted(
     let Plan { body: bytes, context, notes } = bridge::plan(
         &request,
         &past,
-        PlanTarget { model: "up", dialect, policy, seal, images: None, cache_key: None, hosting },
+        PlanTarget { model: "up", dialect, policy, seal, images: None, files: None, cache_key: None, hosting },
     )?;
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         panic!("not JSON: {error}: {}", String::from_utf8_lossy(&bytes));

@@ -46,6 +46,9 @@ mod outputs;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
+#[cfg(all(target_os = "linux", feature = "pdf"))]
+mod pdfs;
+#[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod providers;

@@ -114,6 +114,7 @@ pub(crate) fn plan(case: &Case) -> Plan {
         policy: Policy::default(),
         seal: &*seal,
         images: None,
+        files: None,
         cache_key: None,
         hosting: bridge::Hosting::default(),
     };

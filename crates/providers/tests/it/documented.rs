@@ -28,6 +28,7 @@ fn planned<T>(spec: &str, extra: &Value, read: impl FnOnce(bridge::Plan) -> T) -
         policy: Policy::default(),
         seal: &Unsealed,
         images: None,
+        files: None,
         cache_key: None,
         hosting: bridge::Hosting::default(),
     };

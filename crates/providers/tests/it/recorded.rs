@@ -61,6 +61,7 @@ fn plan(spec: &ModelSpec, request: &str) -> Plan {
             policy,
             seal: &Unsealed,
             images: None,
+            files: None,
             cache_key: None,
             hosting: bridge::Hosting::default(),
         },

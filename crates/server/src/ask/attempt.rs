@@ -6,7 +6,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bridge::{
-    AnswerWire, Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy, Reader, Setup,
+    AnswerWire, FileTexts, Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy, Reader,
+    Setup,
     Unsearched,
 };
 use bytes::Bytes;
@@ -187,9 +188,11 @@ fn for_target<T>(
     };
     let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
     let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
+    let read = runtime.files.of(context.caller.tenant(), &config.files);
+    let files = read.as_ref().map(|read| read as &dyn FileTexts);
     let cache_key = cache_key(context.caller.tenant(), seal, request);
     let cache_key = cache_key.as_deref();
-    plan(PlanTarget { model, dialect: &dialect, policy: *policy, seal, images, cache_key, hosting })
+    plan(PlanTarget { model, dialect: &dialect, policy: *policy, seal, images, files, cache_key, hosting })
 }
 
 fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) -> Result<Planned, ApiError> {

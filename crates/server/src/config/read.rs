@@ -10,7 +10,7 @@ use super::provider::Providers;
 use super::source::{self, ValueSource};
 use super::{
     CompatConfig, Config, ContextConfig, ImagesConfig, KeyStatus, Origin, OutputConfig, Problems, ServerConfig,
-    Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, images, limits, logging, mcp, oidc,
+    Sources, ToolsConfig, WebsocketConfig, address, admin, alias, defaults, files, images, limits, logging, mcp, oidc,
     provider, proxies, resilience, search, session, size, table, telemetry, tls, trace, web, webhooks,
 };
 
@@ -57,6 +57,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         },
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
+        files: files::read(&mut keys),
         resilience: resilience::read(&mut keys),
         limits,
         keys: keys.field(&table::API_KEYS).map(|field| api_keys::read(&field)).unwrap_or_default(),

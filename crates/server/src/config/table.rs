@@ -10,8 +10,8 @@ use super::kind::{Flag, Lifetime, Number, Size, Special, Text, Time, Unset, Word
 use super::session::BackendKind;
 use super::units::Bare;
 use super::{
-    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PostgresConfig, Rescue, admin, keys,
-    logging, mcp, oidc, print, search, telemetry, webhooks,
+    Backend, Config, Discover, GrammarPolicy, LogFormat, LogLevel, McpClients, PdfPolicy, PostgresConfig, Rescue,
+    admin, keys, logging, mcp, oidc, print, search, telemetry, webhooks,
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -313,6 +313,27 @@ keys! { KEYS of Config {
     IMAGES_DESCRIBE = "images.describe", Unset<Text>: Unset(Text("")),
         otherwise "none: an image that a model cannot see is left out with a note"
         => |config| config.images.describe.clone();
+
+    /// What becomes of PDFs for models that take no files: their text, read by a process of its own within the limits below,
+    /// or a placeholder.
+    FILES_PDF = "files.pdf", Word<PdfPolicy>:
+        Word { all: PdfPolicy::ALL, name: PdfPolicy::name, default: PdfPolicy::Text } => |config| Some(config.files.pdf);
+    /// Pages of a PDF that are read, from its first.
+    FILES_MAX_PAGES = "files.max_pages", Number: Number { range: 1..=100_000, default: 500 }
+        => |config| Some(config.files.max_pages as u64);
+    /// Bytes of text of one PDF; more are cut off, and the model is told.
+    FILES_MAX_BYTES = "files.max_bytes", Size: Size { range: 1 << 10..=64 << 20, default: 1 << 20 }
+        => |config| Some(config.files.max_bytes as u64);
+    /// Bytes of text of all PDFs of a request together, with those of the conversation before it; the first ones get them.
+    FILES_MAX_REQUEST_BYTES = "files.max_request_bytes", Size: Size { range: 1 << 10..=256 << 20, default: 4 << 20 }
+        => |config| Some(config.files.max_request_bytes as u64);
+    /// How long the reading of one PDF may take.
+    FILES_TIMEOUT = "files.timeout", Time:
+        Time { bare: Bare::Seconds, range: Duration::from_secs(1)..=Duration::from_mins(5), default: Duration::from_secs(10) }
+        => |config| Some(config.files.timeout);
+    /// How much memory it may take. Enforced on Linux.
+    FILES_MEMORY = "files.memory", Size: Size { range: 64 << 20..=16 << 30, default: 512 << 20 }
+        => |config| Some(config.files.memory);
 
     /// What is done when the provider says that a request is too long for the model, and nothing has been sent yet:
     /// nothing; or `compact`: the model is asked for a summary, and goes on from that.

@@ -36,7 +36,7 @@ pub(crate) async fn of_models(
     };
     let mut data = Vec::new();
     for model in models.iter().take(MOST_MODELS) {
-        data.push(plan(model, question.plan(context, model)));
+        data.push(plan(model, question.plan(context, model).await));
         // Whoever else has something to do here has a turn between two of them.
         tokio::task::yield_now().await;
     }

@@ -10,6 +10,7 @@ use super::open::{check, targets_of, unasked_targets_of};
 use crate::ask::{Asked, attempt};
 use crate::body;
 use crate::error::ApiError;
+use crate::files;
 use crate::hosted::Hosted;
 use crate::request::RequestContext;
 use crate::session::Past;
@@ -45,6 +46,7 @@ pub(crate) async fn count_input(context: &RequestContext, bytes: &Bytes) -> Resu
         request.input = Raw::ours("\"\"").text().map(Input::Text);
     }
     failover.require(|| Needs::of(&request, &items));
+    Box::pin(files::read(context, &failover, &request, &items)).await;
     let policy = context.snapshot.policy(&context.caller);
     let hosted = Hosted::of(&request, &failover, context)?;
     if let Some(hosted) = &hosted {

@@ -12,6 +12,7 @@ use super::open::{check, unasked_targets_of};
 use crate::ask::{Asked, attempt};
 use crate::body;
 use crate::error::ApiError;
+use crate::files;
 use crate::hosted::Hosted;
 use crate::request::RequestContext;
 use crate::session::{Context, Past};
@@ -56,18 +57,19 @@ impl Question {
     }
 
     /// Plans it for whoever would be asked first for this model.
-    pub(crate) fn plan(&self, context: &RequestContext, model: &str) -> Result<Explained, ApiError> {
+    pub(crate) async fn plan(&self, context: &RequestContext, model: &str) -> Result<Explained, ApiError> {
         let mut failover = unasked_targets_of(context, model)?;
-        let plan = self.explain(context, &mut failover);
+        let plan = Box::pin(self.explain(context, &mut failover)).await;
         let (provider, model) = (failover.provider().name.clone(), failover.model().to_owned());
         Ok(Explained { provider, model, wire: failover.wire(), plan })
     }
 
-    fn explain(&self, context: &RequestContext, failover: &mut Failover) -> Result<ExplainedPlan, ApiError> {
+    async fn explain(&self, context: &RequestContext, failover: &mut Failover) -> Result<ExplainedPlan, ApiError> {
         let Kept { raw: document, value: mut request } = read(&self.bytes)?;
         self.past.refer(&mut request)?;
         let items = self.past.past()?;
         failover.require(|| Needs::of(&request, &items));
+        files::read(context, failover, &request, &items).await;
         let policy = context.snapshot.policy(&context.caller);
         loop {
             let hosted = Hosted::of(&request, failover, context)?;

@@ -26,6 +26,7 @@ use crate::clock;
 use crate::compaction::{NotCompacted, Scope};
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
+use crate::files;
 use crate::hosted::{Hosted, approval};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::images;
@@ -248,6 +249,7 @@ impl Opened {
             failover.require(|| Needs::of(&request, &items));
             failover.belongs_to(|| affinity::of(&self.context, &request, &items));
             Box::pin(images::describe(&self.context, &failover, &request, &items)).await;
+            Box::pin(files::read(&self.context, &failover, &request, &items)).await;
             if !is_known && (hosted.is_some() || failover.wire() != Wire::Responses) {
                 match tools::before(hosted.as_deref(), &request, &items, &self.context, self.response.id()).await {
                     Ok(found) => before = found,

@@ -217,6 +217,12 @@ impl Failover {
         self.repaired.iter().filter(move |(target, _)| *target == now).map(|(_, refusal)| *refusal)
     }
 
+    /// Whether no target would need to be told what is in a file.
+    pub(crate) fn all_take_files(&self) -> bool {
+        let takes = |profile: &ModelProfile| profile.wire == Wire::Responses || profile.dialect.request.content.files;
+        self.candidates.iter().all(|candidate| candidate.out || takes(&candidate.profile))
+    }
+
     pub(crate) fn wire(&self) -> Wire {
         self.candidates[self.at].profile.wire
     }

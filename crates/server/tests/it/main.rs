@@ -46,6 +46,8 @@ mod explain;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod flap;
 #[cfg(test)]
 mod format;

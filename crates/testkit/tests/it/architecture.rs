@@ -20,15 +20,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("probe", &["bridge", "providers", "wire"]),
     ("mcp", &[]),
     ("web", &["providers", "wire"]),
-    ("server", &["bridge", "grammar", "mcp", "probe", "providers", "schema", "store", "tokens", "web", "wire"]),
-    ("godex", &["bridge", "probe", "providers", "server", "store", "wire"]),
+    ("pdf", &[]),
+    ("server", &["bridge", "grammar", "mcp", "pdf", "probe", "providers", "schema", "store", "tokens", "web", "wire"]),
+    ("godex", &["bridge", "pdf", "probe", "providers", "server", "store", "wire"]),
     ("testkit", &["wire"]),
     ("xtask", &[]),
     ("benches", &[]),
 ];
 
 /// The crates without I/O, and what they must not reach through any chain of normal dependencies.
-const PURE: &[&str] = &["wire", "bridge", "grammar", "probe", "providers", "schema", "tokens", "web"];
+const PURE: &[&str] = &["wire", "bridge", "grammar", "pdf", "probe", "providers", "schema", "tokens", "web"];
 const IMPURE: &[&str] =
     &["axum", "getrandom", "http", "hyper", "rand", "reqwest", "rusqlite", "rustls", "tokio", "tracing"];
 

@@ -1,103 +1,154 @@
-//! Files in messages: text goes inline, videos and others where the dialect has a part for them.
-
-use std::borrow::Cow;
+//! Files in messages: text goes inline, videos, images and others where the dialect has a part for them, and of a PDF what
+//! somebody has read of it.
 
 use wire::chat::{self, Str};
 use wire::json::Text;
 use wire::responses::InputFile;
 
-use super::{ContentPiece, MemberPath, Renderer};
+use super::inline::{FileText, InlineFile};
+use super::{ContentPiece, MemberPath, Renderer, code, detail_name};
+use crate::dialect::{ImageInput, Lacking};
+use crate::plan::{FileTexts, PdfText, PdfUnread};
 
-/// Names by which text is recognised when no media type says so.
-const TEXT_NAMES: &[&str] = &[
-    ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".csv", ".tsv", ".xml", ".html", ".css", ".js", ".ts",
-    ".py", ".rs", ".go", ".java", ".c", ".h", ".cpp", ".sh", ".sql", ".log", ".ini", ".diff", ".patch",
-];
-
-const VIDEO_NAMES: &[&str] = &[".mp4", ".avi", ".mov", ".mkv", ".webm"];
+/// With less room than this nothing is begun.
+const LEAST: usize = 1 << 10;
 
 impl Renderer<'_> {
     pub(super) fn file<'a>(&mut self, file: &InputFile<'a>, at: MemberPath) -> ContentPiece<'a> {
         let name = file.filename.map(Text::decode).unwrap_or_default();
         let data = file.file_data.map(Text::decode);
-        let url = data.as_deref().and_then(DataUrl::parse);
-        let media_type = url.map(|url| url.media_type).unwrap_or_default();
-        let is_video = self.rules.video && (media_type.starts_with("video/") || is_video(file, &name));
-        if let (true, Some(source)) = (is_video, file.file_url.or(file.file_data)) {
+        let inline = InlineFile::new(&name, data.as_deref().unwrap_or_default());
+        let url = file.file_url.map(Text::decode).unwrap_or_default();
+        if let (true, Some(source)) = (self.rules.video && inline.is_video(&url), file.file_url.or(file.file_data)) {
             return ContentPiece::Media(chat::Part::VideoUrl { url: source.into() });
         }
-        if let (Some(data), true) = (&data, is_text(media_type, &name)) {
-            let encoded = url.map_or(&**data, |url| url.data);
-            if let Some(text) = base64(encoded).and_then(|bytes| String::from_utf8(bytes).ok()) {
-                let name = if name.is_empty() { Cow::Borrowed("file") } else { name };
-                return ContentPiece::Text(Str::Ours(format!("[{name}]\n{text}").into()));
-            }
+        let Some(data) = file.file_data else {
+            return match file.file_url.filter(|_| self.rules.files && self.rules.file_urls) {
+                Some(url) => ContentPiece::Media(chat::Part::File { filename: file.filename, data: url.into() }),
+                None => self.lacking("file", "has no access to", at),
+            };
+        };
+        if let Some(text) = inline.is_called_text().then(|| inline.utf8()).flatten() {
+            return named(&name, &text);
         }
-        let given = file.file_data.or(file.file_url.filter(|_| self.rules.file_urls));
-        match given.filter(|_| self.rules.files) {
-            Some(data) => ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() }),
-            None if file.file_data.is_none() => self.lacking("file", "has no access to", at),
+        if self.rules.files {
+            return ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() });
+        }
+        if let Some(url) = inline.image_url() {
+            return self.image_file(&url, file.detail, at);
+        }
+        if let Some(data) = inline.pdf() {
+            return self.pdf(&name, data, at);
+        }
+        match inline.text() {
+            Some(FileText::Utf8(text)) => named(&name, &text),
+            Some(FileText::Converted(text, encoding)) => {
+                self.notes.lowered(code::CONTENT_DEGRADED, at, format!("file read as {encoding}: it is not UTF-8"));
+                named(&name, &text)
+            }
             None => self.lacking("file", "cannot read", at),
         }
     }
-}
 
-fn is_text(media_type: &str, name: &str) -> bool {
-    let text = ["application/json", "application/xml", "application/yaml", "application/javascript"];
-    let unsaid = media_type.is_empty() || media_type == "application/octet-stream";
-    media_type.starts_with("text/") || text.contains(&media_type) || (unsaid && ends_with_any(name, TEXT_NAMES))
-}
+    fn image_file<'a>(&mut self, url: &str, detail: Option<Text<'a>>, at: MemberPath) -> ContentPiece<'a> {
+        if self.rules.images != ImageInput::None {
+            self.notes.lowered(code::CONTENT_DEGRADED, at, "file sent as the image that it is");
+            let url = Str::Ours(url.to_owned().into());
+            return ContentPiece::Media(chat::Part::ImageUrl { url, detail: detail.and_then(detail_name) });
+        }
+        match self.images {
+            Some(images) => self.described(images.of(url).as_deref(), at),
+            None => self.lacking("image", "cannot see", at),
+        }
+    }
 
-fn is_video(file: &InputFile<'_>, name: &str) -> bool {
-    let url = file.file_url.map(Text::decode).unwrap_or_default();
-    let path = url.split(['?', '#']).next().unwrap_or_default();
-    ends_with_any(name, VIDEO_NAMES) || ends_with_any(path, VIDEO_NAMES)
-}
+    fn pdf<'a>(&mut self, name: &str, data: &str, at: MemberPath) -> ContentPiece<'a> {
+        let Some(files) = self.files else { return self.lacking("file", "cannot read", at) };
+        match files.pdf(data) {
+            Ok(text) => self.pdf_text(files, name, &text, at),
+            // What may be read another time is no reason to refuse it now.
+            Err(unread) if self.rules.lacking == Lacking::Reject && unread != PdfUnread::Unavailable => {
+                self.lacking("file", "cannot read", at)
+            }
+            Err(unread) => self.unread(name, unread.words(), at),
+        }
+    }
 
-fn ends_with_any(name: &str, endings: &[&str]) -> bool {
-    let name = name.to_ascii_lowercase();
-    endings.iter().any(|ending| name.ends_with(ending))
-}
+    fn pdf_text<'a>(&mut self, files: &dyn FileTexts, name: &str, pdf: &PdfText, at: MemberPath) -> ContentPiece<'a> {
+        let left = files.room().saturating_sub(*self.file_bytes);
+        if left < LEAST.min(pdf.text.len()) {
+            return self.unread(name, "the files of this request have too much text", at);
+        }
+        let kept = pdf.text.floor_char_boundary(left.min(pdf.text.len()));
+        let is_cut = kept < pdf.text.len();
+        *self.file_bytes += kept;
+        let left_out = if is_cut {
+            Some("the rest is left out: the files of this request have too much text".to_owned())
+        } else {
+            pdf.left_out()
+        };
+        let (pages, plural) = (pdf.of, if pdf.of == 1 { "" } else { "s" });
+        let done = format!("PDF of {pages} page{plural} read as text: this model takes no files");
+        let mut out = format!("[{}: PDF of {pages} page{plural}, as text]\n", called(name, "file.pdf"));
+        out.push_str(pdf.text.get(..kept).unwrap_or_default());
+        let note = match left_out {
+            Some(left_out) => {
+                out.push_str("\n[cut here: ");
+                out.push_str(&left_out);
+                out.push(']');
+                format!("{done}; {left_out}")
+            }
+            None => done,
+        };
+        self.notes.degraded(code::CONTENT_DEGRADED, at, note);
+        ContentPiece::Text(Str::Ours(out.into()))
+    }
 
-/// `data:TYPE;base64,DATA`.
-#[derive(Clone, Copy)]
-struct DataUrl<'t> {
-    media_type: &'t str,
-    data: &'t str,
-}
-
-impl<'t> DataUrl<'t> {
-    fn parse(text: &'t str) -> Option<Self> {
-        let (head, data) = text.strip_prefix("data:")?.split_once(',')?;
-        let head = head.strip_suffix(";base64")?;
-        Some(Self { media_type: head.split(';').next().unwrap_or_default(), data })
+    /// A few words in the place of a PDF of which there is no text.
+    fn unread<'a>(&mut self, name: &str, why: &'static str, at: MemberPath) -> ContentPiece<'a> {
+        self.notes.degraded(code::CONTENT_DEGRADED, at, format!("PDF left out: {why}"));
+        ContentPiece::Text(Str::Ours(format!("[{}: PDF omitted: {why}]", called(name, "file.pdf")).into()))
     }
 }
 
-/// Standard base64, with or without padding; `None` for anything else.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' | b'-' => Some(62),
-        b'/' | b'_' => Some(63),
-        _ => None,
-    };
-    let text = text.trim_end_matches('=').as_bytes();
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    for group in text.chunks(4) {
-        let mut bits = 0_u32;
-        for byte in group {
-            bits = bits << 6 | u32::from(digit(*byte)?);
+impl PdfUnread {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Encrypted => "it needs a password",
+            Self::Damaged => "it is damaged",
+            Self::NoText => "its pages have no text, only images",
+            Self::Limits => "reading it took more time or memory than it may",
+            Self::Unavailable => "nobody could read it now",
+            Self::NotBuilt => "this server was built without the reading of PDFs",
         }
-        bits <<= 6 * (4 - group.len());
-        if group.len() == 1 {
-            return None;
-        }
-        out.extend_from_slice(bits.to_be_bytes().get(1..group.len())?);
     }
-    Some(out)
+}
+
+impl PdfText {
+    /// Of what the file has, what is not in the text.
+    fn left_out(&self) -> Option<String> {
+        let (last, of) = (self.pages, self.of);
+        let pages = match of.saturating_sub(last) {
+            0 => None,
+            1 => Some(format!("page {of}")),
+            _ => Some(format!("pages {} to {of}", last + 1)),
+        };
+        Some(match (self.cut, pages) {
+            (false, None) => return None,
+            (true, None) => format!("the rest of page {last} is left out"),
+            (true, Some(pages)) => format!("the rest of page {last} and {pages} are left out"),
+            (false, Some(pages)) if of - last == 1 => format!("{pages} is left out"),
+            (false, Some(pages)) => format!("{pages} are left out"),
+        })
+    }
+}
+
+fn named<'a>(name: &str, text: &str) -> ContentPiece<'a> {
+    ContentPiece::Text(Str::Ours(format!("[{}]\n{text}", called(name, "file")).into()))
+}
+
+fn called<'n>(name: &'n str, otherwise: &'static str) -> &'n str {
+    if name.is_empty() { otherwise } else { name }
 }
 
 #[cfg(test)]
@@ -105,12 +156,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_read() {
-        for (text, expected) in [("", ""), ("YQ==", "a"), ("YWI=", "ab"), ("YWJj", "abc"), ("YWJjZA", "abcd")] {
-            assert_eq!(base64(text).as_deref(), Some(expected.as_bytes()), "{text}");
-        }
-        for text in ["Y", "Y!==", "ab\n"] {
-            assert_eq!(base64(text), None, "{text}");
+    fn what_is_left_out_is_said() {
+        for (pages, of, cut, expected) in [
+            (3, 3, false, None),
+            (3, 3, true, Some("the rest of page 3 is left out")),
+            (2, 3, false, Some("page 3 is left out")),
+            (2, 9, false, Some("pages 3 to 9 are left out")),
+            (2, 3, true, Some("the rest of page 2 and page 3 are left out")),
+            (2, 9, true, Some("the rest of page 2 and pages 3 to 9 are left out")),
+        ] {
+            let pdf = PdfText { text: "".into(), pages, of, cut };
+            assert_eq!(pdf.left_out().as_deref(), expected, "{pdf:?}");
         }
     }
 }

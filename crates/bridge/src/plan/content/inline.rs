@@ -1,0 +1,261 @@
+//! A file that is in the request itself: which kind it is, by its bytes rather than its name, and what they are.
+
+/// Names by which text is recognised when no media type says so.
+const TEXT_NAMES: &[&str] = &[
+    ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".csv", ".tsv", ".xml", ".html", ".css", ".js", ".ts",
+    ".py", ".rs", ".go", ".java", ".c", ".h", ".cpp", ".sh", ".sql", ".log", ".ini", ".diff", ".patch",
+];
+
+const TEXT_TYPES: &[&str] = &["application/json", "application/xml", "application/yaml", "application/javascript"];
+
+const VIDEO_NAMES: &[&str] = &[".mp4", ".avi", ".mov", ".mkv", ".webm"];
+
+/// How images begin that models see.
+const IMAGES: &[(&[u8], &str)] = &[
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+];
+
+/// Digits of base64 that are enough to know a kind by.
+const HEAD: usize = 64;
+
+/// A file with what its part says of it.
+#[derive(Debug, Clone, Copy)]
+pub struct InlineFile<'t> {
+    name: &'t str,
+    media_type: &'t str,
+    data: &'t str,
+    encoding: Encoding,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Base64,
+    /// `%20` and the like, in a URL that is not base64.
+    Percent,
+}
+
+/// What the bytes of a text are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileText {
+    Utf8(String),
+    /// Of another encoding; and its name.
+    Converted(String, &'static str),
+}
+
+impl<'t> InlineFile<'t> {
+    /// `data` is a data URL, or base64 alone.
+    pub fn new(name: &'t str, data: &'t str) -> Self {
+        let bare = Self { name, media_type: "", data, encoding: Encoding::Base64 };
+        let Some((head, data)) = data.strip_prefix("data:").and_then(|url| url.split_once(',')) else { return bare };
+        let (head, encoding) = match head.strip_suffix(";base64") {
+            Some(head) => (head, Encoding::Base64),
+            None => (head, Encoding::Percent),
+        };
+        Self { name, media_type: head.split(';').next().unwrap_or_default(), data, encoding }
+    }
+
+    /// What it has, as the request encodes it.
+    pub const fn data(&self) -> &'t str {
+        self.data
+    }
+
+    /// All of it; None: it is not encoded as it says.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match self.encoding {
+            Encoding::Base64 => base64(self.data),
+            Encoding::Percent => percent(self.data),
+        }
+    }
+
+    /// A PDF's data, as they are in the request.
+    pub fn pdf(&self) -> Option<&'t str> {
+        let is_said = self.media_type == "application/pdf" || (self.is_unsaid() && ends_with_any(self.name, &[".pdf"]));
+        let is_pdf = is_said || self.head().trim_ascii_start().starts_with(b"%PDF-");
+        is_pdf.then_some(self.data)
+    }
+
+    /// An image's data URL, where it is of a kind that models see.
+    pub fn image_url(&self) -> Option<String> {
+        let head = self.head();
+        let is_webp = head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP");
+        let known = IMAGES.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, media_type)| *media_type);
+        let media_type = known.or(is_webp.then_some("image/webp"))?;
+        (self.encoding == Encoding::Base64).then(|| format!("data:{media_type};base64,{}", self.data))
+    }
+
+    pub(super) fn is_video(&self, url: &str) -> bool {
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        self.media_type.starts_with("video/") || [self.name, path].iter().any(|name| ends_with_any(name, VIDEO_NAMES))
+    }
+
+    /// Whether somebody has said that it is text.
+    pub(super) fn is_called_text(&self) -> bool {
+        self.media_type.starts_with("text/")
+            || TEXT_TYPES.contains(&self.media_type)
+            || (self.is_unsaid() && ends_with_any(self.name, TEXT_NAMES))
+    }
+
+    /// Its text, if it is UTF-8.
+    pub(super) fn utf8(&self) -> Option<String> {
+        String::from_utf8(self.bytes()?).ok()
+    }
+
+    /// Its text, if it looks like any, whatever it is called.
+    pub(super) fn text(&self) -> Option<FileText> {
+        let bytes = self.bytes()?;
+        let converted = match bytes.as_slice() {
+            [0xff, 0xfe, utf16 @ ..] => Some((utf16_text(utf16, u16::from_le_bytes)?, "UTF-16")),
+            [0xfe, 0xff, utf16 @ ..] => Some((utf16_text(utf16, u16::from_be_bytes)?, "UTF-16")),
+            _ => None,
+        };
+        if let Some((text, encoding)) = converted {
+            return is_written(&text).then_some(FileText::Converted(text, encoding));
+        }
+        let is_called_text = self.is_called_text();
+        match String::from_utf8(bytes) {
+            Ok(text) => is_written(&text).then_some(FileText::Utf8(text)),
+            Err(other) if is_called_text => {
+                let text: String = other.into_bytes().into_iter().map(char::from).collect();
+                is_written(&text).then_some(FileText::Converted(text, "Latin-1"))
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn is_unsaid(&self) -> bool {
+        self.media_type.is_empty() || self.media_type == "application/octet-stream"
+    }
+
+    /// How it begins.
+    fn head(&self) -> Vec<u8> {
+        let end = self.data.floor_char_boundary(HEAD);
+        let head = self.data.get(..end).unwrap_or_default();
+        match self.encoding {
+            Encoding::Base64 => base64(head).unwrap_or_default(),
+            Encoding::Percent => Vec::new(),
+        }
+    }
+}
+
+fn ends_with_any(name: &str, endings: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether somebody could have written it: texts have no control characters but those of a typewriter and a terminal.
+fn is_written(text: &str) -> bool {
+    text.chars().all(|character| !character.is_control() || matches!(character, '\t'..='\r' | '\u{1b}' | '\u{85}'))
+}
+
+fn utf16_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let text = char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect::<Result<String, _>>().ok()?;
+    rest.is_empty().then_some(text)
+}
+
+/// Standard base64 or that of URLs, with or without padding and line breaks; `None` for anything else.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
+    };
+    let text = text.trim_ascii_end().trim_end_matches('=').as_bytes();
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+    let (mut bits, mut digits) = (0_u32, 0_usize);
+    for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
+        bits = bits << 6 | u32::from(digit(*byte)?);
+        digits += 1;
+        if digits == 4 {
+            out.extend_from_slice(bits.to_be_bytes().get(1..)?);
+            (bits, digits) = (0, 0);
+        }
+    }
+    if digits > 0 {
+        let bytes = (bits << (6 * (4 - digits))).to_be_bytes();
+        out.extend_from_slice(bytes.get(1..digits).filter(|bytes| !bytes.is_empty())?);
+    }
+    Some(out)
+}
+
+fn percent(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(if byte == b'%' {
+            let mut digit = || char::from(bytes.next()?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            digit()? << 4 | digit()?
+        } else {
+            byte
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read() {
+        for (text, expected) in
+            [("", ""), ("YQ==", "a"), ("YWI=", "ab"), ("YWJj", "abc"), ("YWJjZA", "abcd"), ("YWJj\r\nZA==\n", "abcd")]
+        {
+            assert_eq!(base64(text).as_deref(), Some(expected.as_bytes()), "{text}");
+        }
+        for text in ["Y", "Y!==", "YWJjZ", "YW=j"] {
+            assert_eq!(base64(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_known_by_their_bytes() {
+        let png = "data:application/octet-stream;base64,iVBORw0KGgoAAAANSUhEUg==";
+        for (name, data, is_pdf, image) in [
+            ("a.pdf", "AA==", true, None),
+            ("a", "data:application/pdf;base64,AA==", true, None),
+            ("a.bin", "JVBERi0xLjcK", true, None),
+            ("a.bin", "data:application/octet-stream;base64,CiVQREYtMS43Cg==", true, None),
+            ("a.pdf", "data:text/plain;base64,YQ==", false, None),
+            ("a.pdf", png, true, Some("data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")),
+            ("a.jpg", "/9j/4AAQ", false, Some("data:image/jpeg;base64,/9j/4AAQ")),
+            ("a", "R0lGODlhAQABAAAA", false, Some("data:image/gif;base64,R0lGODlhAQABAAAA")),
+            ("a", "UklGRiQAAABXRUJQVlA4", false, Some("data:image/webp;base64,UklGRiQAAABXRUJQVlA4")),
+            ("a.png", "YQ==", false, None),
+            ("a.png", "data:image/png,%89PNG", false, None),
+            ("a", "data:", false, None),
+            ("a", "", false, None),
+            ("a", "日本語日本語日本語日本語日本語日本語日本語日本語", false, None),
+        ] {
+            let file = InlineFile::new(name, data);
+            assert_eq!((file.pdf().is_some(), file.image_url().as_deref()), (is_pdf, image), "{name} {data}");
+        }
+    }
+
+    #[test]
+    fn text_is_known_by_what_is_in_it() {
+        let utf8 = |text: &str| Some(FileText::Utf8(text.to_owned()));
+        for (name, data, expected) in [
+            ("Makefile", "YWxsOgo=", utf8("all:\n")),
+            ("a.kt", "data:application/x-kotlin;base64,w6k=", utf8("é")),
+            ("a.svg", "data:image/svg+xml,%3Csvg%2F%3E", utf8("<svg/>")),
+            ("a.bin", "AAEC", None),
+            ("a.bin", "/w==", None),
+            ("a.txt", "6Q==", Some(FileText::Converted("é".into(), "Latin-1"))),
+            ("a.txt", "6QA=", None),
+            ("a.bin", "//5oAGkA", Some(FileText::Converted("hi".into(), "UTF-16"))),
+            ("a.bin", "/v8AaABp", Some(FileText::Converted("hi".into(), "UTF-16"))),
+            ("a.txt", "//5oAGkAAA==", None),
+            ("a", "data:,%4", None),
+            ("a", "!", None),
+        ] {
+            assert_eq!(InlineFile::new(name, data).text(), expected, "{name} {data}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Files for models that take none: what is in a PDF is read as text, once, by a process of its own, and takes the file's
+//! place in the chat request. Never more of them than so many, never for longer than so long: what is not read in time is
+//! left out with a note. Only what is in the request itself is read; nothing is fetched.
+
+mod child;
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bridge::{FileTexts, InlineFile, PdfText, PdfUnread};
+use futures_util::StreamExt;
+use futures_util::stream;
+use memchr::memmem;
+use store::Tenant;
+use tokio::sync::Semaphore;
+use wire::json::{Raw, Text};
+use wire::responses::{CreateResponse, Input, InputItem};
+
+pub use child::PdfProgram;
+
+use crate::config::{FilesConfig, PdfPolicy};
+use crate::images::parts;
+use crate::remembered::{Memorable, Remembered, RememberedKey};
+use crate::request::RequestContext;
+use crate::upstream::Failover;
+
+/// Bytes of text that are remembered, over all tenants.
+const ROOM: usize = 64 << 20;
+/// Processes at the same time, over all requests: each may take `files.memory`.
+const AT_ONCE: usize = 2;
+/// New files of one request that are read, from the first.
+const MOST: usize = 64;
+/// How long a request waits for all of its files.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+type Pdf = Result<PdfText, PdfUnread>;
+
+impl Memorable for Pdf {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, |pdf| pdf.text.len())
+    }
+}
+
+/// Who reads files, and what was read.
+#[derive(Debug)]
+pub(crate) struct Files {
+    known: Remembered<Pdf>,
+    /// Whoever has a process holds one.
+    turns: Semaphore,
+    program: OnceLock<PdfProgram>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { known: Remembered::new(ROOM), turns: Semaphore::new(AT_ONCE), program: OnceLock::new() }
+    }
+}
+
+impl Files {
+    /// From now on PDFs are read by this program.
+    pub(crate) fn read_by(&self, program: PdfProgram) {
+        let _ = self.program.set(program);
+    }
+
+    /// Forgets all that is not being read.
+    pub(crate) fn forget(&self) {
+        self.known.forget();
+    }
+
+    /// As one tenant sees them; None: nothing is read for anybody.
+    pub(crate) fn of<'f>(&'f self, tenant: &'f Tenant, config: &'f FilesConfig) -> Option<TenantFiles<'f>> {
+        (config.pdf == PdfPolicy::Text).then_some(TenantFiles { all: self, tenant, config })
+    }
+}
+
+/// What is known of one tenant's files.
+#[derive(Debug)]
+pub(crate) struct TenantFiles<'f> {
+    all: &'f Files,
+    tenant: &'f Tenant,
+    config: &'f FilesConfig,
+}
+
+impl TenantFiles<'_> {
+    /// A file as far as it is read.
+    fn key(&self, data: &str) -> RememberedKey {
+        let limits = format!("pdf {} {}", self.config.max_pages, self.config.max_bytes);
+        RememberedKey::new([self.tenant.name(), &limits, data])
+    }
+}
+
+impl FileTexts for TenantFiles<'_> {
+    fn pdf(&self, data: &str) -> Pdf {
+        if self.all.program.get().is_none() {
+            return Err(PdfUnread::NotBuilt);
+        }
+        self.all.known.get(self.key(data)).unwrap_or(Err(PdfUnread::Unavailable))
+    }
+
+    fn room(&self) -> usize {
+        self.config.max_request_bytes
+    }
+}
+
+/// Sees to it that the PDFs of a request are read, where one of its targets takes no files. The plan finds their text in
+/// what the server remembers.
+pub(crate) async fn read(
+    context: &RequestContext,
+    failover: &Failover,
+    request: &CreateResponse<'_>,
+    past: &[InputItem<'_>],
+) {
+    let all = &context.app.runtime.files;
+    let Some(program) = all.program.get() else { return };
+    let Some(files) = all.of(context.caller.tenant(), &context.snapshot.config.files) else { return };
+    if failover.all_take_files() {
+        return;
+    }
+    let input = match &request.input {
+        Some(Input::Items(items)) => items.as_slice(),
+        _ => &[],
+    };
+    // A type's name in quotes cannot be inside of a JSON string: its quotes would be escaped.
+    let finder = memmem::Finder::new("\"input_file\"");
+    let with_files = past.iter().chain(input).filter(|item| finder.find(item.raw.as_str().as_bytes()).is_some());
+    let mut seen = HashSet::new();
+    let unknown = with_files.flat_map(|item| parts(item.raw)).filter_map(|part| {
+        let data = pdf_data(part)?;
+        let key = files.key(InlineFile::new("", &data.decode()).data());
+        (seen.insert(key) && !all.known.is_known(key)).then_some((key, data))
+    });
+    let unknown: Vec<(RememberedKey, Text<'_>)> = unknown.take(MOST).collect();
+    if unknown.is_empty() {
+        return;
+    }
+    let reading: Vec<_> = unknown.into_iter().map(|(key, data)| one(&files, program, key, data)).collect();
+    let reading = stream::iter(reading).buffered(AT_ONCE).for_each(|()| async {});
+    if tokio::time::timeout(PATIENCE, reading).await.is_err() {
+        tracing::info!("PDFs were not read in time");
+    }
+}
+
+/// Where a part is a PDF: all of its data.
+fn pdf_data(part: Raw<'_>) -> Option<Text<'_>> {
+    let is_file = part.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("input_file"));
+    let data = part.get("file_data").filter(|_| is_file)?.text()?;
+    let name = part.get("filename").and_then(Raw::text).map(Text::decode).unwrap_or_default();
+    InlineFile::new(&name, &data.decode()).pdf().is_some().then_some(data)
+}
+
+/// Has one file read, unless somebody else just did.
+async fn one(files: &TenantFiles<'_>, program: &PdfProgram, key: RememberedKey, data: Text<'_>) {
+    let all = files.all;
+    let Some(asking) = all.known.asking(key) else { return };
+    let Ok(_alone) = asking.acquire().await else { return };
+    if all.known.is_known(key) {
+        return;
+    }
+    let Ok(_turn) = all.turns.acquire().await else { return };
+    let Some(bytes) = InlineFile::new("", &data.decode()).bytes() else {
+        return all.known.put(key, Some(Err(PdfUnread::Damaged)));
+    };
+    let found = child::read(program, files.config, bytes).await;
+    all.known.put(key, found);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_to_its_tenant_only() {
+        let config = FilesConfig {
+            pdf: PdfPolicy::Text,
+            max_pages: 1,
+            max_bytes: 1,
+            max_request_bytes: 7,
+            timeout: Duration::from_secs(1),
+            memory: 1,
+        };
+        let more = FilesConfig { max_pages: 2, ..config };
+        let files = Files::default();
+        let (one, two) = (Tenant::new("one"), Tenant::new("two"));
+        let seen = |tenant: &Tenant, config: &FilesConfig, data: &str| files.of(tenant, config).unwrap().pdf(data);
+        assert_eq!(seen(&one, &config, "a"), Err(PdfUnread::NotBuilt));
+        files.read_by(PdfProgram::new("godex", ["read-pdf"]));
+        let text = PdfText { text: "x".into(), pages: 1, of: 1, cut: false };
+        files.known.put(files.of(&one, &config).unwrap().key("a"), Some(Ok(text.clone())));
+        assert_eq!(seen(&one, &config, "a"), Ok(text));
+        for (tenant, config, data) in [(&two, &config, "a"), (&one, &more, "a"), (&one, &config, "b")] {
+            assert_eq!(seen(tenant, config, data), Err(PdfUnread::Unavailable));
+        }
+        assert!(files.of(&one, &FilesConfig { pdf: PdfPolicy::Off, ..config }).is_none());
+        files.forget();
+        assert_eq!(seen(&one, &config, "a"), Err(PdfUnread::Unavailable));
+    }
+}
