@@ -56,7 +56,7 @@ pub(crate) fn plan_text(
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap())?;
     let past: &[InputItem<'_>] = &[];
     let hosting = Hosting::default();
-    let target = PlanTarget { model: "up", dialect, policy, seal, images: None, cache_key: None, hosting };
+    let target = PlanTarget { model: "up", dialect, policy, seal, images: None, files: None, cache_key: None, hosting };
     let (plan, links) = bridge::plan_messages_linked(&request, past, target)?;
     let bytes = plan.body;
     assert_eq!(bytes, bridge::plan_messages(&request, past, target).unwrap().body, "links change nothing");

@@ -13,6 +13,8 @@ bridge::vocabulary! {
         Bearer = "bearer",
         /// `api-key: KEY`.
         ApiKeyHeader = "api-key-header",
+        /// `x-api-key: KEY`.
+        XApiKey = "x-api-key",
         /// Not at all.
         None = "none",
     }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bridge::{
-    AnswerWire, FileTexts, Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy, Reader,
-    Setup,
-    Unsearched,
+    AnswerWire, FileTexts, Hosting, ImageTexts, InputCheck, Link, Note, OutputContract, Plan, PlanTarget, Policy,
+    Reader, Setup, Unsearched,
 };
 use bytes::Bytes;
 use providers::Wire;

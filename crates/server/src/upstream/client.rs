@@ -251,7 +251,11 @@ impl HttpClient {
         deadlines: Deadlines,
         alone: bool,
     ) -> Result<Accepted, Refused> {
-        let (wire, body, open) = (outgoing.wire, outgoing.body.clone(), self.keys.enter(key));
+        let open = match credential {
+            Credential::Key(key) => self.keys.enter(key),
+            Credential::Token(_) => None,
+        };
+        let (wire, body) = (outgoing.wire, outgoing.body.clone());
         let endpoint = if wire == Wire::Responses { &self.responses } else { &self.chat };
         let uri = endpoint.of(&outgoing.model)?;
         let mut request = Request::new(Full::new(body.clone()));

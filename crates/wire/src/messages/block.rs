@@ -57,7 +57,7 @@ pub enum Content<'a> {
     },
     ToolResult {
         id: Str<'a>,
-        content: Vec<Content<'a>>,
+        content: Vec<Self>,
     },
     /// A block that came from the provider, as it came.
     Raw(String),

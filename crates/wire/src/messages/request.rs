@@ -43,6 +43,7 @@ pub struct Function<'a> {
 
 /// The request body.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the body, or a mark in it")]
 pub struct Request<'a> {
     /// None: it is in the path.
     pub model: Option<&'a str>,
