@@ -190,11 +190,11 @@ async fn an_answer_that_breaks_off_is_never_completed() {
 async fn a_pause_is_gone_on_from() {
     const SEARCHES: &str = "{extends: messages-compatible, request: {tools: {native: {web_search: \
                             '{\"type\":\"web_search_20250305\",\"name\":\"web_search\"}'}}}}";
-    let search = |id: &str| {
-        json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": "rust"}})
-    };
+    let search =
+        |id: &str| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": "rust"}});
     let found = |id: &str| {
-        let results = json!([{"type": "web_search_result", "url": "https://a.b/", "title": "T", "encrypted_content": "e"}]);
+        let results =
+            json!([{"type": "web_search_result", "url": "https://a.b/", "title": "T", "encrypted_content": "e"}]);
         json!({"type": "web_search_tool_result", "tool_use_id": id, "content": results})
     };
     let (rig, api) = rig(SEARCHES, move |request, number| match number {
@@ -202,6 +202,8 @@ async fn a_pause_is_gone_on_from() {
         1 => {
             let did = request["messages"][1]["content"].as_array().unwrap().iter().map(|block| block["type"].clone());
             assert_eq!(did.collect::<Vec<_>>(), ["text", "server_tool_use", "web_search_tool_result"]);
+            // As it was left: nobody has said anything since.
+            assert_eq!(request["messages"].as_array().unwrap().len(), 2);
             Reply::new("end_turn", &[said("Found it.")])
         }
         _ => Reply::new("pause_turn", &[said("Still.")]),

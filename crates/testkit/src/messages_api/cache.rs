@@ -31,7 +31,8 @@ impl PrefixCache {
             so_far.push_str(text);
             beginnings.push(hash(&so_far));
         }
-        let marks: Vec<usize> = blocks.iter().enumerate().filter(|(_, (_, marked))| *marked).map(|(at, _)| at).collect();
+        let marks: Vec<usize> =
+            blocks.iter().enumerate().filter(|(_, (_, marked))| *marked).map(|(at, _)| at).collect();
         let found = marks.iter().rev().find_map(|mark| {
             let first = mark.saturating_sub(LOOK_BACK);
             (first..=*mark).rev().find(|at| self.0.contains(&beginnings[*at]))
