@@ -147,7 +147,7 @@ mod tests {
             (
                 "typo",
                 "specs/typo.yaml:1:1: unknown key `limit_feild`; did you mean `limit_field`?\n\
-                 specs/typo.yaml:2:7: auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`\n\
+                 specs/typo.yaml:2:7: auth: expected one of `bearer`, `api-key-header`, `x-api-key`, `none`, found `basic`\n\
                  specs/typo.yaml:3:8: drop[0]: expected one of ",
             ),
         ];

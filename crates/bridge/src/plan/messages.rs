@@ -82,7 +82,7 @@ fn build(
     options::plan(request, target, &mut body, &mut notes);
     thinking::plan(reasoning, wants_summary(request), rules, &mut body, &mut notes);
     if let Some(ResponseFormat::JsonSchema { schema: chat::Json::Wire(schema), .. }) = format {
-        body.output_config.extend(format::of(schema));
+        body.output_config.push(format::of(schema));
     }
     let retention = if rules.cache_hour { Retention::Told } else { Retention::Unknown };
     remaining_params::plan(request, target.hosting, retention, &mut notes)?;

@@ -76,6 +76,7 @@ fn rich() -> Dialect {
         video: true,
         audio: true,
         files: true,
+        file_urls: false,
         lacking: Lacking::Reject,
     };
     dialect.request.tools.custom = vec![CustomForm::Text, CustomForm::Lark];

@@ -3,6 +3,8 @@
 mod laws;
 mod tables;
 
+use std::sync::OnceLock;
+
 use bridge::{Dialect, Hosting, Link, PlanTarget, Policy, Seal};
 use providers::{Library, Wire, resolve_named};
 use serde_json::Value;
@@ -11,15 +13,22 @@ use wire::responses::{CreateResponse, InputItem};
 
 use crate::run::{Planned, TransparentSeal};
 
-/// The dialects of all built-in specs that speak it, and of the models that the specs speak of, each of one family.
+/// The dialects of all built-in specs that speak it, and of the kinds of models that the first of them tells apart, all of
+/// one family.
 pub(crate) fn dialects() -> Vec<(String, Dialect)> {
+    static ALL: OnceLock<Vec<(String, Dialect)>> = OnceLock::new();
+    ALL.get_or_init(read).clone()
+}
+
+fn read() -> Vec<(String, Dialect)> {
     let models =
         ["claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "m"];
     let mut all = Vec::new();
     for name in Library::BUILTIN.names() {
         let provider = resolve_named(Library::BUILTIN, name, &|_| None).unwrap();
         if provider.wire == Wire::Messages {
-            for model in models {
+            let told_apart = all.is_empty();
+            for model in models.into_iter().filter(|model| told_apart || *model == "m") {
                 let dialect = Dialect { family: "one".to_owned(), ..provider.for_model(model).dialect };
                 all.push((format!("{name}/{model}"), dialect));
             }

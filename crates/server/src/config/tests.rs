@@ -214,7 +214,7 @@ fn every_mistake_is_reported_at_once() {
         "godex.yaml:17:3: providers.nameless: needs a `spec`, because none is called `nameless`; specs: deepseek, openai, zhipu, minimax, xiaomi, moonshot, qwen, openrouter, groq, mistral, xai, gemini, together, fireworks, cerebras, azure, anthropic, bedrock-anthropic, vertex-anthropic, deepseek-messages, moonshot-messages, zhipu-messages, minimax-messages, ollama, vllm, sglang, llamacpp, lmstudio, openai-compatible, responses-compatible, messages-compatible, demo",
         "godex.yaml:21:26: providers.plain.endpoint.base_url: plain http to a public host would send keys and prompts in the clear; use https",
         "godex.yaml:24:3: providers.lost: endpoint.base_url is missing; the spec `openai-compatible` has no address of its own",
-        "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`",
+        "godex.yaml:26:18: providers.odd.spec.auth: expected one of `bearer`, `api-key-header`, `x-api-key`, `none`, found `basic`",
         "godex.yaml:30:12: session.backend: expected one of `sqlite`, `memory`, `postgres`, found `redis`",
         "godex.yaml:31:1: unknown key `sesion`; did you mean `session`?",
         "godex.yaml:32:18: logging.level: expected one of `trace`, `debug`, `info`, `warn`, `error`, found `verbose`",

@@ -33,12 +33,9 @@ impl Renderer<'_> {
                 return ContentPiece::Text(Str::Ours(format!("[{name}]\n{text}").into()));
             }
         }
-        match file.file_data.filter(|_| self.rules.files) {
+        let given = file.file_data.or(file.file_url.filter(|_| self.rules.file_urls));
+        match given.filter(|_| self.rules.files) {
             Some(data) => ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() }),
-            None if file.file_data.is_none() && self.rules.files && self.rules.file_urls && file.file_url.is_some() => {
-                let data = file.file_url.map(Str::Wire).unwrap_or_else(|| "".into());
-                ContentPiece::Media(chat::Part::File { filename: file.filename, data })
-            }
             None if file.file_data.is_none() => self.lacking("file", "has no access to", at),
             None => self.lacking("file", "cannot read", at),
         }

@@ -46,14 +46,14 @@ const IMPOSSIBLE: &[&str] = &[
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// `format` in `output_config`: the member and its JSON. Only of what [`can_be_promised`].
-pub(super) fn of(schema: Raw<'_>) -> Option<(String, String)> {
+pub(super) fn of(schema: Raw<'_>) -> (String, String) {
     let format = json::text(|out| {
         let mut format = ObjectWriter::new(out);
         format.text("type", "json_schema");
         write(schema, format.key("schema"));
         format.end();
     });
-    Some(("format".to_owned(), clean(&format).into_owned()))
+    ("format".to_owned(), clean(&format).into_owned())
 }
 
 /// Whether every document that fits what is sent also fits this schema, and there are such documents.

@@ -1,7 +1,7 @@
 //! Messages of a transcript → turns of blocks, as a total function: roles alternate, the user speaks first and last (but
 //! for an assistant that paused), all results of a turn are together and first, no text is blank.
 
-use wire::chat::{self, Call, Content as Said, Part, Replay, Str};
+use wire::chat::{self, Call, Content as Said, Part, Str, ThoughtBlock};
 use wire::json::Raw;
 use wire::messages::{Block, Content, Message, Role};
 
@@ -66,7 +66,7 @@ impl<'a> Lowering<'a, '_> {
             }
             chat::Message::Assistant { content, tool_calls, replay } => {
                 self.is_leading = false;
-                self.assistant(content, tool_calls, replay)
+                self.assistant(content, tool_calls, &replay.blocks)
             }
         };
         self.places.push(place);
@@ -100,8 +100,8 @@ impl<'a> Lowering<'a, '_> {
         Placed::Message(messages.len() - 1)
     }
 
-    fn assistant(&mut self, content: Vec<Str<'a>>, calls: Vec<Call<'a>>, replay: Replay<'a>) -> Placed {
-        let blocks = spoken(content, calls, replay, self.notes);
+    fn assistant(&mut self, content: Vec<Str<'a>>, calls: Vec<Call<'a>>, thoughts: &[ThoughtBlock]) -> Placed {
+        let blocks = spoken(content, calls, thoughts, self.notes);
         if blocks.is_empty() {
             return Placed::Nowhere;
         }
@@ -242,12 +242,17 @@ fn tagged(blocks: Vec<Content<'_>>) -> Vec<Content<'_>> {
 }
 
 /// The assistant's blocks: what it said and thought in its order, then its calls, with what it thought between them.
-fn spoken<'a>(content: Vec<Str<'a>>, calls: Vec<Call<'a>>, replay: Replay<'a>, notes: &mut Notes) -> Vec<Content<'a>> {
+fn spoken<'a>(
+    content: Vec<Str<'a>>,
+    calls: Vec<Call<'a>>,
+    thoughts: &[ThoughtBlock],
+    notes: &mut Notes,
+) -> Vec<Content<'a>> {
     let count = calls.len();
     // A client may give its items back in another order, calls first: such a thought comes before all of them.
-    let first = |thought: &&chat::ThoughtBlock| count > 0 && thought.calls_before >= count;
-    let raw = |thought: &chat::ThoughtBlock| Content::Raw(thought.json.clone());
-    let mut blocks: Vec<Content<'a>> = replay.blocks.iter().filter(first).map(raw).collect();
+    let first = |thought: &&ThoughtBlock| count > 0 && thought.calls_before >= count;
+    let raw = |thought: &ThoughtBlock| Content::Raw(thought.json.clone());
+    let mut blocks: Vec<Content<'a>> = thoughts.iter().filter(first).map(raw).collect();
     let mut texts = content.into_iter().enumerate().peekable();
     let mut text_until = |end: usize| {
         let mut pieces: Vec<Str<'a>> = Vec::new();
@@ -259,13 +264,13 @@ fn spoken<'a>(content: Vec<Str<'a>>, calls: Vec<Call<'a>>, replay: Replay<'a>, n
         }
         text(pieces, "")
     };
-    for thought in replay.blocks.iter().filter(|thought| thought.calls_before == 0 && !first(thought)) {
+    for thought in thoughts.iter().filter(|thought| thought.calls_before == 0 && !first(thought)) {
         blocks.extend(text_until(thought.texts_before));
         blocks.push(raw(thought));
     }
     blocks.extend(text_until(usize::MAX));
     for (index, Call { id, name, arguments: input, .. }) in calls.into_iter().enumerate() {
-        let between = replay.blocks.iter().filter(|thought| index > 0 && thought.calls_before == index);
+        let between = thoughts.iter().filter(|thought| index > 0 && thought.calls_before == index);
         blocks.extend(between.filter(|thought| !first(thought)).map(raw));
         blocks.push(Content::ToolUse { id, name, input });
     }

@@ -22,7 +22,7 @@ fn takes(key: &SpecKey) -> String {
 }
 
 /// The groups below `request`.
-const GROUPS: &[&str] = &["messages", "content", "tools", "reasoning", "options", "native"];
+const GROUPS: &[&str] = &["messages", "content", "tools", "reasoning", "options", "native", "blocks"];
 
 #[test]
 fn spec_keys_are_documented() {
@@ -49,6 +49,7 @@ fn spec_keys_are_documented() {
         ("request.reasoning", below("request.reasoning.")),
         ("request.options", below("request.options.")),
         ("request.native", below("request.native.")),
+        ("request.blocks", below("request.blocks.")),
         ("answer", below("answer.")),
         ("catalog", below("catalog.")),
         ("discovery", below("discovery.")),
