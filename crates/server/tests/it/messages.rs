@@ -202,6 +202,8 @@ async fn a_pause_is_gone_on_from() {
         1 => {
             let did = request["messages"][1]["content"].as_array().unwrap().iter().map(|block| block["type"].clone());
             assert_eq!(did.collect::<Vec<_>>(), ["text", "server_tool_use", "web_search_tool_result"]);
+            // As it was left: nobody has said anything since.
+            assert_eq!(request["messages"].as_array().unwrap().len(), 2);
             Reply::new("end_turn", &[said("Found it.")])
         }
         _ => Reply::new("pause_turn", &[said("Still.")]),

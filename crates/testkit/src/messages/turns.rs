@@ -28,6 +28,8 @@ struct Conversation<'v> {
     /// Calls of the assistant's last message.
     open: Vec<&'v str>,
     ids: BTreeSet<&'v str>,
+    /// The assistant's last message ends with what a tool of the server did.
+    has_paused: bool,
 }
 
 impl<'v> Conversation<'v> {
@@ -61,7 +63,10 @@ impl<'v> Conversation<'v> {
 
     fn end(&self) -> Result<(), String> {
         demand(self.open.is_empty(), || format!("messages: the end has no results of {:?}", self.open))?;
-        demand(self.turn == "user", || "messages: the last one must be the user's (no prefill)".to_owned())
+        // One that paused in the midst of what its server's tools do goes on from there.
+        demand(self.turn == "user" || self.has_paused, || {
+            "messages: the last one must be the user's (no prefill)".to_owned()
+        })
     }
 
     /// The user's message: all results of the calls before it, each once, and first; then the rest.
@@ -104,6 +109,7 @@ impl<'v> Conversation<'v> {
         }
         demand(served.is_empty(), || format!("{at}: server_tool_use without a result: {served:?}"))?;
         let last = list.last().map(|block| block["type"].as_str().unwrap_or_default()).unwrap_or_default();
+        self.has_paused = last.ends_with("_tool_result");
         demand(!matches!(last, "thinking" | "redacted_thinking"), || format!("{at}: a thought cannot be its end"))
     }
 }

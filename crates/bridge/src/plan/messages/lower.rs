@@ -1,5 +1,5 @@
-//! Messages of a transcript → turns of blocks, as a total function: roles alternate, the user speaks first and last, all
-//! results of a turn are together and first, no text is blank.
+//! Messages of a transcript → turns of blocks, as a total function: roles alternate, the user speaks first and last (but
+//! for an assistant that paused), all results of a turn are together and first, no text is blank.
 
 use wire::chat::{self, Call, Content as Said, Part, Str, ThoughtBlock};
 use wire::json::Raw;
@@ -151,7 +151,7 @@ impl<'a> Lowering<'a, '_> {
     fn end(mut self) -> Conversation<'a> {
         self.settle();
         let messages = &mut self.conversation.messages;
-        if !matches!(messages.last(), Some(Message { role: Role::User | Role::System, .. })) {
+        if !matches!(messages.last(), Some(Message { role: Role::User | Role::System, .. })) && !is_paused(messages) {
             self.own.push(messages.len());
             messages.push(user_says(CONTINUE));
         }
@@ -198,6 +198,13 @@ impl<'a> Lowering<'a, '_> {
         }
         words
     }
+}
+
+/// Whether the assistant stopped in the middle of what it does with tools of its own: it goes on from there. A word of the
+/// user between would have to be there ever after.
+fn is_paused(messages: &[Message<'_>]) -> bool {
+    let last = messages.last().filter(|last| last.role == Role::Assistant).and_then(|last| last.blocks.last());
+    last.is_some_and(|block| matches!(&block.content, Content::Raw(json) if !is_thought(json)))
 }
 
 /// Of all that returns as it came, what is no thought is what the provider's own tools did, which may be the end.
