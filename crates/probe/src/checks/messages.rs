@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{open, words};
 use crate::ask::{Endpoint, ProbeUpstream, Request};
 use crate::bodies;
-use crate::finding::Finding;
+use crate::finding::{Confidence, Finding};
 use crate::reply::{Refusal, Reply};
 use crate::run::{Abort, Run};
 
@@ -41,7 +41,9 @@ pub(super) fn verdict(feature: &'static str, first: &Reply, foreign: &'static st
             .map(|(_, what)| what)
             .collect();
     let observed = if lacks.is_empty() { "yes".to_owned() } else { format!("yes, without {}", lacks.join(", ")) };
-    Finding::seen(feature, "-", observed, seen.remarks.join("; "))
+    // That a small model does not call is no fault of the road.
+    let confidence = if seen.calls { Confidence::Certain } else { Confidence::Weak };
+    Finding::seen(feature, "-", observed, seen.remarks.join("; ")).sure(confidence)
 }
 
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
