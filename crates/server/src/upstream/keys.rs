@@ -176,14 +176,14 @@ mod tests {
     async fn a_conversation_keeps_its_key_while_that_works_and_is_not_crowded() {
         let keys = keys(4);
         let take =
-            |number: u64| keys.take(&mut Tried::default(), Some(Affinity::of([&number.to_le_bytes()[..]]))).unwrap();
+            |number: usize| keys.take(&mut Tried::default(), Some(Affinity::of([&number.to_le_bytes()[..]]))).unwrap();
         let own: Vec<usize> = (0..40).map(take).collect();
         assert_eq!(own, (0..40).map(take).collect::<Vec<_>>());
         assert!((0..4).all(|key| own.contains(&key)), "{own:?}");
         keys.refused(own[0], &limited(Some(20)));
-        for number in 0..40 {
+        for (number, before) in own.iter().enumerate() {
             let now = take(number);
-            assert!(now != own[0] && (now == own[number as usize] || own[number as usize] == own[0]));
+            assert!(now != own[0] && (now == *before || *before == own[0]));
         }
         tokio::time::advance(Duration::from_secs(20)).await;
         assert_eq!(own, (0..40).map(take).collect::<Vec<_>>(), "and comes back");

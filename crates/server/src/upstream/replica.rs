@@ -294,9 +294,9 @@ mod tests {
         assert!(replica.take_due() && !replica.take_due());
         for (told, pause) in [(true, EVERY), (false, AGAIN), (false, AGAIN), (true, EVERY)] {
             if told {
-                replica.answered(200)
+                replica.answered(200);
             } else {
-                replica.missed()
+                replica.missed();
             }
             assert!(!replica.take_due());
             tokio::time::advance(pause).await;

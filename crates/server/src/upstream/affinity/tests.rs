@@ -67,12 +67,12 @@ fn a_place_that_comes_back_gets_more_and_more_of_its_own() {
     for share in [0, 100, 300, 700, WHOLE] {
         seats[1].share = share;
         let mut count = 0;
-        for number in 0..MANY {
+        for (number, (home, back)) in home.iter().zip(&mut back).enumerate() {
             let now = order(conversation(number), &seats)[0];
-            assert!(now == home[number] || home[number] == 1, "only its own are elsewhere");
-            assert!(!back[number] || now == 1, "who came back stays");
-            back[number] = home[number] == 1 && now == 1;
-            count += usize::from(back[number]);
+            assert!(now == *home || *home == 1, "only its own are elsewhere");
+            assert!(!*back || now == 1, "who came back stays");
+            *back = *home == 1 && now == 1;
+            count += usize::from(*back);
         }
         let expected = own * share / WHOLE;
         assert!(count.abs_diff(expected) <= own / 15, "{share}: {count} of {own}");

@@ -34,7 +34,8 @@ async fn who_is_down_is_left_and_come_back_to() {
     let second = &replicas.all()[1];
     for (down, back) in [(true, 200_u16), (false, 200)] {
         if down {
-            (second.missed(), second.missed());
+            second.missed();
+            second.missed();
         } else {
             second.answered(503);
         }

@@ -48,6 +48,7 @@ impl PrefixCache {
 }
 
 /// The part of all bytes that was cached, if each goes to the cache that is said.
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
 fn ratio(sent: &[(usize, Bytes)], mut caches: Vec<PrefixCache>, at: impl Fn(usize, usize) -> usize) -> f64 {
     let all: usize = sent.iter().map(|(_, body)| body.len()).sum();
     let cached: usize = sent.iter().enumerate().map(|(n, (replica, body))| caches[at(n, *replica)].take(body)).sum();
@@ -66,12 +67,11 @@ async fn converse(client: Client, url: String, talk: usize) {
     for turn in 0..TURNS {
         let said = words(talk, turn);
         history.push(json!({"role": "user", "content": said}));
-        let body = match talk % 3 {
+        let mut body = match talk % 3 {
             0 => json!({"previous_response_id": previous, "input": said}),
             1 => json!({"prompt_cache_key": format!("session-{talk}"), "input": history, "store": false}),
             _ => json!({"input": history, "store": false}),
         };
-        let mut body = body;
         (body["model"], body["instructions"], body["stream"]) = (json!("m"), json!(instructions), json!(true));
         let answer = client.post_json(&url, &body).await.unwrap();
         let response = stream(&answer).response;

@@ -1,12 +1,13 @@
 //! One of several addresses fails: its conversations go elsewhere without a failed request, and come back.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 
 use super::*;
 use crate::rig::spawn;
