@@ -93,8 +93,8 @@ fn answer(received: &Received, state: &mut State, model: &dyn Fn(&Value, usize) 
             state.seen.cache.push(used);
             let blocks = signed::sign(&request, &reply.blocks);
             let events = events(state.answers, &blocks, reply.stop_reason, used, dropped);
-            let body: String =
-                events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", text(&event["type"]))).collect();
+            let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", text(&event["type"]));
+            let body = events.iter().map(event).collect::<Vec<_>>().concat();
             Script::sse_bytes(body).header("request-id", "req_simulated")
         }
         Err(problem) => {

@@ -48,7 +48,8 @@ pub fn deflated(data: &[u8]) -> Vec<u8> {
 /// Pages with these content streams, which are objects 4, 6 and so on; `F1` is Helvetica, `resources` what else there is.
 /// More objects come after them.
 pub fn pages(contents: &[Vec<u8>], resources: &str, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let kids: String = (0..contents.len()).map(|page| format!("{} 0 R ", 3 + 2 * page)).collect();
+    let kid = |page: usize| format!("{} 0 R ", 3 + 2 * page);
+    let kids = (0..contents.len()).map(kid).collect::<Vec<_>>().concat();
     let mut objects = vec![
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         format!("<< /Type /Pages /Kids [{kids}] /Count {} >>", contents.len()).into_bytes(),
@@ -96,7 +97,7 @@ pub fn hostile() -> Vec<(&'static str, Vec<u8>)> {
             stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", content.as_bytes())
         })
         .collect();
-    let names: String = (0..20).map(|level| format!("/X{level} {} 0 R ", 5 + level)).collect();
+    let names = (0..20).map(|level| format!("/X{level} {} 0 R ", 5 + level)).collect::<Vec<_>>().concat();
     let growing = pages(&[stream("", b"/X0 Do")], &format!("/XObject << {names} >>"), &forms);
     let itself = pages(
         &[stream("", b"/X Do")],

@@ -26,6 +26,7 @@ vocabulary! {
 
 /// A provider that speaks the Messages API (`wire: messages`).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of specs")]
 pub struct BlockRules {
     /// The model's name is in the path, and not in the body.
     pub model_in_path: bool,

@@ -66,6 +66,7 @@ impl Default for MessageRules {
 
 /// What else than text can be in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of specs")]
 pub struct ContentRules {
     pub images: ImageInput,
     pub tool_images: ToolImages,

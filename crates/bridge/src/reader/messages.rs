@@ -65,6 +65,7 @@ pub struct MessagesReader {
 
 /// What has come of the answer.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is something that was heard")]
 struct Heard {
     /// The id of the message.
     message: Option<String>,

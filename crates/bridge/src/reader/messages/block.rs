@@ -184,7 +184,7 @@ impl MessagesReader {
             "thinking_delta" | "reasoning_delta" => self.thinking_delta(delta, index, response, out),
             "signature_delta" => match (&mut self.block, delta.signature.and_then(Raw::text)) {
                 (Some(OpenBlock { kind: BlockKind::Thinking(thought), .. }), Some(signature)) => {
-                    thought.sign(signature)
+                    thought.sign(signature);
                 }
                 _ => response.remark(Action::Ignored, "content", "a signature of nothing was left out"),
             },
