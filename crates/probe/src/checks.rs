@@ -84,10 +84,9 @@ impl Check {
         match self {
             Self::Choices | Self::Parallel => &[Self::Parameters, Self::Tools],
             Self::Calls => &[Self::Tools, Self::Choices],
-            Self::History => &[Self::Tools],
             Self::Replay | Self::Images => &[Self::Reasoning, Self::Tools, Self::History],
             Self::Efforts | Self::Thinking => &[Self::Reasoning],
-            Self::Formats | Self::Responses | Self::Messages => &[Self::Tools],
+            Self::Formats | Self::History | Self::Responses | Self::Messages => &[Self::Tools],
             _ => &[],
         }
     }

@@ -361,7 +361,7 @@ impl Provider {
         let Self { spec_name, key_env, token, mut layers, .. } = self;
         layers.push(Layer { kind: LayerKind::Entry, spec, places: Places::of(entry) });
         let entered = Self::of(&spec_name, layers);
-        if goes_elsewhere { entered } else { Self { key_env, token, ..entered } }
+        if goes_elsewhere { entered } else { Self { token, key_env, ..entered } }
     }
 
     /// The entries for models, numbered through all layers.

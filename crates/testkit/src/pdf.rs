@@ -48,8 +48,7 @@ pub fn deflated(data: &[u8]) -> Vec<u8> {
 /// Pages with these content streams, which are objects 4, 6 and so on; `F1` is Helvetica, `resources` what else there is.
 /// More objects come after them.
 pub fn pages(contents: &[Vec<u8>], resources: &str, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let kid = |page: usize| format!("{} 0 R ", 3 + 2 * page);
-    let kids = (0..contents.len()).map(kid).collect::<Vec<_>>().concat();
+    let kids = joined((0..contents.len()).map(|page| format!("{} 0 R", 3 + 2 * page)));
     let mut objects = vec![
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         format!("<< /Type /Pages /Kids [{kids}] /Count {} >>", contents.len()).into_bytes(),
@@ -65,6 +64,10 @@ pub fn pages(contents: &[Vec<u8>], resources: &str, more: &[Vec<u8>]) -> Vec<Vec
     }
     objects.extend_from_slice(more);
     objects
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 /// What draws these lines.
@@ -97,7 +100,7 @@ pub fn hostile() -> Vec<(&'static str, Vec<u8>)> {
             stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", content.as_bytes())
         })
         .collect();
-    let names = (0..20).map(|level| format!("/X{level} {} 0 R ", 5 + level)).collect::<Vec<_>>().concat();
+    let names = joined((0..20).map(|level| format!("/X{level} {} 0 R", 5 + level)));
     let growing = pages(&[stream("", b"/X0 Do")], &format!("/XObject << {names} >>"), &forms);
     let itself = pages(
         &[stream("", b"/X Do")],
@@ -114,6 +117,7 @@ pub fn hostile() -> Vec<(&'static str, Vec<u8>)> {
         ("empty", Vec::new()),
         ("text", b"%PDF-1.7\nnot really".to_vec()),
         ("cut", good[..good.len() / 2].to_vec()),
+        ("without its table", good[..good.windows(5).position(|part| part == b"xref\n").unwrap_or_default()].to_vec()),
         ("encrypted", file(&pages(&[stream("", &lines("secret"))], "", &[]), encrypted)),
         ("scanned", file(&scanned, "")),
         ("forms that draw forms", file(&growing, "")),

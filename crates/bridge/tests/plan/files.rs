@@ -147,7 +147,8 @@ fn files_become_what_a_model_can_take() {
         ),
     ] {
         let (messages, notes) =
-            planned(&json!([user(&[part.clone()])]), &blind(), Some(&Known { room: 10_000 }), None).unwrap();
+            planned(&json!([user(std::slice::from_ref(&part))]), &blind(), Some(&Known { room: 10_000 }), None)
+                .unwrap();
         assert_eq!(messages[0]["content"], text, "{part}");
         assert_eq!(notes.join("|"), note, "{part}");
     }

@@ -31,12 +31,12 @@ fn file(name: &str, bytes: &[u8]) -> Value {
     json!({"type": "input_file", "filename": name, "file_data": data})
 }
 
-fn user(part: Value) -> Value {
+fn user(part: &Value) -> Value {
     json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look:"}, part]})
 }
 
 /// One turn: the finished response, and what was not done as asked.
-async fn turn(godex: &Godex, input: Value, previous: Option<&Value>, streamed: bool) -> (Value, String) {
+async fn turn(godex: &Godex, input: &Value, previous: Option<&Value>, streamed: bool) -> (Value, String) {
     let body = json!({"model": "m", "input": input, "stream": streamed, "previous_response_id": previous});
     let answer = godex.client.post_json(&format!("{}/v1/responses", godex.url), &body).await.unwrap();
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
@@ -62,13 +62,13 @@ async fn a_pdf_is_text_in_every_turn_of_its_conversation() {
     let home = configured(&upstream, "");
     let pdf = document(&["my name is Alice.", "Second page"]);
     let godex = Godex::logging_to(home.path(), Stdio::null());
-    let (first, notes) = turn(&godex, json!([user(file("a.pdf", &pdf))]), None, false).await;
+    let (first, notes) = turn(&godex, &json!([user(&file("a.pdf", &pdf))]), None, false).await;
     assert_eq!(first["output"][0]["content"][0]["text"], "Alice (1)");
     assert!(notes.starts_with("input[0].content[1]=degraded"), "{notes}");
-    let (second, _) = turn(&godex, json!("And?"), Some(&first["id"]), true).await;
+    let (second, _) = turn(&godex, &json!("And?"), Some(&first["id"]), true).await;
     drop(godex);
     let godex = Godex::logging_to(home.path(), Stdio::null());
-    turn(&godex, json!("Really?"), Some(&second["id"]), false).await;
+    turn(&godex, &json!("Really?"), Some(&second["id"]), false).await;
     let sent = sent(&upstream);
     let expected = "Look:\n[a.pdf: PDF of 2 pages, as text]\n[page 1]\nmy name is Alice.\n[page 2]\nSecond page";
     assert_eq!(sent[0][0]["content"], expected);
@@ -87,12 +87,13 @@ async fn a_pdf_is_text_in_every_turn_of_its_conversation() {
         }
     };
     let long = document(&[&"word ".repeat(500)]);
-    let (with, without) = (counted(json!([user(file("b.pdf", &long))])).await, counted(json!("Look:")).await);
+    let (with, without) = (counted(json!([user(&file("b.pdf", &long))])).await, counted(json!("Look:")).await);
     assert!(with.unwrap() > without.unwrap() + 300, "{with:?} {without:?}");
 }
 
 /// Whatever comes, the model is asked, the client is told, and the server goes on.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the test measures how long it takes")]
 async fn hostile_files_cost_a_placeholder() {
     let upstream = Upstream::start_with(forgetful).await.unwrap();
     let home = configured(&upstream, "timeout: 1s, memory: 256MiB, max_pages: 5");
@@ -108,7 +109,7 @@ async fn hostile_files_cost_a_placeholder() {
     let files: Vec<(&str, Vec<u8>)> = hostile().into_iter().chain([("bomb", bomb(400))]).collect();
     for (name, bytes) in &files {
         let began = Instant::now();
-        let (_, notes) = turn(&godex, json!([user(file("a.pdf", bytes))]), None, true).await;
+        let (_, notes) = turn(&godex, &json!([user(&file("a.pdf", bytes))]), None, true).await;
         assert!(began.elapsed() < Duration::from_secs(20), "{name}");
         assert!(notes.starts_with("input[0].content[1]=degraded"), "{name}: {notes}");
         let sent = sent(&upstream).pop().unwrap()[0]["content"].as_str().unwrap().to_owned();
@@ -120,9 +121,9 @@ async fn hostile_files_cost_a_placeholder() {
     // What is known to be no good is not tried again.
     let began = Instant::now();
     let (_, bytes) = files.iter().find(|(name, _)| *name == "forms that draw forms").unwrap();
-    turn(&godex, json!([user(file("again.pdf", bytes))]), None, false).await;
+    turn(&godex, &json!([user(&file("again.pdf", bytes))]), None, false).await;
     assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
-    turn(&godex, json!([user(file("good.pdf", &document(&["fine"])))]), None, false).await;
+    turn(&godex, &json!([user(&file("good.pdf", &document(&["fine"])))]), None, false).await;
     assert!(sent(&upstream).pop().unwrap()[0]["content"].as_str().unwrap().ends_with("[page 1]\nfine"));
 }
 
@@ -141,13 +142,14 @@ async fn limits_and_off_are_kept() {
     ] {
         let home = configured(&upstream, files);
         let godex = Godex::logging_to(home.path(), Stdio::null());
-        turn(&godex, json!([user(file("a.pdf", &pdf))]), None, false).await;
+        turn(&godex, &json!([user(&file("a.pdf", &pdf))]), None, false).await;
         let sent = sent(&upstream).pop().unwrap()[0]["content"].as_str().unwrap().to_owned();
         assert!(sent.ends_with(expected), "{files}: {sent}");
     }
 }
 
 /// The process by itself: how it ended, what it said, how long it took.
+#[expect(clippy::disallowed_methods, reason = "the test measures how long it takes")]
 fn child(file: &[u8], seconds: u64, memory: u64) -> (ExitStatus, Vec<u8>, Duration) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_godex"));
     command.args(["read-pdf", "50", "100000", &seconds.to_string(), &memory.to_string()]);

@@ -513,7 +513,7 @@ fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> 
             Unsupported::Limit(other).is_in(body)
         }
         Unsupported::StreamOptions => stream,
-        Unsupported::Thoughts => true,
+        Unsupported::Thoughts | Unsupported::CacheMarks => true,
         Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject => false,
     };
     lessons.iter().copied().filter(changed).collect()

@@ -131,7 +131,7 @@ fn errors_have_the_class_of_their_status() {
 fn the_first_content_tells_an_answer() {
     let look = |events: &[Value]| {
         let mut opening = Opening::new(AnswerWire::Messages, std::sync::Arc::default());
-        let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let body = events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
         match opening.push(body.as_bytes()) {
             Look::Failed(failure) => Err(failure.class),
             look => Ok(look == Look::Answer),

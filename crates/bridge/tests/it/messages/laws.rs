@@ -201,7 +201,8 @@ fn bytes(run: &Run, pieces: &[&[u8]]) -> Vec<u8> {
 fn any_split_of_the_bytes_gives_the_same_answer() {
     for_all(2_000, |number| {
         let answer = answer(number);
-        let framed: String = answer.events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
+        let framed =
+            answer.events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect::<Vec<_>>().concat();
         let whole = bytes(&answer.run, &[framed.as_bytes()]);
         let size = 1 + usize::try_from(number % 23).unwrap();
         let pieces: Vec<&[u8]> = framed.as_bytes().chunks(size).collect();

@@ -5,8 +5,21 @@ use std::collections::BTreeSet;
 use super::root;
 
 /// The crates that the binary is made of.
-const SHIPPED: &[&str] =
-    &["bridge", "cli", "grammar", "mcp", "probe", "providers", "schema", "server", "store", "tokens", "web", "wire"];
+const SHIPPED: &[&str] = &[
+    "bridge",
+    "cli",
+    "grammar",
+    "mcp",
+    "pdf",
+    "probe",
+    "providers",
+    "schema",
+    "server",
+    "store",
+    "tokens",
+    "web",
+    "wire",
+];
 
 /// The names below `[dependencies]` and `[target.….dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> Vec<String> {
