@@ -127,7 +127,7 @@ fn question(model: &str, url: &str) -> Vec<u8> {
 }
 
 /// The images of an item, by their URLs: as they are, or as files.
-fn urls<'a>(item: Raw<'a>) -> impl Iterator<Item = Cow<'a, str>> {
+fn urls(item: Raw<'_>) -> impl Iterator<Item = Cow<'_, str>> {
     parts(item).filter_map(|part| {
         let kind = part.get("type").and_then(Raw::text)?;
         let text = |name: &str| part.get(name).and_then(Raw::text).map(Text::decode);
@@ -140,7 +140,7 @@ fn urls<'a>(item: Raw<'a>) -> impl Iterator<Item = Cow<'a, str>> {
 }
 
 /// The parts of an item: of a message, or of what a tool gave back.
-pub(crate) fn parts<'a>(item: Raw<'a>) -> impl Iterator<Item = Raw<'a>> {
+pub(crate) fn parts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
     let members = ["content", "output"].into_iter().filter_map(move |name| item.get(name));
     members.flat_map(|value| {
         let whole = (value.kind() == Kind::Object).then_some(value);

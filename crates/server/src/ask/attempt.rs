@@ -53,6 +53,7 @@ pub(crate) struct Attempt {
 
 /// What may make another round necessary.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own")]
 pub(crate) struct MayGoOn {
     /// The text of the answer was promised to be JSON, and may not be.
     pub(crate) promised: bool,

@@ -29,7 +29,7 @@ impl Affinity {
 
     /// Of texts, one after the other; where one ends and the next begins counts as well.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        Self(texts.into_iter().fold(SEED, |hash, text| absorb(hash, text)))
+        Self(texts.into_iter().fold(SEED, absorb))
     }
 
     /// How much this place wants it.

@@ -204,7 +204,7 @@ impl HttpClient {
         alone: bool,
     ) -> Result<Accepted, Refused> {
         if let Some(tokens) = &self.tokens {
-            return self.send_by_token(tokens, &outgoing, dialect, deadlines, alone).await;
+            return Box::pin(self.send_by_token(tokens, &outgoing, dialect, deadlines, alone)).await;
         }
         let mut tried = Tried::default();
         let mut last = None;

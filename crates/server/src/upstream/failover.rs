@@ -6,6 +6,7 @@
 mod place;
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -322,7 +323,8 @@ impl Failover {
             affinity: self.affinity,
         };
         let sending = replica.client.send(outgoing, stream, &dialect, self.deadlines(stream), alone);
-        let refused = match unless_it_falls(&replica, alone, sending).await {
+        let sent = unless_it_falls(&replica, alone, pin!(sending)).await;
+        let refused = match sent {
             Ok(mut accepted) => {
                 count(&health.counts.accepted);
                 if accepted.resent {

@@ -18,7 +18,7 @@ fn names(count: usize) -> Vec<String> {
 }
 
 /// The name of the place where the conversation goes.
-fn chosen<'n>(names: &'n [String], conversation: Affinity) -> &'n str {
+fn chosen(names: &[String], conversation: Affinity) -> &str {
     &names[order(conversation, &seats(names))[0]]
 }
 

@@ -1,6 +1,7 @@
 //! Which of its provider's addresses a request goes to, and after which others: the conversation's own first.
 
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use bridge::{Failure, FailureClass};
@@ -84,7 +85,7 @@ impl Failover {
 pub(super) async fn unless_it_falls(
     replica: &Replica,
     alone: bool,
-    sending: impl Future<Output = Result<Accepted, Refused>>,
+    sending: Pin<&mut impl Future<Output = Result<Accepted, Refused>>>,
 ) -> Result<Accepted, Refused> {
     if alone {
         return sending.await;
