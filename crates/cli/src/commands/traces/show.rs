@@ -78,10 +78,10 @@ impl Sections {
         self.section("attempts");
         for (at, attempt) in list(trace, "attempts").iter().enumerate() {
             let status = attempt["status"].as_u64().map(|status| format!(" {status}")).unwrap_or_default();
-            let at =
+            let place =
                 attempt["replica"].as_str().map(|_| format!(" at {}", text(&attempt["replica"]))).unwrap_or_default();
             let said = format!(
-                "{}{at} ({}): {}{status} in {}, {} bytes sent",
+                "{}{place} ({}): {}{status} in {}, {} bytes sent",
                 text(&attempt["target"]),
                 text(&attempt["wire"]),
                 text(&attempt["outcome"]),

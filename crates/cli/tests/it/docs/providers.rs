@@ -85,7 +85,7 @@ fn page(name: &str) -> String {
     for doubt in unverified(&text) {
         say("Unverified", vec![doubt.trim_start_matches("unverified: ").trim_end_matches('.').to_owned()]);
     }
-    let lines: String = lines.iter().map(|line| format!("- {line}.\n")).collect();
+    let lines = lines.iter().map(|line| format!("- {line}.\n")).collect::<Vec<_>>().concat();
     format!("### {name}\n\n{lines}\n")
 }
 

@@ -107,7 +107,6 @@ pub(super) const THINKING: &[Case] = &[
         twist: thinks,
         changes: &["request.tools.choices: [auto, none, required, function]", "request.reasoning.replay: never"],
         seen: &[("reasoning replay", "never"), ("replay without calls", "optional")],
-        ..PLAIN
     },
     Case {
         name: "wants its list of details back",

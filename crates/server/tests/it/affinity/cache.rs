@@ -1,4 +1,4 @@
-//! What it is good for: how much of what is sent a server has cached, with servers that cache prefixes as vLLM, SGLang and
+//! What it is good for: how much of what is sent a server has cached, with servers that cache prefixes as `vLLM`, `SGLang` and
 //! llama.cpp do, beside what they would have if requests were dealt out in turn.
 
 use std::sync::Mutex;
@@ -57,7 +57,10 @@ fn ratio(sent: &[(usize, Bytes)], mut caches: Vec<PrefixCache>, at: impl Fn(usiz
 
 /// A text that no other conversation has.
 fn words(talk: usize, turn: usize) -> String {
-    (0..240).map(|word| format!("w{talk}x{turn}y{word}z{} ", (talk * 31 + turn * 17 + word * 7) % 997)).collect()
+    (0..240)
+        .map(|word| format!("w{talk}x{turn}y{word}z{} ", (talk * 31 + turn * 17 + word * 7) % 997))
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// One conversation: a third of them chains, a third with a key, a third with histories of their own.
