@@ -515,8 +515,10 @@ fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> 
             Unsupported::Limit(other).is_in(body)
         }
         Unsupported::StreamOptions => stream,
-        Unsupported::Thoughts | Unsupported::CacheMarks => true,
-        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject => false,
+        Unsupported::Thoughts => true,
+        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject | Unsupported::CacheMarks => {
+            false
+        }
     };
     lessons.iter().copied().filter(changed).collect()
 }
