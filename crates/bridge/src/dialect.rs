@@ -39,10 +39,10 @@ pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkT
 pub use errors::{ErrorMeaning, ErrorRule, ErrorRules};
 pub use request::Tokenizer;
 pub use request::{
-    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort, EffortField,
-    EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
-    LimitField, Parallel, Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking, ToolImages,
-    Turns, UserField,
+    AbsentContent, AfterTool, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
+    EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking,
+    LateSystem, LimitField, Parallel, Parameter, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, Thinking,
+    ToolImages, Turns, UserField,
 };
 pub use rules::{
     Bounds, ContentRules, MessageRules, NativeRules, OptionRules, ReasoningRules, RequestRules, ToolRules,

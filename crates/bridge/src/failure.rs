@@ -32,8 +32,10 @@ pub struct Failure {
     pub retry_after: Option<u32>,
     /// Whether the same target may be asked again, where the spec says so of this error; else its class decides.
     pub retry: Option<bool>,
-    /// What it will not take, where it names that: the request may be sent once more without.
+    /// What it will not take, where it or a rule names that: the request may be sent once more without.
     pub unsupported: Option<Refusal>,
+    /// What a rule that names it knew the error by: words, or none of them. The client may have said them.
+    pub named_by: Option<Box<str>>,
     /// What it was sorted by.
     pub basis: Basis,
     /// The status, where nothing else told what it is.
@@ -50,6 +52,7 @@ impl Failure {
             retry_after: None,
             retry: None,
             unsupported: None,
+            named_by: None,
             basis,
             by_status: None,
         }
@@ -63,12 +66,18 @@ impl Failure {
     /// The same, knowing what the provider's errors mean.
     pub fn from_answer_in(dialect: &AnswerDialect, status: u16, body: &[u8]) -> Self {
         let body = ErrorBody::read(body);
-        let unsupported = matches!(status, 400 | 422).then(|| body.unsupported(dialect, status)).flatten();
+        let refused = matches!(status, 400 | 422);
+        let unsupported = body.unsupported(dialect, status).filter(|_| refused);
+        let by_rule = || body.unsupported_by_rule(dialect, status).filter(|_| refused);
+        let (unsupported, named_by) = match unsupported {
+            Some(refusal) => (Some(refusal), None),
+            None => by_rule().map(|(refusal, words)| (refusal, words.into())).unzip(),
+        };
         let silent = || match status {
             300..=399 => format!("The provider answered with a redirect (status {status}); none is followed."),
             _ => format!("The provider answered with status {status}."),
         };
-        Self { unsupported, ..body.failure(dialect, Some(status), silent) }
+        Self { unsupported, named_by, ..body.failure(dialect, Some(status), silent) }
     }
 
     /// The failure that a successful answer reports, in any of the places where servers put it.

@@ -23,12 +23,12 @@ pub use context::{
     AnswerContext, AnswerWire, InputGrammar, InputSyntax, NativeContext, OfferedTool, OutputContract, ToolKind,
 };
 pub use dialect::{
-    AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm,
-    DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules,
-    Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem,
-    LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm, Replay,
-    ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages,
-    ToolRules, Turns, UserField,
+    AbsentContent, AfterTool, AnswerDialect, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, ContentRules,
+    CustomForm, DeveloperRole, Dialect, Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule,
+    ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking,
+    LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter, ReasoningRules, RefusalForm,
+    Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer,
+    ToolImages, ToolRules, Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};

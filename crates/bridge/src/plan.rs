@@ -1,6 +1,7 @@
 //! The request side: a Responses request, what came before it and a dialect make the chat request to send and
 //! the knowledge of how to read its answer. Every decision about compatibility is taken here, with a note.
 
+mod cache_marks;
 mod check;
 mod compaction;
 mod content;
@@ -32,7 +33,7 @@ pub use forward::{forward, forward_linked};
 pub use links::Link;
 
 use crate::context::{AnswerContext, AnswerWire};
-use crate::dialect::{AbsentContent, Dialect, EffortField, ReplayField, StreamUsage};
+use crate::dialect::{AbsentContent, CacheMarks, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
 use crate::seal::Seal;
 use item_path::Items;
@@ -175,13 +176,16 @@ fn build(
     let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;
     let carries = transcript.carries_reasoning;
     let reasoning = reasoning::plan(request, dialect, &mut tools, carries, &mut notes)?;
+    let native_members = tools.members();
     let mut messages = transcript.messages;
     if dialect.request.reasoning.placeholder && reasoning.thinks {
         transcript::fill_lost_reasoning(&mut messages, &dialect.request.reasoning);
     }
+    let messages = transcript::shape(messages, &dialect.request.messages, notes.links());
     let mut body = chat::Request {
         model: target.model,
-        messages: transcript::shape(messages, &dialect.request.messages, notes.links()),
+        marked: cache_marks::places(&messages, dialect.request.messages.cache_marks),
+        messages,
         style: style(dialect),
         stream: request.stream.unwrap_or(false),
         include_usage: dialect.stream_usage == StreamUsage::Request,
@@ -208,6 +212,7 @@ fn build(
         output: contract,
         grammars: tools.grammars(),
     };
+    body.extra.extend(native_members.iter().map(String::as_str));
     body.tool_choice = tools.choice.take();
     body.parallel_tool_calls = tools.parallel;
     tools.place(&mut notes);
@@ -226,7 +231,8 @@ fn style(dialect: &Dialect) -> Style {
             AbsentContent::Empty => Absent::Empty,
             AbsentContent::Omit => Absent::Omitted,
         },
-        text_as_parts: rules.messages.text_as_parts,
+        // Text that has once been marked is written alike when the mark has moved on.
+        text_as_parts: rules.messages.text_as_parts || rules.messages.cache_marks != CacheMarks::None,
         reasoning_field: match rules.reasoning.field {
             ReplayField::ReasoningContent => Some("reasoning_content"),
             ReplayField::Reasoning => Some("reasoning"),

@@ -38,6 +38,9 @@ const SPECS: &[(&str, &str)] = embed![
     "demo",
 ];
 
+/// What is known of models wherever they are served: entries, for specs that say `families: true`. No spec by itself.
+pub(crate) const FAMILIES: (&str, &str) = ("families", include_str!("../../../specs/families.yaml"));
+
 impl Library<'static> {
     /// What the binary carries.
     pub const BUILTIN: Self = Self(SPECS);

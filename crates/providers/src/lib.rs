@@ -15,6 +15,6 @@ mod spec;
 pub use builtin::Library;
 pub use resolve::{INLINE, resolve_inline, resolve_named};
 pub use spec::{
-    ApplyPatch, Auth, CatalogRules, DiscoveryRules, Endpoint, Matches, ModelSpec, Price, Provider, SpecKey, SubAgents,
-    Taken, Wire, price_per_call, spec_keys,
+    ApplyPatch, Auth, CatalogRules, DiscoveryRules, Endpoint, HeaderSource, HeaderText, Matches, ModelSpec, Price,
+    Provider, SpecKey, SubAgents, Taken, Wire, price_per_call, spec_keys,
 };

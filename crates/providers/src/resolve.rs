@@ -1,6 +1,6 @@
 //! From a spec to a [`Provider`]: follow `extends` to the root, then lay each spec over the one before.
 
-use crate::builtin::Library;
+use crate::builtin::{FAMILIES, Library};
 use crate::spec::{Layer, LayerKind, Places, Provider, Spec};
 use crate::yaml::{Document, Env, Field, Problem, Problems, Reader, nearest};
 
@@ -15,7 +15,9 @@ const ROOT: &str = "openai-compatible";
 /// # Errors
 /// An unknown name, or mistakes in the spec's text; the latter cannot happen with the built-in library.
 pub fn resolve_named(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Provider, Problems> {
-    Ok(Provider::of(name, chain(library, name, env)?))
+    let mut layers = chain(library, name, env)?;
+    add_families(&mut layers, env)?;
+    Ok(Provider::of(name, layers))
 }
 
 /// A provider from a spec of the user's, in the configuration or as a file of its own. Its mistakes go to the
@@ -26,11 +28,13 @@ pub fn resolve_inline(library: Library<'_>, field: &Field<'_>, env: Env<'_>) -> 
     let extends = section.field("extends");
     let spec = Spec::read(section);
     let parent = spec.extends.clone().unwrap_or_else(|| ROOT.to_owned());
-    match chain(library, &parent, env) {
-        Ok(mut layers) => {
-            layers.push(Layer { kind: LayerKind::User, spec, places });
-            Some(Provider::of(INLINE, layers))
-        }
+    let layers = chain(library, &parent, env).and_then(|mut layers| {
+        layers.push(Layer { kind: LayerKind::User, spec, places });
+        add_families(&mut layers, env)?;
+        Ok(layers)
+    });
+    match layers {
+        Ok(layers) => Some(Provider::of(INLINE, layers)),
         Err(Problems(problems)) => {
             let place = extends.as_ref().unwrap_or(field);
             // The spec's name as it is written: what a variable holds is not repeated.
@@ -65,6 +69,17 @@ fn chain(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Vec<Layer>, P
     Ok(layers)
 }
 
+/// Puts what is known of models wherever they are served over the root, where the last word is that it holds. All that
+/// specs say themselves lies over it.
+fn add_families(layers: &mut Vec<Layer>, env: Env<'_>) -> Result<(), Problems> {
+    let said = layers.iter().rev().find_map(|layer| layer.spec.families);
+    if said == Some(true) {
+        let (name, text) = FAMILIES;
+        layers.insert(1.min(layers.len()), read(name, text, env)?);
+    }
+    Ok(())
+}
+
 fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Layer, Problems> {
     let Some(text) = library.text(name) else {
         let names: Vec<&str> = library.names().collect();
@@ -72,6 +87,10 @@ fn load(library: Library<'_>, name: &str, env: Env<'_>) -> Result<Layer, Problem
         let help = format!("{}specs: {}", near.unwrap_or_default(), names.join(", "));
         return Err(problem(name, "", format!("there is no spec `{name}`"), Some(help)).into());
     };
+    read(name, text, env)
+}
+
+fn read(name: &str, text: &str, env: Env<'_>) -> Result<Layer, Problems> {
     let document = Document::parse(&file(name), text)?;
     let reader = Reader::new(&document, env);
     let spec = Spec::read(reader.root());
@@ -182,7 +201,8 @@ mod tests {
     #[test]
     fn mistakes_in_rules_for_errors_are_found() {
         let text = "answer:\n  errors:\n  - {code: 1}\n  - {means: quota}\n  - {status: 42, means: quota}\n  \
-                    - {words: [], means: quota}\n  - {code: x, means: qouta}\n  - {codes: x, means: quota}\n  - oops\n";
+                    - {words: [], means: quota}\n  - {code: x, means: qouta}\n  - {codes: x, means: quota}\n  - oops\n  \
+                    - {code: x, means: quota, parameter: stop}\n  - {code: x, means: unsupported, parameter: max_tokens}\n";
         let document = Document::parse("mine.yaml", text).unwrap();
         let reader = Reader::new(&document, &none);
         let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &none).unwrap();
@@ -199,6 +219,8 @@ mod tests {
             "found `qouta`; did you mean `quota`?",
             "answer.errors[5]: unknown key `codes`; did you mean `code`?",
             "answer.errors[6]: expected a mapping, found a string",
+            "answer.errors[7].parameter: only what means `unsupported` or `unsupported_value` is about a parameter",
+            "answer.errors[8].parameter: expected one of `temperature`, ",
         ] {
             assert!(problems.contains(expected), "{expected}\n{problems}");
         }
@@ -219,6 +241,56 @@ mine.yaml:6:3: models[3]: unknown key `limit_feild`; did you mean `limit_field`?
 mine.yaml:7:31: models[3].request.content.images: expected one of `none`, `data`, `all`, found `some`; did you mean `none`?
 mine.yaml:8:14: models[4]: unknown key `auth`; known keys: ";
         assert!(problems.starts_with(expected), "{problems}");
+    }
+
+    /// Over the generic spec, under all others, and only where they are wanted.
+    #[test]
+    fn families_lie_between_the_generic_spec_and_the_others() {
+        use bridge::{CacheMarks, Replay, ReplayField};
+        let reasoning = |provider: &Provider, model: &str| {
+            let rules = provider.for_model(model).dialect.request.reasoning;
+            (rules.replay, rules.field, rules.placeholder)
+        };
+        let inline = |text: &str| {
+            let document = Document::parse("mine.yaml", text).unwrap();
+            let reader = Reader::new(&document, &none);
+            let provider = resolve_inline(Library::BUILTIN, &reader.root_field(), &none).unwrap();
+            assert_eq!(reader.finish(), [], "{text}");
+            provider
+        };
+        let (model, field) = ("deepseek-ai/DeepSeek-V4-Pro:fp8", ReplayField::ReasoningContent);
+        let known = (Replay::Tools, field, true);
+        for (text, expected) in [
+            ("{}", known),
+            ("extends: openai-compatible", known),
+            ("extends: together", known),
+            ("families: false", (Replay::Never, field, false)),
+            (
+                "extends: deepseek\nfamilies: true\nrequest: {reasoning: {placeholder: false}}",
+                (Replay::Tools, field, false),
+            ),
+            ("request: {reasoning: {replay: always}}", (Replay::Always, field, true)),
+            (
+                "models: [{match: '*v4-pro*', request: {reasoning: {field: reasoning}}}]",
+                (Replay::Tools, ReplayField::Reasoning, true),
+            ),
+            ("extends: openrouter", (Replay::Always, ReplayField::Reasoning, true)),
+            ("extends: groq", (Replay::Never, field, true)),
+        ] {
+            assert_eq!(reasoning(&inline(text), model), expected, "{text}");
+        }
+        let marks = |spec: &str, model: &str| {
+            let provider = resolve_named(Library::BUILTIN, spec, &none).unwrap();
+            provider.for_model(model).dialect.request.messages.cache_marks
+        };
+        assert_eq!(marks("openai-compatible", "us.anthropic.claude-opus-5"), CacheMarks::NotTools);
+        assert_eq!(marks("openrouter", "anthropic/claude-opus-5"), CacheMarks::None);
+        assert_eq!(marks("openrouter", "qwen/qwen3.7-plus"), CacheMarks::All);
+        // Each value says where it is from, and the whole reads as a spec that comes to the same.
+        let shown = inline("{}").show(Some(model));
+        assert!(shown.contains("    replay: tools  # specs/families.yaml:"), "{shown}");
+        assert!(shown.contains("families: true  # specs/openai-compatible.yaml:"), "{shown}");
+        assert_eq!(inline(&shown).dialect, inline("{}").for_model(model).dialect);
     }
 
     #[test]

@@ -53,11 +53,16 @@ impl Provider {
     pub fn secrets(&self) -> Vec<String> {
         let shown = |name: &str| name.ends_with("version");
         let query = self.query.iter().filter(|(name, _)| !shown(name)).map(|(_, value)| value.clone());
+        // Each as it is sent: what a variable holds may be a part of it.
+        let headers = self.layers.iter().flat_map(|layer| {
+            let filled = |name: &str| Source::hiding(&layer.places).is_filled(&format!("headers.{name}"));
+            layer.spec.fixed_headers().filter(move |(name, _)| filled(name)).map(|(_, text)| text.to_owned())
+        });
         let places = self.layers.iter().flat_map(|layer| {
             let entries = layer.spec.models.entries.iter().map(|entry| &entry.places);
             entries.chain(std::iter::once(&layer.places))
         });
-        query.chain(places.flat_map(|places| places.secrets().map(str::to_owned))).collect()
+        query.chain(headers).chain(places.flat_map(|places| places.secrets().map(str::to_owned))).collect()
     }
 
     /// What the user's entry for the provider says of models beyond their names, as the elements of a list.
@@ -258,7 +263,9 @@ mod tests {
                 (&again.dialect, &again.base_url, again.auth),
                 (&provider.dialect, &provider.base_url, provider.auth)
             );
-            for model in provider.models.iter().map(String::as_str).chain(["gpt-5", "glm-4.6v", "x"]) {
+            for model in
+                provider.models.iter().map(String::as_str).chain(["gpt-5", "gpt-5.6", "glm-4.6v", "x", "claude-5"])
+            {
                 assert_eq!(again.for_model(model), provider.for_model(model), "{name} {model}\n{shown}");
                 let one = inline("one.yaml", &provider.show(Some(model)));
                 assert_eq!(one.dialect, provider.for_model(model).dialect, "{name} {model}");

@@ -7,6 +7,7 @@ mod answer;
 mod catalog;
 mod describe;
 mod glob;
+mod headers;
 mod layer;
 mod models;
 mod price;
@@ -20,6 +21,8 @@ use crate::yaml::{Field, Section};
 use catalog::Discovery;
 pub use catalog::{ApplyPatch, CatalogRules, DiscoveryRules, SubAgents};
 pub use describe::{SpecKey, Taken, spec_keys};
+use headers::Headers;
+pub use headers::{HeaderSource, HeaderText};
 pub(crate) use layer::{Layer, LayerKind, Places, Setting, Source, Sources, Variables};
 pub(crate) use models::{Entry, Models};
 pub(crate) use price::Prices;
@@ -39,6 +42,10 @@ pub struct Provider {
     /// The query of every request.
     pub query: Vec<(String, String)>,
     pub auth: Auth,
+    /// What else goes with every request; names as they are written.
+    pub headers: Vec<(String, HeaderText)>,
+    /// Whether what is known of models wherever they are served holds here.
+    pub families: bool,
     /// The environment variable that usually holds its key.
     pub key_env: Option<String>,
     pub default_model: Option<String>,
@@ -118,6 +125,8 @@ pub(crate) struct Spec {
     pub(crate) extends: Option<String>,
     pub(crate) endpoint: Endpoint,
     auth: Option<Auth>,
+    headers: Option<Headers>,
+    pub(crate) families: Option<bool>,
     key_env: Option<String>,
     default_model: Option<String>,
     pub(crate) models: Models,
@@ -151,6 +160,8 @@ impl Spec {
             extends: section.read("extends", Field::text),
             endpoint: place,
             auth: section.read("auth", |field| field.choice(Auth::ALL, Auth::name)),
+            headers: section.read("headers", headers::read),
+            families: section.read("families", Field::boolean),
             key_env: section.read("key_env", Field::text),
             default_model: section.read("default_model", Field::text),
             models: section.read("models", Models::read).unwrap_or_default(),
@@ -173,6 +184,8 @@ impl Spec {
             extends: None,
             endpoint,
             auth: Some(of.auth),
+            headers: Some(of.headers.clone()),
+            families: Some(of.families),
             key_env: of.key_env.clone(),
             default_model: of.default_model.clone(),
             models: Models::default(),
@@ -184,7 +197,19 @@ impl Spec {
 
     /// What is said, key by key; the models come apart. Hosts, paths and names are shown wherever they are from.
     pub(crate) fn settings(&self, from: Sources<'_>) -> Vec<Setting> {
-        let Self { extends, endpoint, auth, key_env, default_model, models: _, prices, discovery, terms } = self;
+        let Self {
+            extends,
+            endpoint,
+            auth,
+            headers,
+            families,
+            key_env,
+            default_model,
+            models: _,
+            prices,
+            discovery,
+            terms,
+        } = self;
         let Endpoint { base_url, path, query } = endpoint;
         let mut out = Vec::new();
         let mut say = |key: &str, value: Option<String>| out.extend(value.map(|value| (key.to_owned(), value)));
@@ -193,6 +218,8 @@ impl Spec {
         say("endpoint.path", path.as_ref().map(Yaml::yaml));
         say("endpoint.query", query.as_ref().map(|query| shown_query(query, from("endpoint.query"))));
         say("auth", auth.as_ref().map(Yaml::yaml));
+        say("headers", headers.as_ref().map(|headers| headers.shown("headers", from("headers"))));
+        say("families", families.as_ref().map(Yaml::yaml));
         say("key_env", key_env.as_ref().map(|name| name.shown("key_env", from("key_env"))));
         say("default_model", default_model.as_ref().map(Yaml::yaml));
         say("prices", (!prices.is_empty()).then(|| prices.shown("prices", from("prices"))));
@@ -201,11 +228,35 @@ impl Spec {
         out
     }
 
+    /// The headers that say the same with every request.
+    pub(crate) fn fixed_headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.iter().flatten().filter_map(|(name, text)| match text {
+            HeaderText::Fixed(text) => Some((name.as_str(), text.as_str())),
+            HeaderText::From(_) => None,
+        })
+    }
+
     /// Lays this spec over what it extends: what it says replaces, the rest stays.
     fn apply(&self, to: &mut Provider) {
-        let Self { extends: _, endpoint, auth, key_env, default_model, models, prices: _, discovery, terms: _ } = self;
+        let Self {
+            extends: _,
+            endpoint,
+            auth,
+            headers,
+            families,
+            key_env,
+            default_model,
+            models,
+            prices: _,
+            discovery,
+            terms: _,
+        } = self;
         let Endpoint { base_url, path, query } = endpoint;
         to.auth = auth.unwrap_or(to.auth);
+        to.families = families.unwrap_or(to.families);
+        if let Some(headers) = headers {
+            to.headers.clone_from(headers);
+        }
         // A new address must not get the key that is meant for the old one.
         to.key_env = if base_url.is_some() { key_env.clone() } else { key_env.clone().or(to.key_env.take()) };
         to.base_url = base_url.clone().or(to.base_url.take());
@@ -232,6 +283,8 @@ impl Provider {
             path: "/chat/completions".to_owned(),
             query: Vec::new(),
             auth: Auth::Bearer,
+            headers: Vec::new(),
+            families: false,
             key_env: None,
             default_model: None,
             models: Vec::new(),

@@ -87,10 +87,7 @@ impl Hosted {
             return Ok(None);
         }
         let dialect = failover.dialect();
-        let runs = |kind| {
-            let native = &dialect.request.tools.native;
-            failover.wire() == Wire::Responses || native.iter().any(|(native, _)| *native == kind)
-        };
+        let runs = |kind| failover.wire() == Wire::Responses || dialect.request.tools.runs(kind);
         // Only godex reaches the operator's servers; all others the provider calls itself, if it can.
         if runs(bridge::Hosted::Mcp) && !servers.iter().all(|(_, tool)| is_declared(tool, context)) {
             servers.clear();

@@ -65,6 +65,8 @@ pub(crate) struct Deadlines {
 pub(crate) struct Outgoing {
     pub(crate) wire: Wire,
     pub(crate) body: Bytes,
+    /// What the provider gets as the cache key, for headers that say it.
+    pub(crate) cache_key: Option<String>,
     /// The trace that it belongs to.
     pub(crate) propagated: Option<Propagated>,
 }

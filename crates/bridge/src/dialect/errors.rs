@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::request::Parameter;
 use crate::failure::FailureClass;
 
 vocabulary! {
@@ -27,9 +28,9 @@ vocabulary! {
         Server = "server",
         /// The provider gave up waiting: the same is asked again in a while.
         Timeout = "timeout",
-        /// A parameter is not supported, which the error names: the request is sent again without it.
+        /// A parameter is not supported, which the error or the rule names: the request is sent again without it.
         Unsupported = "unsupported",
-        /// The value of a parameter is not supported, which the error names: as above, for this request only.
+        /// The value of a parameter is not supported: as above, for this request only.
         UnsupportedValue = "unsupported_value",
         /// Nothing by itself: the HTTP status decides. Takes back a rule of the spec below.
         ByStatus = "by_status",
@@ -55,7 +56,7 @@ impl ErrorMeaning {
     }
 
     /// Whether it is about a parameter, beside which the error has a class as any other.
-    pub(crate) const fn is_of_a_parameter(self) -> bool {
+    pub const fn is_of_a_parameter(self) -> bool {
         matches!(self, Self::Unsupported | Self::UnsupportedValue)
     }
 }
@@ -74,6 +75,8 @@ pub struct ErrorRule {
     pub words: Vec<String>,
     /// Whether the error comes without a message.
     pub no_message: bool,
+    /// What is not supported, where the error itself never names it.
+    pub parameter: Option<Parameter>,
     /// Whether the same provider is asked again; none: as it is usual for what the error means.
     pub retry: Option<bool>,
 }
@@ -81,7 +84,15 @@ pub struct ErrorRule {
 impl ErrorRule {
     /// A rule without a condition, which fits every error.
     pub const fn new(means: ErrorMeaning) -> Self {
-        Self { means, status: Vec::new(), code: Vec::new(), words: Vec::new(), no_message: false, retry: None }
+        Self {
+            means,
+            status: Vec::new(),
+            code: Vec::new(),
+            words: Vec::new(),
+            no_message: false,
+            parameter: None,
+            retry: None,
+        }
     }
 
     /// Whether it asks for more than words: words alone are the weakest sign, as anybody may have written them.

@@ -120,6 +120,17 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Which messages are marked for a cache that must be asked for.
+    pub enum CacheMarks {
+        None = "none",
+        /// The last of the leading system messages, the last message, and the one that the turn before ended with.
+        All = "all",
+        /// The same, but no result of a tool: what a gateway makes of a mark there may be refused.
+        NotTools = "not_tools",
+    }
+}
+
+vocabulary! {
     /// Which images the model sees.
     pub enum ImageInput {
         None = "none",

@@ -1,9 +1,9 @@
 //! The rules for requests, by concern. Defaults are what nearly every chat server takes.
 
 use super::request::{
-    AbsentContent, AfterTool, CacheKeyField, CallIds, ChoiceKind, CustomForm, Effort, EffortField, EmptyText,
-    Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay, ReplayField,
-    RequiredWord, SchemaRule, Thinking, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, Effort, EffortField,
+    EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem, Parallel, Replay,
+    ReplayField, RequiredWord, SchemaRule, Thinking, ToolImages, Turns, UserField,
 };
 
 /// How requests must look beyond the few things that every dialect says.
@@ -44,6 +44,7 @@ pub struct MessageRules {
     pub turns: Turns,
     pub after_tool: AfterTool,
     pub call_ids: CallIds,
+    pub cache_marks: CacheMarks,
 }
 
 impl Default for MessageRules {
@@ -56,6 +57,7 @@ impl Default for MessageRules {
             turns: Turns::Free,
             after_tool: AfterTool::Any,
             call_ids: CallIds::Any,
+            cache_marks: CacheMarks::None,
         }
     }
 }
@@ -103,6 +105,8 @@ pub struct ToolRules {
     pub custom: Vec<CustomForm>,
     /// Tools that the provider runs itself, each as it declares them: JSON templates, see `plan::tools::template`.
     pub native: Vec<(Hosted, String)>,
+    /// Those of them that are not declared, but switched on by members of the body: the same templates.
+    pub native_members: Vec<(Hosted, String)>,
     /// What to do about the other hosted tools.
     pub lacking_hosted: Lacking,
     /// A response format is not sent beside these.
@@ -122,9 +126,17 @@ impl Default for ToolRules {
             schema: Vec::new(),
             custom: Vec::new(),
             native: Vec::new(),
+            native_members: Vec::new(),
             lacking_hosted: Lacking::Degrade,
             format_excludes: Vec::new(),
         }
+    }
+}
+
+impl ToolRules {
+    /// Whether the provider runs tools of this kind itself, however it is told to.
+    pub fn runs(&self, kind: Hosted) -> bool {
+        self.native.iter().chain(&self.native_members).any(|(native, _)| *native == kind)
     }
 }
 
@@ -147,6 +159,8 @@ pub struct ReasoningRules {
     pub field: ReplayField,
     /// A message that must carry reasoning and has lost it gets a blank.
     pub placeholder: bool,
+    /// What the first call of a message has beside it when nothing came with any of them, or it was lost; a JSON object.
+    pub call_placeholder: Option<String>,
 }
 
 impl Default for ReasoningRules {
@@ -162,6 +176,7 @@ impl Default for ReasoningRules {
             replay: Replay::Never,
             field: ReplayField::ReasoningContent,
             placeholder: false,
+            call_placeholder: None,
         }
     }
 }

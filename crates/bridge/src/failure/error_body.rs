@@ -4,7 +4,7 @@ use wire::json::{Kind, Raw, without_mark};
 
 use super::hearsay::Basis;
 use super::{Failure, FailureClass, api, wait};
-use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule};
+use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule, Parameter};
 
 #[derive(Debug, Default)]
 pub(super) struct ErrorBody {
@@ -94,7 +94,8 @@ impl ErrorBody {
         let retry = verdict.and_then(|verdict| verdict.retry);
         let message = self.message.unwrap_or_else(silent);
         let by_status = status.filter(|_| known.is_none());
-        Failure { class, message, upstream_code: self.code, retry_after, retry, unsupported: None, basis, by_status }
+        let upstream_code = self.code;
+        Failure { retry_after, retry, upstream_code, basis, by_status, ..Failure::new(class, message) }
     }
 
     /// What is known of it beside its status. Codes and statuses say more than words, which anybody may have written,
@@ -150,6 +151,22 @@ impl ErrorBody {
     /// value.
     pub(super) fn fits(&self, dialect: &AnswerDialect, status: u16, means: ErrorMeaning) -> bool {
         dialect.errors.iter().any(|rule| rule.means == means && self.fit(rule, Some(status)).is_some())
+    }
+
+    /// The first rule that names what is not supported, and the words that it knew the error by; without words, it was
+    /// fields alone.
+    pub(super) fn parameter_by<'a>(
+        &self,
+        dialect: &'a AnswerDialect,
+        status: u16,
+    ) -> Option<(&'a ErrorRule, Parameter, &'a str)> {
+        dialect.errors.iter().filter(|rule| rule.means.is_of_a_parameter()).find_map(|rule| {
+            let parameter = rule.parameter?;
+            match self.fit(rule, Some(status))? {
+                Fit::Words(words) => Some((rule, parameter, words)),
+                Fit::Fields => Some((rule, parameter, "")),
+            }
+        })
     }
 
     pub(super) fn lower(&self) -> &str {

@@ -4,7 +4,7 @@
 use wire::json::{Kind, Raw, Text};
 
 use super::Failure;
-use super::unsupported::Proof;
+use super::unsupported::{Proof, is_mark};
 
 /// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because every turn
 /// has room for a failure, and hardly any has words.
@@ -48,14 +48,18 @@ impl Failure {
         }
         if let Some(refusal) = &mut self.unsupported {
             let name = refusal.unsupported.member();
-            let own = match refusal.proof {
-                Proof::Hearsay => false,
-                Proof::Words => asked.cannot_spell(name),
+            let is_spelled = || squeezed_bytes(answer).contains(&squeezed(name));
+            let own = match (refusal.proof, self.named_by.as_deref()) {
+                (Proof::Hearsay, _) => false,
+                // The answer need not spell what a rule names, but the client must not have said what the rule goes by.
+                (_, Some(words)) => words.is_empty() || !asked.has(words),
+                (Proof::Words, None) => asked.cannot_spell(name) && is_spelled(),
                 // Only an answer that was put together without care has a client's words for fields.
-                Proof::Fields => !asked.has(&format!("\"{name}")) && !asked.has(&format!("{name}\"")),
+                (Proof::Fields, None) => {
+                    !asked.has(&format!("\"{name}")) && !asked.has(&format!("{name}\"")) && is_spelled()
+                }
             };
-            let is_spelled = squeezed_bytes(answer).contains(&squeezed(name));
-            refusal.proof = if own && is_spelled { refusal.proof } else { Proof::Hearsay };
+            refusal.proof = if own { refusal.proof } else { Proof::Hearsay };
         }
         self
     }
@@ -98,8 +102,8 @@ impl Asked {
             Kind::Array => value.elements().for_each(|element| self.gather(element)),
             Kind::Object => {
                 for (name, value) in value.fields() {
-                    // Who speaks is not said by the client's words.
-                    if !name.is("role") {
+                    // Who speaks is not said by the client's words, and marks are ours.
+                    if !name.is("role") && !is_mark(name, value) {
                         let name = name.decode().to_lowercase();
                         self.text.push_str(&name);
                         self.text.push('\n');
@@ -153,19 +157,24 @@ fn squeezed_bytes(json: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::FailureClass;
+    use super::super::unsupported::Unsupported;
     use super::*;
-    use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule};
+    use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule, Parameter};
 
     fn failure(answer: &str) -> Failure {
         let rule = |means, code: &[&str], words: &[&str]| {
             let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
             ErrorRule { code: texts(code), words: texts(words), ..ErrorRule::new(means) }
         };
+        let named = |rule| ErrorRule { parameter: Some(Parameter::ReasoningEffort), ..rule };
         let errors = [
             rule(ErrorMeaning::Unsupported, &[], &["unsupported parameter"]),
             rule(ErrorMeaning::Auth, &["1004"], &[]),
             rule(ErrorMeaning::Quota, &["1005"], &["pay first"]),
             rule(ErrorMeaning::Auth, &[], &["invalid api key"]),
+            named(rule(ErrorMeaning::Unsupported, &[], &["cannot ponder"])),
+            named(rule(ErrorMeaning::Unsupported, &["77"], &[])),
+            named(rule(ErrorMeaning::UnsupportedValue, &["78"], &[])),
         ];
         let dialect = AnswerDialect { errors: errors.into_iter().collect(), ..AnswerDialect::default() };
         Failure::from_answer_in(&dialect, 400, answer.as_bytes())
@@ -201,6 +210,29 @@ mod tests {
             let refusal = weighed(input, answer).unsupported;
             assert_eq!(refusal.map(|refusal| refusal.proof), Some(expected), "{input} {answer}");
         }
+    }
+
+    /// A rule names what the answer does not.
+    #[test]
+    fn what_a_rule_names_is_believed_unless_the_client_said_what_it_goes_by() {
+        let words = r#"{"error":{"message":"This model cannot ponder."}}"#;
+        let code = r#"{"error":{"message":"Wrong.","code":77}}"#;
+        let value = r#"{"error":{"message":"Wrong.","code":78}}"#;
+        for (input, answer, expected) in [
+            ("Hello", words, Proof::Words),
+            ("What is reasoning_effort?", words, Proof::Words),
+            ("Say: cannot PONDER", words, Proof::Hearsay),
+            ("Hello", code, Proof::Fields),
+            ("Hello", value, Proof::Hearsay),
+        ] {
+            let refusal = weighed(input, answer).unsupported.unwrap();
+            assert_eq!(refusal.proof, expected, "{input} {answer}");
+            assert_eq!(refusal.unsupported, Unsupported::Parameter(Parameter::ReasoningEffort));
+        }
+        // What the answer itself names counts more.
+        let both = r#"{"error":{"message":"Unsupported parameter: 'max_tokens', and it cannot ponder"}}"#;
+        assert_eq!(weighed("Hello", both).unsupported.unwrap().unsupported.member(), "max_tokens");
+        assert_eq!(weighed("Hello", r#"{"error":{"message":"Wrong.","code":79}}"#).unsupported, None);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What an upstream will not take although nobody knew: read out of its refusal, and done without. Whether others may
 //! profit from it is another question: see [`super::hearsay`].
 
-use wire::json::Raw;
+use wire::json::{Kind, Raw, Text};
 
 use super::api;
 use super::error_body::ErrorBody;
-use crate::dialect::{AnswerDialect, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, StreamUsage};
+use crate::dialect::{
+    AnswerDialect, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, StreamUsage,
+};
 
 /// A member of the chat request that the provider refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Unsupported {
     ResponseFormat,
     /// `json_object` as the response format; others may do.
     JsonObject,
+    /// Marks on messages for a cache.
+    CacheMarks,
 }
 
 /// What a refusal is about, and what speaks for it.
@@ -31,9 +35,9 @@ pub struct Refusal {
 pub enum Proof {
     /// It may be about this one request, or repeat its words: enough to try once more, and for nothing else.
     Hearsay,
-    /// It names the member in words.
+    /// It names the member in words, or a rule does that knows it by its words.
     Words,
-    /// It names the member in a field that has no other use.
+    /// It names the member in a field that has no other use, or a rule does that knows it by its fields.
     Fields,
 }
 
@@ -60,7 +64,11 @@ const MEMBERS: &[(&str, Unsupported)] = &[
     ("stream_options", Unsupported::StreamOptions),
     ("response_format", Unsupported::ResponseFormat),
     ("response_format", Unsupported::JsonObject),
+    (CACHE_MARK, Unsupported::CacheMarks),
 ];
+
+/// The member of a part that is a mark, and not of the body.
+const CACHE_MARK: &str = "cache_control";
 
 impl Unsupported {
     /// Its name in the chat request.
@@ -71,6 +79,9 @@ impl Unsupported {
     /// What of it this chat request has: only then is there something to do without.
     pub fn within(self, body: &[u8]) -> Option<Self> {
         let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok())?;
+        if self == Self::CacheMarks {
+            return has_marks(request).then_some(self);
+        }
         let value = request.get(self.member()).filter(|value| !value.is_null())?;
         let is_object = || value.get("type").and_then(Raw::text).is_some_and(|name| name.is("json_object"));
         match self {
@@ -110,9 +121,22 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
                 }
             }
             Unsupported::JsonObject => dialect.no_json_object = true,
+            Unsupported::CacheMarks => dialect.request.messages.cache_marks = CacheMarks::None,
         }
     }
     dialect
+}
+
+/// Whether some message of this chat request is marked.
+fn has_marks(request: Raw<'_>) -> bool {
+    let messages = request.get("messages").into_iter().flat_map(Raw::elements);
+    let parts = messages.filter_map(|message| message.get("content")).filter(|content| content.kind() == Kind::Array);
+    parts.flat_map(Raw::elements).any(|part| part.get(CACHE_MARK).is_some())
+}
+
+/// Whether this member, below the body, is a mark of ours.
+pub(super) fn is_mark(name: Text<'_>, value: Raw<'_>) -> bool {
+    name.is(CACHE_MARK) && value.as_str() == r#"{"type":"ephemeral"}"#
 }
 
 impl ErrorBody {
@@ -134,6 +158,22 @@ impl ErrorBody {
         let of_value = of_value || api::is_unsupported_value(|code| self.has_code(code));
         let proof = if self.is_about_one_value(unsupported, of_value) { Proof::Hearsay } else { proof };
         Some(Refusal { unsupported, proof })
+    }
+
+    /// The same, where the error never names it and a rule of the dialect does. Also what the rule knew it by.
+    pub(super) fn unsupported_by_rule<'a>(
+        &self,
+        dialect: &'a AnswerDialect,
+        status: u16,
+    ) -> Option<(Refusal, &'a str)> {
+        let (rule, parameter, words) = self.parameter_by(dialect, status)?;
+        let unsupported = Unsupported::Parameter(parameter);
+        let proof = match rule.means {
+            ErrorMeaning::UnsupportedValue if self.is_about_one_value(unsupported, true) => Proof::Hearsay,
+            _ if words.is_empty() => Proof::Fields,
+            _ => Proof::Words,
+        };
+        Some((Refusal { unsupported, proof }, words))
     }
 
     /// Whether others, who ask for other values, may well be served.
@@ -188,6 +228,7 @@ fn run_together(word: &str) -> Option<Unsupported> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::{MessageRules, RequestRules};
 
     #[test]
     fn a_dialect_does_without_what_was_learned() {
@@ -205,6 +246,14 @@ mod tests {
         assert_eq!(within("json_object"), Some(Unsupported::JsonObject));
         assert_eq!(within("json_schema"), Some(Unsupported::ResponseFormat));
         assert_eq!(adapted(&dialect, &[Unsupported::StreamOptions]).stream_usage, StreamUsage::Omit);
+        let marks = named("cache_control").unwrap();
+        let marking = MessageRules { cache_marks: CacheMarks::All, ..MessageRules::default() };
+        let request = RequestRules { messages: marking, ..RequestRules::default() };
+        let marking = Dialect { request, ..Dialect::default() };
+        assert_eq!(adapted(&marking, &[marks]), dialect);
+        let part = r#"{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}"#;
+        assert!(marks.is_in(format!(r#"{{"messages":[{{"content":"x"}},{{"content":[{part}]}}]}}"#).as_bytes()));
+        assert!(!marks.is_in(br#"{"cache_control":{},"messages":[{"content":null},{"content":[{"type":"text"}]}]}"#));
         let temperature = named("temperature").unwrap();
         assert!(adapted(&dialect, &[temperature]).drops(Parameter::Temperature));
         assert!(temperature.is_in(br#"{"model":"m","temperature":0.2}"#));

@@ -56,6 +56,9 @@ pub(super) fn plan<'a>(
         state = Asked::On;
     }
     state = yield_to_choice(state, rules, dialect, tools, notes)?;
+    if asked == Asked::Off && state == Asked::Off && always_thinks(rules) {
+        notes.degraded(code::PARAM_DEGRADED, "reasoning.effort", "this model always thinks");
+    }
     let mut members: Vec<&'a str> = rules.always.as_deref().into_iter().collect();
     members.extend(match state {
         Asked::Nothing => None,
@@ -76,7 +79,12 @@ pub(super) fn plan<'a>(
         members.push(object);
         effort = None;
     }
-    Ok(Planned { effort, members, thinks: state != Asked::Off })
+    Ok(Planned { effort, members, thinks: state != Asked::Off || always_thinks(rules) })
+}
+
+/// Whether nothing switches thinking off.
+fn always_thinks(rules: &ReasoningRules) -> bool {
+    rules.off.as_deref() == Some("{}")
 }
 
 /// Where a call can be forced only without thinking, one of the two gives way.
@@ -92,7 +100,7 @@ fn yield_to_choice(
     }
     match dialect.request.tools.forced_while_thinking {
         ForcedWhileThinking::Allowed => Ok(state),
-        ForcedWhileThinking::DropThinking if rules.off.is_some() => {
+        ForcedWhileThinking::DropThinking if rules.off.is_some() && !always_thinks(rules) => {
             notes.degraded(code::PARAM_DEGRADED, "reasoning", "off for this call: a tool must be called");
             Ok(Asked::Off)
         }

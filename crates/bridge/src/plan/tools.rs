@@ -17,9 +17,10 @@ use super::Hosting;
 use super::item_path::Items;
 use super::notes::{Notes, code};
 use crate::context::{InputGrammar, OfferedTool};
-use crate::dialect::{Dialect, Parallel, Parameter};
+use crate::dialect::{ChoiceKind, Dialect, Parallel, Parameter};
 
 pub(super) use catalog::Catalog;
+use catalog::{Entry, What};
 pub(super) use choice::unsupported;
 
 /// The tools of one turn.
@@ -91,19 +92,32 @@ impl<'a> Tools<'a> {
     pub(super) fn place(&self, notes: &mut Notes) {
         let Some(links) = notes.links() else { return };
         let mut next = 0;
-        let place = |index| {
-            self.is_sent(index).then(|| {
+        let mut place = |(index, entry): (usize, &Entry<'_>)| {
+            (self.is_sent(index) && !is_switched(entry)).then(|| {
                 next += 1;
                 next - 1
             })
         };
-        links.move_tools(&(0..self.catalog.entries.len()).map(place).collect::<Vec<_>>());
+        links.move_tools(&self.catalog.entries.iter().enumerate().map(&mut place).collect::<Vec<_>>());
+    }
+
+    /// Members of the body that switch on what the provider runs itself; JSON objects. Nothing is, if no tool may be
+    /// called.
+    pub(super) fn members(&self) -> Vec<String> {
+        let may_call = !matches!(self.choice, Some(ToolChoice::Mode(mode)) if mode == ChoiceKind::None.name());
+        let entries = self.catalog.entries.iter().enumerate().filter(|(index, _)| may_call && self.is_sent(*index));
+        let switched = entries.filter(|(_, entry)| is_switched(entry));
+        let member = |entry: &Entry<'_>| match &entry.declared {
+            Declared::Native(json) => Some(json.clone()),
+            Declared::Function(_) | Declared::Custom(_) => None,
+        };
+        switched.filter_map(|(_, entry)| member(entry)).collect()
     }
 
     pub(super) fn into_declared(self) -> Vec<Declared<'a>> {
         let Self { catalog, sent, .. } = self;
         let sent = |index: usize| sent.as_ref().is_none_or(|sent| sent.binary_search(&index).is_ok());
-        let entries = catalog.entries.into_iter().enumerate();
+        let entries = catalog.entries.into_iter().enumerate().filter(|(_, entry)| !is_switched(entry));
         entries.filter(|(index, _)| sent(*index)).map(|(_, entry)| entry.declared).collect()
     }
 
@@ -123,6 +137,11 @@ impl<'a> Tools<'a> {
     }
 
     fn settle_choice(&mut self, dialect: &Dialect, notes: &mut Notes) {
+        let mut entries = self.catalog.entries.iter().enumerate();
+        if self.forced && entries.all(|(index, entry)| !self.is_sent(index) || is_switched(entry)) {
+            self.forget_choice();
+            notes.degraded(code::PARAM_DEGRADED, "tool_choice", "this provider cannot be made to call its own: auto");
+        }
         if self.choice.is_some() && dialect.drops(Parameter::ToolChoice) {
             self.forget_choice();
             notes.degraded(code::PARAM_DEGRADED, "tool_choice", "this provider refuses the parameter: auto");
@@ -145,6 +164,11 @@ impl<'a> Tools<'a> {
             Parallel::Always => Some(asked.unwrap_or(true)),
         }
     }
+}
+
+/// Whether it is no tool there, but something of the provider's own that members of the body switch on.
+fn is_switched(entry: &Entry<'_>) -> bool {
+    matches!(entry.what, What::Switched(_))
 }
 
 /// A call can only be demanded where there are tools.

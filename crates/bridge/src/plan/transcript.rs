@@ -191,8 +191,9 @@ impl<'a> Builder<'_, 'a, '_> {
         for call in &mut calls {
             call.extra_content = replay::extra_of(call, &call_extras);
         }
+        replay::fill_lost_extras(&mut calls, self.dialect.request.reasoning.call_placeholder.as_deref());
         if self.notes.is_linking() {
-            let carried = |call: &Call<'_>| call.extra_content.is_some();
+            let carried = |call: &Call<'_>| replay::extra_of(call, &call_extras).is_some();
             let thought = !replay.text.is_empty() || !replay.members.is_empty() || calls.iter().any(carried);
             self.link(&sources.said, self.messages.len());
             self.link(if thought { &sources.thought } else { &[] }, self.messages.len());

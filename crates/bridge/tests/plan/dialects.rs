@@ -25,9 +25,19 @@ pub(crate) fn named(name: &str) -> Dialect {
 
 pub(crate) const TABLE: [&str; 7] = ["deepseek", "zhipu", "minimax", "xiaomi", "generic", "strict", "rich"];
 
-/// Every built-in spec, and the two made here.
+/// Models of whom more is said than of all at their provider: marks, placeholders, what families need.
+const MODELS: [&str; 6] = [
+    "openai-compatible/claude-opus-5",
+    "openai-compatible/deepseek-v4-pro",
+    "openai-compatible/minimax-m3",
+    "openrouter/qwen/qwen3.7-plus",
+    "gemini/gemini-3-pro",
+    "qwen/qwen3.7-plus",
+];
+
+/// Every built-in spec, some of their models, and the two made here.
 pub(crate) fn all() -> Vec<(String, Dialect)> {
-    let specs = Library::BUILTIN.names().map(str::to_owned);
+    let specs = Library::BUILTIN.names().chain(MODELS).map(str::to_owned);
     let names = specs.chain(["strict".to_owned(), "rich".to_owned()]);
     names.map(|name| (name.clone(), named(&name))).collect()
 }

@@ -25,10 +25,14 @@ mod links;
 #[cfg(test)]
 mod make;
 #[cfg(test)]
+mod marks;
+#[cfg(test)]
 mod prefix;
 #[cfg(test)]
 mod reasoning;
 #[cfg(test)]
 mod run;
+#[cfg(test)]
+mod switched;
 #[cfg(test)]
 mod tables;

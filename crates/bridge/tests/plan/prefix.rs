@@ -8,6 +8,7 @@ use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
 
 use crate::dialects::all;
+use crate::marks::without_marks;
 use crate::run::{MEND, TransparentSeal};
 
 const TURNS: usize = 60;
@@ -37,7 +38,13 @@ fn bodies(requests: &[CreateResponse<'_>], dialect: &Dialect) -> Vec<Vec<u8>> {
         seal: &TransparentSeal,
         hosting: bridge::Hosting::default(),
     };
-    requests.iter().map(|request| bridge::plan(request, &[], target).unwrap().body).collect()
+    let body = |request| {
+        // Marks move with the end of the conversation, and only they.
+        let (body, marks) = without_marks(&bridge::plan(request, &[], target).unwrap().body);
+        assert!(marks <= 4, "{marks} marks");
+        body
+    };
+    requests.iter().map(body).collect()
 }
 
 /// How many bytes both begin with.

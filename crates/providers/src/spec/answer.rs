@@ -1,6 +1,8 @@
 //! The `answer` section of a spec: how a provider's answers read. The keys are the dialect's own names.
 
-use bridge::{AnswerDialect, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, FinishMeaning, RefusalForm, ThinkTags};
+use bridge::{
+    AnswerDialect, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, FinishMeaning, Parameter, RefusalForm, ThinkTags,
+};
 
 use super::layer::{layer, word};
 use crate::yaml::{Field, Section};
@@ -21,7 +23,8 @@ layer!(Answer over AnswerDialect {
     /// What comes before the time to wait in an error message.
     wait: Vec<String> = |field| Some(folded(&field.texts()?)),
     // Added to what the spec below says, and the last to be shown: see `show`.
-    /// What errors mean, by status, code or words; added to what the spec below says.
+    /// What errors mean, by status, code or words; added to what the spec below says. `parameter` is for errors that mean
+    /// `unsupported` or `unsupported_value` and never name what that is: one of the words of `drop`.
     errors: ErrorRules = rules,
 });
 
@@ -49,7 +52,7 @@ fn rules(field: &Field<'_>) -> Option<ErrorRules> {
     Some(field.entries()?.into_iter().filter_map(rule).collect())
 }
 
-/// `{code: CODE, status: STATUS, words: WORDS, no_message: true, means: MEANING, retry: false}`.
+/// `{code: CODE, status: STATUS, words: WORDS, no_message: true, means: MEANING, parameter: NAME, retry: false}`.
 fn rule(field: &Field<'_>) -> Option<ErrorRule> {
     let mut section = field.clone().section()?;
     let status = section.read("status", |field| several(field, |field| field.integer(100..=599))).unwrap_or_default();
@@ -57,7 +60,7 @@ fn rule(field: &Field<'_>) -> Option<ErrorRule> {
     let words = section.read("words", |field| several(field, Field::text)).unwrap_or_default();
     let no_message = section.read("no_message", Field::boolean).unwrap_or_default();
     let means = section.field("means");
-    let retry = section.read("retry", Field::boolean);
+    let (parameter, retry) = (section.field("parameter"), section.read("retry", Field::boolean));
     let has_condition = !status.is_empty() || !code.is_empty() || !words.is_empty() || no_message;
     if !has_condition || means.is_none() {
         let help = "such as `{code: 1113, means: quota}`".to_owned();
@@ -67,8 +70,23 @@ fn rule(field: &Field<'_>) -> Option<ErrorRule> {
     section.finish();
     let means = means?.choice(ErrorMeaning::ALL, ErrorMeaning::name)?;
     let status = status.into_iter().filter_map(|status| u16::try_from(status).ok()).collect();
-    let rule = ErrorRule { means, status, code, words: folded(&words), no_message, retry };
+    let parameter = match parameter {
+        None => None,
+        Some(field) => Some(named(&field, means)?),
+    };
+    let rule = ErrorRule { means, status, code, words: folded(&words), no_message, parameter, retry };
     has_condition.then_some(rule)
+}
+
+/// What an error is about that never says so.
+fn named(field: &Field<'_>, means: ErrorMeaning) -> Option<Parameter> {
+    if !means.is_of_a_parameter() {
+        field.problem_of_key("only what means `unsupported` or `unsupported_value` is about a parameter", None);
+        return None;
+    }
+    // The limit has two names: an error that does not say which of them it is about helps nobody.
+    let all = Parameter::ALL.iter().copied().filter(|parameter| *parameter != Parameter::MaxOutputTokens);
+    field.choice(&all.collect::<Vec<_>>(), Parameter::name)
 }
 
 /// One value, or a list of them.

@@ -2,10 +2,11 @@
 //! declarations that the reader is made of.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
-    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking,
-    Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter, RefusalForm, Replay,
-    ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer, ToolImages, Turns, UserField,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole,
+    Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRules, Exclusion, FinishMeaning,
+    ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
+    RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer,
+    ToolImages, Turns, UserField,
 };
 
 use super::answer::Answer;
@@ -60,6 +61,7 @@ words!(
     ApplyPatch,
     Auth,
     CacheKeyField,
+    CacheMarks,
     CallIds,
     ChoiceKind,
     CustomForm,
@@ -129,7 +131,7 @@ impl Takes for Bounds {
 
 impl Takes for ErrorRules {
     fn takes() -> Taken {
-        let form = "list of `{status, code, words, no_message, means, retry}`, or mapping of words; `means` is one of";
+        let form = "list of `{status, code, words, no_message, means, parameter, retry}`, or mapping of words; `means` is one of";
         Taken { form: form.to_owned(), ..ErrorMeaning::takes() }
     }
 }
@@ -177,6 +179,18 @@ pub fn spec_keys() -> Vec<SpecKey> {
         whole("endpoint.path", "What comes after the base URL; `{model}` is the model's name.", "path"),
         whole("endpoint.query", "The query of every request.", "mapping of texts to text"),
         key::<Auth>("auth".to_owned(), "How the key is sent.", false),
+        whole(
+            "headers",
+            "What else goes with every request. `{from: cache_key}` is what the provider gets as the cache key, which is the \
+             same for all requests of a session; without one, there is no such header.",
+            "mapping of names to text or `{from: cache_key}`",
+        ),
+        whole(
+            "families",
+            "Whether what is known of models wherever they are served holds here: `specs/families.yaml`, which lies over the \
+             generic spec and under all others.",
+            "`true` or `false`",
+        ),
         whole(
             "key_env",
             "The variable with its key; used only for the spec's own address, or when it has none.",

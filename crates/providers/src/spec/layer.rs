@@ -66,6 +66,11 @@ impl<'a> Source<'a> {
         Self { places: Some(places), variables: Variables::Hidden }
     }
 
+    /// Whether a variable is in the text at this place.
+    pub(crate) fn is_filled(self, path: &str) -> bool {
+        self.places.is_some_and(|places| places.filled.iter().any(|filled| filled.path == path))
+    }
+
     /// The text at this place in YAML, if a variable is in it.
     pub(super) fn filled(self, path: &str) -> Option<String> {
         let filled = self.places?.filled.iter().find(|filled| filled.path == path)?;

@@ -2,7 +2,7 @@
 //! of the rules' own fields.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, ContentRules, CustomForm, Effort,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, ContentRules, CustomForm, Effort,
     EffortField, EmptyText, Exclusion, ForcedWhileThinking, Hosted, ImageInput, ItemIds, Lacking, LateSystem,
     MessageRules, NativeRules, OptionRules, Parallel, ReasoningRules, Replay, ReplayField, RequestRules, RequiredWord,
     SchemaRule, Thinking, ToolImages, ToolRules, Turns, UserField,
@@ -27,6 +27,9 @@ layer!(Messages over MessageRules {
     after_tool: AfterTool = word!(AfterTool),
     /// Which ids of calls the provider takes; others are replaced.
     call_ids: CallIds = word!(CallIds),
+    /// Which messages are marked with `cache_control: {type: ephemeral}`, for a cache that must be asked for; at most three
+    /// of them, and none without text. All text goes as lists of parts then, so that only the marks move from turn to turn.
+    cache_marks: CacheMarks = word!(CacheMarks),
 });
 
 layer!(Content over ContentRules {
@@ -66,6 +69,8 @@ layer!(Tools over ToolRules {
     /// Tools that the provider runs itself, each as it declares them: a JSON object in quotes, in which `"$NAME"`
     /// takes the client's member of that name, and `{"$NAME": {"high": 5, "default": 3}}` chooses by it.
     native: Vec<(Hosted, String)> = |field| keyed(field, Hosted::ALL, Hosted::name, json),
+    /// Those of them that are no tools there, but members of the body: the same JSON objects, without a declaration.
+    native_members: Vec<(Hosted, String)> = |field| keyed(field, Hosted::ALL, Hosted::name, json),
     /// What is done about other tools that the client does not run.
     lacking_hosted: Lacking = word!(Lacking),
     /// What a response format cannot be combined with.
@@ -80,7 +85,7 @@ layer!(Reasoning over ReasoningRules {
     ladder: Vec<(Effort, String)> = |field| keyed(field, Effort::ALL, Effort::name, rung),
     /// Members of the body that switch thinking on: a JSON object in quotes.
     on: Option<String> = |field| json(field).map(Some),
-    /// Members that switch it off: a JSON object in quotes.
+    /// Members that switch it off: a JSON object in quotes; an empty one for a model that always thinks.
     off: Option<String> = |field| json(field).map(Some),
     /// Members that are always sent: a JSON object in quotes.
     always: Option<String> = |field| json(field).map(Some),
@@ -94,6 +99,9 @@ layer!(Reasoning over ReasoningRules {
     field: ReplayField = word!(ReplayField),
     /// Whether a message that must carry reasoning and has lost it gets a blank.
     placeholder: bool = Field::boolean,
+    /// What the first call of a message has as `extra_content` when nothing came with any of its calls, or it was lost: a
+    /// JSON object in quotes.
+    call_placeholder: Option<String> = |field| json(field).map(Some),
 });
 
 layer!(Options over OptionRules {

@@ -1,8 +1,8 @@
 //! Values of a spec as YAML that reads back as the same.
 
 use bridge::{
-    AbsentContent, AfterTool, Bounds, CacheKeyField, CallIds, ChoiceKind, CustomForm, DeveloperRole, Effort,
-    EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
+    AbsentContent, AfterTool, Bounds, CacheKeyField, CacheMarks, CallIds, ChoiceKind, CustomForm, DeveloperRole,
+    Effort, EffortField, EmptyText, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning,
     ForcedWhileThinking, Hosted, ImageInput, ItemIds, JsonSchema, Lacking, LateSystem, LimitField, Parallel, Parameter,
     RefusalForm, Replay, ReplayField, RequiredWord, SchemaRule, StreamUsage, ThinkTags, Thinking, Tokenizer,
     ToolImages, Turns, UserField,
@@ -51,6 +51,7 @@ words!(
     ApplyPatch,
     Auth,
     CacheKeyField,
+    CacheMarks,
     CallIds,
     ChoiceKind,
     CustomForm,
@@ -202,7 +203,7 @@ impl Yaml for ErrorRule {
     }
 
     fn shown(&self, path: &str, from: Source<'_>) -> String {
-        let Self { means, status, code, words, no_message, retry } = self;
+        let Self { means, status, code, words, no_message, parameter, retry } = self;
         let mut members = Vec::new();
         if !status.is_empty() {
             members.push(format!("status: {}", one_or_list(status, "", Source::UNKNOWN)));
@@ -217,6 +218,7 @@ impl Yaml for ErrorRule {
             members.push("no_message: true".to_owned());
         }
         members.push(format!("means: {}", means.yaml()));
+        members.extend(parameter.map(|parameter| format!("parameter: {}", parameter.yaml())));
         members.extend(retry.map(|retry| format!("retry: {retry}")));
         format!("{{{}}}", members.join(", "))
     }

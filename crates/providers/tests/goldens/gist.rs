@@ -2,7 +2,7 @@
 //! response without what only repeats the request. Or everything, byte for byte.
 
 use bridge::{Events, Failure};
-use providers::{Auth, Wire};
+use providers::{Auth, HeaderSource, HeaderText, Wire};
 use testkit::golden::{Case, Section, Shows, compact, pretty};
 use wire::json::{ObjectWriter, Raw};
 use wire::sse::Decoder;
@@ -42,7 +42,7 @@ fn gist(case: &Case) -> Vec<Section> {
     sections
 }
 
-/// Address, key, body.
+/// Address, key, what else the spec wants in headers, body.
 fn sent(case: &Case) -> Vec<u8> {
     let provider = provider(&case.page.provider);
     let base = provider.base_url.as_deref().unwrap_or("{base_url}");
@@ -53,6 +53,14 @@ fn sent(case: &Case) -> Vec<u8> {
     };
     let path = if run::spec(case).wire == Wire::Responses { "/responses" } else { &provider.path };
     let mut out = format!("POST {base}{path}\n{key}").into_bytes();
+    let cache_key = run::request(case).prompt_cache_key.map(|key| key.decode().into_owned());
+    for (name, text) in &provider.headers {
+        let text = match text {
+            HeaderText::Fixed(text) => Some(text.clone()),
+            HeaderText::From(HeaderSource::CacheKey) => cache_key.clone(),
+        };
+        out.extend(text.map(|text| format!("{name}: {text}\n")).unwrap_or_default().into_bytes());
+    }
     out.extend(compact(&run::plan(case).body));
     out
 }
@@ -63,9 +71,11 @@ fn notes(notes: &[bridge::Note]) -> Option<Section> {
 }
 
 fn told(failure: &Failure) -> Vec<u8> {
-    let Failure { class, message, .. } = failure;
+    let Failure { class, message, unsupported, .. } = failure;
     let (domain, code, kind) = (class.code(), class.response_code(), class.kind());
-    format!("{domain}\ntype: {kind}\ncode: {code}\nmessage: {message}\n").into_bytes()
+    let again = unsupported.map(|refusal| format!("sent again without: {}\n", refusal.unsupported.member()));
+    let again = again.unwrap_or_default();
+    format!("{domain}\ntype: {kind}\ncode: {code}\nmessage: {message}\n{again}").into_bytes()
 }
 
 fn events(sse: &[u8]) -> Vec<u8> {

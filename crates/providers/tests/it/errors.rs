@@ -56,6 +56,9 @@ const TOO_LONG: &[&str] = &[
     "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 `inputs` tokens",
     "Input validation error: inputs tokens + max_new_tokens must be <= 2048",
     "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
+    "The number of tokens to keep from the initial prompt is greater than the context length.",
+    "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens).",
+    "Please reduce the length of the messages or completion.",
 ];
 
 #[test]
@@ -102,6 +105,46 @@ fn numbers_mean_what_they_mean_at_one_provider() {
         assert_eq!(failure("minimax", 500, &body(number, words)).class, class, "{number} {words}");
     }
     assert_eq!(failure("zhipu", 500, &body(1004, "login")).class, FailureClass::Server);
+    let coded = |code: &str| format!(r#"{{"error":{{"code":"{code}","message":"您的账户已欠费"}}}}"#);
+    for (status, code, class) in [
+        (429, "1113", FailureClass::Quota),
+        (429, "1308", FailureClass::Quota),
+        (429, "1310", FailureClass::Quota),
+        (429, "1305", FailureClass::Overloaded),
+        (429, "1312", FailureClass::Overloaded),
+        (429, "1302", FailureClass::RateLimit),
+        (400, "1210", FailureClass::InvalidRequest),
+        (400, "1261", FailureClass::ContextOverflow),
+    ] {
+        assert_eq!(failure("zhipu", status, &coded(code)).class, class, "{status} {code}");
+    }
+    for (status, body, class) in [
+        (413, "", FailureClass::ContextOverflow),
+        (400, "", FailureClass::ContextOverflow),
+        (400, r#"{"message":"wrong_api_format"}"#, FailureClass::InvalidRequest),
+        (429, "", FailureClass::RateLimit),
+    ] {
+        assert_eq!(failure("cerebras", status, body).class, class, "{status} {body}");
+    }
+    assert_eq!(failure("groq", 413, "").class, FailureClass::InvalidRequest);
+}
+
+/// Errors that never say which member they are about.
+#[test]
+fn some_refusals_are_about_what_they_do_not_name() {
+    let plain = |message: &str| format!(r#"{{"error":{{"message":{message:?},"type":"api_error","code":"1210"}}}}"#);
+    let thinking = r#""llama3.2:latest" does not support thinking"#;
+    let level = "Thinking level MINIMAL is not supported for this model. Please retry with other thinking level.";
+    for (spec, message, expected) in [
+        ("ollama", thinking, Some(("reasoning_effort", Proof::Words))),
+        ("ollama", r#""llama3.2" does not support tools"#, None),
+        ("gemini", level, Some(("reasoning_effort", Proof::Hearsay))),
+        ("zhipu", "API 调用参数有误,请检查文档。", Some(("reasoning_effort", Proof::Hearsay))),
+        ("openai-compatible", thinking, None),
+    ] {
+        let refusal = failure(spec, 400, &plain(message)).unsupported;
+        assert_eq!(refusal.map(|refusal| (refusal.unsupported.member(), refusal.proof)), expected, "{spec}: {message}");
+    }
 }
 
 #[test]
@@ -228,7 +271,9 @@ fn nothing_that_a_spec_says_of_errors_is_in_the_kernel() {
 fn gather(node: &Node, path: &str, facts: &mut Vec<String>) {
     match &node.value {
         Value::Map(entries) => {
-            for (key, child) in entries.iter().filter(|(key, _)| !matches!(&*key.name, "means" | "status" | "retry")) {
+            for (key, child) in
+                entries.iter().filter(|(key, _)| !matches!(&*key.name, "means" | "status" | "no_message" | "parameter" | "retry"))
+            {
                 gather(child, &format!("{path}.{}", key.name), facts);
             }
         }

@@ -80,7 +80,7 @@ pub(crate) async fn send(
         let began = Instant::now();
         let planned = plan(context, failover, asked);
         context.account.planned(began.elapsed());
-        let Planned { body, reader, mut notes, may_go_on } = match planned {
+        let Planned { body, reader, mut notes, may_go_on, cache_key } = match planned {
             Ok(planned) => planned,
             Err(error) => match failover.unfit() {
                 Ok(()) => continue,
@@ -88,7 +88,7 @@ pub(crate) async fn send(
                 Err(None) => return Err(Unanswered::Invalid(error)),
             },
         };
-        match failover.send(&body, stream).await {
+        match failover.send(&body, cache_key.as_deref(), stream).await {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
                 context.sent(failover, asked.request, &body);
@@ -134,6 +134,8 @@ pub(crate) struct Planned {
     reader: Reader,
     pub(crate) notes: Vec<Note>,
     may_go_on: MayGoOn,
+    /// What the provider gets as the cache key.
+    cache_key: Option<String>,
 }
 
 /// What a provider gets instead of the client's `prompt_cache_key`, which names a cache of one account for all tenants:
@@ -193,6 +195,8 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         Wire::Responses => bridge::forward(request, *document, past, target),
         Wire::Chat | Wire::Demo => bridge::plan(request, past, target),
     })?;
+    let asked_key = request.prompt_cache_key.map(|key| key.decode().into_owned());
+    let cache_key = cache_key(context.caller.tenant(), &seal, request).or(asked_key);
     let checks_inputs = !plan.context.grammars.is_empty() && config.tools.grammar != GrammarPolicy::Off;
     let asks_input_again = checks_inputs && *asks_input_again && config.tools.grammar == GrammarPolicy::Reask;
     let may_go_on = MayGoOn {
@@ -212,5 +216,6 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         prompt_bytes: plan.body.len(),
     };
     let body = runtime.budget.hold(plan.body)?;
-    Ok(Planned { body, reader: Reader::new(plan.context, setup), notes: plan.notes, may_go_on })
+    let reader = Reader::new(plan.context, setup);
+    Ok(Planned { body, reader, notes: plan.notes, may_go_on, cache_key })
 }

@@ -11,7 +11,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use providers::{Auth, Wire};
+use providers::{Auth, HeaderSource, HeaderText, Wire};
 use tokio::time::Instant;
 use wire::json::{Raw, Text};
 
@@ -42,6 +42,8 @@ pub(crate) struct HttpClient {
     /// What else there may be: `{base}` and the query, with [`PATH`] between them.
     other: String,
     headers: HeaderMap,
+    /// Those that say the cache key of a request.
+    of_cache_key: Vec<HeaderName>,
     keys: Keys,
     redactor: Redactor,
 }
@@ -164,7 +166,8 @@ impl HttpClient {
         let in_requests = config.provider.secrets();
         let known = config.api_keys.iter().chain(in_headers).chain(proxy_secret).map(Secret::expose);
         let redactor = Redactor::new(known.chain(in_requests.iter().map(String::as_str)));
-        Ok(Self { transport, chat, responses, other, headers, keys: Keys::new(keys(config)?), redactor })
+        let (of_cache_key, keys) = (of_cache_key(config)?, Keys::new(keys(config)?));
+        Ok(Self { transport, chat, responses, other, headers, of_cache_key, keys, redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
@@ -206,6 +209,11 @@ impl HttpClient {
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
         self.keys.apply(key, request.headers_mut());
+        // A key that no header can carry goes without: it only helps to find what is cached.
+        if let Some(Ok(value)) = outgoing.cache_key.as_deref().filter(|key| !key.is_empty()).map(sensitive) {
+            let named = self.of_cache_key.iter().map(|name| (name.clone(), value.clone()));
+            request.headers_mut().extend(named);
+        }
         if let Some(propagated) = &outgoing.propagated {
             self.propagate(propagated, request.headers_mut());
         }
@@ -421,10 +429,23 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, Fault> {
     headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("godex/", env!("CARGO_PKG_VERSION"))));
     // A compressed stream comes in lumps.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    for (name, text) in &config.provider.headers {
+        if let HeaderText::Fixed(text) = text {
+            headers.insert(HeaderName::try_from(name.as_str())?, sensitive(text)?);
+        }
+    }
     for (name, value) in &config.headers {
         headers.insert(HeaderName::try_from(name.as_str())?, sensitive(value.expose())?);
     }
     Ok(headers)
+}
+
+/// The headers that say the cache key of a request. One that the configuration sets itself stays as it is.
+fn of_cache_key(config: &ProviderConfig) -> Result<Vec<HeaderName>, Fault> {
+    let named = config.provider.headers.iter().filter(|(_, text)| *text == HeaderText::From(HeaderSource::CacheKey));
+    let names = named.map(|(name, _)| Ok(HeaderName::try_from(name.as_str())?)).collect::<Result<Vec<_>, Fault>>()?;
+    let is_set = |name: &HeaderName| config.headers.iter().any(|(set, _)| *set == name.as_str());
+    Ok(names.into_iter().filter(|name| !is_set(name)).collect())
 }
 
 /// The header that carries each key. One that the configuration sets itself stays as it is.

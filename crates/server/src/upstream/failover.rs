@@ -255,7 +255,7 @@ impl Failover {
     }
 
     /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
-    pub(crate) async fn send(&mut self, body: &Bytes, stream: bool) -> Step {
+    pub(crate) async fn send(&mut self, body: &Bytes, cache_key: Option<&str>, stream: bool) -> Step {
         let Candidate { provider, health, .. } = &self.candidates[self.at];
         let (provider, health) = (Arc::clone(provider), Arc::clone(health));
         if let Err(failure) = health.breaker.enter() {
@@ -272,7 +272,8 @@ impl Failover {
         self.account.asked(self.name(), self.wire().name(), body.len());
         let began = Instant::now();
         let (dialect, alone) = (self.answer(), self.first_turn().is_none());
-        let outgoing = Outgoing { wire: self.wire(), body: body.clone(), propagated: self.account.propagated() };
+        let (cache_key, propagated) = (cache_key.map(str::to_owned), self.account.propagated());
+        let outgoing = Outgoing { wire: self.wire(), body: body.clone(), cache_key, propagated };
         let client = &provider.connections.client;
         let refused = match client.send(outgoing, stream, &dialect, self.deadlines(stream), alone).await {
             Ok(mut accepted) => {
@@ -456,7 +457,9 @@ fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> 
             Unsupported::Limit(other).is_in(body)
         }
         Unsupported::StreamOptions => stream,
-        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject => false,
+        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject | Unsupported::CacheMarks => {
+            false
+        }
     };
     lessons.iter().copied().filter(changed).collect()
 }

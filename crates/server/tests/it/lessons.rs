@@ -155,6 +155,30 @@ async fn every_use_of_a_lesson_is_told() {
     }
 }
 
+/// A rule of the spec names what the error does not: learned as any other, unless a client said what the rule goes by.
+#[tokio::test]
+async fn what_a_spec_names_is_learned_as_well() {
+    let spec = "{answer: {errors: [{words: cannot ponder, means: unsupported, parameter: reasoning_effort}]}}";
+    let refuses = |request: &Received| {
+        let refused = json!({"error": {"message": "This model cannot ponder."}});
+        request.json().get("reasoning_effort").map(|_| Script::json(400, &refused))
+    };
+    for (input, sent) in [("Hello", [2, 3]), ("Models cannot ponder", [2, 4])] {
+        let upstream = Upstream::start_with(move |request| refuses(request).unwrap_or_else(|| answer(request)));
+        let upstream = upstream.await.unwrap();
+        let text = format!(
+            "session: {{backend: memory}}\nresilience: {{{QUICK}}}\nproviders:\n  up:\n    spec: {spec}\n    \
+             endpoint: {{base_url: '{}/v1'}}\n    models: [m]\n",
+            upstream.url()
+        );
+        let rig = Rig::serving(upstream, parse(&text)).await.unwrap();
+        for sent in sent {
+            object(&rig.post(&ask(input, "reasoning", json!({"effort": "high"}))).await);
+            assert_eq!(rig.upstream.requests().len(), sent, "{input}");
+        }
+    }
+}
+
 /// A refusal that stays when the member is gone was about something else.
 #[tokio::test]
 async fn what_does_not_help_is_not_learned() {

@@ -161,19 +161,28 @@ pub struct Call<'a> {
 }
 
 impl Message<'_> {
-    pub(super) fn write(&self, style: Style, out: &mut Vec<u8>) {
+    /// Whether there is text in it; only text can be marked.
+    pub fn has_text(&self) -> bool {
+        match self {
+            Self::Plain { content, .. } | Self::Tool { content, .. } => content.has_text(),
+            Self::Assistant { content, .. } => content.iter().any(|piece| !piece.is_empty()),
+        }
+    }
+
+    /// The message; `marked`: with a mark at the end of its text.
+    pub(super) fn write(&self, style: Style, marked: bool, out: &mut Vec<u8>) {
         let mut message = ObjectWriter::new(out);
         match self {
             Self::Plain { role, content } => {
                 message.text("role", role);
-                content.write(style, message.key("content"));
+                content.write(style, marked, message.key("content"));
             }
             Self::Assistant { content, tool_calls, replay } => {
                 message.text("role", "assistant");
                 if style.thinking_parts && !replay.text.is_empty() {
-                    write_thinking(&replay.text, content, message.key("content"));
+                    write_thinking(&replay.text, content, marked, message.key("content"));
                 } else {
-                    write_said(content, style, &mut message);
+                    write_said(content, style, marked, &mut message);
                 }
                 replay.write(style, &mut message);
                 if !tool_calls.is_empty() {
@@ -183,16 +192,16 @@ impl Message<'_> {
             Self::Tool { tool_call_id, content } => {
                 message.text("role", "tool");
                 tool_call_id.write(message.key("tool_call_id"));
-                content.write(style, message.key("content"));
+                content.write(style, marked, message.key("content"));
             }
         }
         message.end();
     }
 }
 
-fn write_said(content: &[Str<'_>], style: Style, message: &mut ObjectWriter<'_>) {
+fn write_said(content: &[Str<'_>], style: Style, marked: bool, message: &mut ObjectWriter<'_>) {
     match style.absent {
-        _ if !content.is_empty() => write_text(message.key("content"), content, "", style),
+        _ if !content.is_empty() => write_text(message.key("content"), content, "", style, marked),
         Absent::Null => {
             message.null("content");
         }
@@ -203,14 +212,13 @@ fn write_said(content: &[Str<'_>], style: Style, message: &mut ObjectWriter<'_>)
     }
 }
 
-fn write_thinking(thoughts: &[Str<'_>], content: &[Str<'_>], out: &mut Vec<u8>) {
+fn write_thinking(thoughts: &[Str<'_>], content: &[Str<'_>], marked: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"[{"type":"thinking","thinking":[{"type":"text","text":"#);
     write_joined(out, thoughts, "\\n");
     out.extend_from_slice(b"}]}");
     if !content.is_empty() {
-        out.extend_from_slice(br#",{"type":"text","text":"#);
-        write_joined(out, content, "");
-        out.push(b'}');
+        out.push(b',');
+        write_text_part(out, content, "", marked);
     }
     out.push(b']');
 }
@@ -227,10 +235,27 @@ impl Replay<'_> {
 }
 
 impl Content<'_> {
-    fn write(&self, style: Style, out: &mut Vec<u8>) {
+    fn write(&self, style: Style, marked: bool, out: &mut Vec<u8>) {
         match self {
-            Self::Text(pieces) => write_text(out, pieces, "\\n", style),
-            Self::Parts(parts) => list(out, parts, |out, part| part.write(out)),
+            Self::Text(pieces) => write_text(out, pieces, "\\n", style, marked),
+            Self::Parts(parts) => {
+                let mark = parts.iter().rposition(Part::is_text).filter(|_| marked);
+                out.push(b'[');
+                for (place, part) in parts.iter().enumerate() {
+                    if place > 0 {
+                        out.push(b',');
+                    }
+                    part.write(mark == Some(place), out);
+                }
+                out.push(b']');
+            }
+        }
+    }
+
+    fn has_text(&self) -> bool {
+        match self {
+            Self::Text(_) => !self.is_empty(),
+            Self::Parts(parts) => parts.iter().any(Part::is_text),
         }
     }
 
@@ -243,12 +268,20 @@ impl Content<'_> {
 }
 
 impl Part<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
+    /// Whether it is text, and not empty.
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Text(text) if !text.is_empty())
+    }
+
+    fn write(&self, marked: bool, out: &mut Vec<u8>) {
         let mut part = ObjectWriter::new(out);
         match self {
             Self::Text(text) => {
                 part.text("type", "text");
                 text.write(part.key("text"));
+                if marked {
+                    part.json("cache_control", MARK);
+                }
             }
             Self::ImageUrl { url, detail } => {
                 part.text("type", "image_url");
@@ -300,14 +333,27 @@ impl Call<'_> {
     }
 }
 
-fn write_text(out: &mut Vec<u8>, pieces: &[Str<'_>], glue: &str, style: Style) {
-    if style.text_as_parts {
-        out.extend_from_slice(br#"[{"type":"text","text":"#);
-        write_joined(out, pieces, glue);
-        out.extend_from_slice(b"}]");
+/// Up to here the provider is to cache what it has read.
+const MARK: &[u8] = br#"{"type":"ephemeral"}"#;
+
+fn write_text(out: &mut Vec<u8>, pieces: &[Str<'_>], glue: &str, style: Style, marked: bool) {
+    if style.text_as_parts || marked {
+        out.push(b'[');
+        write_text_part(out, pieces, glue, marked);
+        out.push(b']');
     } else {
         write_joined(out, pieces, glue);
     }
+}
+
+fn write_text_part(out: &mut Vec<u8>, pieces: &[Str<'_>], glue: &str, marked: bool) {
+    out.extend_from_slice(br#"{"type":"text","text":"#);
+    write_joined(out, pieces, glue);
+    if marked {
+        out.extend_from_slice(br#","cache_control":"#);
+        out.extend_from_slice(MARK);
+    }
+    out.push(b'}');
 }
 
 /// One string out of pieces, with the (escaped) `glue` between them.

@@ -58,6 +58,8 @@ pub enum ResponseFormat<'a> {
 pub struct Request<'a> {
     pub model: &'a str,
     pub messages: Vec<Message<'a>>,
+    /// The places of those messages up to which the provider is to cache what it has read, in order.
+    pub marked: Vec<usize>,
     pub style: Style,
     pub stream: bool,
     pub include_usage: bool,
@@ -91,9 +93,20 @@ impl Request<'_> {
         self.write_format(&mut body);
         self.write_numbers(&mut body);
         self.write_rest(&mut body);
-        list(body.key("messages"), &self.messages, |out, message| message.write(self.style, out));
+        self.write_messages(body.key("messages"));
         body.end();
         out
+    }
+
+    fn write_messages(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (place, message) in self.messages.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            message.write(self.style, self.marked.binary_search(&place).is_ok(), out);
+        }
+        out.push(b']');
     }
 
     fn write_tools(&self, body: &mut ObjectWriter<'_>) {

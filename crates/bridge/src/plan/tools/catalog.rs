@@ -57,12 +57,22 @@ pub(super) enum What {
     /// The client, or godex itself: the kind says it.
     Called(ToolKind),
     Native(Hosted),
+    /// The provider, which is told so by members of the body.
+    Switched(Hosted),
 }
 
 impl What {
     /// Whether the client answers.
     pub(super) fn is_clients(self) -> bool {
         matches!(self, Self::Called(kind) if !kind.is_hosted())
+    }
+
+    /// What of the provider's own it is.
+    pub(super) fn native(self) -> Option<Hosted> {
+        match self {
+            Self::Native(kind) | Self::Switched(kind) => Some(kind),
+            Self::Called(_) => None,
+        }
     }
 
     /// Whether it stands for `web_search`, and godex runs it.
@@ -147,7 +157,7 @@ impl<'a> Catalog<'a> {
 
     /// Whether the provider searches the web itself.
     pub(in crate::plan) fn searches_natively(&self) -> bool {
-        self.entries.iter().any(|entry| entry.what == What::Native(Hosted::WebSearch))
+        self.entries.iter().any(|entry| entry.what.native() == Some(Hosted::WebSearch))
     }
 
     /// The provider's name of a tool that a call in the history used; a tool that is gone keeps its own name.
@@ -204,7 +214,7 @@ impl<'a> Catalog<'a> {
 
     /// Whether the provider runs a tool of that kind.
     pub(super) fn offers_native(&self, kind: &str) -> bool {
-        self.entries.iter().any(|entry| matches!(entry.what, What::Native(_)) && entry.name == kind)
+        self.entries.iter().any(|entry| entry.what.native().is_some() && entry.name == kind)
     }
 
     /// Whether a tool of that kind was declared, and is not offered.
@@ -293,13 +303,12 @@ impl<'a, 't> Collector<'a, 't> {
     }
 }
 
-impl<'a> Collector<'a, '_> {
+impl<'a, 't> Collector<'a, 't> {
     fn tool(&mut self, tool: &Tool<'a>, space: Option<Space<'_, 'a>>, at: At<'_>) -> Result<(), Invalid> {
         // What a provider runs itself stays there.
-        let is_native = |kind| self.rules.native.iter().any(|(native, _)| *native == kind);
         let ours = match tool {
-            Tool::WebSearch(_) => !is_native(Hosted::WebSearch),
-            Tool::Mcp(_) => !is_native(Hosted::Mcp),
+            Tool::WebSearch(_) => !self.rules.runs(Hosted::WebSearch),
+            Tool::Mcp(_) => !self.rules.runs(Hosted::Mcp),
             _ => false,
         };
         if ours && at.is_of_request() && self.run_by_us(tool, at)? {
@@ -444,8 +453,10 @@ impl<'a> Collector<'a, '_> {
     }
 
     fn hosted(&mut self, kind: Hosted, tool: &Tool<'_>, at: At<'_>) {
-        let template = self.rules.native.iter().find(|(native, _)| *native == kind);
-        let Some((_, template)) = template else {
+        let template = |of: &'t [(Hosted, String)]| of.iter().find(|(native, _)| *native == kind).map(|(_, json)| json);
+        let declared = template(&self.rules.native).map(|template| (What::Native(kind), template));
+        let switched = || template(&self.rules.native_members).map(|template| (What::Switched(kind), template));
+        let Some((what, template)) = declared.or_else(switched) else {
             let label = if let Tool::Mcp(mcp) = tool { mcp.server_label } else { None };
             self.leave_out(kind.name(), label);
             let message = format!("this provider has no {} of its own", kind.name());
@@ -458,7 +469,6 @@ impl<'a> Collector<'a, '_> {
             }
             return self.notes.ignored(code::TOOL_IGNORED, at, message);
         };
-        let what = What::Native(kind);
         let known = self.catalog.position(kind.name(), None, |other| other == what);
         if let Some(links) = self.notes.links() {
             links.tool(at, known.unwrap_or(self.catalog.entries.len()));

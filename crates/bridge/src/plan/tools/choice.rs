@@ -248,7 +248,8 @@ fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Result<Vec<usize>, Un
         }
     };
     let client = |kind: ToolKind, name: &str| found(name, position(name, What::Called(kind)), None);
-    let hosted = |kind: Hosted| found(kind.name(), position(kind.name(), What::Native(kind)), None);
+    let native = |kind: Hosted| catalog.position(kind.name(), None, |what| what.native() == Some(kind));
+    let hosted = |kind: Hosted| found(kind.name(), native(kind), None);
     let named = |name: Option<Text<'_>>, space: Option<Text<'_>>, kind: ToolKind| {
         let name = name.ok_or(Undeclared::Nameless)?;
         let index = find(name, space, kind, catalog);
@@ -272,8 +273,9 @@ fn allowed_tool(tool: &Tool<'_>, catalog: &Catalog<'_>) -> Result<Vec<usize>, Un
         Tool::CodeInterpreter(_) => hosted(Hosted::CodeInterpreter),
         Tool::ImageGeneration(_) => hosted(Hosted::ImageGeneration),
         Tool::Computer(_) => hosted(Hosted::Computer),
-        Tool::Mcp(mcp) => of_server(mcp, catalog)
-            .map_or_else(|| found("mcp", position("mcp", What::Native(Hosted::Mcp)), mcp.server_label), Ok),
+        Tool::Mcp(mcp) => {
+            of_server(mcp, catalog).map_or_else(|| found("mcp", native(Hosted::Mcp), mcp.server_label), Ok)
+        }
         Tool::Programmatic(_) => found("programmatic_tool_calling", None, None),
         Tool::Other { kind, .. } => found(&kind.map(Text::decode).unwrap_or_default(), None, None),
         Tool::Namespace(space) => {

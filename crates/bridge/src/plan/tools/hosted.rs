@@ -184,8 +184,7 @@ impl<'a> Collector<'a, '_> {
 impl Collector<'_, '_> {
     /// Whether a search that nobody runs is the client's to answer.
     pub(super) fn is_left_to_client(&self) -> bool {
-        let is_native = self.rules.native.iter().any(|(native, _)| *native == Hosted::WebSearch);
-        !is_native && self.hosting.unsearched == Unsearched::ClientCall
+        !self.rules.runs(Hosted::WebSearch) && self.hosting.unsearched == Unsearched::ClientCall
     }
 
     /// The function that stands for such a search.

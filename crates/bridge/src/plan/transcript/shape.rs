@@ -63,7 +63,11 @@ pub(in crate::plan) fn shape<'a>(
 pub(in crate::plan) fn fill_lost_reasoning(messages: &mut [Message<'_>], rules: &ReasoningRules) {
     for message in messages {
         if let Message::Assistant { tool_calls, replay, .. } = message {
-            let wanted = rules.replay == Replay::Always || !tool_calls.is_empty();
+            let wanted = match rules.replay {
+                Replay::Never => false,
+                Replay::Tools => !tool_calls.is_empty(),
+                Replay::Always => true,
+            };
             if wanted && replay.text.is_empty() && replay.members.is_empty() {
                 replay.text.push(" ".into());
             }
