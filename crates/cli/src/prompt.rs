@@ -226,7 +226,7 @@ mod tests {
         let options: Vec<Choice> =
             (1..=12).map(|n| Choice { name: format!("provider-{n}"), about: String::new() }).collect();
         let shown = columns(&options, 3);
-        assert!(shown.starts_with("   3) provider-1    4) provider-2"), "{shown}");
+        assert!(shown.starts_with("   3) provider-1     4) provider-2"), "{shown}");
         assert_eq!((shown.lines().count(), columns(&[], 1).as_str()), (3, ""), "{shown}");
         assert!(shown.lines().all(|line| line.len() <= 100) && shown.ends_with("14) provider-12\n"), "{shown}");
     }

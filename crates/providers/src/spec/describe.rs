@@ -168,13 +168,42 @@ pub(super) fn key<T: Takes>(path: String, about: &'static str, of_models: bool) 
 
 /// Every key of a spec, in the order of the documentation.
 pub fn spec_keys() -> Vec<SpecKey> {
-    let whole = |path: &str, about, form_text: &str| SpecKey {
-        path: path.to_owned(),
-        about,
-        takes: form(form_text),
-        of_models: false,
-    };
-    let mut keys = vec![
+    let mut keys = place_keys();
+    keys.extend([
+        whole("default_model", "The model that is tried first.", "text"),
+        whole(
+            "models",
+            "What is listed, and entries `{match: PATTERN, …}` for single models.",
+            "list of names and entries",
+        ),
+        whole(
+            "prices",
+            "What models cost, in US dollars for a million tokens; of those that fit a name, its own counts, then the \
+             longest pattern. `input` and `output` are needed; `cached_input` and `cache_write` cost what `input` does, and \
+             `reasoning` what `output` does, where they are not said. `tiers` are prices of whole answers whose input is \
+             `above` so many tokens. They count for the spec's own address only. Without a price, a cost is unknown.",
+            "mapping of names and patterns to `{input, cached_input, cache_write, output, reasoning, tiers: [{above, …}], \
+             as_of, source}`",
+        ),
+        key::<Wire>("wire".to_owned(), "Which API is spoken there.", true),
+        key::<u64>("context_window".to_owned(), "How many tokens a model takes, input and output together.", true),
+    ]);
+    keys.extend(Basics::described(""));
+    keys.extend(Request::described());
+    keys.extend(Answer::described("answer."));
+    keys.extend(Catalog::described("catalog."));
+    keys.extend(Discovery::described("discovery.").into_iter().map(|key| SpecKey { of_models: false, ..key }));
+    keys
+}
+
+/// A key of the provider as a whole.
+fn whole(path: &str, about: &'static str, form_text: &str) -> SpecKey {
+    SpecKey { path: path.to_owned(), about, takes: form(form_text), of_models: false }
+}
+
+/// Where the provider is, and who pays.
+fn place_keys() -> Vec<SpecKey> {
+    vec![
         whole("extends", "The spec below: this one says what differs.", "name of a built-in spec"),
         whole(
             "endpoint.base_url",
@@ -228,30 +257,7 @@ pub fn spec_keys() -> Vec<SpecKey> {
              opens other things, too. By default it is.",
             "`true` or `false`",
         ),
-        whole("default_model", "The model that is tried first.", "text"),
-        whole(
-            "models",
-            "What is listed, and entries `{match: PATTERN, …}` for single models.",
-            "list of names and entries",
-        ),
-        whole(
-            "prices",
-            "What models cost, in US dollars for a million tokens; of those that fit a name, its own counts, then the \
-             longest pattern. `input` and `output` are needed; `cached_input` and `cache_write` cost what `input` does, and \
-             `reasoning` what `output` does, where they are not said. `tiers` are prices of whole answers whose input is \
-             `above` so many tokens. They count for the spec's own address only. Without a price, a cost is unknown.",
-            "mapping of names and patterns to `{input, cached_input, cache_write, output, reasoning, tiers: [{above, …}], \
-             as_of, source}`",
-        ),
-        key::<Wire>("wire".to_owned(), "Which API is spoken there.", true),
-        key::<u64>("context_window".to_owned(), "How many tokens a model takes, input and output together.", true),
-    ];
-    keys.extend(Basics::described(""));
-    keys.extend(Request::described());
-    keys.extend(Answer::described("answer."));
-    keys.extend(Catalog::described("catalog."));
-    keys.extend(Discovery::described("discovery.").into_iter().map(|key| SpecKey { of_models: false, ..key }));
-    keys
+    ]
 }
 
 #[cfg(test)]

@@ -49,8 +49,14 @@ fn unverified(text: &str) -> Vec<String> {
             let next = lines.next().unwrap_or_default();
             comment = format!("{comment} {}", next.trim_start().trim_start_matches('#').trim());
         }
+        // What comes before the word is not in doubt, unless nothing comes after it.
+        let (known, doubt) = comment.split_once("unverified").unwrap_or_default();
+        let doubt = doubt.trim_start_matches(':').trim();
+        let doubt = if doubt.trim_matches('.').is_empty() { known.trim() } else { doubt };
         let before = before.trim().trim_start_matches("- ").trim();
-        said.push(if before.is_empty() { comment } else { format!("{}: {comment}", code(before)) });
+        let parts = [code(before), doubt.trim_end_matches('.').to_owned()];
+        let parts = parts.into_iter().filter(|part| !part.is_empty() && part != "``");
+        said.push(parts.collect::<Vec<_>>().join(": "));
     }
     said
 }
@@ -83,7 +89,7 @@ fn page(name: &str) -> String {
         }
     }
     for doubt in unverified(&text) {
-        say("Unverified", vec![doubt.trim_start_matches("unverified: ").trim_end_matches('.').to_owned()]);
+        say("Unverified", vec![doubt]);
     }
     let lines = lines.iter().map(|line| format!("- {line}.\n")).collect::<Vec<_>>().concat();
     format!("### {name}\n\n{lines}\n")
@@ -104,9 +110,7 @@ fn providers_are_documented() {
 
 #[test]
 fn what_is_unverified_is_found_with_what_it_is_about() {
-    let text = "# Source: x. unverified: all\n# of it.\nkey: 1 # unverified\n- match: a # plain\nlimit: 2 # unverified: a guess\n";
-    assert_eq!(
-        unverified(text),
-        ["Source: x. unverified: all of it.", "`key: 1`: unverified", "`limit: 2`: unverified: a guess"]
-    );
+    let text = "# Source: x. unverified: all\n# of it.\nkey: 1 # unverified\n- match: a # plain\nlimit: 2 # unverified: a guess\n\
+                # Both. unverified\n";
+    assert_eq!(unverified(text), ["all of it", "`key: 1`", "`limit: 2`: a guess", "Both"]);
 }
