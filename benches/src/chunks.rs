@@ -31,6 +31,28 @@ pub(crate) fn stream(words: usize) -> Vec<Bytes> {
     whole((1..words).map(|number| event(&json!({"content": format!(" word{number}")}), None)))
 }
 
+/// The same words as the events of a Messages API, each of the size that they have there.
+pub(crate) fn messages(words: usize) -> Vec<Bytes> {
+    let event = |name: &str, mut members: Value| {
+        members["type"] = json!(name);
+        Bytes::from(format!("event: {name}\ndata: {members}\n\n"))
+    };
+    let usage = json!({"input_tokens": 120, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1});
+    let message = json!({"id": "msg_01XFDUDYJgAACzvnptvVoYEL", "type": "message", "role": "assistant", "content": [],
+        "model": "bench-model-2026-11-01", "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let delta =
+        |text: String| event("content_block_delta", json!({"index": 0, "delta": {"type": "text_delta", "text": text}}));
+    let start = event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}));
+    let mut events = vec![event("message_start", json!({"message": message})), start, event("ping", json!({}))];
+    events.extend((1..words).map(|number| delta(format!(" word{number}"))));
+    events.push(delta(format!(" {LAST_WORD}")));
+    events.push(event("content_block_stop", json!({"index": 0})));
+    let end = json!({"delta": {"stop_reason": "end_turn", "stop_sequence": null}, "usage": {"output_tokens": 200}});
+    events.push(event("message_delta", end));
+    events.push(event("message_stop", json!({})));
+    events
+}
+
 /// The same with about this much text, a kilobyte in each chunk.
 pub(crate) fn large(bytes: usize) -> Vec<Bytes> {
     let chunk = event(&json!({"content": format!(" {}", "0123456789abcdef".repeat(64))}), None);

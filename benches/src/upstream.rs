@@ -1,7 +1,7 @@
 //! The fake upstream. It reads the whole request, and the model's name says what to answer: `sync`, or
 //! `stream-COUNT-MILLISECONDS`, or `hold` (one chunk, then silence until the peer closes), or `large` (10 MiB, streamed),
 //! or `tool` (a call of the tool, and after its result what `sync` says). One write per event. Beside it, at `/mcp`, is the
-//! server of that tool.
+//! server of that tool; and at any path that ends so, `/messages`, which streams the same text as another API.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,13 @@ use crate::{chunks, mcp, serve};
 
 pub(crate) async fn run() -> Result<()> {
     let (sync, stream, large) = (chunks::completion(), chunks::stream(200), chunks::large(10 << 20));
-    let answers = Arc::new(Answers { sync, stream, large, call: chunks::tool_call(mcp::FUNCTION) });
+    let answers = Arc::new(Answers {
+        sync,
+        stream,
+        messages: chunks::messages(200),
+        large,
+        call: chunks::tool_call(mcp::FUNCTION),
+    });
     serve::serve(move |request| answer(Arc::clone(&answers), request)).await
 }
 
@@ -32,12 +38,15 @@ const TOOL_RESULT: &[u8] = b"\"role\":\"tool\"";
 struct Answers {
     sync: Bytes,
     stream: Vec<Bytes>,
+    /// The same as events of a Messages API.
+    messages: Vec<Bytes>,
     large: Vec<Bytes>,
     call: Bytes,
 }
 
 async fn answer(answers: Arc<Answers>, request: Request<Incoming>) -> Result<Response<Answer>> {
     let is_mcp = request.uri().path() == "/mcp";
+    let is_messages = request.uri().path().ends_with("/messages");
     let body = request.into_body().collect().await?.to_bytes();
     if is_mcp {
         let (status, answer) = mcp::answer(&body);
@@ -48,6 +57,8 @@ async fn answer(answers: Arc<Answers>, request: Request<Incoming>) -> Result<Res
     let (kind, body) = if let Some(shape) = model.strip_prefix("stream-") {
         let (count, pause) = shape.split_once('-').unwrap_or((shape, "0"));
         let events = match count.parse()? {
+            200 if is_messages => answers.messages.clone(),
+            count if is_messages => chunks::messages(count),
             200 => answers.stream.clone(),
             count => chunks::stream(count),
         };

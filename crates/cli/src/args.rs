@@ -263,6 +263,7 @@ pub(crate) enum McpCommand {
 
 /// What is probed, and what it may cost.
 #[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ProbeArgs {
     /// A configured provider, a built-in spec, or a chat server's base URL [default: the default provider].
     pub(crate) target: Option<String>,

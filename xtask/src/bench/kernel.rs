@@ -21,6 +21,8 @@ const PROMISES: &[(&str, &str, &str, f64)] = &[
     ("answer", "silent_ns", "  as nothing, ns", BESIDE),
     ("answer", "call_ns", "a tool-argument delta, ns", 1200.0),
     ("answer", "custom_ns", "a delta of a custom tool's input, ns", 1200.0),
+    ("answer", "messages_ns", "a text delta of a Messages answer, ns", 1000.0),
+    ("answer", "messages_per_chat", "  the same, × one of a chat answer", 1.2),
     ("answer", "growth", "1 MB of arguments byte by byte, × linear", 1.5),
     ("session", "resent", "400 turns resent whole, bytes × payload", 1.5),
     ("session", "respelled", "the same, our items spelled anew", 1.5),

@@ -19,13 +19,13 @@ struct Pair {
     with: Setup,
 }
 
-const PINNED: Setup = Setup { place: Place::Pinned, bare: true, session: "", provider: "", more: "" };
+const PINNED: Setup = Setup { place: Place::Pinned, bare: true, spec: "", session: "", provider: "", more: "" };
 
 const fn load(label: &'static str) -> Load {
     Load { label, show: &[], ..cases::SYNC_64 }
 }
 
-const PAIRS: [Pair; 2] = [
+const PAIRS: [Pair; 3] = [
     // Every limit that a key can have, none of which is reached, and a price, so that its budget is counted.
     Pair {
         load: load("with a key"),
@@ -41,6 +41,12 @@ const PAIRS: [Pair; 2] = [
         load: load("with traces and metrics"),
         without: Setup { more: "trace: {enabled: false}\nmetrics: {enabled: false}\n", ..PINNED },
         with: PINNED,
+    },
+    // The same text, of a provider that speaks Messages. There are 200 deltas in a response.
+    Pair {
+        load: Load { model: "stream-200-0", connections: 32, requests: 480, ..load("Messages instead of chat") },
+        without: PINNED,
+        with: Setup { spec: "messages-compatible", ..PINNED },
     },
 ];
 

@@ -21,6 +21,8 @@ pub(super) struct Setup {
     pub(super) place: Place,
     /// The floor is the least that hyper allows.
     pub(super) bare: bool,
+    /// The spec of its provider; empty for the usual one, which speaks chat.
+    pub(super) spec: &'static str,
     /// More lines of godex's `session` section, each with its indent and end.
     pub(super) session: &'static str,
     /// More lines of its provider, likewise.
@@ -73,6 +75,17 @@ impl Servers {
     }
 }
 
+impl Setup {
+    /// Two may run at once, if they differ in what is most different about them.
+    const fn name(self) -> &'static str {
+        match (self.spec.is_empty(), self.more.is_empty()) {
+            (false, _) => "spec",
+            (true, true) => "plain",
+            (true, false) => "more",
+        }
+    }
+}
+
 impl Place {
     fn core(self, is_proxy: bool) -> Option<usize> {
         let last = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
@@ -93,18 +106,18 @@ fn start_floor(upstream: &str, setup: Setup) -> Result<(String, Running)> {
 
 fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, Running)> {
     let address = process::free_address()?;
-    // Two may run at once, if they differ.
-    let folder = crate::root().join("target/bench").join(if setup.more.is_empty() { "plain" } else { "more" });
+    let folder = crate::root().join("target/bench").join(setup.name());
     fs::create_dir_all(&folder)?;
     // Fresh, and on the disk that the rest of the build is on: a store in memory would flatter us.
     let sessions = folder.join("sessions");
     let _ = fs::remove_dir_all(&sessions);
     let config = folder.join("godex.yaml");
     let Setup { session, provider, .. } = setup;
+    let spec = if setup.spec.is_empty() { "openai-compatible" } else { setup.spec };
     let more = setup.more.replace("{upstream}", upstream);
     let text = format!(
         "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nmodels:\n  discover: off\nproviders:\n  bench:\n    \
-         spec: openai-compatible\n    credentials:\n      api_key: bench\n    endpoint:\n      \
+         spec: {spec}\n    credentials:\n      api_key: bench\n    endpoint:\n      \
          base_url: http://{upstream}/v1\n{provider}session:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n{more}",
         address.ip(),
         address.port(),

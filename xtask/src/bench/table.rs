@@ -13,6 +13,7 @@ const PROMISES: &[(&str, Promise)] = &[
     ("one core: stream, CPU per event", Promise::TimesFloor(0.4)),
     ("with a key, CPU per request", Promise::TimesFloor(1.03)),
     ("with traces and metrics, CPU per request", Promise::TimesFloor(1.05)),
+    ("Messages instead of chat, CPU per request", Promise::TimesFloor(1.2)),
     ("RSS per held stream", Promise::AtMost(32.0)),
     ("RSS per idle WebSocket", Promise::AtMost(32.0)),
     ("RSS per stalled reader", Promise::AtMost(256.0)),

@@ -2,6 +2,7 @@
 //! home.
 
 mod hosted;
+mod messages;
 mod search;
 mod steps;
 mod upstream;

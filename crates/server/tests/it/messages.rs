@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use testkit::Script;
-use testkit::messages_api::{CacheUse, MessagesApi, Reply, Seen};
+use testkit::messages_api::{CacheUse, MessagesApi, Reply, Seen, events};
 
 use crate::rig::{Rig, Settings, anonymous, error, object, stream};
 
@@ -167,7 +167,7 @@ async fn errors_in_place_of_an_answer() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_never_completed() {
     let (rig, _) = rig(PLAIN, |_, _| Reply::text("Hello")).await;
-    let events = testkit::messages_api::events(1, &[said("Hello there, you")], "end_turn", CacheUse::default(), 0);
+    let events = events(1, &[said("Hello there, you")], "end_turn", CacheUse::default(), 0);
     for length in 4..events.len() {
         let body = events[..length].iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
         rig.upstream.queue(Script::sse_bytes(body.clone()));

@@ -44,8 +44,8 @@ export const FORMS = {
 };
 
 // The one that this request offers.
-export function offeredForm({ body }) {
-  const offers = (name) => body.tools.some((tool) => tool.function.name === name);
+export function offeredForm({ names }) {
+  const offers = (name) => names.includes(name);
   return offers("exec") ? "code" : offers("apply_patch") ? "freeform" : "shell";
 }
 

@@ -32,12 +32,12 @@ function installed(name) {
   }
 }
 
-// `script`: what the model does, and `knows`: what its provider takes beyond the strict (see upstream.mjs). `spec` and
-// `settings`: how godex speaks to it, `godex`: more of godex's configuration, as YAML. `key` and `provider`: of Codex's
+// `script`: what the model does, and `knows`: what its provider takes beyond the strict (see upstream.mjs). `spec`,
+// `settings` and `root`, its path: how godex speaks to it, `godex`: more of godex's configuration, as YAML. `key` and `provider`: of Codex's
 // provider, `search`: its web search, `config` and `tables`: more of Codex's configuration, as TOML, in which HOME is
 // Codex's home. `lost`: what godex must leave out, as its notes say.
 export async function scenario(options, body) {
-  const { script, knows, version = NEWEST, spec = "openai-compatible", settings = "", godex = "", lost = [] } = options;
+  const { script, knows, version = NEWEST, spec = "openai-compatible", root: path = "/v1", settings = "", godex = "", lost = [] } = options;
   const root = await mkdtemp(join(tmpdir(), "godex-codex-"));
   const closing = [() => rm(root, { recursive: true, force: true })];
   const trace = { said: "" };
@@ -49,7 +49,7 @@ export async function scenario(options, body) {
     closing.push(upstream.close);
     const server = await startGodex(root, `
 providers:
-  scripted: {spec: ${spec}, endpoint: {base_url: "${upstream.url}"}, ${settings}}
+  scripted: {spec: ${spec}, endpoint: {base_url: "${upstream.url}${path}"}, ${settings}}
 ${godex}`);
     closing.push(server.stop);
     trace.log = server.log;

@@ -1,7 +1,8 @@
 // A provider that speaks only strict Chat Completions, with a scripted model behind it. It keeps what it was sent,
-// and refuses what a strict provider would refuse.
+// and refuses what a strict provider would refuse. At another path the same model speaks Messages (see messages.mjs).
 
 import { createServer } from "node:http";
+import { checkMessages, readMessages, streamMessages } from "./messages.mjs";
 import { check } from "./strict.mjs";
 
 // Beyond what is strict it takes what it `knows`: members of requests and of assistants' messages.
@@ -23,18 +24,18 @@ export async function startUpstream(script, knows) {
     try {
       const request = read(raw, incoming, upstream.requests);
       upstream.requests.push(request);
-      const problems = check(request.body, knows);
+      const problems = request.isMessages ? checkMessages(request.body, request.headers) : check(request.body, knows);
       if (problems.length > 0) throw new Error(problems.join("\n"));
       const steps = await script(request);
       if (typeof steps === "function") await steps(answer);
-      else stream(answer, request, [steps].flat());
+      else (request.isMessages ? streamMessages : stream)(answer, request, [steps].flat());
     } catch (error) {
       upstream.problems.push(error.message);
       refuse(400, { message: error.message, type: "invalid_request_error" })(answer);
     }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  upstream.url = `http://127.0.0.1:${server.address().port}/v1`;
+  upstream.url = `http://127.0.0.1:${server.address().port}`;
   upstream.close = () => {
     server.closeAllConnections();
     server.close();
@@ -44,26 +45,34 @@ export async function startUpstream(script, knows) {
 
 // What a script may want to know of a request.
 function read(raw, incoming, earlier) {
-  if (incoming.method !== "POST" || incoming.url !== "/v1/chat/completions") throw new Error(`${incoming.method} ${incoming.url}`);
+  const isMessages = incoming.url === "/v1/messages";
+  if (incoming.method !== "POST" || (!isMessages && incoming.url !== "/v1/chat/completions")) throw new Error(`${incoming.method} ${incoming.url}`);
   const body = JSON.parse(raw);
-  const results = body.messages.filter((message) => message.role === "tool").map(contentText);
+  const { results, texts, names } = isMessages ? readMessages(body) : readChat(body);
   return {
     raw,
     body,
     headers: incoming.headers,
     number: earlier.length,
-    // The tools' answers in the history, and all texts of it.
+    isMessages,
+    // The tools' answers in the history, all texts of it, and the tools that are offered.
     results,
-    texts: body.messages.map(contentText),
+    texts,
+    names,
     // The name under which a tool was offered. The model can call no other.
     tool: (pattern) => {
-      const names = (body.tools ?? []).map((tool) => tool.function.name);
       const found = names.filter((name) => pattern.test(name));
       if (found.length !== 1) throw new Error(`${found.length} tools are like ${pattern}: ${names}`);
       return found[0];
     },
   };
 }
+
+const readChat = (body) => ({
+  results: body.messages.filter((message) => message.role === "tool").map(contentText),
+  texts: body.messages.map(contentText),
+  names: (body.tools ?? []).map((tool) => tool.function.name),
+});
 
 export function contentText(message) {
   if (typeof message.content === "string") return message.content;

@@ -1,7 +1,7 @@
 //! A Chat Completions server for what the built-in model cannot play: a provider that is silent for longer than
 //! godex waits with its sign of life, one that shows what it was sent (`history`), one that does what its user writes
 //! (`steps`), and one that shows what it was sent after it has called a tool (any other name). The model's name says which.
-//! It always streams: godex reads that also when it asked for a whole answer.
+//! It always streams: godex reads that also when it asked for a whole answer. To who asks at `/messages` it speaks that API.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::steps;
+use super::{messages, steps};
 
 /// More than the 15 seconds after which godex shows its client that it is alive.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// The configuration that puts godex in front of it as the provider `scripted`, as `thinking`, which wants its thoughts
-/// back, and as `limited`, which takes few tools.
+/// back, as `limited`, which takes few tools, and as `messages`, which speaks another API.
 pub(super) fn configuration() -> Result<String> {
     let address = start()?;
     let endpoint = format!("{{base_url: \"http://{address}/v1\"}}");
@@ -24,7 +24,10 @@ pub(super) fn configuration() -> Result<String> {
     let provider = |name, spec| format!("  {name}: {{spec: {spec}, endpoint: {endpoint}}}\n");
     let limited = "{extends: openai-compatible, request: {tools: {max: 128}}}";
     let providers = [("scripted", "openai-compatible"), ("thinking", thinking), ("limited", limited)];
-    Ok("providers:\n".to_owned() + &providers.map(|(name, spec)| provider(name, spec)).concat())
+    let messages = format!(
+        "  messages: {{spec: messages-compatible, credentials: {{api_key: unused}}, endpoint: {{base_url: \"http://{address}\"}}}}\n"
+    );
+    Ok("providers:\n".to_owned() + &providers.map(|(name, spec)| provider(name, spec)).concat() + &messages)
 }
 
 /// Serves until this process ends.
@@ -41,12 +44,15 @@ fn start() -> Result<SocketAddr> {
 }
 
 fn answer(mut stream: TcpStream) -> Result<()> {
-    let body = request(&mut BufReader::new(stream.try_clone()?))?;
+    let (path, body) = request(&mut BufReader::new(stream.try_clone()?))?;
+    if path.ends_with("/messages") {
+        return answer_in_messages(stream, &body);
+    }
     let script = match script(&body) {
         Ok(script) => script,
         Err(problem) => return refuse(&mut stream, &problem),
     };
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "{STREAM}")?;
     for step in script {
         match step {
             Step::Silence => thread::sleep(SILENCE),
@@ -56,6 +62,26 @@ fn answer(mut stream: TcpStream) -> Result<()> {
     }
     let usage = r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}"#;
     write!(stream, "data: {{{HEAD},\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n")?;
+    Ok(())
+}
+
+const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+fn answer_in_messages(mut stream: TcpStream, body: &str) -> Result<()> {
+    let request = serde_json::from_str(body)?;
+    let script = match messages::to_chat(&request).and_then(|chat| script(&chat.to_string())) {
+        Ok(script) => script,
+        Err(problem) => return refuse(&mut stream, &problem),
+    };
+    write!(stream, "{STREAM}")?;
+    let mut events = messages::Events::begin(stream, request)?;
+    for step in script {
+        match step {
+            Step::Silence => thread::sleep(SILENCE),
+            Step::Delta(delta) => events.delta(&delta)?,
+            Step::Stop(reason) => return events.end(reason),
+        }
+    }
     Ok(())
 }
 
@@ -74,9 +100,12 @@ fn choice(stream: &mut TcpStream, delta: &str, reason: &str) -> Result<()> {
     Ok(stream.flush()?)
 }
 
-/// Reads one request and gives its body.
-fn request(stream: &mut impl BufRead) -> Result<String> {
+/// Reads one request and gives its path and its body.
+fn request(stream: &mut impl BufRead) -> Result<(String, String)> {
     let mut length = None;
+    let mut first = String::new();
+    stream.read_line(&mut first)?;
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     loop {
         let mut line = String::new();
         stream.read_line(&mut line)?;
@@ -90,7 +119,7 @@ fn request(stream: &mut impl BufRead) -> Result<String> {
     }
     let mut body = vec![0; length.context("a request without content-length")?];
     stream.read_exact(&mut body)?;
-    Ok(String::from_utf8(body)?)
+    Ok((path, String::from_utf8(body)?))
 }
 
 pub(super) enum Step {
