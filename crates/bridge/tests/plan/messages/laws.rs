@@ -143,6 +143,12 @@ fn blocks(item: &Value) -> Value {
     item
 }
 
+/// Who says what, block by block: a user who is interrupted goes on in the same message.
+fn spoken(messages: &[Value]) -> Vec<(&Value, &Value)> {
+    let blocks = |message: &'_ Value| message["content"].as_array().map_or_else(Vec::new, |all| all.iter().collect());
+    messages.iter().flat_map(|message| blocks(message).into_iter().map(|block| (&message["role"], block))).collect()
+}
+
 /// The tools may grow where the client brings some; everything else stays, and nothing that was offered moves.
 fn a_session_extends(offer: Offer, loads: usize) {
     let seal = |text: &str| {
@@ -161,6 +167,7 @@ fn a_session_extends(offer: Offer, loads: usize) {
             assert_eq!(tools, more[..tools.len()], "{name}");
             grown += usize::from(more.len() > tools.len());
             assert_eq!(system, same, "{name}");
+            let (old, new) = (spoken(&old), spoken(&new));
             assert_eq!(old, new[..old.len()], "{name}");
         }
         assert!(grown <= loads, "{name}: {grown}");
