@@ -145,8 +145,12 @@ fn blocks(item: &Value) -> Value {
 
 /// Who says what, block by block: a user who is interrupted goes on in the same message.
 fn spoken(messages: &[Value]) -> Vec<(&Value, &Value)> {
-    let blocks = |message: &'_ Value| message["content"].as_array().map_or_else(Vec::new, |all| all.iter().collect());
-    messages.iter().flat_map(|message| blocks(message).into_iter().map(|block| (&message["role"], block))).collect()
+    let mut spoken = Vec::new();
+    for message in messages {
+        let blocks = message["content"].as_array().unwrap_or_else(|| panic!("{message}"));
+        spoken.extend(blocks.iter().map(|block| (&message["role"], block)));
+    }
+    spoken
 }
 
 /// The tools may grow where the client brings some; everything else stays, and nothing that was offered moves.
