@@ -151,7 +151,7 @@ mod tests {
             ),
             ("auth: {command: [a], ttl: 9s}", "auth.ttl: expected a duration"),
             ("auth: {command: [a], tll: 9m}", "auth: unknown key `tll`; did you mean `ttl`?"),
-            ("auth: basic", "auth: expected one of `bearer`, `api-key-header`, `none`, found `basic`"),
+            ("auth: basic", "auth: expected one of `bearer`, `api-key-header`, `x-api-key`, `none`, found `basic`"),
         ] {
             let (_, problems) = inline(text);
             assert!(problems.contains(expected), "{text}: {problems}");

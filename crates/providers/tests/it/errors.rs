@@ -237,6 +237,8 @@ const OUR_OWN: &[(&str, &str)] = &[
     ("unsupported parameter", "godex refuses parameters itself, in OpenAI's words"),
     ("unsupported value", "the same of values"),
     ("unknown parameter", "the same of names"),
+    ("authentication_error", "a type of errors that the Messages API defines"),
+    ("overloaded_error", "the same"),
     ("context window", "godex's own message about a finish reason that means it"),
 ];
 
