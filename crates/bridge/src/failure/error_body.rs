@@ -95,7 +95,7 @@ impl ErrorBody {
         let message = self.message.unwrap_or_else(silent);
         let by_status = status.filter(|_| known.is_none());
         let upstream_code = self.code;
-        Failure { retry_after, retry, upstream_code, basis, by_status, ..Failure::new(class, message) }
+        Failure { upstream_code, retry_after, retry, basis, by_status, ..Failure::new(class, message) }
     }
 
     /// What is known of it beside its status. Codes and statuses say more than words, which anybody may have written,
