@@ -24,6 +24,7 @@ use tokio::time::timeout;
 
 use crate::clock;
 use crate::config::{Config, TraceConfig, TracePlace};
+use crate::explain;
 use crate::tasks;
 pub(crate) use capture::{Captured, Tape};
 pub(crate) use document::WORDS;
@@ -207,7 +208,7 @@ impl Kept {
         let failed = facts.status.is_some_and(|status| status >= 400);
         match facts.route {
             Some("/health" | "/ready" | "/metrics") => false,
-            Some("background" | "/v1/responses/compact" | "/v1/alpha/search") => true,
+            Some("background" | "/v1/responses/compact" | "/v1/alpha/search" | explain::REPLAY) => true,
             Some("/v1/responses") => failed || !facts.put_off && (head.method == "POST" || facts.kind.is_some()),
             Some(_) => failed,
             // There is no such path, or no such method of it.
