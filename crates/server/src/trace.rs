@@ -30,6 +30,7 @@ pub(crate) use capture::{Captured, Tape};
 pub(crate) use document::WORDS;
 pub(crate) use record::{Asked, Attempted, Charge, Deadline, Facts, Head, Kind, Outcome, Round, ToolCall, Trace};
 use writer::Writer;
+pub(crate) use writer::of_traces;
 
 /// How long the end of the server waits for traces.
 const CLOSE: Duration = Duration::from_secs(2);

@@ -56,7 +56,7 @@ async fn patiently<T>(answer: impl Future<Output = Result<T, store::Error>>) -> 
     timeout(PATIENCE, answer).await.map_err(|_| late())?.map_err(|error| {
         // As other stores are told of, by its own name.
         let told = ApiError::store(&error);
-        ApiError::new(told.code, told.message.replace("The session store", "The trace file"))
+        ApiError::new(told.code, trace::of_traces(&told.message))
     })
 }
 

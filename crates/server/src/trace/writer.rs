@@ -52,6 +52,11 @@ pub(super) struct Writer<S> {
     pub(super) retention: TraceRetention,
 }
 
+/// What a store says of itself, of this one.
+pub(crate) fn of_traces(said: &str) -> String {
+    said.replace("he session store", "he trace file")
+}
+
 /// How often traces are looked for that are too old.
 pub(super) fn interval(retention: TraceRetention) -> Duration {
     Duration::from_micros(retention.age_micros.max(0).cast_unsigned() / 4).clamp(OFTEN, SELDOM)
@@ -156,7 +161,8 @@ impl<S: Sink> Writer<S> {
                         tracing::info!("traces are kept again");
                     }
                 }
-                Err(error) => self.shared.lost(count, &error),
+                Err(Error::Unavailable(unavailable)) => self.shared.lost(count, &unavailable.reason()),
+                Err(error) => self.shared.lost(count, &of_traces(&error.to_string())),
             }
         }
         drop(captured);
