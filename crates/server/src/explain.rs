@@ -22,7 +22,7 @@ use crate::request::RequestContext;
 use crate::seal::SealKey;
 use crate::session::Past;
 pub(crate) use plans::of_models;
-pub(crate) use replay::replay;
+pub(crate) use replay::{ROUTE as REPLAY, replay};
 pub(crate) use source::Source;
 
 /// A request as a tree. Half a surrogate pair, which clients may send, becomes the sign for what cannot be read.
@@ -75,11 +75,17 @@ pub(crate) async fn again(app: &Arc<App>, source: Source, model: Option<&str>) -
     let model = model.map(str::to_owned).or(served).unwrap_or(asked);
     let bytes = Bytes::from(source.request.to_string());
     let mut planned = of_models(&context, bytes, source.past, &[model]).await?;
-    let plan = planned["data"].get_mut(0).map(Value::take).unwrap_or_default();
+    let mut plan = planned["data"].get_mut(0).map(Value::take).unwrap_or_default();
+    plans::tell_of_servers(&mut plan, &source.request, &source.response);
+    let (mut request, past_is_gone) = (source.request, !source.gone.is_empty());
+    if let Some(members) = request.as_object_mut() {
+        members.extend(source.gone);
+    }
     Ok(json!({
         "source": source.origin.name(),
-        "request": source.request,
-        "past": planned["past"].take(),
+        "request": request,
+        "past": if past_is_gone { Value::Null } else { planned["past"].take() },
+        "past_is_gone": past_is_gone,
         "response": source.response,
         "plan": plan,
     }))

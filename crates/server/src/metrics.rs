@@ -112,6 +112,14 @@ pub(crate) enum StreamKind {
     WebSocket,
 }
 
+/// Who is paid for calls of hosted tools, among providers. No provider has such a name: a slash would be in its targets.
+const TOOLS: &str = "(tools)";
+
+#[expect(clippy::cast_precision_loss, reason = "a sum for people")]
+fn in_dollars(nanodollars: u64) -> f64 {
+    nanodollars as f64 / 1e9
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Self::new(true)
@@ -250,6 +258,10 @@ impl Metrics {
         if charge.tool_calls > 0 {
             let tool = if charge.model == "web_search" { "web_search" } else { "mcp" };
             self.families.tools.get_or_create(&ToolLabels { tool }).inc_by(charge.tool_calls);
+            if let Some(nanodollars) = charge.nanodollars.filter(|nanodollars| *nanodollars > 0) {
+                let labels = TargetLabels { provider: TOOLS.into(), target: format!("{TOOLS}/{tool}").into() };
+                self.families.cost.get_or_create(&labels).inc_by(in_dollars(nanodollars));
+            }
             return;
         }
         let target = match last.filter(|_| facts.attempts.last().is_some_and(|attempt| attempt.serves(charge))) {
@@ -262,8 +274,7 @@ impl Metrics {
             counter.inc_by(amount);
         }
         if let Some(nanodollars) = charge.nanodollars {
-            #[expect(clippy::cast_precision_loss, reason = "a sum for people")]
-            target.cost.inc_by(nanodollars as f64 / 1e9);
+            target.cost.inc_by(in_dollars(nanodollars));
         }
     }
 

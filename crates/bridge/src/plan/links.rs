@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 
+use wire::json::Text;
 use wire::responses::{CreateResponse, Input, InputItem, Item, Tool};
 
 use super::compaction::{Sent, Unfolded};
@@ -24,7 +25,12 @@ pub struct Link {
     pub to: Vec<String>,
     /// Why it is nowhere.
     pub left_out: Option<Cow<'static, str>>,
+    /// It is nowhere itself, and godex does what it asks for: how.
+    pub by_godex: Option<Cow<'static, str>>,
 }
+
+/// Of an MCP server that godex asks.
+const SERVER: &str = "godex offers the tools that this server lists; for a plan it is not asked";
 
 /// A part of the request that becomes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,16 +140,22 @@ impl Links {
                 summarised.insert(path.to_string());
             }
         });
+        let tools = request.tools.iter().flatten().enumerate();
+        let unlisted = tools.filter(|(_, tool)| is_unlisted(&tool.value, request, past));
+        let unlisted: BTreeSet<String> = unlisted.map(|(index, _)| format!("tools[{index}]")).collect();
         let mut list = Vec::new();
         let mut add = |path: String, why: &'static str| {
             let item = name(&path);
             let to = self.places(&item);
+            if to.is_empty() && unlisted.contains(&path) && said(notes, &path).is_none() {
+                return list.push(Link { item, to, left_out: None, by_godex: Some(SERVER.into()) });
+            }
             let left_out = to.is_empty().then(|| match said(notes, &path) {
                 _ if summarised.contains(&path) => "a summary has taken its place".into(),
                 Some(message) => message.clone(),
                 None => why.into(),
             });
-            list.push(Link { item, to, left_out });
+            list.push(Link { item, to, left_out, by_godex: None });
         };
         if request.instructions.is_some() {
             add("instructions".to_owned(), "there are no words in them");
@@ -169,7 +181,7 @@ impl Links {
         for own in [Source::Format.to_string(), OWN.to_owned()] {
             let to = self.places(&own);
             if !to.is_empty() {
-                list.push(Link { item: own, to, left_out: None });
+                list.push(Link { item: own, to, left_out: None, by_godex: None });
             }
         }
         list
@@ -188,6 +200,21 @@ impl Links {
         }
         places
     }
+}
+
+/// Whether it is an MCP server of which no list of tools is among the items.
+fn is_unlisted(tool: &Tool<'_>, request: &CreateResponse<'_>, past: &[InputItem<'_>]) -> bool {
+    let Tool::Mcp(server) = tool else { return false };
+    let own = match &request.input {
+        Some(Input::Items(items)) => items.as_slice(),
+        _ => &[],
+    };
+    let label = server.server_label.map(Text::decode);
+    let mut lists = past.iter().chain(own).filter_map(|item| match &item.value {
+        Item::McpListTools(list) => Some(list.server_label.map(Text::decode)),
+        _ => None,
+    });
+    lists.all(|listed| listed != label)
 }
 
 /// The part of the request that a path is in, as links call it.

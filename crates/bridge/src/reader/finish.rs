@@ -22,7 +22,9 @@ impl Finish {
     /// The dialect's own table goes before the usual one.
     pub(super) fn read(reason: &str, dialect: &AnswerDialect) -> Self {
         let own = dialect.finish.iter().find(|(name, _)| name == reason).map(|(_, meaning)| *meaning);
-        Self { reason: reason.chars().take(64).collect(), meaning: own.or_else(|| usual(reason)) }
+        let meaning = own.or_else(|| usual(reason));
+        let shown = if meaning.is_some() || is_word(reason) { reason } else { UNREADABLE };
+        Self { reason: shown.to_owned(), meaning }
     }
 
     /// Whether the answer is whole, as far as its reason says.
@@ -34,6 +36,14 @@ impl Finish {
     pub(super) const fn is_incomplete(&self) -> bool {
         matches!(self.meaning, Some(FinishMeaning::Length | FinishMeaning::ContentFilter))
     }
+}
+
+/// Instead of a reason that nobody knows, and that may be anything, such as a key.
+const UNREADABLE: &str = "(unreadable)";
+
+/// Whether it is a word such as those that we know: letters, short, without a digit.
+fn is_word(reason: &str) -> bool {
+    (1..=40).contains(&reason.len()) && reason.bytes().all(|c| c.is_ascii_alphabetic() || c == b'_')
 }
 
 fn usual(reason: &str) -> Option<FinishMeaning> {
@@ -157,4 +167,26 @@ fn finished(finish: &Finish, content: Content, response: &mut ResponseWriter) ->
 
 pub(super) fn truncated(message: &str) -> RoundEnd {
     RoundEnd::Failed(Failure::new(FailureClass::Truncated, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It comes into notes and the log, where nobody looks for keys any more.
+    #[test]
+    fn of_an_unknown_reason_only_a_word_is_repeated() {
+        let long = "x".repeat(41);
+        for (reason, expected) in [
+            ("stop", "stop"),
+            ("new_kind", "new_kind"),
+            ("sk-upstream-key", UNREADABLE),
+            ("gsk_0123", UNREADABLE),
+            ("two words", UNREADABLE),
+            ("\u{1b}[2J", UNREADABLE),
+            (long.as_str(), UNREADABLE),
+        ] {
+            assert_eq!(Finish::read(reason, &AnswerDialect::default()).reason, expected, "{reason}");
+        }
+    }
 }

@@ -265,6 +265,19 @@ fn tools_that_godex_runs() {
     assert_eq!(chat.short(), "i[0]>t[4] i[1]>m[0] t[0]>t[0] t[1]>t[1]+t[2]+t[3] t[2]>t[4] t[3]>t[1]+t[2]+t[3]");
     let native = linked(&request, &[], Way { dialect: &dialect, hosting, forwards: true }).unwrap();
     assert_eq!(native.short(), "i[0]! i[1]>i[0] t[0]>t[0] t[1]>t[1]+t[2]+t[3] t[2]>t[4] t[3]!");
+
+    // A server that nobody has asked yet is not left out: it is asked when the request is made.
+    let unlisted =
+        json!({"model": "m", "input": [user("a")], "tools": [{"type": "mcp", "server_label": "s"}]}).to_string();
+    let hidden = request.replace("\"input\":", "\"tool_choice\":\"none\",\"input\":");
+    for forwards in [false, true] {
+        let way = Way { dialect: &dialect, hosting, forwards };
+        let found = linked(&unlisted, &[], way).unwrap();
+        let server = found.links.iter().find(|link| link.item == "tools[0]").unwrap();
+        assert!(server.to.is_empty() && server.left_out.is_none() && server.by_godex.is_some(), "{server:?}");
+        let found = linked(&hidden, &[], way).unwrap();
+        assert!(found.links.iter().all(|link| link.by_godex.is_none()), "{:?}", found.links);
+    }
 }
 
 #[test]
@@ -330,7 +343,7 @@ fn check(linked: &Linked, items: &[Value], list: &str) -> Result<(), TestCaseErr
     let sent = linked.body[list].as_array().cloned().unwrap_or_default();
     let mut origins: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for link in &linked.links {
-        prop_assert_eq!(link.to.is_empty(), link.left_out.is_some(), "{:?}", link);
+        prop_assert_eq!(link.to.is_empty(), link.left_out.is_some() != link.by_godex.is_some(), "{:?}", link);
         for place in &link.to {
             let (of, index) = place.split_once('[').unwrap_or((place, ""));
             let index: usize = index.trim_end_matches(']').parse().unwrap_or(usize::MAX);

@@ -41,7 +41,7 @@ fn write(args: &ImportArgs, imported: &Imported) -> anyhow::Result<()> {
     let Some(path) = &args.output else { return output::print(&visible_lines(&imported.yaml)) };
     let shown = path.display().to_string();
     if let Some(before) = files::read(path)? {
-        ensure!(args.force, "there is a {shown}: add --force to replace it (a copy is kept)");
+        ensure!(args.force, "{shown} is there already: add --force to replace it (a copy is kept)");
         files::writable(path)?;
         let copy = files::back_up(path, before.as_bytes())?;
         output::tell(&format!("kept {} (as it was)\n", visible(&copy.display().to_string())));

@@ -85,7 +85,7 @@ fn may_replace(path: &Path, args: &InitArgs, asks: bool) -> anyhow::Result<()> {
     if args.answers.force {
         return Ok(());
     }
-    let there = format!("there is a {}", path.display());
+    let there = format!("{} is there already", path.display());
     ensure!(asks, "{there}: add --force to replace it (a copy is kept)");
     if prompt::yes(&format!("{there}. Replace it? A copy is kept."), false)? {
         return Ok(());
@@ -154,7 +154,8 @@ impl Wizard<'_> {
         let (name, url) = said.split_once('=').map_or((said, None), |(name, url)| (name, Some(url.to_owned())));
         let names: Vec<&str> = self.known.iter().map(|known| known.spec).collect();
         let known = self.known.iter().find(|known| known.spec == name).with_context(|| {
-            let near = nearest(name, &names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let near = nearest(name, &names).map(|near| format!("; did you mean `{near}`?"));
+            let near = near.unwrap_or_else(|| ".".to_owned());
             format!("--provider {name}: there is none{near} They are: {}", names.join(", "))
         })?;
         Ok((known, url))

@@ -185,9 +185,19 @@ async fn list(client: &AdminClient, args: &TracesArgs) -> anyhow::Result<()> {
             if !found.is_empty() && !output::print_more(&shown(found))? {
                 return Ok(());
             }
+            if found.is_empty() {
+                last = last.min(newest(client).await.unwrap_or(last));
+            }
             if page["has_more"] != true {
                 break;
             }
         }
     }
+}
+
+/// The number of the newest trace of all, 0 if there is none. One that is lower than what was seen is of a file that began
+/// anew; None: nobody answers.
+async fn newest(client: &AdminClient) -> Option<i64> {
+    let page = ask(client, "GET", "/admin/traces?limit=1", None).await.ok()?;
+    Some(page["data"].get(0).and_then(|newest| newest["number"].as_i64()).unwrap_or_default())
 }

@@ -73,6 +73,11 @@ fn ports_and_files_beside_the_store_are_looked_at() {
     fs::remove_dir(home.path().join("data/t.db")).unwrap();
     fs::write(home.path().join("data/t.db"), "no database ".repeat(400)).unwrap();
     let (found, _) = report(&mut command(home.path(), &["doctor", "--json"]));
+    assert_eq!(check(&found, "traces", "until then no traces are kept").as_deref(), Some("warn"), "{found}");
+    // What begins as a database and is none is moved aside by the next start.
+    let damaged = ["SQLite format 3\0", &"no database ".repeat(400)].concat();
+    fs::write(home.path().join("data/t.db"), damaged).unwrap();
+    let (found, _) = report(&mut command(home.path(), &["doctor", "--json"]));
     assert_eq!(check(&found, "traces", "the next start moves it aside").as_deref(), Some("warn"), "{found}");
 }
 

@@ -65,7 +65,7 @@ fn a_file_is_private_and_takes_the_place_of_none() {
         assert_eq!(fs::metadata(home.path().join("out.yaml")).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let (code, _, err) = import(&[]);
-    assert!(code == Some(1) && err.contains("there is a out.yaml: add --force"), "{err}");
+    assert!(code == Some(1) && err.contains("out.yaml is there already: add --force"), "{err}");
     let (code, _, err) = import(&["--force"]);
     assert!(code == Some(0) && err.contains("kept out.yaml.godex-backup-1"), "{err}");
 }
@@ -77,7 +77,8 @@ fn what_is_no_such_file_is_said() {
         ("", "is no configuration of a LiteLLM proxy"),
         ("server: {port: 1}\n", "is no configuration of a LiteLLM proxy"),
         ("model_list: [\n", "in.yaml:"),
-        ("model_list: 5\n", ""),
+        ("model_list: 5\n", "in.yaml:1: `model_list` is not a list"),
+        ("model_list: []\ncredential_list: {a: 1}\n", "in.yaml:2: `credential_list` is not a list"),
         ("model_list: [1, [], {model_name: [x]}, {litellm_params: {model: {}}}]\n", ""),
         ("model_list: []\ngeneral_settings: [1]\nrouter_settings: {fallbacks: 7, timeout: -1, num_retries: x}\n", ""),
     ] {

@@ -3,7 +3,7 @@
 //! Everybody on the machine reaches a port, and so does every web page in the browser. Who has no session gets nothing: the
 //! link with the token is exchanged for one, once. A session is a path that nobody can guess together with a cookie that only
 //! that path gets: cookies know no ports, so a plain one would be sent to whoever else listens on this machine.
-//! Of the admin listener's requests it lets through what the page needs, and nothing that changes keys or the server.
+//! Of the admin listener's requests it lets through those that the page itself makes, and no others.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,7 +24,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::client::{AdminClient, Answering};
-use super::routes::PLAYGROUND;
+use super::routes::is_for_page;
 use crate::clock;
 use crate::token::are_same;
 
@@ -36,8 +36,6 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 const LARGEST: usize = 64 << 20;
 const COOKIE: &str = "godex_page";
 
-/// What the page may send with a POST.
-const POSTS: &[&str] = &[PLAYGROUND, "/admin/explain", "/admin/replay"];
 /// What the admin listener is told of a request's head.
 const PASSED: &[HeaderName] = &[header::CONTENT_TYPE, header::ACCEPT, header::IF_NONE_MATCH];
 
@@ -156,8 +154,7 @@ impl<'c> PageDoor<'c> {
 
     async fn forward(&self, path: &str, request: Request<Incoming>) -> Answer {
         let (head, incoming) = request.into_parts();
-        let passes = head.method == Method::GET || head.method == Method::POST && POSTS.contains(&path);
-        if !passes {
+        if !is_for_page(&head.method, path) {
             return refused("The page only looks; use the commands for this.");
         }
         let target = head.uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));

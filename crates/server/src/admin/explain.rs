@@ -70,7 +70,7 @@ pub(super) async fn request(place: Place<'_>, body: &Bytes) -> Result<Response<B
 pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
     let app = app(place).await?;
     let tenant = routes::query(uri, "tenant").map(|name| routes::tenant(&name)).transpose()?;
-    let trace = find(place, id, tenant.as_ref()).await?;
+    let trace = find(place, &app, id, tenant.as_ref()).await?;
     let detail = trace.as_ref().map(traces::detail);
     let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
         let detail = detail.ok_or_else(|| ApiError::response_not_found(id))?;
@@ -86,13 +86,14 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
 pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&place.server()?.app);
     let tenant: Option<Tenant> = asked.tenant.as_deref().map(routes::tenant).transpose()?;
-    let trace = find(place, &asked.id, tenant.as_ref()).await?;
+    let trace = find(place, &app, &asked.id, tenant.as_ref()).await?;
     let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
     let Some(source) = source else {
         if trace.is_none() {
             return Err(ApiError::response_not_found(&asked.id));
         }
-        let message = "Nothing of this request was captured, and its response is not stored: it cannot be sent again.";
+        let message = "Nothing of this request was captured, and its response, or what that continued, is not stored: it cannot \
+                       be sent again.";
         return Err(ApiError::new(Code::InvalidRequest, message).with_param("id"));
     };
     let before = trace.as_ref().map(traces::detail);
@@ -100,11 +101,21 @@ pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<
     Ok(routes::json(&answer))
 }
 
-/// The trace of that number, response or request, if there is one; of the tenant's, where one is named.
-async fn find(place: Place<'_>, id: &str, tenant: Option<&Tenant>) -> Result<Option<StoredTrace>, ApiError> {
-    let is_theirs = |trace: &StoredTrace| tenant.is_none_or(|tenant| tenant.name() == trace.row.tenant);
-    match traces::found(place, id).await {
-        Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => Ok(None),
-        found => found.map(|trace| Some(trace).filter(is_theirs)),
+/// The trace of that number, response or request, if there is one; of the tenant's, where one is named. Clients choose the
+/// ids of requests: one that is a stored response's means that response.
+async fn find(
+    place: Place<'_>,
+    app: &Arc<App>,
+    id: &str,
+    tenant: Option<&Tenant>,
+) -> Result<Option<StoredTrace>, ApiError> {
+    let trace = match traces::found(place, id).await {
+        Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => return Ok(None),
+        found => found?,
+    };
+    if tenant.is_some_and(|tenant| tenant.name() != trace.row.tenant) {
+        return Ok(None);
     }
+    let is_by_request = trace.row.request_id == id && trace.row.response_id.as_deref() != Some(id);
+    Ok(if is_by_request && Source::is_stored(app, id, tenant).await? { None } else { Some(trace) })
 }

@@ -211,6 +211,27 @@ fn fits<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
     }
 }
 
+/// What the script of the page asks for: its door lets nothing else through.
+pub(super) fn is_for_page(method: &Method, path: &str) -> bool {
+    let wanted = |endpoint| {
+        matches!(
+            endpoint,
+            Endpoint::Page
+                | Endpoint::Status
+                | Endpoint::ListKeys
+                | Endpoint::Usage(Report::Plain)
+                | Endpoint::ListTraces
+                | Endpoint::ShowTrace
+                | Endpoint::TraceChain
+                | Endpoint::ExplainTrace
+                | Endpoint::Series
+                | Endpoint::Providers
+                | Endpoint::Playground
+        )
+    };
+    find(method, path).is_ok_and(|(endpoint, _)| wanted(endpoint))
+}
+
 /// Whether a request of a client is in what is sent there: it may be as large as it may be elsewhere.
 pub(super) fn takes_requests(path: &str) -> bool {
     matches!(path, PLAYGROUND | "/admin/explain")

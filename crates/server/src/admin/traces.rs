@@ -53,7 +53,11 @@ pub(super) async fn store(place: Place<'_>) -> Result<TraceStore, ApiError> {
 
 async fn patiently<T>(answer: impl Future<Output = Result<T, store::Error>>) -> Result<T, ApiError> {
     let late = || ApiError::new(Code::StorageUnavailable, "The store of traces does not answer.");
-    timeout(PATIENCE, answer).await.map_err(|_| late())?.map_err(|error| ApiError::store(&error))
+    timeout(PATIENCE, answer).await.map_err(|_| late())?.map_err(|error| {
+        // As other stores are told of, by its own name.
+        let told = ApiError::store(&error);
+        ApiError::new(told.code, trace::of_traces(&told.message))
+    })
 }
 
 pub(super) async fn list(place: Place<'_>, uri: &Uri) -> Result<Response<Body>, ApiError> {

@@ -1,5 +1,7 @@
 //! Plans as JSON. Keys for somebody else's server, and what godex keeps beside items, are in none of it.
 
+use std::collections::HashMap;
+
 use bridge::{Link, Note};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -14,6 +16,9 @@ use crate::turn::{Explained, Question};
 
 /// Models that are planned for at once.
 const MOST_MODELS: usize = 100;
+
+/// Tools of one server that are named.
+const MOST_TOOLS: usize = 20;
 
 /// Of the past that is shown, in bytes; what is beyond is only named.
 const MOST_PAST: usize = 4 << 20;
@@ -94,7 +99,30 @@ fn link(link: &Link) -> Value {
     if let Some(why) = &link.left_out {
         shown["left_out"] = json!(why);
     }
+    if let Some(how) = &link.by_godex {
+        shown["by_godex"] = json!(how);
+    }
     shown
+}
+
+/// What the servers of a request listed when it was made: a plan asks none of them, but its response tells.
+pub(super) fn tell_of_servers(plan: &mut Value, request: &Value, response: &Value) {
+    let mut lists: HashMap<&str, String> = HashMap::new();
+    for item in response["output"].as_array().into_iter().flatten().filter(|item| item["type"] == "mcp_list_tools") {
+        let tools = item["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).take(MOST_TOOLS).collect();
+        let more = if tools.len() > names.len() { ", …" } else { "" };
+        let said =
+            format!("its server listed {} tools then, which were offered: {}{more}", tools.len(), names.join(", "));
+        lists.extend(item["server_label"].as_str().map(|label| (label, said)));
+    }
+    for link in plan["links"].as_array_mut().into_iter().flatten().filter(|link| link["by_godex"].is_string()) {
+        let index = link["item"].as_str().and_then(|item| item.strip_prefix("tools[")?.strip_suffix(']')?.parse().ok());
+        let tool = index.and_then(|index: usize| request["tools"].get(index));
+        if let Some(said) = tool.and_then(|tool| lists.get(tool["server_label"].as_str()?)) {
+            link["by_godex"] = json!(said);
+        }
+    }
 }
 
 pub(super) fn error_of(error: &ApiError) -> Value {
@@ -170,5 +198,16 @@ mod tests {
         assert_eq!(shown["input"][1]["content"], "a\u{fffd}");
         assert_eq!(shown["tools"], json!([{"type": "mcp", "server_label": "s"}]));
         assert_eq!(shown_request(b"no JSON"), Value::Null);
+    }
+
+    #[test]
+    fn what_a_server_listed_then_is_told() {
+        let link = |item: &str| json!({"item": item, "to": [], "by_godex": "not asked"});
+        let mut plan = json!({"links": [link("tools[0]"), link("tools[1]"), {"item": "tools[2]", "to": ["tools[0]"]}]});
+        let request = json!({"tools": [{"type": "mcp", "server_label": "a"}, {"type": "mcp", "server_label": "b"}]});
+        let listed = json!({"type": "mcp_list_tools", "server_label": "a", "tools": [{"name": "x"}, {"name": "y"}]});
+        tell_of_servers(&mut plan, &request, &json!({"output": [listed, {"type": "message"}]}));
+        assert_eq!(plan["links"][0]["by_godex"], "its server listed 2 tools then, which were offered: x, y");
+        assert_eq!((&plan["links"][1]["by_godex"], &plan["links"][2]["by_godex"]), (&json!("not asked"), &Value::Null));
     }
 }

@@ -9,13 +9,13 @@ use super::caller;
 use super::plans::{error_of, note};
 use super::source::Source;
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::terms::dollars;
 use crate::turn::{Finished, Start, Started, Turn};
 
-/// In the account of such a request.
-const ROUTE: &str = "/admin/replay";
+/// In the account of such a request. It is traced as any turn.
+pub(crate) const ROUTE: &str = "/admin/replay";
 
 /// What is known of an answer.
 #[derive(Debug, Default)]
@@ -34,7 +34,15 @@ pub(crate) async fn replay(
     model: Option<&str>,
     before: Option<&Value>,
 ) -> Result<Value, ApiError> {
-    let Source { origin, tenant, client, mut request, past, response, .. } = source;
+    let Source { origin, tenant, client, mut request, past, gone, response, .. } = source;
+    if let Some(named) = gone.values().next() {
+        let named = named.as_str().or(named["id"].as_str()).unwrap_or_default();
+        let message = format!(
+            "What this request continued ('{}') is gone: it cannot be sent again as it was asked.",
+            crate::error::clip(named)
+        );
+        return Err(ApiError::new(Code::InvalidRequest, message).with_param("id"));
+    }
     if let Some(members) = request.as_object_mut() {
         members.remove("background");
         members.extend([("store".to_owned(), json!(false)), ("stream".to_owned(), json!(false))]);

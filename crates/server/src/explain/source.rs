@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 use store::{StoredTrace, Tenant};
 
@@ -37,6 +38,8 @@ pub(crate) struct Source {
     pub(crate) client: Option<String>,
     pub(crate) request: Value,
     pub(crate) past: Past,
+    /// What it continued, if that is gone: as the request named it. It is planned without, and must not be sent so.
+    pub(crate) gone: Map<String, Value>,
     /// `provider/model`, as far as it is known.
     pub(crate) served: Option<String>,
     /// What came of it; null if that is not known.
@@ -98,11 +101,11 @@ impl Source {
         let client = row.map(|row| row.client.clone());
         if let Some(request) = trace.and_then(|trace| captured(trace, "request")) {
             let given = match &found {
-                Some((session, ..)) => session.given(id).await.ok(),
+                Some((session, ..)) => Some(there(session.given(id).await)?),
                 None => None,
             };
             let tenant = tenants.into_iter().next().unwrap_or_default();
-            let (request, past, room) = as_asked(request, given, found.is_some());
+            let AsAsked { request, past, gone, room } = as_asked(request, given);
             let response =
                 found.map(|(_, _, object)| object).or_else(|| trace.and_then(|trace| captured(trace, "response")));
             let response = response.unwrap_or_default();
@@ -112,20 +115,42 @@ impl Source {
                 client,
                 request,
                 past,
+                gone,
                 served,
                 response,
                 _room: room,
             }));
         }
         let Some((session, tenant, response)) = found else { return Ok(None) };
-        let Given { past, input, room } = match session.given(id).await {
-            // What it continued is gone: then its trace is all that can be told of it.
-            Err(_) if trace.is_some() => return Ok(None),
-            given => given?,
-        };
+        let given = session.given(id).await;
+        // What it continued is gone: then its trace is all that can be told of it.
+        let given = if trace.is_some() { there(given)? } else { Some(given?) };
+        let Some(Given { past, input, room }) = given else { return Ok(None) };
         let request = of_response(&response, input.iter().map(shown_item).collect());
-        let (past, room) = (Past::Remembered(past), Some(room));
-        Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, served, response, _room: room }))
+        let (past, gone, room) = (Past::Remembered(past), Map::new(), Some(room));
+        Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, gone, served, response, _room: room }))
+    }
+
+    /// Whether the store has that response; of this tenant, or of any.
+    pub(crate) async fn is_stored(app: &Arc<App>, id: &str, tenant: Option<&Tenant>) -> Result<bool, ApiError> {
+        let tenants = match tenant {
+            Some(tenant) => vec![tenant.clone()],
+            None => all_tenants(app).await?,
+        };
+        for tenant in tenants {
+            if app.runtime.sessions.of(tenant).stored(id).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What a response was given, or None if part of that was deleted. A store that does not answer has deleted nothing.
+fn there(given: Result<Given, ApiError>) -> Result<Option<Given>, ApiError> {
+    match given {
+        Err(error) if error.status == StatusCode::NOT_FOUND => Ok(None),
+        given => given.map(Some),
     }
 }
 
@@ -142,19 +167,30 @@ fn captured(trace: &StoredTrace, name: &str) -> Option<Value> {
     super::read(&payload.bytes).ok().filter(Value::is_object)
 }
 
-/// A captured request with the past that it had: a conversation has gone on since. One whose past is gone, though it is
-/// stored itself, is planned without.
-fn as_asked(mut request: Value, given: Option<Given>, is_stored: bool) -> (Value, Past, Option<Arc<Room>>) {
-    let Some(members) = request.as_object_mut().filter(|_| given.is_some() || is_stored) else {
-        return (request, Past::Stored, None);
-    };
-    let named = ["conversation", "previous_response_id"].map(|name| members.remove(name));
-    if named.iter().flatten().all(Value::is_null) {
-        return (request, Past::Stored, None);
+/// A captured request with the past that it had.
+struct AsAsked {
+    request: Value,
+    past: Past,
+    gone: Map<String, Value>,
+    room: Option<Arc<Room>>,
+}
+
+/// A conversation has gone on since: what a stored response was `given` is its past. None in that: it is gone.
+fn as_asked(mut request: Value, given: Option<Option<Given>>) -> AsAsked {
+    let as_it_is = |request| AsAsked { request, past: Past::Stored, gone: Map::new(), room: None };
+    let Some((given, members)) = given.zip(request.as_object_mut()) else { return as_it_is(request) };
+    let mut named = Map::new();
+    for name in ["conversation", "previous_response_id"] {
+        named.extend(members.remove(name).filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
+    }
+    if named.is_empty() {
+        return as_it_is(request);
     }
     match given {
-        Some(given) => (request, Past::Remembered(given.past), Some(given.room)),
-        None => (request, Past::Remembered(Vec::new()), None),
+        Some(Given { past, room, .. }) => {
+            AsAsked { request, past: Past::Remembered(past), gone: Map::new(), room: Some(room) }
+        }
+        None => AsAsked { request, past: Past::Remembered(Vec::new()), gone: named, room: None },
     }
 }
 

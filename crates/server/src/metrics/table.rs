@@ -56,7 +56,7 @@ macro_rules! metrics {
 
 metrics! {
     REQUESTS = Counter "godex_requests" ["route", "status", "outcome", "model", "target"]
-        "Requests that are over; status 0 is what runs in the background or on a WebSocket";
+        "Requests that are over; status 0 is what has none: it ran in the background or on a WebSocket, or its client left before an answer began";
     DURATION = Histogram "godex_request_duration_seconds" ["route", "model"]
         "From the head of a request to the last byte of its answer";
     OVERHEAD = Histogram "godex_overhead_seconds" ["route", "model"]
@@ -96,7 +96,7 @@ metrics! {
     TOKENS = Counter "godex_tokens" ["provider", "target", "kind"]
         "Tokens; cached_input is a part of input, reasoning one of output";
     COST = Counter "godex_cost_dollars" ["provider", "target"]
-        "What answers have cost, as far as prices are known";
+        "What answers, and calls of hosted tools as provider (tools), have cost, as far as prices are known";
     TOOL_CALLS = Counter "godex_tool_calls" ["tool"]
         "Calls of hosted tools";
     READING = Histogram "godex_store_read_seconds" []

@@ -70,6 +70,25 @@ fn names_of_clients_are_no_labels() {
     assert_eq!((metrics.sets[0].load(Relaxed), metrics.targets.read().unwrap().len(), rows), (1, 1, 0));
 }
 
+/// What hosted tools cost is in the sum, too.
+#[test]
+fn calls_of_tools_cost() {
+    let metrics = Metrics::new(true);
+    let mut turn = trace("m", "p/m");
+    turn.facts.charges = vec![
+        Charge::of_call("brave", "web_search", Some(5_000_000)),
+        Charge::of_call("brave", "web_search", Some(5_000_000)),
+        Charge::of_call("files", "read", None),
+    ];
+    metrics.count(&turn);
+    let text = text(&metrics);
+    assert!(
+        text.contains("godex_cost_dollars_total{provider=\"(tools)\",target=\"(tools)/web_search\"} 0.01"),
+        "{text}"
+    );
+    assert!(!text.contains("(tools)/mcp") && text.contains("godex_tool_calls_total{tool=\"mcp\"} 1"), "{text}");
+}
+
 /// Even what is known by name is not without end.
 #[test]
 fn label_sets_have_an_end() {

@@ -64,9 +64,11 @@ function align(request, past, chat, links) {
   const byRight = new Map();
   const linked = new Map();
   const reasons = new Map();
-  for (const { item, to, left_out: why } of links ?? []) {
+  const own = new Set();
+  for (const { item, to, left_out: why, by_godex: how } of links ?? []) {
     linked.set(item, [...(linked.get(item) ?? []), ...(to ?? [])]);
-    if (why) reasons.set(item, String(why));
+    if (why || how) reasons.set(item, String(why ?? how));
+    if (how) own.add(item);
   }
   // What is linked and nobody has the text of is shown by its name.
   for (const name of linked.keys()) if (!left.has(name)) left.set(name, undefined);
@@ -91,7 +93,7 @@ function align(request, past, chat, links) {
     const before = [...right.keys()].slice(0, [...right.keys()].indexOf(name)).reverse().map((other) => byRight.get(other)).find(Boolean);
     rows.splice(before ? rows.indexOf(before) + 1 : 0, 0, row);
   }
-  return { rows, left, right, reasons };
+  return { rows, left, right, reasons, own };
 }
 
 /// Where two texts differ, if only in the middle: both with the rest marked.
@@ -121,8 +123,9 @@ function note(one) {
 }
 
 /// What became of a row, in a word.
-function fate(row, left, right) {
+function fate(row, left, right, own) {
   if (row.left.length === 0) return ["godex's own", "quiet"];
+  if (row.left.every((name) => own.has(name))) return ["by godex", "quiet"];
   if (row.right.length === 0) return ["left out", "bad"];
   if (row.left.length !== 1 || row.right.length !== 1) return [row.left.length > 1 ? "merged" : "split", "careful"];
   const [one, other] = [left.get(row.left[0]), right.get(row.right[0])];
@@ -151,12 +154,12 @@ function parameters(request, chat, notes) {
 
 /// Both sides and, beside them, what came back.
 export function compare({ request, past, chat, links, notes, response }) {
-  const { rows, left, right, reasons } = align(request ?? {}, past, chat ?? {}, links);
+  const { rows, left, right, reasons, own } = align(request ?? {}, past, chat ?? {}, links);
   const used = new Set();
   const shown = rows.map((row) => {
     const said = (notes ?? []).filter((one) => row.left.some((name) => belongs(one.path, name)));
     said.forEach((one) => used.add(one));
-    const [word, color] = fate(row, left, right);
+    const [word, color] = fate(row, left, right, own);
     const changed = word === "changed" ? difference(words(left.get(row.left[0])), words(right.get(row.right[0]))) : undefined;
     return el("div", { class: "pair", tabindex: 0, role: "group", "aria-label": `${row.left.join(", ") || "nothing"} became ${row.right.join(", ") || "nothing"}: ${word}` },
       el("div", { class: "asked" }, row.left.map((name) => block(name, left.get(name), changed))),

@@ -2,6 +2,17 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/// What does something instead of being seen, such as turning the order in which the rest is read.
+const ACTS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g;
+
+/// Others' text with that as escapes, as the commands show it: `\u{202e}`.
+export function seen(text) {
+  return String(text).replace(ACTS, (act) => `\\u{${act.charCodeAt(0).toString(16)}}`);
+}
+
+const shown = (children) =>
+  children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false).map((child) => (child instanceof Node ? child : seen(child)));
+
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
@@ -10,7 +21,7 @@ function fill(node, attributes, children) {
     else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") node[name] = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  node.append(...shown(children));
   return node;
 }
 
@@ -24,7 +35,7 @@ export function svg(tag, attributes, ...children) {
 }
 
 export function replace(node, ...children) {
-  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  node.replaceChildren(...shown(children));
   return node;
 }
 
@@ -56,8 +67,8 @@ export function line(columns, row) {
 
 /// Pairs of names and values.
 export function facts(pairs) {
-  const shown = pairs.filter(([, value]) => value !== undefined && value !== null && value !== "");
-  return el("dl", { class: "facts" }, shown.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
+  const known = pairs.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return el("dl", { class: "facts" }, known.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
 }
 
 export function empty(title, ...more) {
@@ -71,7 +82,7 @@ export function chip(text, kind) {
 /// A long text: its beginning, and the rest when it is asked for. What is longer than anybody reads stays out of the document.
 export function long(text, most = 700) {
   const node = el("pre", { class: "text" });
-  const whole = String(text);
+  const whole = seen(text);
   if (whole.length <= most) {
     node.textContent = whole;
     return node;

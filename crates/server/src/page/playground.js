@@ -2,7 +2,7 @@
 
 import { get, stream } from "./api.js";
 import { words } from "./compare.js";
-import { chip, el, json, long, replace, say } from "./dom.js";
+import { chip, el, json, long, replace, say, seen } from "./dom.js";
 import { count, ms } from "./format.js";
 
 /// What was written stays when one looks elsewhere.
@@ -48,16 +48,16 @@ class Output {
 
   take(type, data) {
     if (type === "response.output_item.added") this.item(data.output_index, data.item?.type ?? "item");
-    else if (/\.(delta)$/.test(type) && typeof data.delta === "string") this.item(data.output_index, type.split(".")[1]).text.appendData(data.delta);
+    else if (/\.(delta)$/.test(type) && typeof data.delta === "string") this.item(data.output_index, type.split(".")[1]).text.appendData(seen(data.delta));
     else if (type === "response.output_item.done") {
-      const whole = words(data.item);
+      const whole = seen(words(data.item));
       const { text } = this.item(data.output_index, data.item?.type ?? "item");
       if (whole && text.data !== whole) text.data = whole;
     }
   }
 
   whole(response) {
-    (response.output ?? []).forEach((item, index) => (this.item(index, item.type).text.data = words(item)));
+    (response.output ?? []).forEach((item, index) => (this.item(index, item.type).text.data = seen(words(item))));
   }
 }
 

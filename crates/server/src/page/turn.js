@@ -147,6 +147,7 @@ async function translation(node, id, turn, signal) {
   const response = explained.response ?? parsed(turn.payloads?.response);
   replace(node,
     el("p", { class: "hint" }, pick(SOURCES, explained.source, "")),
+    explained.past_is_gone && el("p", { class: "problem" }, "What this request continued was deleted. The plan is of the request without it, and is not what was sent."),
     plan.error && el("p", { class: "problem" }, typeof plan.error === "string" ? plan.error : String(plan.error.message ?? "")),
     explained.source !== "none" && compare({ request, past: explained.past, chat, links: plan.links, notes: list(plan.notes), response }));
 }

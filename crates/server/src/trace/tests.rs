@@ -64,7 +64,10 @@ fn writing(sink: Double, config: &TraceConfig) -> Traces {
         capture: kept.capture.clone(),
         batch: config.batch_size,
         patience: config.flush_interval,
-        retention: TraceRetention { age_micros: 1, bytes: 1 },
+        retention: TraceRetention {
+            age_micros: config.ttl.map_or(i64::MAX, |ttl| i64::try_from(ttl.as_micros()).unwrap()),
+            bytes: config.max_bytes,
+        },
     };
     tasks::spawn_service(writer.run());
     Traces(Some(kept))
@@ -137,6 +140,27 @@ async fn old_ones_are_dropped_step_by_step_now_and_then() {
     drop(traces);
 }
 
+/// Where little is to be kept, or not for long, nobody waits for a minute.
+#[tokio::test(start_paused = true)]
+async fn what_is_short_or_small_is_swept_sooner() {
+    for (ttl, expected) in [(None, 60), (Some(1), 1), (Some(40), 10), (Some(86_400), 60)] {
+        let age_micros = ttl.map_or(i64::MAX, |seconds: i64| seconds * 1_000_000);
+        let every = writer::interval(TraceRetention { age_micros, bytes: 1 });
+        assert_eq!(every, Duration::from_secs(expected), "{ttl:?}");
+    }
+    let double = Double::default();
+    let traces = writing(double.clone(), &TraceConfig { max_bytes: 80_000, ..config(1000, 10) });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(double.pruned.load(Ordering::Relaxed), 4);
+    // A few are no reason.
+    traces.keep(turn());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(double.pruned.load(Ordering::Relaxed), 4);
+    (0..60).for_each(|_| traces.keep(turn()));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!((5..=6).contains(&double.pruned.load(Ordering::Relaxed)));
+}
+
 #[tokio::test]
 async fn only_what_makes_something_or_fails_is_kept() {
     let (kept, _queue) = Kept::new(TraceStore::memory(1), &config(100, 10));
@@ -150,6 +174,7 @@ async fn only_what_makes_something_or_fails_is_kept() {
         (Method::GET, Facts { kind: Some(Kind::Websocket), ..facts(Some("/v1/responses"), 200) }, true),
         (Method::POST, Facts { route: Some("background"), ..Facts::default() }, true),
         (Method::POST, facts(Some("/v1/responses/compact"), 200), true),
+        (Method::POST, facts(Some(explain::REPLAY), 200), true),
         (Method::GET, facts(Some("/v1/responses/{id}"), 200), false),
         (Method::GET, facts(Some("/v1/responses/{id}"), 404), true),
         (Method::GET, facts(Some("/health"), 503), false),

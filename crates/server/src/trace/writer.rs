@@ -15,9 +15,14 @@ use tokio::time::{Instant, sleep, timeout};
 use super::capture::{Captured, Rules};
 use super::{Message, Shared, document};
 
-/// How often what is too old, or too much, is looked for; and the pause between two steps of dropping it.
-const PRUNE: Duration = Duration::from_mins(1);
+/// How often what is too old, or too much, is looked for, at least and at most; and the pause between two steps of dropping
+/// it.
+const SELDOM: Duration = Duration::from_mins(1);
+const OFTEN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// What a trace has beside its document and its bodies, about.
+const ROW: u64 = 256;
 
 /// Where traces are written.
 pub(super) trait Sink: Send + Sync + 'static {
@@ -47,6 +52,16 @@ pub(super) struct Writer<S> {
     pub(super) retention: TraceRetention,
 }
 
+/// What a store says of itself, of this one.
+pub(crate) fn of_traces(said: &str) -> String {
+    said.replace("he session store", "he trace file")
+}
+
+/// How often traces are looked for that are too old.
+pub(super) fn interval(retention: TraceRetention) -> Duration {
+    Duration::from_micros(retention.age_micros.max(0).cast_unsigned() / 4).clamp(OFTEN, SELDOM)
+}
+
 /// What is written at once.
 #[derive(Default)]
 struct Batch {
@@ -56,24 +71,39 @@ struct Batch {
     waiting: Option<oneshot::Sender<()>>,
 }
 
+impl Batch {
+    /// What will be stored of it, about.
+    fn bytes(&self) -> u64 {
+        let of = |trace: &NewTrace| {
+            let payloads = trace.payloads.iter().map(|payload| payload.bytes.len()).sum::<usize>();
+            (trace.document.len() + payloads) as u64 + ROW
+        };
+        self.traces.iter().map(of).sum()
+    }
+}
+
 impl<S: Sink> Writer<S> {
     /// Writes until nobody can send anything any more.
     pub(super) async fn run(mut self) {
-        let mut pruned: Option<Instant> = None;
-        let is_due = |pruned: Option<Instant>| pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE);
+        let every = interval(self.retention);
+        // Where there is little room, a part of it is soon written: no timer sees that.
+        let share = self.retention.bytes / 8;
+        let (mut swept, mut since): (Option<Instant>, u64) = (None, 0);
         loop {
-            let wait = if is_due(pruned) { PAUSE } else { PRUNE };
-            match timeout(wait, self.queue.recv()).await {
+            let is_due = swept.is_none_or(|swept| swept.elapsed() >= every) || since > share;
+            match timeout(if is_due { PAUSE } else { every }, self.queue.recv()).await {
                 Ok(None) => return,
                 Ok(Some(first)) => {
                     let batch = self.gather(first).await;
+                    since = since.saturating_add(batch.bytes());
                     self.write(batch).await;
                 }
                 Err(_) => {}
             }
             // One step between two batches: dropping much must not fill the queue.
-            if is_due(pruned) && !self.prune().await {
-                pruned = Some(Instant::now());
+            let is_due = swept.is_none_or(|swept| swept.elapsed() >= every) || since > share;
+            if is_due && !self.prune().await {
+                (swept, since) = (Some(Instant::now()), 0);
             }
         }
     }
@@ -131,7 +161,8 @@ impl<S: Sink> Writer<S> {
                         tracing::info!("traces are kept again");
                     }
                 }
-                Err(error) => self.shared.lost(count, &error),
+                Err(Error::Unavailable(unavailable)) => self.shared.lost(count, &unavailable.reason()),
+                Err(error) => self.shared.lost(count, &of_traces(&error.to_string())),
             }
         }
         drop(captured);

@@ -59,8 +59,46 @@ impl Redactor {
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
         self.text(&mut text);
+        // JSON may write any character as its number. What that hides is shown without, which comes to the same.
+        if let Some(mut plain) = unescaped(&text).filter(|plain| self.0.iter().any(|key| plain.contains(key.expose())))
+        {
+            self.text(&mut plain);
+            text = plain;
+        }
         out.extend_from_slice(text.as_bytes());
     }
+}
+
+/// JSON with its printable ASCII as it is: `\u0073` is `s`. None: there is nothing of that.
+fn unescaped(text: &str) -> Option<String> {
+    if !text.contains("\\u00") {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let digits = after.strip_prefix('u').and_then(|after| after.get(..4));
+        let code = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let code = code.and_then(|digits| u8::from_str_radix(digits.strip_prefix("00")?, 16).ok());
+        let letter = code.map(char::from).filter(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\'));
+        let taken = match letter {
+            Some(letter) => {
+                out.push(letter);
+                5
+            }
+            // With what it escapes, which may be another one.
+            None => {
+                out.push('\\');
+                let next = after.chars().next();
+                out.extend(next);
+                next.map_or(0, char::len_utf8)
+            }
+        };
+        rest = after.get(taken..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    Some(out)
 }
 
 /// What is secret in a header's value: what follows the scheme, and the password inside.
@@ -116,6 +154,19 @@ fn lower_digits(percent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_in_numbers_is_found() {
+        for (text, expected) in [
+            (r#"{"a":"\u0073\u006B-0123456789 \u00e9\n"}"#, r#"{"a":"[redacted] \u00e9\n"}"#),
+            // A backslash of its own, and nothing to hide: as it was.
+            (r#"{"a":"\\u0073k-0123456789"}"#, r#"{"a":"\\u0073k-0123456789"}"#),
+            (r#"{"a":"\u0073afe"}"#, r#"{"a":"\u0073afe"}"#),
+            (r#"\u0022\u0073k-0123456789\u00"#, r#"\u0022[redacted]\u00"#),
+        ] {
+            assert_eq!(redacted(&["sk-0123456789"], text), expected);
+        }
+    }
 
     fn redacted(secrets: &[&str], text: &str) -> String {
         let mut out = text.as_bytes().to_vec();

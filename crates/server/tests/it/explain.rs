@@ -246,8 +246,47 @@ async fn what_is_left_of_a_broken_chain_is_explained() {
                 json!([{"role": "user", "content": "Two"}]),
                 "{again}"
             );
+            // It says so, and what that was.
+            assert_eq!((&again["past"], &again["past_is_gone"]), (&Value::Null, &json!(true)), "{again}");
+            assert_eq!(again["request"]["previous_response_id"], first["id"]);
         }
+        // A shorter history is another request: it is not sent.
+        let (status, refused) = it.ask("POST", "/admin/replay", json!({"id": second["id"]})).await;
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.contains("cannot be sent again"), "{refused}");
+        assert_eq!(message.contains(first["id"].as_str().unwrap()), source == "captured", "{message}");
+        assert_eq!(it.rig.upstream.requests().len(), 2);
     }
+}
+
+/// Clients choose the ids of their requests: a response's id means that response, whatever others call themselves.
+#[tokio::test]
+async fn nobody_takes_the_place_of_anothers_response() {
+    let keys = "trace: {capture_payload: true}\nkeys:\n  - {name: a, tenant: a, key: aaaaaaaaaaaaaaaaaaaaaa}\n  - {name: b, \
+                tenant: b, key: bbbbbbbbbbbbbbbbbbbbbb}\n";
+    let it = Explained::start(says("Hello"), keys).await;
+    let ask = async |key: &str, request_id: &str, text: &str, store: bool| {
+        let bearer = format!("Bearer {}", key.repeat(22));
+        let headers =
+            [("authorization", bearer.as_str()), ("content-type", "application/json"), ("x-request-id", request_id)];
+        let body = json!({"model": "up/m", "input": text, "store": store}).to_string();
+        let url = it.rig.url("/v1/responses");
+        object(&it.rig.client.request(http::Method::POST, &url, &headers, body).await.unwrap())
+    };
+    let mine = ask("a", "one", "Mine", true).await;
+    let id = mine["id"].as_str().unwrap();
+    ask("b", id, "Shadow", true).await;
+    let shown = it.good("GET", &format!("/admin/traces/{id}"), Value::Null).await;
+    assert_eq!((&shown["tenant"], &shown["response_id"]), (&json!("a"), &mine["id"]));
+    assert_eq!(it.again(&mine["id"]).await["request"]["input"], "Mine");
+    let replayed = it.good("POST", "/admin/replay", json!({"id": id})).await;
+    assert_eq!(replayed["request"]["input"], "Mine");
+    // By the id of its request it is found where that is nobody's response.
+    assert_eq!(it.good("GET", "/admin/traces/one", Value::Null).await["response_id"], mine["id"]);
+    // What was sent again has a trace as any turn.
+    let traces = it.good("GET", "/admin/traces?limit=1", Value::Null).await;
+    let (last, after) = (&traces["data"][0], &replayed["after"]["response"]["id"]);
+    assert_eq!((&last["kind"], &last["tenant"], &last["response_id"]), (&json!("replay"), &json!("a"), after));
 }
 
 /// What was refused the first time and is refused again is no difference.

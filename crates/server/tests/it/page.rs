@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use server::admin::{AdminClient, PageDoor};
+use server::admin::{ADMIN_ROUTES, AdminClient, PageDoor};
 use server::config::{AdminConfig, AdminListen, Config, Secret};
 use tempfile::TempDir;
 use testkit::{Answer, Client, Script, Upstream};
@@ -12,6 +12,22 @@ use crate::rig::{self, Rig, Settings};
 
 const TOKEN: &str = "the-token-of-the-operator";
 const PLAYGROUND: &str = "/admin/playground/responses";
+
+/// What the script of the page asks for.
+const FOR_PAGE: [(&str, &str); 12] = [
+    ("GET", "/"),
+    ("GET", "/page/{file}"),
+    ("GET", "/admin/status"),
+    ("GET", "/admin/keys"),
+    ("GET", "/admin/usage"),
+    ("GET", "/admin/traces"),
+    ("GET", "/admin/traces/{id}"),
+    ("GET", "/admin/traces/{id}/chain"),
+    ("GET", "/admin/traces/{id}/explain"),
+    ("GET", "/admin/series"),
+    ("GET", "/admin/providers"),
+    ("POST", PLAYGROUND),
+];
 
 fn hello() -> Script {
     Script::sse(&[chat::text("Hello"), chat::stop()])
@@ -170,10 +186,15 @@ async fn the_door_opens_once_and_for_one() {
         let answer = send(Method::POST, "admin/playground/responses", body).await;
         assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
         assert_eq!(testkit::grammar::check(&answer.body).unwrap().events.last().unwrap().0, "response.completed");
-        assert_eq!(
-            get(&rig.client, &format!("{home}admin/nothing"), &own).await.json()["error"]["code"],
-            json!("not_found")
-        );
+        assert_eq!(get(&rig.client, &format!("{home}admin/nothing"), &own).await.status, 403);
+        // Of all that the admin listener answers, only what the page's own script asks for.
+        for route in ADMIN_ROUTES {
+            let path = route.path.replace("{id}", "17").replace("{file}", "app.js").replace('{', "").replace('}', "");
+            let method = Method::from_bytes(route.method.as_bytes()).unwrap();
+            let answer = send(method, path.trim_start_matches('/'), Value::Null).await;
+            let passes = FOR_PAGE.contains(&(route.method, route.path));
+            assert_eq!(answer.status != 403, passes, "{} {}: {}", route.method, route.path, answer.status);
+        }
     };
     tokio::select! {
         () = visitor => {}

@@ -1,6 +1,7 @@
 //! Traces in a file of their own, with a thread that writes and others that read, like a store's. Everything is lost
-//! without harm: a file that is damaged is moved aside for a new one.
+//! without harm: a file that is damaged is moved aside for a new one, and one that somebody removed is begun anew.
 
+mod identity;
 mod migrate;
 mod open;
 #[cfg(test)]
@@ -14,13 +15,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use tokio::sync::RwLock;
 
-use super::{Database, failure};
+use super::{Database, failure, threads};
 use crate::trace::{
     Block, Chunk, Header, NewTrace, PayloadRow, Stored, TraceNumber, TraceRekeyed, Visit, Walk, prepare,
 };
 use crate::{Encryption, Error, OpenError, Tenant};
 
+use identity::Identity;
 pub(super) use open::open;
 
 /// A chart does not hold a list up.
@@ -29,27 +32,82 @@ pub(super) const READERS: usize = 2;
 /// Blocks that one write changes, at most: new traces have their turn in between.
 const BATCH: usize = 16;
 
+/// A log that is longer is cut after a sweep, also if that dropped nothing.
+const LOG: u64 = 1 << 20;
+
+const REMOVED: &str = "the trace file was removed; a new one is begun";
+
 #[derive(Debug, Clone)]
 pub(crate) struct TraceFile {
-    database: Database,
+    opened: Arc<RwLock<Opened>>,
     path: Arc<Path>,
+}
+
+/// The file that is written, until somebody takes it away.
+#[derive(Debug)]
+struct Opened {
+    database: Database,
+    file: Identity,
+}
+
+impl Opened {
+    fn open(path: &Path) -> Result<Self, OpenError> {
+        let database = Database::traces(path)?;
+        Ok(Self { database, file: Identity::of(path) })
+    }
 }
 
 impl TraceFile {
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { database: Database::traces(path)?, path: path.into() })
+        Ok(Self { opened: Arc::new(RwLock::new(Opened::open(path)?)), path: path.into() })
     }
 
     pub(crate) async fn close(self) {
-        self.database.close().await;
+        self.database().await.close().await;
+    }
+
+    async fn database(&self) -> Database {
+        self.opened.read().await.database.clone()
     }
 
     pub(crate) async fn add(&self, traces: Vec<NewTrace>, encryption: Encryption) -> Result<(), Error> {
-        let added = self.database.write(move |connection| add(connection, &traces, &encryption)).await;
-        if let Err(Error::Corrupt(_)) = added {
-            open::suspect(&self.path);
+        let (database, file) = {
+            let opened = self.opened.read().await;
+            (opened.database.clone(), opened.file)
+        };
+        let path = Arc::clone(&self.path);
+        // Whoever writes into a file without a name writes for nobody.
+        let written = database.write(move |connection| {
+            if !file.is_at(&path) {
+                return Ok(false);
+            }
+            add(connection, &traces, &encryption).map(|()| true)
+        });
+        let written = written.await;
+        match written {
+            Err(Error::Corrupt(_)) => open::suspect(&self.path),
+            Ok(true) => return Ok(()),
+            // Or an earlier try to begin a new one failed.
+            Ok(false) => return self.begin_anew(file).await,
+            Err(Error::Unavailable(_)) if file == Identity::GONE => return self.begin_anew(file).await,
+            Err(_) => {}
         }
-        added
+        written.map(drop)
+    }
+
+    /// The file is gone: what is to be written is lost, and so is what was in it; the next ones have a new file.
+    async fn begin_anew(&self, gone: Identity) -> Result<(), Error> {
+        let mut opened = self.opened.write().await;
+        if opened.file != gone {
+            return Err(Error::unavailable(REMOVED));
+        }
+        opened.file = Identity::GONE;
+        // Its lock may still be there, which ends with its threads.
+        opened.database.clone().close().await;
+        let path = Arc::clone(&self.path);
+        let anew = threads::aside("store-opener", move || Opened::open(&path)).await?;
+        *opened = anew.map_err(|error| Error::unavailable(error.to_string()))?;
+        Err(Error::unavailable(REMOVED))
     }
 
     pub(crate) async fn walk<V: Visit>(&self, order: Walk, mut visitor: V) -> Result<V, Error> {
@@ -57,31 +115,38 @@ impl TraceFile {
             walk(connection, order, &mut visitor)?;
             Ok(visitor)
         };
-        self.database.read(walked).await
+        self.database().await.read(walked).await
     }
 
     pub(crate) async fn stored(&self, number: TraceNumber) -> Result<Option<Stored>, Error> {
-        self.database.read(move |connection| stored(connection, number)).await
+        self.database().await.read(move |connection| stored(connection, number)).await
     }
 
     /// When the newest one began.
     pub(crate) async fn newest(&self) -> Result<Option<i64>, Error> {
         let newest = |connection: &Connection| connection.query_row(sql::NEWEST, [], |row| row.get(0)).map_err(failure);
-        self.database.read(newest).await
+        self.database().await.read(newest).await
     }
 
     pub(crate) async fn prune(&self, bytes: u64, before: i64) -> Result<bool, Error> {
-        self.database.write(move |connection| prune::prune(connection, bytes, before)).await
+        let database = self.database().await;
+        let swept = database.write(move |connection| prune::prune(connection, bytes, before)).await?;
+        let path = Arc::clone(&self.path);
+        if !swept.more && (swept.changed || threads::aside("store-sweep", move || log_of(&path)).await? > LOG) {
+            // The room of the log is given back, too.
+            database.erase(|_: &Connection| Ok(())).await?;
+        }
+        Ok(swept.more)
     }
 
     pub(crate) async fn erase(&self, tenant: &Tenant, encryption: &Encryption) -> Result<u64, Error> {
-        let mut count = 0;
+        let (database, mut count) = (self.database().await, 0);
         loop {
             let (mut from, mut found) = (Some(0), 0);
             while let Some(next) = from {
                 let (tenant, encryption) = (tenant.clone(), encryption.clone());
                 let work = move |connection: &Connection| prune::erase(connection, next, tenant.name(), &encryption);
-                let (gone, after) = self.database.erase(work).await?;
+                let (gone, after) = database.erase(work).await?;
                 found += gone;
                 from = after;
             }
@@ -91,7 +156,7 @@ impl TraceFile {
                 break;
             }
         }
-        self.database.scrub().await?;
+        database.scrub().await?;
         Ok(count)
     }
 
@@ -100,12 +165,12 @@ impl TraceFile {
         encryption: &Encryption,
         told: &mut (dyn FnMut(&TraceRekeyed) + Send),
     ) -> Result<TraceRekeyed, Error> {
-        let mut done = TraceRekeyed::default();
+        let (database, mut done) = (self.database().await, TraceRekeyed::default());
         for table in [rekey::Table::Documents, rekey::Table::Payloads] {
             let mut from = Some(i64::MIN);
             while let Some(after) = from {
                 let encryption = encryption.clone();
-                let step = self.database.write(move |connection| rekey::step(connection, table, after, &encryption));
+                let step = database.write(move |connection| rekey::step(connection, table, after, &encryption));
                 let step = step.await?;
                 done.rewritten += step.rewritten;
                 done.dropped += step.dropped;
@@ -114,10 +179,17 @@ impl TraceFile {
             }
         }
         if done != TraceRekeyed::default() {
-            self.database.scrub().await?;
+            database.scrub().await?;
         }
         Ok(done)
     }
+}
+
+/// How long the log is.
+fn log_of(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(0, |log| log.len())
 }
 
 fn add(connection: &Connection, traces: &[NewTrace], encryption: &Encryption) -> Result<(), Error> {

@@ -157,18 +157,23 @@ impl Visit for List {
     }
 }
 
-/// The newest one of a response or a request.
+/// The newest one of a response; of a request only where no response has that id, for clients choose those of requests.
 #[derive(Debug)]
 pub(super) struct Find {
     id: String,
     print: u32,
-    pub(super) found: Option<TraceNumber>,
+    of_response: Option<TraceNumber>,
+    of_request: Option<TraceNumber>,
 }
 
 impl Find {
     pub(super) fn new(mut id: String) -> Self {
         id.truncate(short(&id).len());
-        Self { print: fingerprint(OF_ID, &id), id, found: None }
+        Self { print: fingerprint(OF_ID, &id), id, of_response: None, of_request: None }
+    }
+
+    pub(super) fn found(&self) -> Option<TraceNumber> {
+        self.of_response.or(self.of_request)
     }
 }
 
@@ -186,13 +191,18 @@ impl Visit for Find {
     }
 
     fn see(&mut self, block: &Block) -> Result<ControlFlow<()>, Error> {
+        let mut of_request = None;
         for entry in block.entries()? {
             let entry = entry?;
             let ids = entry.ids()?;
-            if ids.request == self.id || ids.response == Some(&self.id) {
-                self.found = Some(entry.number);
+            if ids.response == Some(&self.id) {
+                self.of_response = Some(entry.number);
+            } else if ids.request == self.id {
+                of_request = Some(entry.number);
             }
         }
-        Ok(if self.found.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        // Blocks come newest first.
+        self.of_request = self.of_request.or(of_request);
+        Ok(if self.of_response.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     }
 }

@@ -116,10 +116,10 @@ impl TraceStore {
         stored.map_or(Ok(None), |stored| stored.open(&self.encryption, number))
     }
 
-    /// The newest one of a response or of a request.
+    /// The newest one of that response; of that request, if there is no such response.
     pub async fn find(&self, id: String) -> Result<Option<StoredTrace>, Error> {
         let find = self.walk(Walk::NewestFirst { before: TraceNumber::MAX }, Find::new(id)).await?;
-        match find.found {
+        match find.found() {
             Some(number) => self.get(number).await,
             None => Ok(None),
         }

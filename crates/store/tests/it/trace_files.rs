@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use store::{
-    Encryption, NewTrace, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceFilter, TraceRekeyed,
-    TraceRetention, TraceRow, TraceStore,
+    Encryption, Error, NewTrace, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceFilter,
+    TraceRekeyed, TraceRetention, TraceRow, TraceStore,
 };
 use tokio::time::Instant;
 
@@ -41,6 +41,72 @@ async fn a_trace_file_is_the_owners_and_one_processs() {
     traces.close().await;
     let traces = open(&path).unwrap();
     assert_eq!(traces.list(of("t"), newest(9)).await.unwrap().len(), 1);
+}
+
+/// What is written into a file without a name nobody reads: it is noticed, and a new one is begun.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_removed_is_begun_anew() {
+    // Also where its lock stays, and where another file has its name.
+    for (ends, other) in [(&["", "-wal", "-shm", ".lock"][..], false), (&["", "-wal", "-shm"], false), (&[""], true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.db");
+        let traces = open(&path).unwrap();
+        let reader = traces.clone();
+        traces.add(vec![trace(row("t", 1)), trace(row("t", 2))]).await.unwrap();
+        for end in ends {
+            std::fs::remove_file(folder.path().join(format!("trace.db{end}"))).unwrap();
+        }
+        if other {
+            std::fs::write(&path, "").unwrap();
+        }
+        let Err(Error::Unavailable(lost)) = traces.add(vec![trace(row("t", 3))]).await else { panic!("it is kept") };
+        assert!(lost.reason().contains("was removed"), "{lost:?}");
+        traces.add(vec![trace(row("t", 4))]).await.unwrap();
+        assert_eq!(reader.get(1).await.unwrap().unwrap().row, row("t", 4));
+        assert_eq!(reader.list(of("t"), newest(9)).await.unwrap().len(), 1);
+        traces.close().await;
+        let again = open(&path).unwrap();
+        assert_eq!(again.list(of("t"), newest(9)).await.unwrap().len(), 1);
+    }
+}
+
+/// A new file cannot be made for a while: then nothing is kept, and it is tried again.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_cannot_be_begun_anew_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let traces = open(&path).unwrap();
+    traces.add(vec![trace(row("t", 1))]).await.unwrap();
+    for end in ["", "-wal", "-shm"] {
+        std::fs::remove_file(folder.path().join(format!("trace.db{end}"))).unwrap();
+    }
+    std::fs::create_dir(&path).unwrap();
+    for _ in 0..3 {
+        traces.add(vec![trace(row("t", 2))]).await.unwrap_err();
+    }
+    std::fs::remove_dir(&path).unwrap();
+    traces.add(vec![trace(row("t", 3))]).await.unwrap_err();
+    traces.add(vec![trace(row("t", 4))]).await.unwrap();
+    assert_eq!(traces.list(of("t"), newest(9)).await.unwrap().len(), 1);
+}
+
+/// After a sweep neither the file nor its log keeps the room of what is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_gives_the_room_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let traces = open(&path).unwrap();
+    for batch in 0..20 {
+        traces.add((0..100).map(|n| with_words("t", batch * 100 + n, &"words ".repeat(200))).collect()).await.unwrap();
+    }
+    let room = |end: &str| std::fs::metadata(folder.path().join(format!("trace.db{end}"))).unwrap().len();
+    let before = room("") + room("-wal");
+    while traces.prune(TraceRetention { age_micros: i64::MAX, bytes: 3 << 20 }).await.unwrap() {}
+    assert_eq!(room("-wal"), 0);
+    assert!(before > 6 << 20 && room("") < 5 << 20, "{before} {}", room(""));
+    assert!(!traces.list(of("t"), newest(9)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -116,6 +116,15 @@ async fn what_was_added_comes_back(traces: TraceStore) {
     let again = TraceRow { outcome: "again".into(), ..row(t, 1) };
     traces.add(vec![trace(again.clone())]).await.unwrap();
     assert_eq!(traces.find("resp_comes back_1".into()).await.unwrap().unwrap().row, again);
+    // Clients choose the ids of requests: one that is a response's is not in its way, in the same block or a later one.
+    let shadow = |number| TraceRow { request_id: "resp_comes back_1".into(), ..row(t, number) };
+    traces.add(vec![trace(shadow(4))]).await.unwrap();
+    traces.add((0..300).map(|_| trace(shadow(5))).collect()).await.unwrap();
+    assert_eq!(traces.find("resp_comes back_1".into()).await.unwrap().unwrap().row, again);
+    let newest = TraceRow { request_id: "chosen".into(), outcome: "newest".into(), ..row(t, 6) };
+    let older = TraceRow { request_id: "chosen".into(), ..row(t, 6) };
+    traces.add(vec![trace(older.clone()), trace(newest.clone())]).await.unwrap();
+    assert_eq!(traces.find("chosen".into()).await.unwrap().unwrap().row, newest);
 }
 
 async fn odd_texts_are_only_odd(traces: TraceStore) {

@@ -1,5 +1,6 @@
 //! This machine: folders, room on disks, the log file, the clock.
 
+use std::io::Read;
 use std::path::Path;
 
 use server::checkup;
@@ -54,6 +55,13 @@ pub(super) fn others_may_read(path: &Path) -> bool {
 #[cfg(not(unix))]
 pub(super) fn others_may_read(_: &Path) -> bool {
     false
+}
+
+/// Whether it begins as every SQLite file does; what begins otherwise is somebody else's.
+pub(super) fn is_sqlite(path: &Path) -> bool {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut start = [0; MAGIC.len()];
+    std::fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == MAGIC)
 }
 
 /// The log file, if there is to be one.

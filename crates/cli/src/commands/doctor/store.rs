@@ -15,6 +15,8 @@ struct Kind {
     key: &'static str,
     /// What is done about damage.
     mend: &'static str,
+    /// What is done about a file that is no database at all.
+    replace: &'static str,
     /// How long what is in it is kept.
     ttl: &'static str,
 }
@@ -23,12 +25,14 @@ const SESSIONS: Kind = Kind {
     name: "store",
     key: "session.sqlite.path",
     mend: "restore a backup; keep the damaged file",
+    replace: "restore a backup; keep the damaged file",
     ttl: "`session.ttl` says how long responses are kept",
 };
 const TRACES: Kind = Kind {
     name: "traces",
     key: "trace.path",
     mend: "the next start moves it aside and begins a new one; or move it away now",
+    replace: "move it away, or name another trace.path: until then no traces are kept",
     ttl: "`trace.ttl` and `trace.max_bytes` say how many are kept",
 };
 
@@ -125,7 +129,8 @@ fn database(kind: &Kind, path: &Path, bytes: u64) -> Check {
             }
         },
         Err(OpenError::Sqlite { source, .. }) => {
-            Check::fail(name, format!("{shown} cannot be read: {source}"), kind.mend)
+            let advice = if machine::is_sqlite(path) { kind.mend } else { kind.replace };
+            Check::fail(name, format!("{shown} cannot be read: {source}"), advice)
         }
         Err(error) => Check::fail(name, error_chain(&error), kind.mend),
     }

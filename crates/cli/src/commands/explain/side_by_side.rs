@@ -105,6 +105,9 @@ fn cell(column: &Column<'_>, part: &str) -> (&'static str, Tone) {
     let notes = column.outcomes.notes(part);
     let has = |action: &str| notes.iter().any(|note| note["action"] == action);
     let link = column.outcomes.link(part);
+    if link.is_some_and(|link| link["by_godex"].is_string()) && notes.is_empty() {
+        return ("by godex", Tone::Faint);
+    }
     if link.is_some_and(|link| link["to"].as_array().is_some_and(Vec::is_empty)) {
         return ("left out", Tone::Bad);
     }
@@ -118,7 +121,7 @@ fn cell(column: &Column<'_>, part: &str) -> (&'static str, Tone) {
         let all_small = notes.iter().all(|note| note["severity"] == "info");
         return if all_small { ("translated", Tone::Good) } else { ("degraded", Tone::Warn) };
     }
-    if link.is_none() && words::is_own(part) { ("by godex", Tone::Faint) } else { ("sent", Tone::Good) }
+    if words::is_parameter(part) { words::unnoted(column.plan, part) } else { ("sent", Tone::Good) }
 }
 
 /// Each reason once, with those whom it is about.

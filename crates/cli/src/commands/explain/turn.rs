@@ -74,6 +74,7 @@ impl Page<'_> {
             fact(label, value);
         }
         fact("made of", Some(source(explained["source"].as_str().unwrap_or_default()).to_owned()));
+        fact("past", is_gone(explained).then(|| GONE.to_owned()));
         if let Some(message) = plan["error"]["message"].as_str() {
             fact("refused", Some(message.to_owned()));
         }
@@ -89,8 +90,8 @@ impl Page<'_> {
         for (name, value) in parameters {
             let (word, tone) = match self.outcomes.notes(&name).first() {
                 Some(note) => (note["action"].as_str().unwrap_or_default(), Tone::Warn),
-                None if words::is_own(&name) => ("by godex", Tone::Faint),
-                None => ("sent", Tone::Good),
+                None if is_gone(self.explained) && CONTINUES.contains(&name.as_str()) => ("gone", Tone::Bad),
+                None => words::unnoted(&self.explained["plan"], &name),
             };
             let left = self.screen.width.saturating_sub(width + 14);
             let padded = format!("{word:<9}");
@@ -119,8 +120,10 @@ impl Page<'_> {
             for place in link.and_then(|link| link["to"].as_array()).into_iter().flatten().filter_map(Value::as_str) {
                 self.arrow(place, &words::sent(&plan["chat_request"], place), Tone::Good, out);
             }
-            if let Some(why) = link.and_then(|link| link["left_out"].as_str()) {
-                self.arrow("left out", why, Tone::Bad, out);
+            for (word, member, tone) in [("left out", "left_out", Tone::Bad), ("by godex", "by_godex", Tone::Faint)] {
+                if let Some(why) = link.and_then(|link| link[member].as_str()) {
+                    self.arrow(word, why, tone, out);
+                }
             }
         }
     }
@@ -210,6 +213,16 @@ impl Page<'_> {
             let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &said));
         }
     }
+}
+
+/// What is said where a part of the chain was deleted.
+const GONE: &str = "gone: what this request continued was deleted. The plan below is of the request without it, and is not what was sent";
+
+/// What may name that.
+const CONTINUES: [&str; 2] = ["previous_response_id", "conversation"];
+
+fn is_gone(explained: &Value) -> bool {
+    explained["past_is_gone"] == true
 }
 
 fn source(source: &str) -> &'static str {

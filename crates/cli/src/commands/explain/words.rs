@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::screen::Tone;
+
 /// Parameters that godex itself answers for: no provider gets them.
 const OWN: &[&str] = &[
     "store",
@@ -19,11 +21,35 @@ const OWN: &[&str] = &[
     "include",
     "context_management",
     "truncation",
+    "max_tool_calls",
+    "reasoning.summary",
+    "reasoning.generate_summary",
 ];
+
+/// Parameters that have other names, or several, in what is sent, or that are asked for by saying nothing: without a note
+/// they are done as asked.
+const OTHERWISE: &[&str] = &[
+    "max_output_tokens",
+    "reasoning.effort",
+    "text.format",
+    "tool_choice",
+    "parallel_tool_calls",
+    "top_logprobs",
+    "prompt_cache_key",
+    "safety_identifier",
+    "user",
+    "stop",
+];
+
+/// These are no parameters.
+const APART: &[&str] = &["model", "input", "tools", "instructions"];
+
+pub(super) fn is_parameter(part: &str) -> bool {
+    !part.contains('[') && !APART.contains(&part)
+}
 
 /// What a request says beside its items, tools and model.
 pub(super) fn parameters(request: &Value) -> Vec<(String, &Value)> {
-    const APART: &[&str] = &["model", "input", "tools", "instructions"];
     let mut found = Vec::new();
     for (name, value) in request.as_object().into_iter().flatten() {
         if APART.contains(&name.as_str()) || value.is_null() {
@@ -41,8 +67,25 @@ pub(super) fn parameters(request: &Value) -> Vec<(String, &Value)> {
     found
 }
 
-pub(super) fn is_own(parameter: &str) -> bool {
-    OWN.contains(&parameter)
+/// What became of a parameter of which nothing was noted.
+pub(super) fn unnoted(plan: &Value, parameter: &str) -> (&'static str, Tone) {
+    let is_own = OWN.contains(&parameter);
+    let sent = plan["chat_request"].as_object();
+    let is_native = plan["wire"] == "responses";
+    let is_there = sent.is_some_and(|sent| {
+        let (outer, inner) = parameter.split_once('.').unwrap_or((parameter, ""));
+        let whole = sent.get(outer).filter(|_| is_native || inner.is_empty());
+        let nested = whole.filter(|_| !inner.is_empty()).and_then(|whole| whole.get(inner));
+        nested.is_some() || inner.is_empty() && whole.is_some() || !is_native && sent.contains_key(inner)
+    });
+    // godex says to each provider itself whether it is to stream or to store.
+    let is_said = is_there && (!is_own || is_native && parameter.contains('.'));
+    match sent {
+        _ if is_said => ("sent", Tone::Good),
+        _ if is_own => ("by godex", Tone::Faint),
+        Some(_) if !OTHERWISE.contains(&parameter) => ("left out", Tone::Bad),
+        _ => ("sent", Tone::Good),
+    }
 }
 
 pub(super) fn value(value: &Value) -> String {
@@ -159,10 +202,11 @@ impl<'p> Outcomes<'p> {
         Self { links, notes }
     }
 
-    /// What was noted of a part, by the names that links have.
+    /// What was noted of a part, by the names that links have. Of a parameter in another, notes may have its own name alone.
     pub(super) fn notes(&self, part: &str) -> &[&'p Value] {
         let past = part.strip_prefix("past[").map(|rest| format!("history[{rest}"));
-        self.notes.get(past.as_deref().unwrap_or(part)).map_or(&[], Vec::as_slice)
+        let inner = || part.rsplit_once('.').and_then(|(_, inner)| self.notes.get(inner));
+        self.notes.get(past.as_deref().unwrap_or(part)).or_else(inner).map_or(&[], Vec::as_slice)
     }
 
     /// The link of a part.
@@ -226,6 +270,30 @@ mod tests {
         ] {
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn a_parameter_is_only_said_to_be_sent_if_it_was() {
+        let chat = json!({"wire": "chat", "chat_request": {"messages": [], "stream": true, "temperature": 0.5, "verbosity": "low"}});
+        let native = json!({"wire": "responses", "chat_request": {"input": [], "store": false, "text": {"verbosity": "low"},
+            "reasoning": {"summary": "auto"}}});
+        let unplanned = json!({"wire": null, "chat_request": null});
+        for (parameter, expected) in [
+            ("temperature", ["sent", "left out", "sent"]),
+            ("text.verbosity", ["sent", "sent", "sent"]),
+            ("reasoning.summary", ["by godex", "sent", "by godex"]),
+            ("reasoning.effort", ["sent", "sent", "sent"]),
+            ("max_output_tokens", ["sent", "sent", "sent"]),
+            ("service_tier", ["left out", "left out", "sent"]),
+            ("text.strange", ["left out", "left out", "sent"]),
+            ("stream", ["by godex", "by godex", "by godex"]),
+            ("store", ["by godex", "by godex", "by godex"]),
+        ] {
+            let found = [&chat, &native, &unplanned].map(|plan| unnoted(plan, parameter).0);
+            assert_eq!(found, expected, "{parameter}");
+        }
+        let plan = json!({"notes": [{"path": "verbosity", "action": "ignored"}]});
+        assert_eq!(Outcomes::of(&plan).notes("text.verbosity").len(), 1);
     }
 
     #[test]

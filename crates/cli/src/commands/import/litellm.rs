@@ -1,7 +1,7 @@
 //! A LiteLLM proxy's configuration: deployments become providers, names of deployments aliases, fallbacks further targets.
 
-use anyhow::ensure;
-use providers::yaml::{Document, Node};
+use anyhow::{bail, ensure};
+use providers::yaml::{Document, Node, Value};
 
 use super::deployment::{self, Deployment, Provider};
 use super::notes::{Note, Notes};
@@ -46,6 +46,11 @@ pub(super) fn convert(document: &Document, file: &str) -> anyhow::Result<Importe
         entries(root).iter().any(|(key, _)| known(&key.name)),
         "{file} is no configuration of a LiteLLM proxy: it has no model_list"
     );
+    for name in ["model_list", "credential_list"] {
+        if let Some(node) = get(root, name).filter(|node| !matches!(node.value, Value::Seq(_))) {
+            bail!("{file}:{}: `{name}` is not a list", node.position.line);
+        }
+    }
     let mut settings = Settings::default();
     for section in SECTIONS {
         if let Some(node) = get(root, section) {

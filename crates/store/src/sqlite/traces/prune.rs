@@ -10,8 +10,16 @@ use crate::{Encryption, Error};
 /// Free pages that are given back at once.
 const PAGES: i64 = 1_024;
 
-/// A few blocks of those that are too old or too much; true: there is more to do.
-pub(super) fn prune(connection: &Connection, bytes: u64, before: i64) -> Result<bool, Error> {
+/// What a step of a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Swept {
+    /// There is more to do.
+    pub(super) more: bool,
+    pub(super) changed: bool,
+}
+
+/// A few blocks of those that are too old or too much.
+pub(super) fn prune(connection: &Connection, bytes: u64, before: i64) -> Result<Swept, Error> {
     let stored: i64 = cached(connection, sql::BYTES)?.query_row([], |row| row.get(0)).map_err(failure)?;
     let mut left = stored.max(0).cast_unsigned();
     let mut oldest = cached(connection, sql::OLDEST_FIRST)?;
@@ -33,7 +41,7 @@ pub(super) fn prune(connection: &Connection, bytes: u64, before: i64) -> Result<
         }
     }
     let shrinks = shrink(connection)?;
-    Ok(gone.len() == BATCH || shrinks)
+    Ok(Swept { more: gone.len() == BATCH || shrinks, changed: !gone.is_empty() })
 }
 
 /// Pages that are free are used again. Only when they are a large part of the file it is made smaller: that moves pages.
@@ -41,7 +49,7 @@ fn shrink(connection: &Connection) -> Result<bool, Error> {
     let count = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map_err(failure);
     let (free, all) = (count("freelist_count")?, count("page_count")?);
     // A file that was begun by others may not be able to.
-    if free < PAGES / 4 || free < all / 4 || count("auto_vacuum")? != 2 {
+    if free < PAGES / 16 || free < all / 4 || count("auto_vacuum")? != 2 {
         return Ok(false);
     }
     let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PAGES})")).map_err(failure)?;
