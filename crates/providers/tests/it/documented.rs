@@ -1,10 +1,6 @@
 //! What the original system documents of its four providers, with its mistakes mended: low and medium keep
 //! DeepSeek thinking, an unsaid effort leaves DeepSeek its own default, and a schema works while tools are offered.
-<<<<<<< HEAD
 //! Where a provider has changed since, it is as it is now: DeepSeek's xhigh, GLM's efforts, `MiMo`'s default.
-=======
-//! Where a provider has changed since, it is as it is now: DeepSeek's xhigh, GLM's efforts, Xiaomi's default.
->>>>>>> words-late
 
 use std::sync::Arc;
 
