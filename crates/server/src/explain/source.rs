@@ -101,7 +101,7 @@ impl Source {
         let client = row.map(|row| row.client.clone());
         if let Some(request) = trace.and_then(|trace| captured(trace, "request")) {
             let given = match &found {
-                Some((session, ..)) => Some(there(session.given(id).await)?),
+                Some((session, ..)) => Some(there(session.given(id).await)?.ok_or(Gone)),
                 None => None,
             };
             let tenant = tenants.into_iter().next().unwrap_or_default();
@@ -175,8 +175,11 @@ struct AsAsked {
     room: Option<Arc<Room>>,
 }
 
-/// A conversation has gone on since: what a stored response was `given` is its past. None in that: it is gone.
-fn as_asked(mut request: Value, given: Option<Option<Given>>) -> AsAsked {
+/// Part of what a response was given was deleted.
+struct Gone;
+
+/// A conversation has gone on since: what a stored response was `given` is its past.
+fn as_asked(mut request: Value, given: Option<Result<Given, Gone>>) -> AsAsked {
     let as_it_is = |request| AsAsked { request, past: Past::Stored, gone: Map::new(), room: None };
     let Some((given, members)) = given.zip(request.as_object_mut()) else { return as_it_is(request) };
     let mut named = Map::new();
@@ -187,10 +190,10 @@ fn as_asked(mut request: Value, given: Option<Option<Given>>) -> AsAsked {
         return as_it_is(request);
     }
     match given {
-        Some(Given { past, room, .. }) => {
+        Ok(Given { past, room, .. }) => {
             AsAsked { request, past: Past::Remembered(past), gone: Map::new(), room: Some(room) }
         }
-        None => AsAsked { request, past: Past::Remembered(Vec::new()), gone: named, room: None },
+        Err(Gone) => AsAsked { request, past: Past::Remembered(Vec::new()), gone: named, room: None },
     }
 }
 
