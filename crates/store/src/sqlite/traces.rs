@@ -12,10 +12,10 @@ mod sql;
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tokio::sync::RwLock;
+use tokio::sync::Semaphore;
 
 use super::{Database, failure, threads};
 use crate::trace::{
@@ -39,7 +39,9 @@ const REMOVED: &str = "the trace file was removed; a new one is begun";
 
 #[derive(Debug, Clone)]
 pub(crate) struct TraceFile {
-    opened: Arc<RwLock<Opened>>,
+    opened: Arc<Mutex<Opened>>,
+    /// Whoever begins a new file has it.
+    beginning: Arc<Semaphore>,
     path: Arc<Path>,
 }
 
@@ -59,20 +61,25 @@ impl Opened {
 
 impl TraceFile {
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { opened: Arc::new(RwLock::new(Opened::open(path)?)), path: path.into() })
+        let opened = Arc::new(Mutex::new(Opened::open(path)?));
+        Ok(Self { opened, beginning: Arc::new(Semaphore::new(1)), path: path.into() })
     }
 
     pub(crate) async fn close(self) {
-        self.database().await.close().await;
+        self.database().close().await;
     }
 
-    async fn database(&self) -> Database {
-        self.opened.read().await.database.clone()
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn database(&self) -> Database {
+        self.opened().database.clone()
     }
 
     pub(crate) async fn add(&self, traces: Vec<NewTrace>, encryption: Encryption) -> Result<(), Error> {
         let (database, file) = {
-            let opened = self.opened.read().await;
+            let opened = self.opened();
             (opened.database.clone(), opened.file)
         };
         let path = Arc::clone(&self.path);
@@ -97,16 +104,21 @@ impl TraceFile {
 
     /// The file is gone: what is to be written is lost, and so is what was in it; the next ones have a new file.
     async fn begin_anew(&self, gone: Identity) -> Result<(), Error> {
-        let mut opened = self.opened.write().await;
-        if opened.file != gone {
-            return Err(Error::unavailable(REMOVED));
-        }
-        opened.file = Identity::GONE;
+        let _beginning = self.beginning.acquire().await;
+        let database = {
+            let mut opened = self.opened();
+            if opened.file != gone {
+                return Err(Error::unavailable(REMOVED));
+            }
+            opened.file = Identity::GONE;
+            opened.database.clone()
+        };
         // Its lock may still be there, which ends with its threads.
-        opened.database.clone().close().await;
+        database.close().await;
         let path = Arc::clone(&self.path);
         let anew = threads::aside("store-opener", move || Opened::open(&path)).await?;
-        *opened = anew.map_err(|error| Error::unavailable(error.to_string()))?;
+        let anew = anew.map_err(|error| Error::unavailable(error.to_string()))?;
+        *self.opened() = anew;
         Err(Error::unavailable(REMOVED))
     }
 
@@ -115,21 +127,21 @@ impl TraceFile {
             walk(connection, order, &mut visitor)?;
             Ok(visitor)
         };
-        self.database().await.read(walked).await
+        self.database().read(walked).await
     }
 
     pub(crate) async fn stored(&self, number: TraceNumber) -> Result<Option<Stored>, Error> {
-        self.database().await.read(move |connection| stored(connection, number)).await
+        self.database().read(move |connection| stored(connection, number)).await
     }
 
     /// When the newest one began.
     pub(crate) async fn newest(&self) -> Result<Option<i64>, Error> {
         let newest = |connection: &Connection| connection.query_row(sql::NEWEST, [], |row| row.get(0)).map_err(failure);
-        self.database().await.read(newest).await
+        self.database().read(newest).await
     }
 
     pub(crate) async fn prune(&self, bytes: u64, before: i64) -> Result<bool, Error> {
-        let database = self.database().await;
+        let database = self.database();
         let swept = database.write(move |connection| prune::prune(connection, bytes, before)).await?;
         let path = Arc::clone(&self.path);
         if !swept.more && (swept.changed || threads::aside("store-sweep", move || log_of(&path)).await? > LOG) {
@@ -140,7 +152,7 @@ impl TraceFile {
     }
 
     pub(crate) async fn erase(&self, tenant: &Tenant, encryption: &Encryption) -> Result<u64, Error> {
-        let (database, mut count) = (self.database().await, 0);
+        let (database, mut count) = (self.database(), 0);
         loop {
             let (mut from, mut found) = (Some(0), 0);
             while let Some(next) = from {
@@ -165,7 +177,7 @@ impl TraceFile {
         encryption: &Encryption,
         told: &mut (dyn FnMut(&TraceRekeyed) + Send),
     ) -> Result<TraceRekeyed, Error> {
-        let (database, mut done) = (self.database().await, TraceRekeyed::default());
+        let (database, mut done) = (self.database(), TraceRekeyed::default());
         for table in [rekey::Table::Documents, rekey::Table::Payloads] {
             let mut from = Some(i64::MIN);
             while let Some(after) = from {
