@@ -49,6 +49,7 @@ mod per_tenant;
 mod prefix;
 mod presence;
 pub mod probe;
+mod process_group;
 mod rekey;
 mod remembered;
 mod request;

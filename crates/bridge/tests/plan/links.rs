@@ -271,6 +271,7 @@ fn tools_that_godex_runs() {
         json!({"model": "m", "input": [user("a")], "tools": [{"type": "mcp", "server_label": "s"}]}).to_string();
     let hidden = request.replace("\"input\":", "\"tool_choice\":\"none\",\"input\":");
     for forwards in [false, true] {
+        let hosting = Hosting { lists_pending: true, ..hosting };
         let way = Way { dialect: &dialect, hosting, forwards };
         let found = linked(&unlisted, &[], way).unwrap();
         let server = found.links.iter().find(|link| link.item == "tools[0]").unwrap();

@@ -166,13 +166,17 @@ async fn a_provider_that_turns_to_nonsense_is_reported_and_fails() {
         let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if number < 5 { parrot() } else { Script::body(200, "text/html", "<html>") }
     });
-    let url = format!("{}/v1", upstream.await.unwrap().url());
+    let upstream = upstream.await.unwrap();
+    let url = format!("{}/v1", upstream.url());
     let mut command = command(home.path(), &["probe", &url, "--model", "m"]);
     #[expect(clippy::disallowed_methods, reason = "the test waits for it")]
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(out.contains("plain answer") && out.contains("ended early: 6 answers in a row were of no use"), "{out}");
+    assert!(
+        out.contains("plain answer") && out.contains("ended early: 6 answers in a row were of no use"),
+        "{out}{err}"
+    );
     assert!(err.lines().last().unwrap_or_default().starts_with("error: the probe ended early: 6 answers"), "{err}");
 }
 

@@ -239,6 +239,9 @@ const OUR_OWN: &[(&str, &str)] = &[
     ("unknown parameter", "the same of names"),
     ("authentication_error", "a type of errors that the Messages API defines"),
     ("overloaded_error", "the same"),
+    ("billing_error", "the same"),
+    ("not_found_error", "the same"),
+    ("request_too_large", "the same"),
     ("context window", "godex's own message about a finish reason that means it"),
 ];
 

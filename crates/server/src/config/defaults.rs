@@ -35,6 +35,7 @@ pub(super) fn from_environment(reader: &Reader<'_>, sources: &Sources<'_>) -> Fo
             Ok(_) => continue,
             Err(gaps) => {
                 found.left_out.extend(gaps.iter().map(|gap| left_out(name, variable, gap)));
+                taken.push(variable);
                 continue;
             }
         };

@@ -12,11 +12,12 @@ use std::time::Duration;
 use ::mcp::{Client, Failure, Opening};
 use store::Tenant;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
 use crate::config::{McpAddress, McpServerConfig, Secret};
+use crate::process_group::Group;
 use crate::tasks;
 
 /// The wait after the first death; each further one doubles it.
@@ -227,21 +228,6 @@ impl Slot {
         let wait = FIRST_WAIT.saturating_mul(1 << self.deaths.min(10)).min(LONGEST_WAIT);
         self.deaths = self.deaths.saturating_add(1);
         self.not_before = Some(Instant::now() + wait);
-    }
-}
-
-/// A process with all that it has started; killed when this is dropped.
-#[derive(Debug)]
-struct Group(Child);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Until it has been waited for, the number is nobody else's.
-        #[cfg(unix)]
-        if let Some(pid) = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-        }
-        let _ = self.0.start_kill();
     }
 }
 

@@ -179,7 +179,7 @@ mod tests {
         for (spec, model, expected, default) in [
             ("deepseek", "deepseek-v4-pro", "none low high max", Some("high")),
             // A switch.
-            ("zhipu", "glm-5.2", "none medium", Some("medium")),
+            ("zhipu", "glm-5.2", "none high max", Some("high")),
             ("moonshot", "kimi-k3", "low high max", Some("high")),
             ("xiaomi", "mimo-v2.5-pro", "none low medium high", Some("medium")),
             ("groq", "openai/gpt-oss-120b", "low medium high", Some("medium")),

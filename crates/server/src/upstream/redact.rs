@@ -162,7 +162,7 @@ mod tests {
             // A backslash of its own, and nothing to hide: as it was.
             (r#"{"a":"\\u0073k-0123456789"}"#, r#"{"a":"\\u0073k-0123456789"}"#),
             (r#"{"a":"\u0073afe"}"#, r#"{"a":"\u0073afe"}"#),
-            (r#"\u0022\u0073k-0123456789\u00"#, r#"\u0022[redacted]\u00"#),
+            (r"\u0022\u0073k-0123456789\u00", r"\u0022[redacted]\u00"),
         ] {
             assert_eq!(redacted(&["sk-0123456789"], text), expected);
         }

@@ -2,6 +2,7 @@
 //! refused. A token is a secret from the moment that it is read: it leaves in a header and is taken out of everything
 //! that is shown. Nobody waits for a run while the last token is still good.
 
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use wire::visible::visible;
 use super::Redactor;
 use super::client::sensitive;
 use crate::config::Secret;
+use crate::process_group::Group;
 use crate::tasks;
 
 /// How long a run may take.
@@ -30,6 +32,8 @@ const RENEWALS: Duration = Duration::from_secs(10);
 const OUTPUT: u64 = 64 * 1024;
 /// So much of what the command complains about is told.
 const COMPLAINT: usize = 200;
+/// How long its outputs are read when it has ended.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// Where a provider's tokens come from.
 #[derive(Debug, Clone)]
@@ -165,9 +169,11 @@ impl Source {
                 Ok(token)
             }
             Err(why) => {
-                let message =
-                    format!("The command for the provider's token (`{}`) failed: {why}.", self.command.program());
-                let failure = Failure::new(FailureClass::Auth, visible(&message).into_owned());
+                // What it complained about is the operator's to know, and not the clients'.
+                let (program, why) = (visible(self.command.program()), visible(&why));
+                tracing::warn!(%program, %why, "the command for a provider's token failed");
+                let message = "The command that prints the provider's token has failed; the log says why.";
+                let failure = Failure::new(FailureClass::Auth, message);
                 state.failed = Some((Instant::now(), failure.clone()));
                 Err(failure)
             }
@@ -192,11 +198,22 @@ impl Source {
     async fn print(&self) -> Result<Secret, String> {
         let (program, arguments) = self.command.command.split_first().ok_or("there is none")?;
         let mut command = Command::new(program);
-        command.args(arguments).kill_on_drop(true);
+        command.args(arguments);
+        #[cfg(unix)]
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("it does not start: {error}"))?;
-        let (out, errors) = (child.stdout.take(), child.stderr.take());
-        let (out, errors, status) = tokio::join!(read(out), read(errors), child.wait());
+        let child = command.spawn().map_err(|error| format!("it does not start: {error}"))?;
+        let mut child = Group(child);
+        let (stdout, stderr) = (child.0.stdout.take(), child.0.stderr.take());
+        let (mut out, mut errors) = (Vec::new(), Vec::new());
+        let reads = async { tokio::join!(read(stdout, &mut out), read(stderr, &mut errors)) };
+        let ended = async {
+            let status = child.0.wait().await;
+            // What it has started may hold its outputs open: what it printed itself is there by now.
+            tokio::time::sleep(LINGER).await;
+            status
+        };
+        let status = read_until(reads, ended).await;
         let printed = Secret::new(String::from_utf8_lossy(&out).trim().to_owned());
         let status = status.map_err(|error| error.to_string())?;
         if status.success() {
@@ -218,13 +235,21 @@ impl Source {
     }
 }
 
-async fn read(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
-    let mut bytes = Vec::new();
+/// Reads until both have ended, or the command has.
+async fn read_until<T>(reads: impl Future<Output = ((), ())>, ended: impl Future<Output = T>) -> T {
+    let (reads, mut ended) = (pin!(reads), pin!(ended));
+    tokio::select! {
+        biased;
+        _ = reads => ended.await,
+        status = &mut ended => status,
+    }
+}
+
+async fn read(stream: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) {
     if let Some(stream) = stream {
         // What could be read is what there is; how the command ended says the rest.
-        let _ = stream.take(OUTPUT).read_to_end(&mut bytes).await;
+        let _ = stream.take(OUTPUT).read_to_end(bytes).await;
     }
-    bytes
 }
 
 #[cfg(test)]
@@ -265,11 +290,20 @@ mod tests {
         assert_eq!(ended.current().await.unwrap().value.expose(), "tok-new-0123456789");
         let missing = tokens(&["/nowhere/godex-token"]).current().await.unwrap_err();
         assert_eq!(missing.class, FailureClass::Auth);
-        assert!(
-            missing.message.contains("(`/nowhere/godex-token`) failed: it does not start: No such file"),
-            "{missing:?}"
-        );
-        let empty = tokens(&["true"]).current().await.unwrap_err();
-        assert!(empty.message.ends_with("failed: it printed nothing."), "{empty:?}");
+        assert!(!missing.message.contains("nowhere"), "{missing:?}");
+        let why = |command: &'static [&'static str]| async move {
+            let tokens = tokens(command);
+            tokens.0.print().await.and_then(|value| tokens.0.token_of(value, Instant::now())).map(drop).unwrap_err()
+        };
+        assert!(why(&["/nowhere/godex-token"]).await.starts_with("it does not start: No such file"));
+        assert_eq!(why(&["true"]).await, "it printed nothing");
+        assert_eq!(why(&["sh", "-c", "echo no sk-0123456789 >&2; exit 3"]).await, "exit status: 3: no [redacted]");
+    }
+
+    /// Some start something that stays: what they printed counts when they have ended themselves.
+    #[tokio::test]
+    async fn what_a_command_starts_is_not_waited_for() {
+        let tokens = tokens(&["sh", "-c", "echo tok-0123456789; sleep 600 &"]);
+        assert_eq!(tokens.current().await.unwrap().value.expose(), "tok-0123456789");
     }
 }

@@ -271,7 +271,7 @@ async fn nobody_takes_the_place_of_anothers_response() {
             [("authorization", bearer.as_str()), ("content-type", "application/json"), ("x-request-id", request_id)];
         let body = json!({"model": "up/m", "input": text, "store": store}).to_string();
         let url = it.rig.url("/v1/responses");
-        object(&it.rig.client.request(http::Method::POST, &url, &headers, body).await.unwrap())
+        it.rig.client.request(http::Method::POST, &url, &headers, body).await.unwrap().json()
     };
     let mine = ask("a", "one", "Mine", true).await;
     let id = mine["id"].as_str().unwrap();
