@@ -46,7 +46,7 @@ pub(crate) fn filled(label: &str, names: &[&str]) -> String {
         if line.len() + name.len() + comma.trim_end().len() > WIDTH {
             out.push_str(line.trim_end());
             out.push('\n');
-            line = "  ".to_owned();
+            "  ".clone_into(&mut line);
         }
         line.push_str(name);
         line.push_str(comma);

@@ -130,7 +130,7 @@ fn columns(options: &[Choice], from: usize) -> String {
         (from..).zip(options).map(|(number, option)| format!("{number:>4}) {}", visible(&option.name))).collect();
     let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default() + 1;
     let line = |row: &[String]| {
-        let row: String = row.iter().map(|cell| format!("{cell:width$}")).collect();
+        let row = row.iter().map(|cell| format!("{cell:width$}")).collect::<Vec<_>>().concat();
         format!("{}\n", row.trim_end())
     };
     cells.chunks((WIDTH / width).max(1)).map(line).collect()

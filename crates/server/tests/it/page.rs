@@ -189,7 +189,7 @@ async fn the_door_opens_once_and_for_one() {
         assert_eq!(get(&rig.client, &format!("{home}admin/nothing"), &own).await.status, 403);
         // Of all that the admin listener answers, only what the page's own script asks for.
         for route in ADMIN_ROUTES {
-            let path = route.path.replace("{id}", "17").replace("{file}", "app.js").replace('{', "").replace('}', "");
+            let path = route.path.replace("{id}", "17").replace("{file}", "app.js").replace(['{', '}'], "");
             let method = Method::from_bytes(route.method.as_bytes()).unwrap();
             let answer = send(method, path.trim_start_matches('/'), Value::Null).await;
             let passes = FOR_PAGE.contains(&(route.method, route.path));
