@@ -22,7 +22,7 @@ use crate::request::RequestContext;
 use crate::seal::SealKey;
 use crate::session::Past;
 pub(crate) use plans::of_models;
-pub(crate) use replay::{ROUTE as REPLAY, replay};
+pub(crate) use replay::replay;
 pub(crate) use source::Source;
 
 /// A request as a tree. Half a surrogate pair, which clients may send, becomes the sign for what cannot be read.

@@ -24,13 +24,15 @@ use tokio::time::timeout;
 
 use crate::clock;
 use crate::config::{Config, TraceConfig, TracePlace};
-use crate::explain;
 use crate::tasks;
 pub(crate) use capture::{Captured, Tape};
 pub(crate) use document::WORDS;
 pub(crate) use record::{Asked, Attempted, Charge, Deadline, Facts, Head, Kind, Outcome, Round, ToolCall, Trace};
 use writer::Writer;
 pub(crate) use writer::of_traces;
+
+/// The route under which what is sent again for the operator is told.
+pub(crate) const REPLAY: &str = "/admin/replay";
 
 /// How long the end of the server waits for traces.
 const CLOSE: Duration = Duration::from_secs(2);
@@ -209,7 +211,7 @@ impl Kept {
         let failed = facts.status.is_some_and(|status| status >= 400);
         match facts.route {
             Some("/health" | "/ready" | "/metrics") => false,
-            Some("background" | "/v1/responses/compact" | "/v1/alpha/search" | explain::REPLAY) => true,
+            Some("background" | "/v1/responses/compact" | "/v1/alpha/search" | REPLAY) => true,
             Some("/v1/responses") => failed || !facts.put_off && (head.method == "POST" || facts.kind.is_some()),
             Some(_) => failed,
             // There is no such path, or no such method of it.

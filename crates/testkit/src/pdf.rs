@@ -45,7 +45,7 @@ pub fn deflated(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// Pages with these content streams, which are objects 4, 6 and so on; `F1` is Helvetica, `resources` what else there is.
+/// Pages with these content streams, which are objects 4, 6 and so on; their font is Helvetica, `resources` what else there is.
 /// More objects come after them.
 pub fn pages(contents: &[Vec<u8>], resources: &str, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let kids = joined((0..contents.len()).map(|page| format!("{} 0 R", 3 + 2 * page)));

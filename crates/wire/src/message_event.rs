@@ -74,7 +74,12 @@ pub struct MessageHead<'a> {
 }
 
 impl<'a> MessageEvent<'a> {
+    /// # Errors
+    /// It is no JSON object.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        if !text.trim_start().starts_with('{') {
+            return Err(serde::de::Error::custom("expected an object"));
+        }
         serde_json::from_str(text)
     }
 }

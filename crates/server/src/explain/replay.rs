@@ -12,10 +12,8 @@ use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
 use crate::terms::dollars;
+use crate::trace::REPLAY;
 use crate::turn::{Finished, Start, Started, Turn};
-
-/// In the account of such a request. It is traced as any turn.
-pub(crate) const ROUTE: &str = "/admin/replay";
 
 /// What is known of an answer.
 #[derive(Debug, Default)]
@@ -54,7 +52,7 @@ pub(crate) async fn replay(
         error: error_before(&response, before),
         response,
     };
-    let context = RequestContext::of_operator(app, caller(tenant, client.as_deref()), ROUTE)?;
+    let context = RequestContext::of_operator(app, caller(tenant, client.as_deref()), REPLAY)?;
     let bytes = Bytes::from(request.to_string());
     context.account.received(bytes.len());
     let started = Box::pin(Turn::start(context.clone(), bytes, Start { past, ..Start::default() })).await;

@@ -11,7 +11,6 @@ use wire::responses::Usage;
 
 use super::record::{Attempted, Charge, Facts, Head, Outcome, Round, ToolCall, Trace};
 use crate::caller::Caller;
-use crate::explain;
 use crate::terms::dollars;
 
 /// The name of the body with what others said of errors and notes: `{"message": …, "details": {"0": …}}`, the notes by their
@@ -34,7 +33,7 @@ fn row(trace: &Trace) -> TraceRow {
     let asked = facts.asked.as_deref();
     let text = |text: &str| text.to_owned();
     let kind = facts.kind.map(super::Kind::name).or(facts.route).unwrap_or(&head.path);
-    let kind = if facts.route == Some(explain::REPLAY) { "replay" } else { kind };
+    let kind = if facts.route == Some(super::REPLAY) { "replay" } else { kind };
     TraceRow {
         began_at: i64::try_from(head.began_at).unwrap_or(i64::MAX),
         took_micros: micros(head.took),
