@@ -100,7 +100,7 @@ impl EndpointUri {
 const MODEL: &str = "{model}";
 
 /// Where a path goes that is asked for.
-const PATH: &str = "{path}";
+const PATH: &str = "/{path}";
 
 /// The header of a Messages API for what is tried out; what the configuration sets itself stays as it is.
 const BETAS: &str = "anthropic-beta";
