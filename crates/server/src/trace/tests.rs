@@ -174,7 +174,7 @@ async fn only_what_makes_something_or_fails_is_kept() {
         (Method::GET, Facts { kind: Some(Kind::Websocket), ..facts(Some("/v1/responses"), 200) }, true),
         (Method::POST, Facts { route: Some("background"), ..Facts::default() }, true),
         (Method::POST, facts(Some("/v1/responses/compact"), 200), true),
-        (Method::POST, facts(Some(super::REPLAY), 200), true),
+        (Method::POST, facts(Some(REPLAY), 200), true),
         (Method::GET, facts(Some("/v1/responses/{id}"), 200), false),
         (Method::GET, facts(Some("/v1/responses/{id}"), 404), true),
         (Method::GET, facts(Some("/health"), 503), false),
