@@ -20,10 +20,8 @@ use wire::responses::{CreateResponse, Input, InputItem};
 pub use child::PdfProgram;
 
 use crate::config::{FilesConfig, PdfPolicy};
-use crate::images::parts;
+use crate::parts::parts;
 use crate::remembered::{Memorable, Remembered, RememberedKey};
-use crate::request::RequestContext;
-use crate::upstream::Failover;
 
 /// Bytes of text that are remembered, over all tenants.
 const ROOM: usize = 64 << 20;
@@ -103,20 +101,11 @@ impl FileTexts for TenantFiles<'_> {
     }
 }
 
-/// Sees to it that the PDFs of a request are read, where one of its targets takes no files. The plan finds their text in
-/// what the server remembers.
-pub(crate) async fn read(
-    context: &RequestContext,
-    failover: &Failover,
-    request: &CreateResponse<'_>,
-    past: &[InputItem<'_>],
-) {
-    let all = &context.app.runtime.files;
+/// Sees to it that the PDFs of a request are read. The plan finds their text in what the server remembers.
+pub(crate) async fn read(files: Option<TenantFiles<'_>>, request: &CreateResponse<'_>, past: &[InputItem<'_>]) {
+    let Some(files) = files else { return };
+    let all = files.all;
     let Some(program) = all.program.get() else { return };
-    let Some(files) = all.of(context.caller.tenant(), &context.snapshot.config.files) else { return };
-    if failover.all_take_files() {
-        return;
-    }
     let input = match &request.input {
         Some(Input::Items(items)) => items.as_slice(),
         _ => &[],

@@ -9,11 +9,12 @@ use std::time::Duration;
 use bridge::{ImageInput, InlineFile};
 use futures_util::StreamExt;
 use futures_util::stream;
-use wire::json::{Kind, ObjectWriter, Raw, Text};
+use wire::json::{ObjectWriter, Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem};
 
 use crate::ask::{NoAnswer, OwnAnswer, ask};
 use crate::descriptions::image_key;
+use crate::parts::parts;
 use crate::remembered::RememberedKey;
 use crate::request::RequestContext;
 use crate::spending;
@@ -136,16 +137,5 @@ fn urls(item: Raw<'_>) -> impl Iterator<Item = Cow<'_, str>> {
         }
         let data = text("file_data").filter(|_| kind.is("input_file"))?;
         InlineFile::new("", &data).image_url().map(Cow::Owned)
-    })
-}
-
-/// The parts of an item: of a message, or of what a tool gave back.
-pub(crate) fn parts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
-    let members = ["content", "output"].into_iter().filter_map(move |name| item.get(name));
-    members.flat_map(|value| {
-        let whole = (value.kind() == Kind::Object).then_some(value);
-        whole
-            .into_iter()
-            .chain(Some(value).filter(|value| value.kind() == Kind::Array).into_iter().flat_map(Raw::elements))
     })
 }

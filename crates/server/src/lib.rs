@@ -44,6 +44,7 @@ mod outbound;
 mod output;
 mod pace;
 mod page;
+mod parts;
 pub mod peer;
 mod per_tenant;
 mod prefix;

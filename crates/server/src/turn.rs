@@ -15,6 +15,7 @@ mod affinity;
 mod compacting;
 mod count;
 mod explain;
+mod files;
 mod finish;
 mod open;
 mod rounds;

