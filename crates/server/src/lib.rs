@@ -188,7 +188,10 @@ impl Server {
         let background = Box::pin(background::maintain(Arc::clone(&self.app)));
         let webhooks = Box::pin(webhooks::deliver(Arc::clone(&self.app.runtime.webhooks)));
         let models = Box::pin(models::maintain(Arc::clone(&self.app)));
-        let replicas = Box::pin(upstream::watch_replicas(Arc::clone(&self.app)));
+        let app = Arc::clone(&self.app);
+        let replicas = Box::pin(upstream::watch_replicas(move || {
+            app.snapshot().replicas().flat_map(upstream::Replicas::due).collect()
+        }));
         let access = Box::pin(Arc::clone(&self.app.runtime.access).maintain());
         let outbound = Arc::clone(&self.app.runtime.outbound);
         let issuer = Box::pin(jwks::maintain(Arc::clone(&self.app.runtime.access), outbound));

@@ -9,7 +9,6 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Replicas;
-use crate::app::App;
 use crate::upstream::UpstreamClient;
 use crate::upstream::replica::Replica;
 
@@ -19,28 +18,31 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Runs for as long as the server does.
-pub(crate) async fn maintain(app: Arc<App>) {
+/// Runs for as long as the server does. Who is due is said by whoever knows all providers.
+pub(crate) async fn maintain(due: impl Fn() -> Vec<Due>) {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asking = FuturesUnordered::new();
     loop {
         tokio::select! {
-            _ = looks.tick() => {
-                let snapshot = app.snapshot();
-                for replicas in snapshot.replicas().filter(|replicas| replicas.are_several()) {
-                    asking.extend(replicas.due().map(|(replica, path)| look(replica, path)));
-                }
-            }
+            _ = looks.tick() => asking.extend(due().into_iter().map(|Due { replica, path }| look(replica, path))),
             Some(()) = asking.next(), if !asking.is_empty() => {}
         }
     }
 }
 
+/// Whom it is time to ask, and for what.
+#[derive(Debug)]
+pub(crate) struct Due {
+    replica: Arc<Replica>,
+    path: String,
+}
+
 impl Replicas {
-    /// Whom it is time to ask, and for what.
-    fn due(&self) -> impl Iterator<Item = (Arc<Replica>, String)> {
-        self.all.iter().filter(|replica| replica.take_due()).map(|replica| (Arc::clone(replica), self.health.clone()))
+    /// Of several addresses those that are due.
+    pub(crate) fn due(&self) -> impl Iterator<Item = Due> {
+        let due = self.all.iter().filter(|replica| self.are_several() && replica.take_due());
+        due.map(|replica| Due { replica: Arc::clone(replica), path: self.health.clone() })
     }
 }
 
