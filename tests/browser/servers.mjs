@@ -25,7 +25,8 @@ async function listen(answer) {
 export async function provider() {
   const asked = [];
   const { port, close } = await listen((request, body, response) => {
-    asked.push(body);
+    // Its models are asked for without one, whenever there is time.
+    if (body !== "") asked.push(body);
     const chunk = (choice) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [choice] });
     const text = chunk({ index: 0, delta: { role: "assistant", content: "the answer" }, finish_reason: null });
     const end = chunk({ index: 0, delta: {}, finish_reason: "stop" });
