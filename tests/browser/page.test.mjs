@@ -67,7 +67,7 @@ afterEach(async () => {
 });
 
 // What acts instead of being seen is shown as an escape.
-const seen = (text) =>
+const visible = (text) =>
   text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g, (act) => `\\u{${act.charCodeAt(0).toString(16)}}`);
 
 describe("the page", { concurrency: false }, () => {
@@ -329,7 +329,7 @@ describe("the page", { concurrency: false }, () => {
           assert.deepEqual(seen.foreign, [], `${hash}: ${payload}`);
           if (kept.length > 0 && hash === "#/turns/190") {
             const shown = await page.evaluate(() => document.getElementById("main").textContent);
-            assert.ok(shown.includes(seen(payload)), `it is shown as it is: ${payload}`);
+            assert.ok(shown.includes(visible(payload)), `it is shown as it is: ${payload}`);
           }
         }
       }
