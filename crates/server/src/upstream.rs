@@ -23,6 +23,7 @@ mod replica;
 mod replicas;
 mod shards;
 mod token;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,6 @@ pub(crate) use client::HttpClient;
 pub(crate) use connect::tls_config;
 use demo::Player;
 pub(crate) use failover::{Failover, Learner, Step};
-use health::ModelHealth;
 pub(crate) use health::ModelState;
 pub(crate) use link::Link;
 use listing::KnownListing;
@@ -52,6 +52,7 @@ pub(crate) use redact::Redactor;
 pub(crate) use refused::Refused;
 pub(crate) use replica::ReplicaState;
 pub(crate) use replicas::{Replicas, maintain as watch_replicas};
+use watching::Watching;
 
 /// Where a provider's requests go.
 #[derive(Debug)]
@@ -115,8 +116,8 @@ pub(crate) enum AnswerBody {
         /// Read ahead.
         first: Option<Bytes>,
         body: Box<HttpBody>,
-        /// Learns of a body that breaks off.
-        model: Option<Arc<ModelHealth>>,
+        /// Learns how the answer ends.
+        watching: Option<Watching>,
         /// Where it counts as long as it is not over.
         open: Vec<OpenRequest>,
     },
@@ -152,24 +153,27 @@ impl AnswerBody {
     /// The next bytes; `None` at the end in good order. May be dropped and called again at any time.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         match self {
-            Self::Http { first, body, model, .. } => match first.take() {
+            Self::Http { first, body, .. } => match first.take() {
                 Some(first) => Ok(Some(first)),
-                None => body.chunk().await.map_err(|error| {
-                    let failure = failure::cut(&error);
-                    if let Some(model) = model {
-                        model.breaker.bad(&failure);
-                    }
-                    failure
-                }),
+                None => body.chunk().await.map_err(|error| failure::cut(&error)),
             },
             Self::Demo(player) => player.chunk().await,
         }
     }
 
-    fn report_to(&mut self, watching: Arc<ModelHealth>, counted: Option<OpenRequest>) {
-        if let Self::Http { model, open, .. } = self {
-            *model = Some(watching);
-            open.extend(counted);
+    fn report_to(&mut self, watcher: Watching, counted: OpenRequest) {
+        if let Self::Http { watching, open, .. } = self {
+            *watching = Some(watcher);
+            open.push(counted);
+        }
+    }
+
+    /// The answer is over; with a failure, it has broken off. Counts once.
+    pub(crate) fn ended(&mut self, failure: Option<&Failure>) {
+        if let Self::Http { watching, .. } = self
+            && let Some(watching) = watching.take()
+        {
+            watching.ended(failure);
         }
     }
 }

@@ -122,6 +122,7 @@ impl Answer {
             End::Failed(_) => end,
         };
         let end = self.reader.end(end, response, out);
+        self.body.ended(if let RoundEnd::Failed(failure) = &end { Some(failure) } else { None });
         self.reader.settle();
         end
     }

@@ -24,8 +24,9 @@ pub(super) struct Breaker {
 enum State {
     /// All requests go; how they fared is counted.
     Closed(Tally),
-    /// One request per second goes, the next of them not before then; the others are told what went wrong last.
-    Open { next_probe: Instant, last: Failure },
+    /// One request per second goes, the next of them not before then; the others are told what went wrong last. Where
+    /// that broke off an answer, only a whole one is a good sign.
+    Open { next_probe: Instant, last: Failure, broke_off: bool },
 }
 
 /// What has gone well and what has not.
@@ -44,7 +45,7 @@ impl Breaker {
 
     /// May this request go? If not: what went wrong last. Of those who ask while it is open, one per second may.
     pub(super) fn enter(&self) -> Result<(), Failure> {
-        let State::Open { next_probe, last } = &mut *self.state() else { return Ok(()) };
+        let State::Open { next_probe, last, .. } = &mut *self.state() else { return Ok(()) };
         let now = Instant::now();
         if now < *next_probe {
             return Err(last.clone());
@@ -53,7 +54,17 @@ impl Breaker {
         Ok(())
     }
 
-    /// The target answered, if only to refuse: it is alive. Says whether that closed the breaker.
+    /// An answer begins: it is alive, but how it fares will only show at the end. Says whether that closed the breaker.
+    pub(super) fn begins(&self) -> bool {
+        let mut state = self.state();
+        let closes = matches!(*state, State::Open { broke_off: false, .. });
+        if closes {
+            *state = State::Closed(Tally::new());
+        }
+        closes
+    }
+
+    /// The target answered to the end, or refused: it is well. Says whether that closed the breaker.
     pub(super) fn good(&self) -> bool {
         match &mut *self.state() {
             State::Closed(tally) => {
@@ -70,20 +81,30 @@ impl Breaker {
 
     /// The target failed. Says whether that opened the breaker.
     pub(super) fn bad(&self, failure: &Failure) -> bool {
+        self.fails(failure, false)
+    }
+
+    /// The same in the middle of an answer.
+    pub(super) fn broke_off(&self, failure: &Failure) -> bool {
+        self.fails(failure, true)
+    }
+
+    fn fails(&self, failure: &Failure, broke_off: bool) -> bool {
         if self.limit == 0 {
             return false;
         }
         let mut state = self.state();
         match &mut *state {
-            State::Open { last, .. } => {
+            State::Open { last, broke_off: before, .. } => {
                 last.clone_from(failure);
+                *before = broke_off;
                 false
             }
             State::Closed(tally) => {
                 tally.count(true);
                 let opens = tally.in_a_row >= self.limit || tally.is_mostly_failures();
                 if opens {
-                    *state = State::Open { next_probe: Instant::now() + PROBE, last: failure.clone() };
+                    *state = State::Open { next_probe: Instant::now() + PROBE, last: failure.clone(), broke_off };
                 }
                 opens
             }
@@ -151,6 +172,21 @@ mod tests {
         assert_eq!(breaker.enter(), Ok(()));
         assert!(breaker.good());
         assert_eq!((breaker.enter(), breaker.enter(), breaker.good()), (Ok(()), Ok(()), false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_break_off_count_and_only_a_whole_one_makes_up_for_them() {
+        let breaker = Breaker::new(2);
+        for opened in [false, true] {
+            assert!(!breaker.begins());
+            assert_eq!(breaker.broke_off(&down()), opened);
+        }
+        assert!(!breaker.begins() && breaker.enter().is_err(), "it began well each time");
+        assert!(breaker.good());
+        // What was refused is answered again: it is up at once, though the answer may take long.
+        let breaker = Breaker::new(1);
+        breaker.bad(&down());
+        assert!(breaker.begins() && breaker.enter().is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -292,7 +292,7 @@ impl HttpClient {
         let mut answer = response.into_body();
         let opening = Opening::new(answer_wire(wire), Arc::clone(dialect)).alone(alone);
         let first = self.look(&mut answer, opening, &body).await?;
-        let body = AnswerBody::Http { first, body: Box::new(answer), model: None, open: open.into_iter().collect() };
+        let body = AnswerBody::Http { first, body: Box::new(answer), watching: None, open: open.into_iter().collect() };
         let connecting = sending.connected - began;
         Ok(Accepted { format, body, redactor: self.redactor(), connecting, resent: sending.resent })
     }
@@ -379,7 +379,7 @@ impl HttpClient {
         let uri = chat.replacen("/chat/completions", endpoint, 1);
         let answer = self.unread(method, &uri, body, headers).await?;
         let answer =
-            answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), model: None, open: Vec::new() });
+            answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), watching: None, open: Vec::new() });
         Ok((answer, self.redactor()))
     }
 

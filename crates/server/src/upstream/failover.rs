@@ -25,6 +25,7 @@ use super::load::OpenRequest;
 use super::provider::{ModelProfile, Provider};
 use super::refused::{Refused, Remedy};
 use super::replica::Replica;
+use super::watching::{self, Watching};
 use super::{Accepted, Deadlines, Outgoing, breaker, fit};
 use crate::account::{Account, Body};
 use crate::clock;
@@ -334,10 +335,12 @@ impl Failover {
                 }
                 self.account.attempted(Attempted::ACCEPTED, Some(200), began.elapsed());
                 self.capture(&provider, body, None);
-                self.alive(&health);
+                if health.breaker.begins() {
+                    self.recovered();
+                }
                 self.used = used(&self.lessons(), body, stream);
                 self.learn();
-                accepted.body.report_to(health, Some(open));
+                accepted.body.report_to(Watching { name: self.name(), health, replica: Arc::clone(&replica) }, open);
                 replica.served();
                 (self.live, self.retrying, self.stays) = (None, None, Some(replica));
                 return Step::Accepted(Box::new(accepted));
@@ -354,9 +357,7 @@ impl Failover {
         self.account.attempted(refused.failure.class.code(), refused.failure.by_status, began.elapsed());
         self.capture(&provider, body, refused.body.as_deref());
         match refused.is_trouble() {
-            Some(true) if health.breaker.bad(&refused.failure) => {
-                tracing::warn!(upstream = self.name(), "failing; from now on one request per second goes there");
-            }
+            Some(true) if health.breaker.bad(&refused.failure) => watching::failing(&self.name()),
             Some(false) => self.alive(&health),
             _ => {}
         }
@@ -494,9 +495,12 @@ impl Failover {
 
     fn alive(&self, health: &ModelHealth) {
         if health.breaker.good() {
-            self.candidates[self.at].replica.recovered();
-            tracing::info!(upstream = self.name(), "it works again");
+            self.recovered();
         }
+    }
+
+    fn recovered(&self) {
+        watching::recovered(&self.name(), &self.candidates[self.at].replica);
     }
 
     fn name(&self) -> String {

@@ -50,29 +50,34 @@ impl Refused {
 
     /// Whether the target itself is in trouble; None when this says nothing about it.
     pub(super) fn is_trouble(&self) -> Option<bool> {
-        if self.is_ours || self.failure.basis.is_hearsay() {
-            return None;
-        }
-        match self.failure.class {
-            FailureClass::Server
-            | FailureClass::Overloaded
-            | FailureClass::Unreachable
-            | FailureClass::Timeout
-            | FailureClass::Truncated
-            | FailureClass::Protocol
-            | FailureClass::Empty => Some(true),
-            FailureClass::InvalidRequest
-            | FailureClass::ContentPolicy
-            | FailureClass::ContextOverflow
-            | FailureClass::ModelNotFound
-            | FailureClass::RateLimit => Some(false),
-            FailureClass::Auth
-            | FailureClass::Quota
-            | FailureClass::InvalidOutput
-            | FailureClass::Shutdown
-            | FailureClass::McpServer
-            | FailureClass::Lost => None,
-        }
+        if self.is_ours { None } else { is_trouble(&self.failure) }
+    }
+}
+
+/// Whether a failure says that its target is in trouble; None when it says nothing about it.
+pub(super) fn is_trouble(failure: &Failure) -> Option<bool> {
+    if failure.basis.is_hearsay() {
+        return None;
+    }
+    match failure.class {
+        FailureClass::Server
+        | FailureClass::Overloaded
+        | FailureClass::Unreachable
+        | FailureClass::Timeout
+        | FailureClass::Truncated
+        | FailureClass::Protocol
+        | FailureClass::Empty => Some(true),
+        FailureClass::InvalidRequest
+        | FailureClass::ContentPolicy
+        | FailureClass::ContextOverflow
+        | FailureClass::ModelNotFound
+        | FailureClass::RateLimit => Some(false),
+        FailureClass::Auth
+        | FailureClass::Quota
+        | FailureClass::InvalidOutput
+        | FailureClass::Shutdown
+        | FailureClass::McpServer
+        | FailureClass::Lost => None,
     }
 }
 
