@@ -238,6 +238,10 @@ mod tests {
         let in_band = |text: &str| Failure::in_band(Raw::parse(text).unwrap(), &dialect).class;
         assert_eq!(in_band(r#"{"status_code":7,"status_msg":"x"}"#), C::RateLimit);
         assert_eq!(in_band(r#"{"code":429,"status":"1113"}"#), C::Quota);
+        let wrapped =
+            r#"{"message":"Failed","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"It is too long.\"}}"}}"#;
+        assert_eq!(in_band(wrapped), C::ContextOverflow);
+        assert_eq!(in_band(&wrapped.replace("long", "short")), C::InvalidRequest);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The body of an error, in any of the shapes that servers use, and what it means.
 
+use std::borrow::Cow;
+
 use wire::json::{Kind, Raw, without_mark};
 
 use super::hearsay::Basis;
@@ -56,25 +58,28 @@ pub(super) fn status_of(error: Raw<'_>) -> Option<u16> {
 impl ErrorBody {
     pub(super) fn read(body: &[u8]) -> Self {
         let Ok(text) = str::from_utf8(without_mark(body)) else { return Self::default() };
-        let Ok(document) = Raw::parse(text) else { return Self::default() };
-        let document = match document.kind() {
-            Kind::Array => document.elements().next().unwrap_or(document),
-            _ => document,
-        };
-        Self::within(document)
+        Raw::parse(text).map(Self::within).unwrap_or_default()
     }
 
     /// The error that a document is, or has in it.
     pub(super) fn within(document: Raw<'_>) -> Self {
-        let nested = ["error", "base_resp"].into_iter().find_map(|name| document.get(name));
-        let error = Self::of(nested.filter(|raw| !raw.is_null()).unwrap_or(document));
+        let document = first(document);
         // So the Messages API says it.
         let is_error = document.get("type").and_then(Raw::text).is_some_and(|kind| kind.is("error"));
         let request_id = is_error.then(|| string(document, "request_id")).flatten();
-        Self { request_id: request_id.map(|id| id.chars().take(128).collect()), ..error }
+        Self { request_id: request_id.map(|id| id.chars().take(128).collect()), ..Self::of(error_in(document)) }
     }
 
+    /// An error, and the one that is wrapped in it.
     pub(super) fn of(error: Raw<'_>) -> Self {
+        let outer = Self::bare(error);
+        match error.get("metadata").and_then(|metadata| metadata.get("raw")) {
+            Some(raw) => outer.wrapping(Self::raw(raw)),
+            None => outer,
+        }
+    }
+
+    fn bare(error: Raw<'_>) -> Self {
         let message = message(error);
         let lower = message.as_deref().unwrap_or_default().to_lowercase();
         let list = error.get("detail").filter(|detail| detail.kind() == Kind::Array);
@@ -83,6 +88,41 @@ impl ErrorBody {
         let codes = [codes(error), error.get("details").map(codes).unwrap_or_default()].concat();
         let (code, param) = (string(error, "code"), string(error, "param"));
         Self { message, lower, code, codes, param, unknown_member, is_list: list.is_some(), request_id: None }
+    }
+
+    /// What an aggregator was answered itself: a body as text or as JSON, or plain words. In a shape that is not known,
+    /// all of it is the message.
+    fn raw(raw: Raw<'_>) -> Self {
+        let text = match raw.text() {
+            Some(text) => text.decode(),
+            None if raw.is_null() => return Self::default(),
+            None => Cow::Borrowed(raw.as_str()),
+        };
+        let body = Raw::parse(&text).map(|document| Self::bare(error_in(first(document)))).unwrap_or_default();
+        match body.message {
+            None if !text.trim().is_empty() => {
+                Self { lower: text.to_lowercase(), message: Some(text.into_owned()), ..body }
+            }
+            _ => body,
+        }
+    }
+
+    /// Both errors as one: the outer one says what it is of itself, and the inner one the reason.
+    fn wrapping(self, inner: Self) -> Self {
+        let message = match (self.message, inner.message) {
+            (Some(outer), Some(reason)) if !self.lower.contains(&inner.lower) => Some(format!("{outer}: {reason}")),
+            (outer, reason) => outer.or(reason),
+        };
+        Self {
+            lower: message.as_deref().unwrap_or_default().to_lowercase(),
+            message,
+            code: self.code.or(inner.code),
+            codes: [self.codes, inner.codes].concat(),
+            param: self.param.or(inner.param),
+            unknown_member: self.unknown_member.or(inner.unknown_member),
+            is_list: self.is_list || inner.is_list,
+            request_id: self.request_id,
+        }
     }
 
     /// What it means: the words for a client, with the time to wait read out of them. They are whole: whoever holds
@@ -191,6 +231,20 @@ impl ErrorBody {
     pub(super) fn has_code(&self, name: &str) -> bool {
         self.codes.iter().any(|code| code.eq_ignore_ascii_case(name))
     }
+}
+
+/// Of a list of errors the first.
+fn first(document: Raw<'_>) -> Raw<'_> {
+    match document.kind() {
+        Kind::Array => document.elements().next().unwrap_or(document),
+        _ => document,
+    }
+}
+
+/// The error in a document; the document, where it is the error.
+fn error_in(document: Raw<'_>) -> Raw<'_> {
+    let nested = ["error", "base_resp"].into_iter().find_map(|name| document.get(name));
+    nested.filter(|raw| !raw.is_null()).unwrap_or(document)
 }
 
 /// What is said, in the first of the places where servers say it.

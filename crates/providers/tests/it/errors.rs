@@ -129,6 +129,47 @@ fn numbers_mean_what_they_mean_at_one_provider() {
     assert_eq!(failure("groq", 413, "").class, FailureClass::InvalidRequest);
 }
 
+/// What an aggregator was told itself, as it passes it on.
+#[test]
+fn a_wrapped_error_means_what_the_inner_one_does() {
+    let wrapped = |code: u16, raw: &str| {
+        format!(
+            r#"{{"error":{{"message":"Provider returned error","code":{code},"metadata":{{"raw":{raw},"provider_name":"X"}}}}}}"#
+        )
+    };
+    let overflow =
+        r#"{"error":{"message":"This model's maximum context length is 10 tokens.","type":"x","code":null}}"#;
+    let said = "Provider returned error: This model's maximum context length is 10 tokens.";
+    let plain = "\"This model's maximum context length is 10 tokens.\"";
+    let unknown = r#"{"fault":{"why":"maximum context length"}}"#;
+    let pay = r#"{"error":{"message":"Pay.","code":"insufficient_quota"}}"#;
+    use FailureClass as C;
+    for (status, raw, class, message) in [
+        (400, format!("{overflow:?}"), C::ContextOverflow, said),
+        (400, overflow.to_owned(), C::ContextOverflow, said),
+        (400, format!("{:?}", format!("[{overflow}]")), C::ContextOverflow, said),
+        (400, plain.to_owned(), C::ContextOverflow, said),
+        (400, format!("{unknown:?}"), C::ContextOverflow, &format!("Provider returned error: {unknown}")),
+        (429, format!("{pay:?}"), C::Quota, "Provider returned error: Pay."),
+        (502, "\"provider returned error\"".to_owned(), C::Server, "Provider returned error"),
+        (400, "null".to_owned(), C::InvalidRequest, "Provider returned error"),
+        (400, "\" \"".to_owned(), C::InvalidRequest, "Provider returned error"),
+    ] {
+        let failure = failure("openrouter", status, &wrapped(status, &raw));
+        assert_eq!((failure.class, failure.message.as_str()), (class, message), "{status} {raw}");
+    }
+    let refused = |raw: &str| {
+        let refusal = failure("openrouter", 400, &wrapped(400, &format!("{raw:?}"))).unsupported;
+        refusal.map(|refusal| (refusal.unsupported.member(), refusal.proof))
+    };
+    let fields = r#"{"error":{"message":"no","param":"top_p","code":"unsupported_parameter"}}"#;
+    let list =
+        r#"{"detail":[{"type":"extra_forbidden","loc":["body","user"],"msg":"Extra inputs are not permitted"}]}"#;
+    assert_eq!(refused(fields), Some(("top_p", Proof::Fields)));
+    assert_eq!(refused(list), Some(("user", Proof::Fields)));
+    assert_eq!(refused("Unsupported parameter: temperature"), Some(("temperature", Proof::Words)));
+}
+
 /// Errors that never say which member they are about.
 #[test]
 fn some_refusals_are_about_what_they_do_not_name() {
