@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use bridge::{Failure, FailureClass, Proof};
+use bridge::{AnswerDialect, Failure, FailureClass, Proof};
 use providers::yaml::{Document, Node, Value};
 use providers::{Library, resolve_named};
 
 fn failure(spec: &str, status: u16, body: &str) -> Failure {
-    let provider = resolve_named(Library::BUILTIN, spec, &|_| None).unwrap();
-    Failure::from_answer_in(&provider.dialect.answer, status, body.as_bytes())
+    Failure::from_answer_in(&dialect(spec), status, body.as_bytes())
+}
+
+fn dialect(spec: &str) -> AnswerDialect {
+    resolve_named(Library::BUILTIN, spec, &|_| None).unwrap().dialect.answer
 }
 
 /// What a server may say of which nothing is known, or a gateway of whoever is behind it.
@@ -33,6 +36,23 @@ const SHARED: &[(u16, &str, FailureClass)] = &[
     (400, r#"{"error":{"message":"Model Not Exist"}}"#, FailureClass::ModelNotFound),
     (400, r#"[{"error":{"code":400,"message":"API key not valid."}}]"#, FailureClass::Auth),
     (400, r#"{"error":{"type":"authentication_error","message":"x"}}"#, FailureClass::Auth),
+    (413, r#"{"error":{"code":"tokens_limit_reached","message":"x"}}"#, FailureClass::ContextOverflow),
+    // More than a whole minute's tokens: no wait helps.
+    (
+        413,
+        r#"{"error":{"message":"Request too large for model `x` in organization `org_1` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 8000, please reduce your message size and try again.","type":"tokens","code":"rate_limit_exceeded"}}"#,
+        FailureClass::ContextOverflow,
+    ),
+    (
+        429,
+        r#"{"error":{"message":"Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 40000. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}"#,
+        FailureClass::ContextOverflow,
+    ),
+    (
+        429,
+        r#"{"error":{"message":"Rate limit reached for model `x` on tokens per minute (TPM): Limit 6000, Used 5000, Requested 2000. Please try again in 9s.","type":"tokens","code":"rate_limit_exceeded"}}"#,
+        FailureClass::RateLimit,
+    ),
     // A code of the API says more than words that happen to be in the message.
     (400, r#"{"error":{"code":"invalid_api_key","message":"Your context window is closed"}}"#, FailureClass::Auth),
 ];
@@ -59,16 +79,19 @@ const TOO_LONG: &[&str] = &[
     "The number of tokens to keep from the initial prompt is greater than the context length.",
     "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens).",
     "Please reduce the length of the messages or completion.",
+    "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+    "too many tokens: size limit exceeded by 1247 tokens. Try using shorter or fewer inputs.",
 ];
 
 #[test]
 fn every_spec_knows_what_is_too_long() {
     for spec in Library::BUILTIN.names() {
+        let dialect = dialect(spec);
         for message in TOO_LONG {
             let error =
                 |code: &str| format!(r#"{{"error":{{"message":{message:?},"type":"invalid_request_error"{code}}}}}"#);
             for code in ["", r#","code":null"#, r#","code":"invalid_parameter_error""#, r#","code":"1210""#] {
-                let class = failure(spec, 400, &error(code)).class;
+                let class = Failure::from_answer_in(&dialect, 400, error(code).as_bytes()).class;
                 assert_eq!(class, FailureClass::ContextOverflow, "{spec}: {message} {code}");
             }
         }
@@ -83,8 +106,10 @@ fn every_spec_knows_what_is_too_long() {
 #[test]
 fn every_spec_knows_what_servers_say_alike() {
     for spec in Library::BUILTIN.names() {
+        let dialect = dialect(spec);
         for (status, body, class) in SHARED {
-            assert_eq!(failure(spec, *status, body).class, *class, "{spec}: {status} {body}");
+            let failure = Failure::from_answer_in(&dialect, *status, body.as_bytes());
+            assert_eq!(failure.class, *class, "{spec}: {status} {body}");
         }
     }
 }
