@@ -90,12 +90,24 @@ impl Unsupported {
         if self == Self::CacheMarks {
             return has_marks(request).then_some(self);
         }
-        let value = request.get(self.member()).filter(|value| !value.is_null())?;
+        let value = self.value(request).filter(|value| !value.is_null())?;
         let is_object = || value.get("type").and_then(Raw::text).is_some_and(|name| name.is("json_object"));
         match self {
             Self::ResponseFormat if is_object() => Some(Self::JsonObject),
             Self::JsonObject => is_object().then_some(self),
             _ => Some(self),
+        }
+    }
+
+    /// What the request says of it. An effort has several places: the second is the Responses API's, and the third the
+    /// Messages API's.
+    fn value(self, request: Raw<'_>) -> Option<Raw<'_>> {
+        let deep = |outer: &str| request.get(outer)?.get("effort");
+        match self {
+            Self::Parameter(Parameter::ReasoningEffort) => {
+                request.get(self.member()).or_else(|| deep("reasoning")).or_else(|| deep("output_config"))
+            }
+            _ => request.get(self.member()),
         }
     }
 
@@ -296,5 +308,12 @@ mod tests {
         assert!(adapted(&dialect, &[temperature]).drops(Parameter::Temperature));
         assert!(temperature.is_in(br#"{"model":"m","temperature":0.2}"#));
         assert!(!temperature.is_in(br#"{"model":"m","messages":[{"temperature":1}]}"#));
+        let effort = named("reasoning_effort").unwrap();
+        for said in
+            [r#""reasoning_effort":"low""#, r#""reasoning":{"effort":"low"}"#, r#""output_config":{"effort":"low"}"#]
+        {
+            assert!(effort.is_in(format!("{{{said}}}").as_bytes()), "{said}");
+        }
+        assert!(!effort.is_in(br#"{"reasoning":{"enabled":true},"output_config":{"format":{}}}"#));
     }
 }

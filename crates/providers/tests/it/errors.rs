@@ -206,7 +206,8 @@ fn some_refusals_are_about_what_they_do_not_name() {
         ("ollama", r#""llama3.2" does not support tools"#, None),
         ("gemini", level, Some(("reasoning_effort", Proof::Hearsay))),
         ("zhipu", "API 调用参数有误,请检查文档。", Some(("reasoning_effort", Proof::Hearsay))),
-        ("openai-compatible", thinking, None),
+        ("openai-compatible", thinking, Some(("reasoning_effort", Proof::Words))),
+        ("openai-compatible", "The server does not support what you think", None),
     ] {
         let refusal = failure(spec, 400, &plain(message)).unsupported;
         assert_eq!(refusal.map(|refusal| (refusal.unsupported.member(), refusal.proof)), expected, "{spec}: {message}");
@@ -247,6 +248,10 @@ fn what_is_not_taken_is_read_out_of_the_refusal() {
         (plain("Argument not supported on this model: presencePenalty"), Some("presence_penalty")),
         (plain("invalid temperature: only 1 is allowed for this model"), Some("temperature")),
         (plain("This response_format type is unavailable now"), Some("response_format")),
+        (plain("`temperature` is deprecated for this model."), Some("temperature")),
+        (plain("The parameters top_p and temperature are deprecated for this model"), Some("top_p")),
+        (plain("top_logprobs not supported for this model"), Some("top_logprobs")),
+        (plain("The model `temperature-1` has been deprecated"), None),
         (plain("Unknown name \"stop\": Cannot find field."), Some("stop")),
         (plain("The user is not supported here, stop it"), None),
         (plain("temperature must be between 0 and 2"), None),
