@@ -55,7 +55,7 @@ impl Screen {
 
 /// What others wrote, on one line of at most so many characters.
 pub(crate) fn brief(text: &str, width: usize) -> String {
-    // Escapes are longer than what they stand for: what is cut is cut behind them.
+    // Escapes are longer than what they stand for: what is cut is cut after them.
     let some: String = text.chars().take(width.saturating_add(1)).collect();
     let shown = visible(&some);
     if shown.chars().count() <= width && some.len() == text.len() {

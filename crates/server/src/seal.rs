@@ -1,6 +1,6 @@
 //! The seal over reasoning that clients carry for us: authenticated, bound to the tenant and to the version of
 //! the format. What another tenant, another key or another version sealed does not open, and neither does what
-//! was changed on the way.
+//! somebody changed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -9,7 +9,7 @@ use crate::clock;
 pub(crate) const TRACEPARENT: &str = "traceparent";
 pub(crate) const TRACESTATE: &str = "tracestate";
 
-/// Longer ones are not passed on: they may be cut anywhere on the way.
+/// Longer ones are not passed on: any proxy may cut them.
 const LONGEST_STATE: usize = 512;
 
 /// So many entries one may have.

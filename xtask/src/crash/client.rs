@@ -95,7 +95,7 @@ impl Client {
 
     fn chained(&mut self, http: &mut Http) -> Result<()> {
         let text = self.text();
-        // If this one is lost on the way, the next one leaves the chain at the same place.
+        // If this one is lost, the next one leaves the chain at the same place.
         let chain = self.chain.clone();
         let (previous, before) = chain.map_or((Value::Null, Vec::new()), |(id, texts)| (json!(id), texts));
         let given = [before, vec![format!("echo {text}")]].concat();

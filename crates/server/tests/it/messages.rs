@@ -185,7 +185,7 @@ async fn an_answer_that_breaks_off_is_never_completed() {
     rig.stop().await;
 }
 
-/// A provider that searches by itself and pauses on the way: it is asked to go on, in the same response, with what it did.
+/// A provider that searches by itself and pauses in between: it is asked to go on, in the same response, with what it did.
 #[tokio::test]
 async fn a_pause_is_gone_on_from() {
     const SEARCHES: &str = "{extends: messages-compatible, request: {tools: {native: {web_search: \

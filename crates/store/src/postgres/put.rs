@@ -1,4 +1,4 @@
-//! Storing a turn, whole or begun; the same steps as in SQLite, and again if the connection was lost on the way.
+//! Storing a turn, whole or begun; the same steps as in SQLite, and again if the connection was lost meanwhile.
 
 use deadpool_postgres::Transaction;
 use futures_util::future::{try_join, try_join4};

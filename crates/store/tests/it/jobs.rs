@@ -195,7 +195,7 @@ pub(crate) async fn jobs_that_wait_are_claimed_oldest_first(store: Store) {
     assert_eq!((first[0].tenant.name(), first[0].request.as_deref()), ("queue a", Some(&b"request"[..])));
     assert_eq!((first[0].has_log, first[0].next_event, first[0].cancel), (true, 0, false));
     assert_eq!(first[0].created_at, 1_700_000_000_000);
-    // What only its worker can run is not for others; what is behind it is.
+    // What only its worker can run is not for others; what stands after it is.
     let rest = claim_all(&store, &other, limits).await;
     assert_eq!(ids(&rest), "a1 b1");
     assert_eq!((rest[0].next_event, rest[0].cancel, rest[1].cancel), (2, true, false));
