@@ -6,7 +6,8 @@ use wire::responses::{CreateResponse, TextFormat};
 
 use super::format;
 use crate::dialect::{
-    Bounds, CallIds, DeveloperRole, Dialect, JsonSchema, Parameter, Replay, ReplayField, SchemaRule, UserField,
+    Bounds, CallIds, DeveloperRole, Dialect, Effort, EffortField, JsonSchema, Parameter, Replay, ReplayField,
+    SchemaRule, UserField,
 };
 
 /// The longest name of a tool.
@@ -20,6 +21,9 @@ const ABSENT: &[Parameter] = &[
     Parameter::Verbosity,
     Parameter::PromptCacheKey,
 ];
+
+/// The efforts that it has; others become the nearest of them.
+const EFFORTS: &[Effort] = &[Effort::Low, Effort::Medium, Effort::High, Effort::Xhigh, Effort::Max];
 
 pub(super) fn dialect<'d>(dialect: &'d Dialect, request: &CreateResponse<'_>) -> Cow<'d, Dialect> {
     let mut fitted = Cow::Borrowed(dialect);
@@ -45,6 +49,10 @@ pub(super) fn dialect<'d>(dialect: &'d Dialect, request: &CreateResponse<'_>) ->
     }
     if rules.reasoning.replay != Replay::Never && rules.reasoning.field != ReplayField::Blocks {
         fitted.to_mut().request.reasoning.field = ReplayField::Blocks;
+    }
+    if rules.reasoning.effort == EffortField::Native && rules.reasoning.ladder.is_empty() {
+        let ladder = EFFORTS.iter().map(|effort| (*effort, effort.name().to_owned()));
+        fitted.to_mut().request.reasoning.ladder = ladder.collect();
     }
     if rules.options.user_field != UserField::User {
         fitted.to_mut().request.options.user_field = UserField::User;
