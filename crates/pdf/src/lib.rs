@@ -19,6 +19,10 @@ pub struct Limits {
     pub pages: usize,
     /// Of text, over all pages.
     pub bytes: usize,
+    /// Of work, over all pages: about one for each operator and each glyph, more for each form that is drawn. So a small
+    /// file that draws the same things over and over ends with what it has said until then, and at the same place on
+    /// every machine.
+    pub steps: u64,
 }
 
 /// What was read of a file.
@@ -55,6 +59,8 @@ pub enum Unreadable {
     Damaged,
     /// There is no text on its pages, as with scanned paper.
     NoText,
+    /// There was no text in as many steps as it may take.
+    Limits,
 }
 
 #[cfg(test)]

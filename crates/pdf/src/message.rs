@@ -8,7 +8,7 @@ const MAGIC: &[u8] = b"godex pdf 1\n";
 /// So ends it: a process that dies has not said it.
 const END: &[u8] = b"\nend\n";
 
-const REASONS: [Unreadable; 3] = [Unreadable::Encrypted, Unreadable::Damaged, Unreadable::NoText];
+const REASONS: [Unreadable; 4] = [Unreadable::Encrypted, Unreadable::Damaged, Unreadable::NoText, Unreadable::Limits];
 
 impl Reading {
     /// The most bytes that a message has for so many pages and bytes of text.
@@ -111,6 +111,6 @@ mod tests {
             assert_eq!(Reading::of_message(&wrong), None, "{at}");
         }
         assert_eq!(Reading::of_message(&[message.as_slice(), b"x"].concat()), None);
-        assert_eq!(Reading::of_message(&[MAGIC, b"u\x03", END].concat()), None);
+        assert_eq!(Reading::of_message(&[MAGIC, b"u\x04", END].concat()), None);
     }
 }

@@ -8,6 +8,10 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use pdf::{Limits, Reading};
 
+/// Slower than any machine: a file that draws without end comes to this limit, and keeps what was read of it, before it
+/// comes to that of the processor's time, which leaves nothing.
+const STEPS_PER_SECOND: u64 = 1_000_000;
+
 /// What it may take.
 #[derive(Debug, Clone, Copy, ClapArgs)]
 pub(crate) struct ReadPdfArgs {
@@ -25,7 +29,8 @@ pub(crate) fn run(args: ReadPdfArgs) -> anyhow::Result<()> {
     limit(args)?;
     let mut file = Vec::new();
     std::io::stdin().lock().read_to_end(&mut file).context("the file cannot be read")?;
-    let read = read(file, Limits { pages: args.pages, bytes: args.bytes })?;
+    let steps = args.seconds.saturating_mul(STEPS_PER_SECOND);
+    let read = read(file, Limits { pages: args.pages, bytes: args.bytes, steps })?;
     let mut output = std::io::stdout().lock();
     output.write_all(&read).and_then(|()| output.flush()).context("nobody wants to know")
 }

@@ -14,6 +14,7 @@ use hayro_syntax::page::{Page, Resources};
 use super::layout::{Layout, Placed};
 use super::marked::Marked;
 use super::state::State;
+use super::work::Work;
 
 /// Forms within forms.
 const DEEPEST: usize = 24;
@@ -55,6 +56,7 @@ impl<'a> Fonts<'a> {
 /// One page under way.
 pub(super) struct Interpreter<'f, 'a> {
     fonts: &'f Fonts<'a>,
+    work: &'f Work,
     layout: Layout,
     state: State<'a>,
     marked: Marked,
@@ -62,10 +64,10 @@ pub(super) struct Interpreter<'f, 'a> {
 }
 
 impl<'f, 'a> Interpreter<'f, 'a> {
-    /// Finds no more text than there is room for.
-    pub(super) fn new(fonts: &'f Fonts<'a>, room: usize) -> Self {
+    /// Finds no more text than there is room for, and does no more work than is left.
+    pub(super) fn new(fonts: &'f Fonts<'a>, work: &'f Work, room: usize) -> Self {
         let state = State::new(Affine::IDENTITY);
-        Self { fonts, layout: Layout::new(room), state, marked: Marked::default(), depth: 0 }
+        Self { fonts, work, layout: Layout::new(room), state, marked: Marked::default(), depth: 0 }
     }
 
     pub(super) fn page(&mut self, page: &Page<'a>) {
@@ -79,14 +81,22 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         self.form(stream, None);
     }
 
+    /// The text, and whether there was more.
     pub(super) fn finish(self) -> (String, bool) {
-        self.layout.finish()
+        let (text, is_cut) = self.layout.finish();
+        (text, is_cut || self.work.is_over())
+    }
+
+    /// Whether nothing more is read.
+    fn is_over(&self) -> bool {
+        self.layout.is_full() || self.work.is_over()
     }
 
     fn run(&mut self, mut operations: TypedIter<'_>, resources: &Resources<'a>) {
         let mut saved: Vec<State<'a>> = Vec::new();
         while let Some(instruction) = operations.next() {
-            if self.layout.is_full() {
+            self.work.step();
+            if self.is_over() {
                 return;
             }
             match instruction {
@@ -155,10 +165,11 @@ impl<'f, 'a> Interpreter<'f, 'a> {
     }
 
     fn form(&mut self, stream: &Stream<'a>, outer: Option<&Resources<'a>>) {
-        if self.depth >= DEEPEST {
+        if self.depth >= DEEPEST || self.is_over() {
             return;
         }
-        let Ok(content) = stream.decoded_data() else { return };
+        let Ok(content) = stream.decoded_data() else { return self.work.form(0) };
+        self.work.form(content.len());
         let own = stream.dict().get::<Dict<'a>>("Resources").map(Resources::new);
         let none = Resources::new(Dict::default());
         let resources = own.as_ref().or(outer).unwrap_or(&none);
@@ -198,7 +209,8 @@ impl<'f, 'a> Interpreter<'f, 'a> {
     fn show(&mut self, bytes: &[u8]) {
         let Some(font) = self.state.font.clone().or_else(|| self.fonts.any()) else { return };
         let mut at = 0;
-        while at < bytes.len() && !self.layout.is_full() {
+        while at < bytes.len() && !self.is_over() {
+            self.work.step();
             let (code, length) = font.read_code(bytes, at);
             at += length.max(1);
             let before = self.state.glyph_transform();

@@ -101,6 +101,7 @@ fn understood(message: &[u8], status: ExitStatus, config: &FilesConfig) -> Optio
             Unreadable::Encrypted => PdfUnread::Encrypted,
             Unreadable::Damaged => PdfUnread::Damaged,
             Unreadable::NoText => PdfUnread::NoText,
+            Unreadable::Limits => PdfUnread::Limits,
         })),
         _ => {
             tracing::info!(%status, "a PDF was too much for the process that reads it");
