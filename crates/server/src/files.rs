@@ -3,9 +3,10 @@
 //! left out with a note. Only what is in the request itself is read; nothing is fetched.
 
 mod child;
+mod turns;
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bridge::{FileTexts, InlineFile, PdfText, PdfUnread};
@@ -13,7 +14,6 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use memchr::memmem;
 use store::Tenant;
-use tokio::sync::Semaphore;
 use wire::json::{Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem};
 
@@ -22,6 +22,7 @@ pub use child::PdfProgram;
 use crate::config::{FilesConfig, PdfPolicy};
 use crate::parts::parts;
 use crate::remembered::{Memorable, Remembered, RememberedKey};
+use turns::Turns;
 
 /// Bytes of text that are remembered, over all tenants.
 const ROOM: usize = 64 << 20;
@@ -45,13 +46,13 @@ impl Memorable for Pdf {
 pub(crate) struct Files {
     known: Remembered<Pdf>,
     /// Whoever has a process holds one.
-    turns: Semaphore,
+    turns: Arc<Turns>,
     program: OnceLock<PdfProgram>,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { known: Remembered::new(ROOM), turns: Semaphore::new(AT_ONCE), program: OnceLock::new() }
+        Self { known: Remembered::new(ROOM), turns: Turns::new(AT_ONCE), program: OnceLock::new() }
     }
 }
 
@@ -146,7 +147,7 @@ async fn one(files: &TenantFiles<'_>, program: &PdfProgram, key: RememberedKey, 
     if all.known.is_known(key) {
         return;
     }
-    let Ok(_turn) = all.turns.acquire().await else { return };
+    let Some(_turn) = all.turns.take(files.tenant).await else { return };
     let Some(bytes) = InlineFile::new("", &data.decode()).bytes() else {
         return all.known.put(key, Some(Err(PdfUnread::Damaged)));
     };
@@ -156,19 +157,49 @@ async fn one(files: &TenantFiles<'_>, program: &PdfProgram, key: RememberedKey, 
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use wire::json::FromRaw;
+
     use super::*;
+
+    const CONFIG: FilesConfig = FilesConfig {
+        pdf: PdfPolicy::Text,
+        max_pages: 1,
+        max_bytes: 100,
+        max_request_bytes: 100,
+        timeout: Duration::from_secs(60),
+        memory: 1,
+    };
+
+    /// The next turn of a conversation has the same file, under any name: it is not read again, also where it was no good.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_same_bytes_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        for said in [r"r\0\0\0\1\0\0\0\0\1\0\0\0\2hi", r"u\3"] {
+            let _ = std::fs::remove_file(&log);
+            let script = format!(r"echo read >>{}; printf 'godex pdf 1\n{said}\nend\n'", log.display());
+            let (files, tenant) = (Files::default(), Tenant::new("one"));
+            files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
+            for name in ["a.pdf", "b.pdf"] {
+                let part = format!(r#"{{"type":"input_file","filename":"{name}","file_data":"JVBERi0xLjcK"}}"#);
+                let body = format!(r#"{{"input":[{{"role":"user","content":[{part},{part}]}}]}}"#);
+                let request = CreateResponse::from_raw(Raw::parse(&body).unwrap()).unwrap();
+                read(files.of(&tenant, &CONFIG), &request, &[]).await;
+            }
+            let known = files.of(&tenant, &CONFIG).unwrap().pdf("JVBERi0xLjcK");
+            assert_eq!(
+                known.map(|pdf| pdf.text.to_string()).map_err(|why| why == PdfUnread::Limits),
+                if said.starts_with('r') { Ok("[page 1]\nhi".to_owned()) } else { Err(true) }
+            );
+            assert_eq!(std::fs::read_to_string(&log).unwrap(), "read\n");
+        }
+    }
 
     #[test]
     fn a_file_is_known_to_its_tenant_only() {
-        let config = FilesConfig {
-            pdf: PdfPolicy::Text,
-            max_pages: 1,
-            max_bytes: 1,
-            max_request_bytes: 7,
-            timeout: Duration::from_secs(1),
-            memory: 1,
-        };
-        let more = FilesConfig { max_pages: 2, ..config };
+        let (config, more) = (CONFIG, FilesConfig { max_pages: 2, ..CONFIG });
         let files = Files::default();
         let (one, two) = (Tenant::new("one"), Tenant::new("two"));
         let seen = |tenant: &Tenant, config: &FilesConfig, data: &str| files.of(tenant, config).unwrap().pdf(data);
