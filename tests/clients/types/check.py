@@ -13,7 +13,8 @@ import sys
 import typing
 
 from openai.types.responses import Response, ResponseStreamEvent
-from pydantic import BaseModel, ValidationError
+from shapes import shape
+from strict import problems
 
 STREAMS, TOLERATED, LITERALS = map(pathlib.Path, sys.argv[1:])
 LIST = json.loads(TOLERATED.read_text())
@@ -77,39 +78,10 @@ def tolerated(by, value):
     return value
 
 
-def extras(value, path=""):
-    """The members that the types do not have."""
-    if isinstance(value, BaseModel):
-        yield from (f"{path}/{name}" for name in value.model_extra or {})
-        for name in type(value).model_fields:
-            yield from extras(getattr(value, name, None), f"{path}/{name}")
-    elif isinstance(value, (list, tuple)):
-        for element in value:
-            yield from extras(element, f"{path}/*")
-
-
 def python(model, value):
     """What is wrong with a value by Python's types."""
     value = tolerated("python", value)
-    if value is None:
-        return []
-    try:
-        read = model.model_validate_json(json.dumps(value), strict=True)
-    except ValidationError as error:
-        return [f"/{'/'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
-    return [f"{path}: no such member" for path in sorted(set(extras(read)))]
-
-
-def shape(value, key=None):
-    if isinstance(value, dict):
-        return {name: shape(member, name) for name, member in value.items()}
-    if isinstance(value, list):
-        return [json.loads(text) for text in sorted({json.dumps(shape(element, key)) for element in value})]
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, (int, float)):
-        return 0
-    return "" if key in FREE and value else value
+    return [] if value is None else problems(model, value)
 
 
 def values():
@@ -124,16 +96,16 @@ def values():
 
 
 def main():
-    problems, literals, shapes, seen, count = {}, [], set(), set(), 0
+    wrong, literals, shapes, seen, count = {}, [], set(), set(), 0
     for case, kind, value in values():
         count += 1
         seen.add(kind)
         model = MODELS.get(kind) if kind else Response
         found = python(model, value) if model else ["the Python SDK has no such event"]
         for problem in found:
-            problems.setdefault(f"{kind or 'response'} {problem}", case)
+            wrong.setdefault(f"{kind or 'response'} {problem}", case)
         literal = tolerated("node", value)
-        key = literal and json.dumps([kind, shape(literal)], sort_keys=True)
+        key = literal and json.dumps([kind, shape(literal, FREE)], sort_keys=True)
         if literal and key not in shapes:
             shapes.add(key)
             of = f'Extract<ResponseStreamEvent, {{ type: "{kind}" }}>' if kind else "Response"
@@ -144,15 +116,15 @@ def main():
     names = set((STREAMS / "events.txt").read_text().split())
     never = LIST["never_sent"]
     for name in sorted(names - seen - set(never)):
-        problems[f"{name}: no golden has this event"] = "tests/golden"
+        wrong[f"{name}: no golden has this event"] = "tests/golden"
     for name in sorted(set(never) & seen):
-        problems[f"{name}: is sent after all"] = "tests/tolerated.json"
+        wrong[f"{name}: is sent after all"] = "tests/tolerated.json"
     for name in sorted(set(never) - names):
-        problems[f"{name}: there is no such event"] = "tests/tolerated.json"
-    for problem, case in sorted(problems.items()):
+        wrong[f"{name}: there is no such event"] = "tests/tolerated.json"
+    for problem, case in sorted(wrong.items()):
         print(f"{problem} ({case})")
     print(f"{count} values of {len(seen - {None})} kinds of events and the response; {len(literals)} shapes for Node")
-    return 1 if problems else 0
+    return 1 if wrong else 0
 
 
 sys.exit(main())

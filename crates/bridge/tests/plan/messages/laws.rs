@@ -1,6 +1,8 @@
 //! Any items give a request that such a server takes, and each turn extends the one before: what it has thought is only
 //! good while nothing before it changes.
 
+mod sent;
+
 use bridge::{Dialect, Lacking, Policy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
