@@ -163,7 +163,7 @@ def answers(wrong):
             if known is None or not problem.startswith(known):
                 wrong.setdefault(f"answered: {problem}", case)
         if known is not None and not found:
-            wrong["it is real after all"] = case
+            wrong[f"real after all: {case}"] = "UNREAL"
     return count
 
 
