@@ -71,6 +71,13 @@ impl Progress {
             line().change(text, Some((done, total)));
         }
     }
+
+    /// Something that is done, in a line that stays.
+    pub(crate) fn done(&self, text: &str) {
+        if self.end.is_some() {
+            aside(|| write(&format!("{}\n", visible(text))));
+        }
+    }
 }
 
 impl Drop for Progress {

@@ -57,12 +57,14 @@ impl<'a> Client<'a> {
         Ok(Self { target, until: Instant::now() + total, each, progress: Box::new(progress) })
     }
 
-    /// The answer to `GET /models`; nothing when there is none.
-    pub async fn models(&mut self) -> Result<Vec<u8>, String> {
+    /// The answer to `GET /models`, whatever it is, without secrets.
+    ///
+    /// # Errors
+    /// Why there is no answer, in a sentence.
+    pub async fn models(&mut self) -> Result<Answer, String> {
         let request = Request { about: "models", endpoint: Endpoint::Models, body: Vec::new(), stream: false };
         match probe::ProbeUpstream::send(self, request).await {
-            Outcome::Answered(answer) if answer.status == 200 => Ok(answer.body),
-            Outcome::Answered(_) => Ok(Vec::new()),
+            Outcome::Answered(answer) => Ok(answer),
             Outcome::Unreachable(message) => Err(message),
             Outcome::TimedOut | Outcome::OutOfTime => Err("the provider did not answer in time".to_owned()),
         }

@@ -188,7 +188,26 @@ async fn a_probe_that_cannot_go_on_fails() {
         (error(401, "bad key"), &["--model", "m"][..], "the provider refused the key (401: bad key)"),
         (error(404, "no model m"), &["--model", "m"], "the provider does not know the model (404: no model m)"),
         (error(500, "oops"), &["--model", "m"], "even a plain request was refused (500: oops)"),
-        (error(404, "nothing here"), &[], "the provider does not list its models: name one with --model"),
+        (
+            error(404, "nothing here"),
+            &[],
+            "error: its models cannot be listed (404: nothing here): name one with --model",
+        ),
+        (
+            error(401, "no key sk-very-secret"),
+            &["--api-key-env", "MY_KEY"],
+            "its models cannot be listed (401: no key [redacted]): name one with --model",
+        ),
+        (
+            Script::body(502, "text/html", "<html><title>Bad gateway</title></html>"),
+            &[],
+            "(502, a web page: Bad gateway)",
+        ),
+        (
+            Script::body(200, "text/html", "<html><title>Sign in</title></html>"),
+            &[],
+            "(it answered 200, but no JSON, a web page: Sign in)",
+        ),
         (Script::silent(), &["--model", "m", "--timeout", "1"], "the provider did not answer in time"),
     ] {
         let (code, out, err) = against(script, args, home.path()).await;

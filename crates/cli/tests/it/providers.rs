@@ -35,6 +35,7 @@ async fn providers_are_tried_with_a_tool_call() {
     let mute = Upstream::start(Script::sse(&[json!({"choices": [{"index": 0, "delta": {"content": "Rain."},
         "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}})]));
     let mute = mute.await.unwrap();
+    let page = Upstream::start(Script::body(200, "text/html", "<html><title>Sign in</title></html>")).await.unwrap();
     let provider = |name: &str, upstream: &Upstream| {
         format!("  {name}: {{spec: openai-compatible, endpoint: {{base_url: '{}/v1'}}, models: [m]}}\n", upstream.url())
     };
@@ -62,6 +63,26 @@ async fn providers_are_tried_with_a_tool_call() {
     assert!(!out.contains("deepseek"), "nothing is sent where there is no key: {out}");
     // The second answer is to the result of the first one's call.
     assert_eq!(good.requests().len(), 2);
+
+    // Whoever names no model is asked for its list, and what comes instead of one is said.
+    let unnamed = |name: &str, upstream: &Upstream| {
+        let endpoint = format!("endpoint: {{base_url: '{}/v1'}}", upstream.url());
+        format!("  {name}: {{spec: openai-compatible, {endpoint}, credentials: {{api_key: sk-very-secret-key}}}}\n")
+    };
+    let echo = Upstream::start(Script::json(403, &json!({"error": {"message": "not for sk-very-secret-key"}})));
+    let echo = echo.await.unwrap();
+    let others = crate::cli::home(&format!("providers:\n{}{}", unnamed("page", &page), unnamed("echo", &echo)));
+    let (code, out, err) = godex(others.path(), &["providers", "test"]);
+    let rows: Vec<&str> = out.lines().filter(|line| line.contains("failed")).collect();
+    assert!(code == Some(1) && rows.len() == 2 && rows[0].starts_with("page"), "{out}{err}");
+    for said in [
+        "\npage: its models cannot be listed (it answered 200, but no JSON, a web page: Sign in): name one with --model",
+        "\necho: the key was refused (403: not for [redacted])\n",
+    ] {
+        assert!(out.contains(said), "{out}");
+    }
+    // Progress is for people on a terminal.
+    assert_eq!(err.lines().count(), 1, "{err}");
 
     let (code, out, _) = godex(home.path(), &["providers", "test", "good", "--model", "other", "--json"]);
     let tried: Value = serde_json::from_str(&out).unwrap();

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use probe::nearest;
+use probe::{Answer, nearest, no_list};
 use providers::Library;
 use serde_json::Value;
 use server::config::{self, ProviderConfig, Secret};
 use server::probe::Client;
 use wire::json::without_mark;
+use wire::visible::visible;
 
 use crate::args::{Flags, ProbeArgs, variable};
+use crate::output;
 
 /// How long the list of models may take.
 const LISTING: Duration = Duration::from_secs(20);
@@ -32,7 +34,10 @@ impl Target {
             Some(url) if url.contains("://") => {
                 let bare = ad_hoc(ROOT, Some(url), key.clone())?;
                 let models = models(&bare, args.timeout).await?;
-                let spec = nearest(Library::BUILTIN, url, &models);
+                if let Some(why) = no_list(&models).filter(|_| args.model.is_some()) {
+                    output::tell(&format!("note: its models cannot be listed: {}\n", visible(&why)));
+                }
+                let spec = nearest(Library::BUILTIN, url, &models.body);
                 listed = Some(models);
                 let mut config = ad_hoc(spec, Some(url), key)?;
                 url.trim_end_matches('/').clone_into(&mut config.name);
@@ -49,7 +54,7 @@ impl Target {
                     Some(models) => models,
                     None => models(&config, args.timeout).await?,
                 };
-                first(&models).context("the provider does not list its models: name one with --model")?
+                first(&models).map_err(|why| anyhow!("its models cannot be listed ({why}): name one with --model"))?
             }
         };
         Ok(Self { config, model, key_env: args.api_key_env.clone() })
@@ -90,13 +95,18 @@ fn ad_hoc(spec: &str, url: Option<&str>, key: Option<Secret>) -> anyhow::Result<
     config::ad_hoc(spec, url, key, &variable).map_err(|message| anyhow!(message))
 }
 
-async fn models(config: &ProviderConfig, most: Duration) -> anyhow::Result<Vec<u8>> {
+async fn models(config: &ProviderConfig, most: Duration) -> anyhow::Result<Answer> {
     let most = LISTING.min(most);
     let mut client = Client::new(config, most, most, |_| {})?;
     client.models().await.map_err(|message| anyhow!(message))
 }
 
-fn first(models: &[u8]) -> Option<String> {
-    let models: Value = serde_json::from_slice(without_mark(models)).ok()?;
-    Some(models["data"][0]["id"].as_str()?.to_owned())
+/// The first model that is listed, or why there is none.
+fn first(answer: &Answer) -> Result<String, String> {
+    if let Some(why) = no_list(answer) {
+        return Err(why);
+    }
+    let models: Value = serde_json::from_slice(without_mark(&answer.body)).unwrap_or_default();
+    let name = models["data"][0]["id"].as_str();
+    name.map(str::to_owned).ok_or_else(|| "its list has no names".to_owned())
 }

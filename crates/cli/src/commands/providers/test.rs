@@ -7,11 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use futures_util::StreamExt;
 use futures_util::stream::iter;
+use probe::no_list;
 use providers::Wire;
 use serde_json::{Value, json};
 use server::checkup;
 use server::config::{Config, Discover, KeyFrom, ProviderConfig, SessionConfig};
 use server::peer::Peer;
+use server::probe::Client;
 use tokio::time::Instant;
 use wire::visible::visible;
 
@@ -47,6 +49,23 @@ struct Turn {
     notes: Vec<String>,
 }
 
+impl Tried {
+    /// In a line, for whoever waits for the others.
+    fn summary(&self) -> String {
+        let result = match &self.result {
+            Ok(turn) => format!("{} in {}", turn.verdict(), milliseconds(turn.took)),
+            Err(why) => format!("failed: {why}"),
+        };
+        format!("{}: {result}", self.provider)
+    }
+}
+
+impl Turn {
+    const fn verdict(&self) -> &'static str {
+        if self.called { "ok" } else { "no tool call" }
+    }
+}
+
 pub(super) fn run(config: &Config, args: &TestArgs) -> anyhow::Result<()> {
     let providers = chosen(config, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -60,16 +79,19 @@ pub(super) fn run(config: &Config, args: &TestArgs) -> anyhow::Result<()> {
             &[("accept", "text/event-stream")],
             &variable,
         );
-        let peer = peer.map_err(anyhow::Error::msg)?;
+        let peer = &peer.map_err(anyhow::Error::msg)?;
         let all = async {
-            let turns: Vec<_> = providers.iter().map(|provider| ask(provider, args, &peer)).collect();
-            let mut asked = iter(turns).buffered(AT_ONCE);
+            let numbered = |(number, provider)| async move { (number, ask(provider, args, peer).await) };
+            let turns: Vec<_> = providers.iter().copied().enumerate().map(numbered).collect();
+            let mut asked = iter(turns).buffer_unordered(AT_ONCE);
             let mut tried = Vec::new();
-            while let Some(one) = asked.next().await {
-                tried.push(one);
+            while let Some((number, one)) = asked.next().await {
+                progress.done(&one.summary());
+                tried.push((number, one));
                 progress.step(tried.len(), providers.len(), "asking the providers");
             }
-            tried
+            tried.sort_unstable_by_key(|(number, _)| *number);
+            tried.into_iter().map(|(_, one)| one).collect::<Vec<_>>()
         };
         gateway.during(all).await
     });
@@ -126,11 +148,25 @@ async fn first_model(provider: &ProviderConfig) -> Result<String, String> {
         return Ok(model.clone());
     }
     let listed = checkup::check(provider, LIST).await?;
-    if listed.refuses_key() {
-        return Err(format!("the key was refused ({})", listed.status));
+    if let Some(model) = listed.models.first() {
+        return Ok(model.clone());
     }
-    let none = || "it names no model: say one with --model, or in `models`".to_owned();
-    listed.models.into_iter().next().ok_or_else(none)
+    let why = why_no_list(provider, listed.status).await;
+    Err(if listed.refuses_key() {
+        format!("the key was refused ({why})")
+    } else {
+        format!("its models cannot be listed ({why}): name one with --model, or in `models`")
+    })
+}
+
+/// What it says instead of a list. It is asked once more, by a client that takes the key out of what comes back.
+async fn why_no_list(provider: &ProviderConfig, status: u16) -> String {
+    let answer = match Client::new(provider, LIST, LIST, |_| {}) {
+        Ok(mut client) => client.models().await.ok(),
+        Err(_) => None,
+    };
+    let Some(answer) = answer.filter(|answer| answer.status == status) else { return format!("it answered {status}") };
+    no_list(&answer).unwrap_or_else(|| "its list names no model to chat with".to_owned())
 }
 
 /// The call, and the answer to its result.
@@ -209,7 +245,7 @@ fn table(tried: &[Tried]) -> String {
         let model = one.model.clone().unwrap_or_default();
         let [result, first, took, input, cached, output, notes] = match &one.result {
             Ok(turn) => [
-                if turn.called { "ok" } else { "no tool call" }.to_owned(),
+                turn.verdict().to_owned(),
                 milliseconds(turn.first),
                 milliseconds(turn.took),
                 turn.input.to_string(),
