@@ -121,6 +121,8 @@ fn what_comes_later_changes_nothing_before_it() {
     };
     let script = json!({"type": "custom_tool_call", "call_id": "c", "name": "exec", "input": "x"});
     let notice = |text: &str| json!({"type": "custom_tool_call_output", "call_id": "c", "output": text});
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "Late."});
     let developer = json!({"role": "developer", "content": [{"type": "input_text", "text": "From now on, be brief."}]});
     let additional = |tools: &[&str]| json!({"type": "additional_tools", "role": "developer", "tools": [space(tools)]});
     let said = json!({"role": "assistant", "content": "So far."});
@@ -129,6 +131,9 @@ fn what_comes_later_changes_nothing_before_it() {
         (vec![user.clone(), script, notice("a"), notice("b")], vec![said.clone(), notice("c")], false),
         ([vec![user.clone()], search("s", &["a", "b"]).to_vec()].concat(), search("t", &["c", "a"]).to_vec(), true),
         ([vec![user.clone()], search("s", &["a", "b"]).to_vec()].concat(), search("t", &["b", "a"]).to_vec(), false),
+        // The model has gone on without the result.
+        (vec![user.clone(), call("a"), user.clone()], vec![said.clone(), output("a")], false),
+        (vec![user.clone(), call("a"), call("b"), output("b")], vec![said.clone(), output("a")], false),
         (vec![additional(&["a"]), user.clone()], vec![said, user, additional(&["b", "a"])], true),
     ];
     let part = |body: &[u8], name: &str| -> Vec<u8> {

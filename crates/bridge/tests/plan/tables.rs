@@ -266,6 +266,7 @@ fn repairs() {
             input(json!([call("a"), call("b"), user, output("b", "2"), output("a", "1")])),
         ),
         ("the assistant speaks between call and output", input(json!([call("a"), said, output("a", "1")]))),
+        ("the assistant goes on without an output", input(json!([call("a"), user, said, output("a", "1"), user]))),
         ("an output before its call", input(json!([user, output("a", "1"), call("a")]))),
         ("a second output", input(json!([call("a"), output("a", "1"), output("a", "2"), user]))),
         ("the same call twice, one output", input(json!([call("a"), call("a"), output("a", "1")]))),

@@ -109,6 +109,11 @@ impl<'a> Builder<'_, 'a, '_> {
                 let label = format!("[Another result of the call {}]", call_id(item));
                 self.labelled(label, index);
             }
+            Link::Late => {
+                self.notes.repaired(path, "the model has gone on without it: sent as text");
+                let label = format!("[Late result of the call {}]", call_id(item));
+                self.labelled(label, index);
+            }
             Link::Orphan => self.orphan(index, item, path)?,
             Link::Neither | Link::Answered { .. } | Link::Unanswered | Link::Repeated => {}
         }

@@ -1,5 +1,7 @@
 //! Which output answers which call. Decided for all items at once, by id and order, before any message is
-//! made: the k-th output of an id answers the k-th call of it, wherever the two are in the list.
+//! made: the k-th output of an id answers the k-th call of it, wherever the two are in the list. Only an output that came
+//! after the model had gone on without it answers nothing: the provider has seen the call without it, and what it has
+//! cached, and what the model thought since, begins with that.
 
 use std::borrow::Cow;
 
@@ -27,6 +29,8 @@ pub(super) enum Link {
     },
     /// An output of a call that has one already.
     Extra,
+    /// An output that came after the model had gone on without it.
+    Late,
     /// An output of no call.
     Orphan,
 }
@@ -43,7 +47,7 @@ type Keyed<'a> = (Cow<'a, str>, usize);
 impl<'a> Pairs<'a> {
     pub(super) fn of(items: &Items<'_, 'a>) -> Self {
         let mut links = vec![Link::Neither; items.sent.len()];
-        let batches = batches(items);
+        let places = places(items);
         let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
         for (index, (item, _)) in items.sent.iter().enumerate() {
             match answered_role(item) {
@@ -64,7 +68,7 @@ impl<'a> Pairs<'a> {
             let count = outputs[from..].partition_point(|(other, _)| other.as_ref() == id);
             // No id is no id in common.
             let answers = if id.is_empty() { &[] } else { &outputs[from..from + count] };
-            pair(same, answers, items, &batches, &mut links);
+            pair(same, answers, items, &places, &mut links);
         }
         Self { links, calls }
     }
@@ -86,17 +90,42 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Which items are in one batch of outputs: those have the same number.
-fn batches(items: &Items<'_, '_>) -> Vec<usize> {
-    let number = |batch: &mut usize, (item, _): &(&Item<'_>, _)| {
-        *batch += usize::from(!matches!(answered_role(item), CallRole::Output(_)));
-        Some(*batch)
+/// Where an item is, in numbers that only grow.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// Outputs in one batch have the same.
+    batch: usize,
+    /// What the model said in one answer has the same.
+    answer: usize,
+}
+
+fn places(items: &Items<'_, '_>) -> Vec<Place> {
+    let (mut place, mut was_asked) = (Place::default(), false);
+    let number = |(item, _): &(&Item<'_>, _)| {
+        let role = answered_role(item);
+        place.batch += usize::from(!matches!(role, CallRole::Output(_)));
+        match (item, role) {
+            (Item::Message(message), _) if !message.role.is_some_and(|role| role.is("assistant")) => was_asked = true,
+            (_, CallRole::Output(_)) => was_asked = true,
+            (Item::Message(_) | Item::Reasoning(_), _) | (_, CallRole::Call(_)) => {
+                place.answer += usize::from(was_asked);
+                was_asked = false;
+            }
+            _ => {}
+        }
+        place
     };
-    items.sent.iter().scan(0, number).collect()
+    items.sent.iter().map(number).collect()
 }
 
 /// Pairs the calls and the outputs of one id.
-fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, batches: &[usize], links: &mut [Link]) {
+fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, places: &[Place], links: &mut [Link]) {
+    if let ([(_, call)], [(_, first), ..]) = (calls, outputs)
+        && places[*first].answer > places[*call].answer
+    {
+        links[*call] = Link::Unanswered;
+        return outputs.iter().for_each(|(_, output)| links[*output] = Link::Late);
+    }
     for (nth, (id, call)) in calls.iter().enumerate() {
         links[*call] = match outputs.get(nth) {
             Some((_, output)) => {
@@ -113,7 +142,7 @@ fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, batch
     let merges = matches!(items.sent.get(last.1), Some((Item::CustomToolCall(_), _)));
     let mut previous = outputs.get(calls.len() - 1).map(|(_, index)| *index);
     for (_, extra) in extras {
-        match previous.filter(|before| merges && batches.get(*before) == batches.get(*extra)) {
+        match previous.filter(|before| merges && places[*before].batch == places[*extra].batch) {
             Some(before) => {
                 links[*extra] = Link::Result { more: None };
                 links[before] = Link::Result { more: Some(*extra) };

@@ -70,6 +70,17 @@ fn items_become_turns() {
                 user(json!([result("x", "(empty tool output)"), result("y", "2"), text("b")]))
             ]),
         ),
+        // What the model has gone on without comes when it came.
+        (
+            json!([said("user", "a"), call("x"), said("user", "b"), said("assistant", "c"), output("x", "1")]),
+            json!([
+                user(json!([text("a")])),
+                assistant(json!([used("x")])),
+                user(json!([result("x", "[tool result unavailable: call interrupted]"), text("b")])),
+                assistant(json!([text("c")])),
+                user(json!([text("[Late result of the call x]\n1")]))
+            ]),
+        ),
         // Text comes before calls, thoughts stay where they were.
         (
             json!([
