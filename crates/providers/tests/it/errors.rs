@@ -15,7 +15,7 @@ fn dialect(spec: &str) -> AnswerDialect {
     resolve_named(Library::BUILTIN, spec, &|_| None).unwrap().dialect.answer
 }
 
-/// What a server may say of which nothing is known, or a gateway of whoever is behind it.
+/// What an unknown server may say, or a gateway that passes on the words of another.
 const SHARED: &[(u16, &str, FailureClass)] = &[
     (400, r#"{"error":{"message":"This model's maximum context length is 10"}}"#, FailureClass::ContextOverflow),
     (400, r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#, FailureClass::ContextOverflow),
@@ -152,6 +152,11 @@ fn numbers_mean_what_they_mean_at_one_provider() {
         assert_eq!(failure("cerebras", status, body).class, class, "{status} {body}");
     }
     assert_eq!(failure("groq", 413, "").class, FailureClass::InvalidRequest);
+    // Something else was under way there: the same may be asked again.
+    let conflict = r#"{"type":"error","error":{"type":"conflict_error","message":"Conflict"}}"#;
+    for (spec, class) in [("anthropic", FailureClass::Server), ("openai-compatible", FailureClass::InvalidRequest)] {
+        assert_eq!(failure(spec, 409, conflict).class, class, "{spec}");
+    }
 }
 
 /// What an aggregator was told itself, as it passes it on.

@@ -93,7 +93,11 @@ fn a_pause_is_no_end() {
         vec![start(&json!({"type": "server_tool_use", "id": "u", "name": "web_search", "input": {"query": "q"}}))];
     assert_eq!(round(&stream(&[text("I search."), search.clone()], "pause_turn")), RoundEnd::Paused);
     assert_eq!(round(&stream(&[search], "pause_turn")), RoundEnd::Paused);
-    // Who waits for the client waits for nobody else.
+    // Whatever it was doing: also between two texts, or before it has said anything.
+    for blocks in [vec![text("Still.")], vec![thinking("Hm", "s"), text("Still.")], vec![thinking("Hm", "s")], vec![]] {
+        assert_eq!(round(&stream(&blocks, "pause_turn")), RoundEnd::Paused, "{blocks:?}");
+    }
+    // With a call for the client, the turn is the client's.
     assert_eq!(round(&stream(&[call("a", "f", &["{}"])], "pause_turn")), RoundEnd::Completed);
 }
 
