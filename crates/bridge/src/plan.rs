@@ -35,7 +35,7 @@ pub use forward::{forward, forward_linked};
 pub use links::Link;
 pub use messages::{plan_messages, plan_messages_linked};
 
-use crate::context::{AnswerContext, AnswerWire};
+use crate::context::{AnswerContext, AnswerWire, OutputContract};
 use crate::dialect::{AbsentContent, CacheMarks, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
 use crate::seal::Seal;
@@ -214,13 +214,9 @@ fn build(
     let opened = compaction::open(request, past, target.seal);
     let unfolded = compaction::unfold(&opened);
     let items = Items::of(request, past, &unfolded);
-    let mut tools = Tools::plan(request, &items, dialect, target.hosting, &mut notes)?;
-    let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
-    let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;
-    let carries = transcript.carries_reasoning;
-    let reasoning = reasoning::plan(request, dialect, &mut tools, carries, &mut notes)?;
+    let Decided { mut tools, format, contract, mut messages, reasoning } =
+        Decided::plan(request, &items, target, &mut notes)?;
     let native_members = tools.members();
-    let mut messages = transcript.messages;
     if dialect.request.reasoning.placeholder && reasoning.thinks {
         transcript::fill_lost_reasoning(&mut messages, &dialect.request.reasoning);
     }
@@ -260,10 +256,35 @@ fn build(
     body.parallel_tool_calls = tools.parallel;
     tools.place(&mut notes);
     body.tools = tools.into_declared();
-    let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
-    let body = body.write(capacity);
+    let body = body.write(capacity(request, past));
     let (notes, links) = notes.finish_linked(request, past, &unfolded)?;
     Ok((Plan { body, context, notes }, links))
+}
+
+/// What is decided before any of it has the form of one API.
+struct Decided<'a> {
+    tools: Tools<'a>,
+    format: Option<chat::ResponseFormat<'a>>,
+    contract: OutputContract,
+    messages: Vec<chat::Message<'a>>,
+    reasoning: reasoning::Planned<'a>,
+}
+
+impl<'a> Decided<'a> {
+    fn plan(
+        request: &CreateResponse<'a>,
+        items: &Items<'_, 'a>,
+        target: PlanTarget<'a>,
+        notes: &mut Notes,
+    ) -> Result<Self, Invalid> {
+        let dialect = target.dialect;
+        let mut tools = Tools::plan(request, items, dialect, target.hosting, notes)?;
+        let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), notes)?;
+        let Transcript { messages, carries_reasoning } =
+            Transcript::build(request, items, instruction, &tools.catalog, target, notes)?;
+        let reasoning = reasoning::plan(request, dialect, &mut tools, carries_reasoning, notes)?;
+        Ok(Self { tools, format, contract, messages, reasoning })
+    }
 }
 
 fn style(dialect: &Dialect) -> Style {
@@ -299,13 +320,15 @@ fn wants_summary(request: &CreateResponse<'_>) -> bool {
     config.is_some_and(|config| config.summary.or(config.generate_summary).is_some())
 }
 
-/// About how many bytes the input has; the body will be about as long.
-fn size(request: &CreateResponse<'_>) -> usize {
+/// About how many bytes the body will have: as many as what it is made of.
+fn capacity(request: &CreateResponse<'_>, past: &[InputItem<'_>]) -> usize {
+    let bytes = |items: &[InputItem<'_>]| items.iter().map(|item| item.raw.as_str().len()).sum::<usize>();
     let input = match &request.input {
         Some(Input::Text(text)) => text.escaped().len(),
-        Some(Input::Items(items)) => items.iter().map(|item| item.raw.as_str().len()).sum(),
+        Some(Input::Items(items)) => bytes(items),
         None => 0,
     };
     let tools = request.tools.iter().flatten().map(|tool| tool.raw.as_str().len() + 64).sum::<usize>();
-    input + tools + request.instructions.map_or(0, |text| Raw::as_str(text.raw()).len())
+    let instructions = request.instructions.map_or(0, |text| Raw::as_str(text.raw()).len());
+    1024 + bytes(past) + input + tools + instructions
 }

@@ -218,8 +218,8 @@ impl Reader {
         self.report().finish.is_some()
     }
 
-    /// The upstream is through: closes what is open, and adds what the answer cost to the response. It ends once: whoever
-    /// ends it again, because nobody waits for what follows it, adds nothing.
+    /// The upstream is through: closes what is open, and adds what the answer cost to the response. It ends once: a
+    /// second end, of an answer that nobody waits for any more, adds nothing.
     pub fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
         if std::mem::replace(&mut self.report_mut().has_ended, true) {
             return match end {
@@ -273,25 +273,25 @@ impl Reader {
 
     const fn report(&self) -> &Report {
         match self {
-            Self::Chat(reader) => reader.report(),
-            Self::Responses(reader) => reader.report(),
-            Self::Messages(reader) => reader.report(),
+            Self::Chat(reader) => &reader.report,
+            Self::Responses(reader) => &reader.report,
+            Self::Messages(reader) => &reader.report,
         }
     }
 
     const fn report_mut(&mut self) -> &mut Report {
         match self {
-            Self::Chat(reader) => reader.report_mut(),
-            Self::Responses(reader) => reader.report_mut(),
-            Self::Messages(reader) => reader.report_mut(),
+            Self::Chat(reader) => &mut reader.report,
+            Self::Responses(reader) => &mut reader.report,
+            Self::Messages(reader) => &mut reader.report,
         }
     }
 
     fn dialect(&self) -> &AnswerDialect {
         match self {
-            Self::Chat(reader) => reader.dialect(),
-            Self::Responses(reader) => reader.dialect(),
-            Self::Messages(reader) => reader.dialect(),
+            Self::Chat(reader) => &reader.setup.dialect,
+            Self::Responses(reader) => &reader.setup.dialect,
+            Self::Messages(reader) => &reader.setup.dialect,
         }
     }
 }

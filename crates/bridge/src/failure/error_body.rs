@@ -21,7 +21,7 @@ pub(super) struct ErrorBody {
     /// In a list of what is wrong: the member that is not known, if one is.
     pub(super) unknown_member: Option<String>,
     pub(super) is_list: bool,
-    /// The name of the request at its provider, for whoever asks there.
+    /// The provider's own name of the request, for questions to its support.
     request_id: Option<String>,
 }
 

@@ -102,7 +102,7 @@ impl Asked {
             Kind::Array => value.elements().for_each(|element| self.gather(element)),
             Kind::Object => {
                 for (name, value) in value.fields() {
-                    // Who speaks is not said by the client's words, and marks are ours.
+                    // Roles and marks are not the client's words.
                     if !name.is("role") && !is_mark(name, value) {
                         let name = name.decode().to_lowercase();
                         self.text.push_str(&name);

@@ -13,7 +13,7 @@ use super::item_path::Items;
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Link, Plan, PlanTarget, check, compaction, size, wants_summary};
+use super::{Link, Plan, PlanTarget, capacity, check, compaction, wants_summary};
 use crate::context::{AnswerContext, AnswerWire, NativeContext};
 use crate::dialect::{Dialect, Parameter};
 use hosted::{HostedTools, Member};
@@ -95,8 +95,7 @@ fn build(
     let hosted = HostedTools::of(request, &all, target, &mut notes)?;
     hosted.place(request, &mut notes);
     let limit = request.max_output_tokens.map(|limit| target.hosting.left_of(limit, LEAST_LIMIT));
-    let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
-    let mut body = Vec::with_capacity(capacity);
+    let mut body = Vec::with_capacity(capacity(request, past));
     let mut object = ObjectWriter::new(&mut body);
     object.text("model", target.model);
     let ours = Ours {

@@ -19,11 +19,8 @@ use wire::responses::{CreateResponse, InputItem};
 
 use super::item_path::Items;
 use super::notes::Notes;
-use super::output::Output;
 use super::remaining_params::{self, Retention};
-use super::tools::Tools;
-use super::transcript::Transcript;
-use super::{Link, Plan, PlanTarget, check, compaction, reasoning, size, wants_summary};
+use super::{Decided, Link, Plan, PlanTarget, capacity, check, compaction, wants_summary};
 use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{BlockCache, BlockRules};
 use lower::Conversation;
@@ -63,15 +60,12 @@ fn build(
     let opened = compaction::open(request, past, target.seal);
     let unfolded = compaction::unfold(&opened);
     let items = Items::of(request, past, &unfolded);
-    let mut tools = Tools::plan(request, &items, dialect, target.hosting, &mut notes)?;
-    let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), &mut notes)?;
-    let transcript = Transcript::build(request, &items, instruction, &tools.catalog, target, &mut notes)?;
-    let carries = transcript.carries_reasoning;
-    let reasoning = reasoning::plan(request, dialect, &mut tools, carries, &mut notes)?;
-    let Conversation { system, messages } = lower::lower(transcript.messages, &dialect.request.messages, &mut notes);
+    let Decided { mut tools, format, contract, messages, reasoning } =
+        Decided::plan(request, &items, target, &mut notes)?;
+    let Conversation { system, messages } = lower::lower(messages, &dialect.request.messages, &mut notes);
     let mut body = Request {
         model: (!rules.model_in_path).then_some(target.model),
-        // A long answer that comes in one piece is cut by whatever is on its way.
+        // A connection on which nothing comes for long is cut by proxies.
         stream: true,
         mark: CacheMark { for_an_hour: rules.cache_hour && wants_retention(request) },
         marks_itself: rules.cache == BlockCache::Automatic,
@@ -101,8 +95,7 @@ fn build(
     if rules.cache == BlockCache::Marks {
         marks::place(&mut body);
     }
-    let capacity = 1024 + past.iter().map(|item| item.raw.as_str().len()).sum::<usize>() + size(request);
-    let body = body.write(capacity);
+    let body = body.write(capacity(request, past));
     let (notes, links) = notes.finish_linked(request, past, &unfolded)?;
     Ok((Plan { body, context, notes }, links))
 }

@@ -23,11 +23,9 @@ use super::calls::call::Offered;
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
 use super::held_text::HeldText;
-use super::input::Inputs;
 use super::report::{self, Report, Volume};
 use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup};
 use crate::context::AnswerContext;
-use crate::dialect::AnswerDialect;
 use crate::escaped::EscapedBuf;
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
@@ -38,8 +36,8 @@ use replay_data::ReplayData;
 #[derive(Debug, Clone)]
 pub struct ChatReader {
     wanted: Wanted,
-    setup: Setup,
-    report: Report,
+    pub(super) setup: Setup,
+    pub(super) report: Report,
     promise: Promise,
     heard: Heard,
     /// The message, or the reasoning, that is open.
@@ -85,37 +83,21 @@ struct Attached {
 impl ChatReader {
     pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
         let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _ } = context;
-        let inputs =
-            Inputs { check: setup.inputs.clone(), grammars, asks_again: setup.asks_input_again, ..Inputs::default() };
-        let promise = Promise::new(output, &setup);
-        setup.cite_only_in_text(&promise);
-        let unfences = promise.is_made() && (setup.repair != Repair::Off || setup.dialect.fenced_json);
+        let promise = setup.promise(output);
         Self {
             wanted: Wanted { reasoning_summary, logprobs },
             report: Report::default(),
+            held: setup.held_text(&promise),
             promise,
             heard: Heard::default(),
             open: None,
-            calls: Calls::new(Offered::new(tools, inputs)),
+            calls: Calls::new(Offered::new(tools, setup.input_checks(grammars))),
             pending: Vec::new(),
             pending_bytes: 0,
-            held: HeldText::new(setup.dialect.think_tags, unfences),
             attached: Attached::default(),
             replay_data: ReplayData::default(),
             setup,
         }
-    }
-
-    pub(super) const fn report(&self) -> &Report {
-        &self.report
-    }
-
-    pub(super) const fn report_mut(&mut self) -> &mut Report {
-        &mut self.report
-    }
-
-    pub(super) fn dialect(&self) -> &AnswerDialect {
-        &self.setup.dialect
     }
 
     pub(super) const fn has_begun(&self) -> bool {
@@ -161,7 +143,7 @@ impl ChatReader {
             self.check_calls();
         }
         let end = self.report.failure.take().map_or(end, End::Failed);
-        let content = self.content_so_far();
+        let content = Content::of(&self.calls, self.heard.volume);
         let mut round = finish::round_end(end, self.report.finish.as_ref(), content, &self.setup.dialect, response);
         if round == RoundEnd::Completed {
             round = self.look_for_cut_inputs(response);
@@ -213,15 +195,6 @@ impl ChatReader {
         let message = format!("the arguments of {tool} broke off: its input is not whole");
         response.note(Note::new(Action::Degraded, "tool_calls", message).coded(code::TOOL_INPUT));
         finish::truncated(&format!("The provider's answer broke off in the input of the tool '{tool}'."))
-    }
-
-    fn content_so_far(&self) -> Content {
-        match (self.calls.is_empty(), self.heard.volume) {
-            (false, _) => Content::Calls { sound: self.calls.are_sound() },
-            (true, Volume { answered: 0, reasoned: 0 }) => Content::Nothing,
-            (true, Volume { answered: 0, .. }) => Content::Reasoning,
-            (true, _) => Content::Text,
-        }
     }
 
     /// Checks, and mends by writing on, text that was asked for as JSON.

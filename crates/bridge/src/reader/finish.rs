@@ -1,5 +1,7 @@
 //! How an answer ended, and what that means.
 
+use super::calls::Calls;
+use super::report::Volume;
 use super::{End, IncompleteReason, RoundEnd};
 use crate::dialect::{AnswerDialect, EofTolerance, FinishMeaning};
 use crate::failure::{Failure, FailureClass};
@@ -75,6 +77,15 @@ pub(super) enum Content {
 }
 
 impl Content {
+    pub(super) fn of(calls: &Calls, volume: Volume) -> Self {
+        match (calls.is_empty(), volume) {
+            (false, _) => Self::Calls { sound: calls.are_sound() },
+            (true, Volume { answered: 0, reasoned: 0 }) => Self::Nothing,
+            (true, Volume { answered: 0, .. }) => Self::Reasoning,
+            (true, _) => Self::Text,
+        }
+    }
+
     const fn is_answer(self) -> bool {
         matches!(self, Self::Text | Self::Calls { .. })
     }

@@ -14,7 +14,7 @@ use think_tags::ThinkTagSplitter;
 pub(super) struct HeldText {
     think_tags: Option<ThinkTagSplitter>,
     fence: Option<Fence>,
-    /// On its way to those two; between two pieces there is never more in it than half a surrogate pair.
+    /// What those two are to look at next; between two pieces there is never more in it than half a surrogate pair.
     pieces: Pieces,
 }
 
@@ -59,6 +59,9 @@ impl HeldText {
     /// Nothing more comes: what is held back was neither a tag nor a fence.
     pub(super) fn flush(&mut self) -> Vec<TaggedText> {
         let mut texts = Vec::new();
+        if self.is_through() {
+            return texts;
+        }
         if let Some(think_tags) = &mut self.think_tags {
             think_tags.flush(&mut texts);
         }

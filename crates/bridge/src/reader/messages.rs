@@ -25,11 +25,10 @@ use super::calls::call::Offered;
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
 use super::held_text::HeldText;
-use super::input::Inputs;
 use super::report::{self, Report, Volume};
-use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup};
+use super::{End, Flow, HeldCall, RoundEnd, Setup};
 use crate::context::AnswerContext;
-use crate::dialect::{AnswerDialect, EofTolerance, FinishMeaning};
+use crate::dialect::{EofTolerance, FinishMeaning};
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note, code};
@@ -43,8 +42,8 @@ use upstream_tool::Search;
 pub struct MessagesReader {
     /// The client asked for `reasoning.summary`.
     reasoning_summary: bool,
-    setup: Setup,
-    report: Report,
+    pub(super) setup: Setup,
+    pub(super) report: Report,
     promise: Promise,
     heard: Heard,
     counts: Counts,
@@ -81,38 +80,22 @@ struct Heard {
 impl MessagesReader {
     pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
         let AnswerContext { tools, reasoning_summary, output, grammars, logprobs: _, wire: _ } = context;
-        let inputs =
-            Inputs { check: setup.inputs.clone(), grammars, asks_again: setup.asks_input_again, ..Inputs::default() };
-        let promise = Promise::new(output, &setup);
-        setup.cite_only_in_text(&promise);
-        let unfences = promise.is_made() && (setup.repair != Repair::Off || setup.dialect.fenced_json);
+        let promise = setup.promise(output);
         Self {
             reasoning_summary,
             report: Report::default(),
+            held: setup.held_text(&promise),
             promise,
             heard: Heard::default(),
             counts: Counts::default(),
             block: None,
             open: None,
             text_from: 0,
-            held: HeldText::new(setup.dialect.think_tags, unfences),
-            calls: Calls::new(Offered::new(tools, inputs)),
+            calls: Calls::new(Offered::new(tools, setup.input_checks(grammars))),
             search: None,
             kept: Blocks::default(),
             setup,
         }
-    }
-
-    pub(super) const fn report(&self) -> &Report {
-        &self.report
-    }
-
-    pub(super) const fn report_mut(&mut self) -> &mut Report {
-        &mut self.report
-    }
-
-    pub(super) fn dialect(&self) -> &AnswerDialect {
-        &self.setup.dialect
     }
 
     pub(super) const fn has_begun(&self) -> bool {
@@ -256,7 +239,7 @@ impl MessagesReader {
         if !self.heard.is_over && matches!(end, End::Failed(_)) {
             self.report.finish = None;
         }
-        let content = self.content_so_far();
+        let content = Content::of(&self.calls, self.heard.volume);
         let is_paused = self.heard.is_paused && self.calls.is_empty() && !matches!(end, End::Failed(_));
         let mut round = if is_paused {
             RoundEnd::Paused
@@ -311,15 +294,6 @@ impl MessagesReader {
             return RoundEnd::Completed;
         }
         finish::truncated("The provider's answer broke off in the arguments of a tool call.")
-    }
-
-    fn content_so_far(&self) -> Content {
-        match (self.calls.is_empty(), self.heard.volume) {
-            (false, _) => Content::Calls { sound: self.calls.are_sound() },
-            (true, Volume { answered: 0, reasoned: 0 }) => Content::Nothing,
-            (true, Volume { answered: 0, .. }) => Content::Reasoning,
-            (true, _) => Content::Text,
-        }
     }
 
     fn volume(&self) -> Volume {

@@ -19,7 +19,7 @@ use super::finish::{self, Content, Finish};
 use super::report::{self, Report, Volume};
 use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup, let_go, only_hosted};
 use crate::context::{AnswerContext, NativeContext, OfferedTool};
-use crate::dialect::{AnswerDialect, FinishMeaning, ItemIds};
+use crate::dialect::{FinishMeaning, ItemIds};
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::Action;
@@ -30,8 +30,8 @@ use queue::Queue;
 #[derive(Debug, Clone)]
 pub struct NativeReader {
     wanted: Wanted,
-    setup: Setup,
-    report: Report,
+    pub(super) setup: Setup,
+    pub(super) report: Report,
     promise: Promise,
     queue: Queue,
     tally: Tally,
@@ -71,7 +71,7 @@ impl Tally {
     }
 }
 
-/// Where items go, and what they must know on the way.
+/// Where items are written, and what that needs to know.
 struct Ctx<'r> {
     response: &'r mut ResponseWriter,
     out: &'r mut Events,
@@ -117,8 +117,7 @@ fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
 impl NativeReader {
     pub(super) fn new(native: NativeContext, context: AnswerContext, mut setup: Setup) -> Self {
         let AnswerContext { tools, logprobs, output, reasoning_summary: _, wire: _, grammars: _ } = context;
-        let promise = Promise::new(output, &setup);
-        setup.cite_only_in_text(&promise);
+        let promise = setup.promise(output);
         Self {
             wanted: Wanted { native, logprobs, tools },
             promise,
@@ -128,18 +127,6 @@ impl NativeReader {
             tally: Tally::default(),
             has_begun: false,
         }
-    }
-
-    pub(super) const fn report(&self) -> &Report {
-        &self.report
-    }
-
-    pub(super) const fn report_mut(&mut self) -> &mut Report {
-        &mut self.report
-    }
-
-    pub(super) fn dialect(&self) -> &AnswerDialect {
-        &self.setup.dialect
     }
 
     pub(super) const fn has_begun(&self) -> bool {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::contract::{Checks, OutputCheck, Promise, Repair};
-use super::input::InputCheck;
+use super::held_text::HeldText;
+use super::input::{InputCheck, Inputs};
 use super::sources::Sources;
+use crate::context::{InputGrammar, OutputContract};
 use crate::dialect::AnswerDialect;
 use crate::seal::{Seal, Unsealed};
 
@@ -29,11 +31,24 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// In what was promised as JSON there is nothing to be cited: a link in it is data.
-    pub(super) fn cite_only_in_text(&mut self, promise: &Promise) {
+    /// What was promised of the text. In what was promised as JSON there is nothing to be cited: a link in it is data.
+    pub(super) fn promise(&mut self, output: OutputContract) -> Promise {
+        let promise = Promise::new(output, self);
         if promise.is_made() || self.sources.as_ref().is_some_and(|sources| sources.is_empty()) {
             self.sources = None;
         }
+        promise
+    }
+
+    /// How the beginning of the text is looked at: for tags, and for a fence around what was promised as JSON.
+    pub(super) fn held_text(&self, promise: &Promise) -> HeldText {
+        let unfences = promise.is_made() && (self.repair != Repair::Off || self.dialect.fenced_json);
+        HeldText::new(self.dialect.think_tags, unfences)
+    }
+
+    /// How the inputs of custom tools are looked at.
+    pub(super) fn input_checks(&self, grammars: Vec<InputGrammar>) -> Inputs {
+        Inputs { check: self.inputs.clone(), grammars, asks_again: self.asks_input_again, ..Inputs::default() }
     }
 }
 

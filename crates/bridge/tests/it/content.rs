@@ -109,7 +109,7 @@ fn in_the_end_the_items_are_all_there_is() {
         let answer = crate::laws::answer(number);
         law(number, &answer.run, &answer.chunks)?;
         let answer = crate::native::laws::answer(number);
-        law(number, &answer.run, &answer.events)
+        law(number, &answer.run, &answer.chunks)
     });
 }
 

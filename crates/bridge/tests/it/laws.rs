@@ -31,6 +31,21 @@ pub(crate) fn for_all(count: u64, law: impl Fn(u64) -> Result<(), String> + Sync
     assert!(problem.is_none(), "{}", problem.unwrap_or_default());
 }
 
+/// The same of generated answers: each gives a lawful stream, for any client.
+pub(crate) fn all_are_lawful(count: u64, answer: impl Fn(u64) -> Answer + Sync) {
+    for_all(count, |number| {
+        let mut answer = answer(number);
+        if number % 3 == 0 {
+            answer.run.forms = OTHER_FORMS;
+        }
+        answer.run.run(&answer.chunks, answer.end.clone()).map(drop).map_err(|_| {
+            let chunks = shrunk(&answer);
+            let problem = answer.run.run(&chunks, answer.end.clone()).err().unwrap_or_default();
+            format!("answer {number}: {problem}\n{}\n{:?}", chunks.join("\n"), answer.end)
+        })
+    });
+}
+
 /// The fewest chunks that still break the law.
 fn shrunk(answer: &Answer) -> Vec<String> {
     let mut chunks = answer.chunks.clone();
@@ -47,18 +62,19 @@ fn shrunk(answer: &Answer) -> Vec<String> {
     chunks
 }
 
-#[test]
-fn any_chunks_give_a_lawful_stream() {
-    for_all(count(), |number| {
-        let mut answer = answer(number);
-        if number % 3 == 0 {
-            answer.run.forms = OTHER_FORMS;
-        }
-        answer.run.run(&answer.chunks, answer.end.clone()).map(drop).map_err(|_| {
-            let chunks = shrunk(&answer);
-            let problem = answer.run.run(&chunks, answer.end.clone()).err().unwrap_or_default();
-            format!("answer {number}: {problem}\n{}\n{:?}", chunks.join("\n"), answer.end)
-        })
+/// However the bytes are cut, they give the same answer. `framed`: an answer's bytes.
+pub(crate) fn no_split_matters(
+    count: u64,
+    answer: impl Fn(u64) -> Answer + Sync,
+    framed: impl Fn(&Answer) -> String + Sync,
+) {
+    for_all(count, |number| {
+        let answer = answer(number);
+        let framed = framed(&answer);
+        let whole = bytes(&answer.run, &[framed.as_bytes()]);
+        let size = 1 + usize::try_from(number % 23).unwrap();
+        let pieces: Vec<&[u8]> = framed.as_bytes().chunks(size).collect();
+        if bytes(&answer.run, &pieces) == whole { Ok(()) } else { Err(format!("answer {number} by {size}:\n{framed}")) }
     });
 }
 
@@ -81,23 +97,11 @@ fn bytes(run: &Run, pieces: &[&[u8]]) -> Vec<u8> {
     turn.out.take()
 }
 
-#[test]
-fn any_split_of_the_bytes_gives_the_same_answer() {
-    for_all(count() / 10, |number| {
-        let answer = answer(number);
-        let framed = format!("data: {}\n\n", answer.chunks.join("\n\ndata: "));
-        let whole = bytes(&answer.run, &[framed.as_bytes()]);
-        let size = 1 + usize::try_from(number % 23).unwrap();
-        let pieces: Vec<&[u8]> = framed.as_bytes().chunks(size).collect();
-        if bytes(&answer.run, &pieces) == whole { Ok(()) } else { Err(format!("answer {number} by {size}:\n{framed}")) }
-    });
-}
-
-/// The laws are worth what the answers reach: every status, every kind of item, and most notes.
-#[test]
-fn the_answers_reach_everything() {
+/// The laws are worth what the answers reach: each of these words is the status of some of them, the kind of an item, or
+/// a note.
+pub(crate) fn all_are_reached(count: u64, answer: impl Fn(u64) -> Answer, words: &[&str]) {
     let mut seen = std::collections::BTreeMap::<String, u32>::new();
-    for number in 0..4000 {
+    for number in 0..count {
         let answer = answer(number);
         let ran = answer.run.run(&answer.chunks, answer.end).unwrap();
         let response = &ran.stream.response;
@@ -107,7 +111,25 @@ fn the_answers_reach_everything() {
             *seen.entry(word.to_owned()).or_default() += 1;
         }
     }
-    for word in [
+    for word in words {
+        assert!(seen.get(*word).is_some_and(|count| *count >= 3), "{word}: {seen:#?}");
+    }
+}
+
+#[test]
+fn any_chunks_give_a_lawful_stream() {
+    all_are_lawful(count(), answer);
+}
+
+#[test]
+fn any_split_of_the_bytes_gives_the_same_answer() {
+    no_split_matters(count() / 10, answer, |answer| format!("data: {}\n\n", answer.chunks.join("\n\ndata: ")));
+}
+
+/// Every status, every kind of item, and most notes.
+#[test]
+fn the_answers_reach_everything() {
+    let words = [
         "completed",
         "incomplete",
         "failed",
@@ -125,7 +147,6 @@ fn the_answers_reach_everything() {
         "what came for a call after its end was left out",
         "more of the answer came after it",
         "the code fence around the answer was taken off",
-    ] {
-        assert!(seen.get(word).is_some_and(|count| *count >= 3), "{word}: {seen:#?}");
-    }
+    ];
+    all_are_reached(4000, answer, &words);
 }

@@ -48,7 +48,7 @@ fn what_is_replayed_is_lawful_and_the_same_response() {
         let chat = crate::laws::answer(number);
         check_answer(&chat.run, &chat.chunks, &chat.end).map_err(|problem| format!("answer {number}: {problem}"))?;
         let native = crate::native::laws::answer(number);
-        check_answer(&native.run, &native.events, &native.end).map_err(|problem| format!("native {number}: {problem}"))
+        check_answer(&native.run, &native.chunks, &native.end).map_err(|problem| format!("native {number}: {problem}"))
     });
 }
 
@@ -240,7 +240,7 @@ fn a_writer_may_be_lost_at_any_event() {
         let native = crate::native::laws::answer(number);
         for frames in [
             kept(chat.run.play(Events::frames(), &chat.chunks, chat.end.clone()).0),
-            kept(native.run.play(Events::frames(), &native.events, native.end.clone()).0),
+            kept(native.run.play(Events::frames(), &native.chunks, native.end.clone()).0),
             crate::rounds::frames(number),
         ] {
             let room = last(&frames).ok_or("no end")? - 1;

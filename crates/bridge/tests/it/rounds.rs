@@ -35,7 +35,7 @@ impl Round {
         let (mut run, chunks, end) = match chance.below(8) {
             0 => {
                 let answer = crate::native::laws::answer(number);
-                (answer.run, answer.events, answer.end)
+                (answer.run, answer.chunks, answer.end)
             }
             1 | 2 => {
                 let answer = crate::laws::answer(number);

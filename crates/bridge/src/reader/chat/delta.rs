@@ -120,7 +120,7 @@ impl ChatReader {
         self.say(kind, Escaped::of(refusal), response, out);
     }
 
-    /// Output text. While its beginning may be a tag or a fence it takes the long way.
+    /// Output text. While its beginning may be a tag or a fence it is held back.
     fn text(&mut self, text: Text<'_>, response: &mut ResponseWriter, out: &mut Events) {
         if self.held.is_through() {
             return self.say(PartKind::Text, Escaped::of(text), response, out);
@@ -134,10 +134,8 @@ impl ChatReader {
 
     /// What is held back has no more to wait for.
     pub(super) fn release(&mut self, response: &mut ResponseWriter, out: &mut Events) {
-        if !self.held.is_through() {
-            let texts = self.held.flush();
-            self.say_all(&texts, response, out);
-        }
+        let texts = self.held.flush();
+        self.say_all(&texts, response, out);
     }
 
     fn say_all(&mut self, texts: &[TaggedText], response: &mut ResponseWriter, out: &mut Events) {

@@ -16,7 +16,7 @@ use crate::response::{PartKind, ResponseWriter, Slot, SlotKind};
 use crate::seal::SealedReasoning;
 
 impl MessagesReader {
-    /// Output text. While its beginning may be a tag or a fence it takes the long way.
+    /// Output text. While its beginning may be a tag or a fence it is held back.
     pub(super) fn text(&mut self, text: Text<'_>, response: &mut ResponseWriter, out: &mut Events) {
         if self.held.is_through() {
             return self.say(PartKind::Text, Escaped::of(text), response, out);
@@ -27,10 +27,8 @@ impl MessagesReader {
 
     /// What is held back has no more to wait for.
     pub(super) fn release(&mut self, response: &mut ResponseWriter, out: &mut Events) {
-        if !self.held.is_through() {
-            let texts = self.held.flush();
-            self.say_all(&texts, response, out);
-        }
+        let texts = self.held.flush();
+        self.say_all(&texts, response, out);
     }
 
     fn say_all(&mut self, texts: &[TaggedText], response: &mut ResponseWriter, out: &mut Events) {

@@ -1,14 +1,10 @@
 //! Any events, sane and insane, cut anywhere, give a lawful stream, the same object without one, and the same bytes
 //! however the network cuts them.
 
-use bridge::{
-    AnswerDialect, AnswerWire, End, EofTolerance, Events, Failure, FailureClass, OutputContract, Repair, ThinkTags,
-};
-use wire::sse::Decoder;
+use bridge::{AnswerDialect, AnswerWire, End, EofTolerance, Failure, FailureClass, OutputContract, Repair, ThinkTags};
 
 use super::messages;
-use crate::laws::{Chance, for_all};
-use crate::run::{OTHER_FORMS, Run};
+use crate::laws::{Answer, Chance, all_are_lawful, all_are_reached, no_split_matters};
 
 const TEXTS: &[&str] =
     &["", "x", "x y", "{}", "{\\\"a\\\":1}", "```json\\n", "<think>", "\\ud83d", "\\ude00", "\\u00e9\\n", "\u{e9}"];
@@ -102,12 +98,6 @@ fn calm(chance: &mut Chance) -> Vec<String> {
     ]
 }
 
-struct Answer {
-    run: Run,
-    events: Vec<String>,
-    end: End,
-}
-
 fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let mut run = messages();
@@ -144,87 +134,23 @@ fn answer(number: u64) -> Answer {
         1 => End::Done,
         _ => End::Eof,
     };
-    Answer { run, events, end }
-}
-
-/// The fewest events that still break the law.
-fn shrunk(answer: &Answer) -> Vec<String> {
-    let mut events = answer.events.clone();
-    let mut at = 0;
-    while at < events.len() {
-        let mut fewer = events.clone();
-        fewer.remove(at);
-        if answer.run.run(&fewer, answer.end.clone()).is_err() {
-            events = fewer;
-        } else {
-            at += 1;
-        }
-    }
-    events
+    Answer { run, chunks: events, end }
 }
 
 #[test]
 fn any_events_give_a_lawful_stream() {
-    for_all(20_000, |number| {
-        let mut answer = answer(number);
-        if number % 3 == 0 {
-            answer.run.forms = OTHER_FORMS;
-        }
-        answer.run.run(&answer.events, answer.end.clone()).map(drop).map_err(|_| {
-            let events = shrunk(&answer);
-            let problem = answer.run.run(&events, answer.end.clone()).err().unwrap_or_default();
-            format!("answer {number}: {problem}\n{}\n{:?}", events.join("\n"), answer.end)
-        })
-    });
-}
-
-/// SSE bytes in pieces through decoder and reader.
-fn bytes(run: &Run, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut decoder = Decoder::new(1 << 20);
-    let mut turn = run.start(Events::sse());
-    let mut end = End::Eof;
-    'read: for piece in pieces {
-        decoder.push(piece);
-        while let Some(event) = decoder.next_event().unwrap() {
-            if turn.chunk(event.data) == bridge::Flow::Over {
-                end = End::Done;
-                break 'read;
-            }
-        }
-    }
-    turn.end(end);
-    turn.terminal();
-    turn.out.take()
+    all_are_lawful(20_000, answer);
 }
 
 #[test]
 fn any_split_of_the_bytes_gives_the_same_answer() {
-    for_all(2_000, |number| {
-        let answer = answer(number);
-        let framed =
-            answer.events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect::<Vec<_>>().concat();
-        let whole = bytes(&answer.run, &[framed.as_bytes()]);
-        let size = 1 + usize::try_from(number % 23).unwrap();
-        let pieces: Vec<&[u8]> = framed.as_bytes().chunks(size).collect();
-        if bytes(&answer.run, &pieces) == whole { Ok(()) } else { Err(format!("answer {number} by {size}:\n{framed}")) }
-    });
+    let framed = |answer: &Answer| answer.chunks.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
+    no_split_matters(2_000, answer, framed);
 }
 
-/// The laws are worth what the answers reach.
 #[test]
 fn the_events_reach_everything() {
-    let mut seen = std::collections::BTreeMap::<String, u32>::new();
-    for number in 0..6000 {
-        let answer = answer(number);
-        let ran = answer.run.run(&answer.events, answer.end).unwrap();
-        let response = &ran.stream.response;
-        let items = response["output"].as_array().unwrap().iter().map(|item| &item["type"]);
-        let words = items.chain([&response["status"]]).filter_map(|word| word.as_str());
-        for word in words.chain(ran.notes.iter().map(|note| &*note.message)) {
-            *seen.entry(word.to_owned()).or_default() += 1;
-        }
-    }
-    for word in [
+    let words = [
         "completed",
         "incomplete",
         "failed",
@@ -240,7 +166,6 @@ fn the_events_reach_everything() {
         "a block that could not be read was left out",
         "the code fence around the answer was taken off",
         "what the provider did with 'bash_code_execution' is not shown",
-    ] {
-        assert!(seen.get(word).is_some_and(|count| *count >= 3), "{word}: {seen:#?}");
-    }
+    ];
+    all_are_reached(6000, answer, &words);
 }

@@ -1,11 +1,9 @@
-//! Any events, sane and insane, give a lawful stream, the same object without one, and the same bytes however the
-//! network cuts them.
+//! Any events, sane and insane, give a lawful stream, and the same object without one.
 
 use bridge::{AnswerWire, End, Failure, FailureClass, ItemIds, NativeContext, OutputContract};
 
 use super::native;
-use crate::laws::{Chance, for_all};
-use crate::run::{OTHER_FORMS, Run};
+use crate::laws::{Answer, Chance, all_are_lawful, all_are_reached};
 
 const TYPES: &[&str] = &[
     "message",
@@ -93,12 +91,6 @@ fn event(chance: &mut Chance) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-pub(crate) struct Answer {
-    pub(crate) run: Run,
-    pub(crate) events: Vec<String>,
-    pub(crate) end: End,
-}
-
 pub(crate) fn answer(number: u64) -> Answer {
     let mut chance = Chance(number);
     let mut run = native();
@@ -124,54 +116,16 @@ pub(crate) fn answer(number: u64) -> Answer {
         1 => End::Done,
         _ => End::Eof,
     };
-    Answer { run, events, end }
-}
-
-/// The fewest events that still break the law.
-fn shrunk(answer: &Answer) -> Vec<String> {
-    let mut events = answer.events.clone();
-    let mut at = 0;
-    while at < events.len() {
-        let mut fewer = events.clone();
-        fewer.remove(at);
-        if answer.run.run(&fewer, answer.end.clone()).is_err() {
-            events = fewer;
-        } else {
-            at += 1;
-        }
-    }
-    events
+    Answer { run, chunks: events, end }
 }
 
 #[test]
 fn any_events_give_a_lawful_stream() {
-    for_all(20_000, |number| {
-        let mut answer = answer(number);
-        if number % 3 == 0 {
-            answer.run.forms = OTHER_FORMS;
-        }
-        answer.run.run(&answer.events, answer.end.clone()).map(drop).map_err(|_| {
-            let events = shrunk(&answer);
-            let problem = answer.run.run(&events, answer.end.clone()).err().unwrap_or_default();
-            format!("answer {number}: {problem}\n{}\n{:?}", events.join("\n"), answer.end)
-        })
-    });
+    all_are_lawful(20_000, answer);
 }
 
-/// The law is worth what the answers reach.
 #[test]
 fn the_events_reach_everything() {
-    let mut seen = std::collections::BTreeMap::<String, u32>::new();
-    for number in 0..3000 {
-        let answer = answer(number);
-        let ran = answer.run.run(&answer.events, answer.end).unwrap();
-        let response = &ran.stream.response;
-        let items = response["output"].as_array().unwrap().iter().map(|item| &item["type"]);
-        let words = items.chain([&response["status"]]).filter_map(|word| word.as_str());
-        for word in words.chain(ran.notes.iter().map(|note| &*note.message)) {
-            *seen.entry(word.to_owned()).or_default() += 1;
-        }
-    }
     let notes = [
         "an item that was never announced was",
         "what came for an item after its end was left out",
@@ -182,7 +136,5 @@ fn the_events_reach_everything() {
         "the event 'response.unheard_of' is not known",
         "the response counts as incomplete: it is as long as was allowed",
     ];
-    for word in TYPES.iter().chain(&["completed", "incomplete", "failed"]).chain(&notes) {
-        assert!(seen.get(*word).is_some_and(|count| *count >= 3), "{word}: {seen:#?}");
-    }
+    all_are_reached(3000, answer, &[TYPES, &["completed", "incomplete", "failed"], &notes].concat());
 }
