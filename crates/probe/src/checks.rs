@@ -9,6 +9,7 @@ mod efforts;
 mod endpoints;
 mod formats;
 mod history;
+mod listed;
 mod media;
 mod messages;
 mod parameters;
@@ -73,6 +74,8 @@ bridge::vocabulary! {
         Responses = "responses",
         /// Its own `POST /messages`: the same.
         Messages = "messages",
+        /// What its own list of models says of this one.
+        Listed = "listed",
         /// An input that is far too long, where that is allowed.
         Overflow = "overflow",
     }
@@ -158,6 +161,7 @@ async fn one(run: &mut Run<'_, impl ProbeUpstream>, check: Check) -> Result<(), 
         Check::Errors => endpoints::errors(run).await,
         Check::Responses => responses::run(run).await,
         Check::Messages => messages::run(run).await,
+        Check::Listed => listed::run(run).await,
         Check::Overflow => endpoints::overflow(run).await,
     }
 }

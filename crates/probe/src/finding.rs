@@ -43,6 +43,8 @@ bridge::vocabulary! {
         Certain = "certain",
         /// It was so whenever it was tried, and chance would have done otherwise.
         Likely = "likely",
+        /// The provider's own list of models says so; nothing was tried.
+        Listed = "listed",
         /// A sign, such as a number of tokens or a time. It never changes a spec.
         Weak = "weak",
     }

@@ -12,6 +12,7 @@ mod checks;
 mod diff;
 mod estimate;
 mod finding;
+mod listing;
 mod nearest;
 mod no_list;
 mod reply;

@@ -1,6 +1,7 @@
 //! The state of a probe: what it may spend, what it has learnt, what it has found.
 
 use bridge::{Dialect, FailureClass, LimitField};
+use providers::DiscoveryRules;
 use serde_json::{Map, Value, json};
 
 use crate::ask::{Endpoint, Outcome, ProbeUpstream, Request};
@@ -22,6 +23,10 @@ pub struct Settings {
     pub model: String,
     /// What the spec declares.
     pub dialect: Dialect,
+    /// How many tokens it says that the model takes.
+    pub context_window: Option<u64>,
+    /// How the provider's own list of models reads.
+    pub discovery: DiscoveryRules,
     /// A far too long input may be sent.
     pub allow_overflow: bool,
     /// The address of a red picture that the provider may be told to fetch.

@@ -31,9 +31,12 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<ExitCode> {
     let runtime = runtime.context("cannot start the runtime")?;
     let target = runtime.block_on(Target::find(flags, args))?;
     let Target { config, model, key_env } = &target;
+    let spec = config.provider.for_model(model);
     let settings = Settings {
         model: model.clone(),
-        dialect: config.provider.for_model(model).dialect,
+        dialect: spec.dialect,
+        context_window: spec.context_window,
+        discovery: config.provider.discovery.clone(),
         allow_overflow: args.allow_overflow,
         image_url: args.image_url.clone(),
         only: args.only.clone(),

@@ -1,6 +1,6 @@
 //! Which efforts are taken, which are refused and in what words, and whether they change the thinking.
 
-use bridge::{Effort, EffortField, Parameter};
+use bridge::{Dialect, Effort, EffortField, Parameter};
 use serde_json::{Map, Value, json};
 
 use super::{open, parameters, said_by, taken, words};
@@ -10,7 +10,7 @@ use crate::finding::{Change, Confidence, Finding};
 use crate::reply::Reply;
 use crate::run::{Abort, Run, members};
 
-const FEATURE: &str = "reasoning efforts";
+pub(super) const FEATURE: &str = "reasoning efforts";
 /// Beside the room for thoughts.
 const ROOM: u64 = 120;
 /// Differences below this are noise, whatever their ratio.
@@ -39,12 +39,7 @@ struct Ladder {
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let dialect = run.dialect();
     let rules = &dialect.request.reasoning;
-    let silent = dialect.drops(Parameter::ReasoningEffort) || rules.effort == EffortField::None;
-    let declared = match rules.effort {
-        _ if silent => "none".to_owned(),
-        EffortField::Members => "members".to_owned(),
-        _ => sent(&rules.ladder),
-    };
+    let (declared, silent) = (declared(dialect), is_silent(dialect));
     let ladder = match climb(run).await? {
         Ok(ladder) => ladder,
         Err(reply) => {
@@ -61,6 +56,21 @@ pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abo
     run.known.quiet_effort = thinks.then(|| quiet(&ladder)).flatten();
     run.findings.push(effect(&ladder, thinks));
     Ok(())
+}
+
+/// Whether the spec sends none.
+pub(super) fn is_silent(dialect: &Dialect) -> bool {
+    dialect.drops(Parameter::ReasoningEffort) || dialect.request.reasoning.effort == EffortField::None
+}
+
+/// What the spec says of them.
+pub(super) fn declared(dialect: &Dialect) -> String {
+    let rules = &dialect.request.reasoning;
+    match rules.effort {
+        _ if is_silent(dialect) => "none".to_owned(),
+        EffortField::Members => "members".to_owned(),
+        _ => sent(&rules.ladder),
+    }
 }
 
 /// Asks with every effort; the reply that tells nothing, where one did.

@@ -11,9 +11,12 @@ use crate::finding::{Change, Confidence, Finding};
 use crate::reply::Reply;
 use crate::run::{Abort, Run, Tools};
 
+/// Whether it sees pictures at all.
+pub(super) const IMAGES: &str = "images";
+
 /// A picture inside the request, in three formats, at an address, and in the result of a tool.
 pub(super) async fn images(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "images";
+    const FEATURE: &str = IMAGES;
     let declared = run.dialect().request.content.images;
     let reply = run.ask(FEATURE, run.body(media::picture(media::PNG), 24)).await?;
     let sees = seen_red(&reply);

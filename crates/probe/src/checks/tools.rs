@@ -10,6 +10,8 @@ use crate::finding::{Change, Confidence, Finding};
 use crate::reply::{ChatReply, Reply};
 use crate::run::{Abort, Run, Tools};
 
+/// Whether it calls tools at all.
+pub(super) const TOOLS: &str = "tools";
 const ROOM: u64 = 80;
 
 /// A request for a call, after an example where the model needs one.
@@ -43,7 +45,7 @@ pub(super) fn called(run: &mut Run<'_, impl ProbeUpstream>, reply: &Reply, choic
 
 /// Tools offered, the choice left to the model. A model that does not take the hint gets an example.
 pub(super) async fn calls(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    const FEATURE: &str = "tools";
+    const FEATURE: &str = TOOLS;
     let reply = run.ask(FEATURE, body(run, bodies::CALL, None)).await?;
     let finding = match &reply {
         Reply::Refused(refusal) => {

@@ -6,6 +6,8 @@ mod ends;
 #[cfg(test)]
 mod judged;
 #[cfg(test)]
+mod listed;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod native;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use probe::{Abort, Difference, Finding, Limits, Origin, Settings};
+use providers::DiscoveryRules;
 use server::config::{ProviderConfig, Secret, ad_hoc};
 use server::probe::Client;
 use testkit::{Script, Upstream};
@@ -46,7 +47,9 @@ pub(crate) async fn probe_settings(
     let url = format!("{}/v1", upstream.url());
     let key = Secret::new("sk-very-secret-key".to_owned());
     let config = ad_hoc(spec, Some(&url), Some(key), &|_| None).unwrap();
-    let settings = change(settings(config.provider.for_model("m").dialect));
+    let spec = config.provider.for_model("m");
+    let (context_window, discovery) = (spec.context_window, config.provider.discovery.clone());
+    let settings = change(Settings { context_window, discovery, ..settings(spec.dialect) });
     let each = Duration::from_secs(20);
     let mut client = Client::new(&config, 3 * each, each, |_| {}).unwrap();
     let result = probe::run(&mut client, &settings).await;
@@ -59,6 +62,8 @@ pub(crate) fn settings(dialect: bridge::Dialect) -> Settings {
     Settings {
         model: "m".to_owned(),
         dialect,
+        context_window: None,
+        discovery: DiscoveryRules::default(),
         allow_overflow: true,
         image_url: None,
         only: Vec::new(),
