@@ -167,7 +167,7 @@ mod tests {
         max_pages: 1,
         max_bytes: 100,
         max_request_bytes: 100,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         memory: 1,
     };
 
