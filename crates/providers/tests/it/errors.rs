@@ -162,6 +162,7 @@ fn numbers_mean_what_they_mean_at_one_provider() {
 /// What an aggregator was told itself, as it passes it on.
 #[test]
 fn a_wrapped_error_means_what_the_inner_one_does() {
+    use FailureClass as C;
     let wrapped = |code: u16, raw: &str| {
         format!(
             r#"{{"error":{{"message":"Provider returned error","code":{code},"metadata":{{"raw":{raw},"provider_name":"X"}}}}}}"#
@@ -173,7 +174,6 @@ fn a_wrapped_error_means_what_the_inner_one_does() {
     let plain = "\"This model's maximum context length is 10 tokens.\"";
     let unknown = r#"{"fault":{"why":"maximum context length"}}"#;
     let pay = r#"{"error":{"message":"Pay.","code":"insufficient_quota"}}"#;
-    use FailureClass as C;
     for (status, raw, class, message) in [
         (400, format!("{overflow:?}"), C::ContextOverflow, said),
         (400, overflow.to_owned(), C::ContextOverflow, said),
