@@ -1,5 +1,6 @@
 //! Who may ask: keys that the configuration declares, and that the store has.
 
+mod oidc;
 mod stored;
 
 use http::Method;
