@@ -139,11 +139,18 @@ impl fmt::Display for Budget {
 
 /// Without zeros at the end.
 pub fn dollars(nanodollars: u64) -> String {
-    let (whole, part) = (nanodollars / NANO, nanodollars % NANO);
-    if part == 0 {
-        return whole.to_string();
+    let mut text = String::with_capacity(24);
+    text.push_str(itoa::Buffer::new().format(nanodollars / NANO));
+    let (mut part, mut unit) = (nanodollars % NANO, NANO);
+    if part > 0 {
+        text.push('.');
     }
-    format!("{whole}.{part:09}").trim_end_matches('0').to_owned()
+    while part > 0 {
+        unit /= 10;
+        text.push_str(itoa::Buffer::new().format(part / unit));
+        part %= unit;
+    }
+    text
 }
 
 impl Serialize for Budget {

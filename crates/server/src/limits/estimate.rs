@@ -1,5 +1,9 @@
 //! About how many tokens a turn will take, before anybody is asked: what is held back of `tpm` until it is known.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 /// About as many bytes as a token has in a request.
 const BYTES_PER_TOKEN: u64 = 4;
 /// What an image or a file is taken for, whatever its bytes.
@@ -37,8 +41,8 @@ fn input(body: &[u8]) -> u64 {
 
 /// Where the data of the next data URL begins.
 fn find_base64(bytes: &[u8]) -> Option<usize> {
-    const MARK: &[u8] = b";base64,";
-    memchr::memmem::find(bytes, MARK).map(|at| at + MARK.len())
+    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(";base64,"));
+    MARK.find(bytes).map(|at| at + MARK.needle().len())
 }
 
 #[cfg(test)]

@@ -51,20 +51,13 @@ impl Rates {
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         for (names, rate) in NAMES.iter().zip([self.requests, self.tokens]) {
             let Some(rate) = rate else { continue };
-            // One buffer for the three: they are on every answer of a limited key.
-            let mut text = String::with_capacity(48);
-            number(&mut text, rate.limit);
-            let limit = text.len();
-            number(&mut text, rate.remaining);
-            let remaining = text.len();
-            write_short(&mut text, rate.reset);
-            let text = Bytes::from(text);
-            let values = [text.slice(..limit), text.slice(limit..remaining), text.slice(remaining..)];
-            headers.reserve(2 * values.len());
-            for (name, value) in names.iter().zip(values) {
-                if let Ok(value) = HeaderValue::from_maybe_shared(value) {
-                    headers.insert(name, value);
-                }
+            // They are on every answer of a limited key: room for both at once.
+            headers.reserve(NAMES.as_flattened().len());
+            let [limit, remaining, reset] = names;
+            headers.insert(limit, rate.limit.into());
+            headers.insert(remaining, rate.remaining.into());
+            if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(short(rate.reset))) {
+                headers.insert(reset, value);
             }
         }
     }

@@ -13,6 +13,8 @@ const SECONDS: u64 = 61;
 #[derive(Debug)]
 pub(super) struct Window {
     began: Instant,
+    /// When the next second begins.
+    next: Instant,
     /// The number of the second that runs.
     number: u64,
     /// What was used in each second, by its number.
@@ -22,10 +24,13 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(now: Instant) -> Self {
-        Self { began: now, number: 0, slots: vec![0; slot(SECONDS)].into(), total: 0 }
+        Self { began: now, next: now, number: 0, slots: vec![0; slot(SECONDS)].into(), total: 0 }
     }
 
     fn advance(&mut self, now: Instant) {
+        if now < self.next {
+            return;
+        }
         let number = now.saturating_duration_since(self.began).as_secs();
         for passed in self.number + 1..=number.min(self.number + SECONDS) {
             if let Some(used) = self.slots.get_mut(slot(passed % SECONDS)) {
@@ -33,6 +38,7 @@ impl Window {
             }
         }
         self.number = self.number.max(number);
+        self.next = self.began + Duration::from_secs(self.number + 1);
     }
 
     fn of(&self, number: u64) -> u64 {

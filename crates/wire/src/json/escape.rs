@@ -96,21 +96,34 @@ pub fn escape_into(out: &mut impl Append, text: &str) {
 
 /// Where the first byte is that cannot be in a string as it is. Eight bytes are looked at together: most texts have none.
 fn first_special(bytes: &[u8]) -> Option<usize> {
+    let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let (words, rest) = bytes.as_chunks::<8>();
+    let position = |from: usize| bytes[from..].iter().position(special).map(|within| from + within);
+    if let Some(at) = words.iter().position(|word| has_special(*word)) {
+        return position(at * 8);
+    }
+    // The last eight bytes once more, or the only ones, filled up.
+    let last = match bytes.last_chunk::<8>() {
+        _ if rest.is_empty() => return None,
+        Some(last) => *last,
+        None => {
+            let mut filled = [b' '; 8];
+            filled[..rest.len()].copy_from_slice(rest);
+            filled
+        }
+    };
+    if has_special(last) { position(words.len() * 8) } else { None }
+}
+
+fn has_special(word: [u8; 8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;
-    let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    let (words, last) = bytes.as_chunks::<8>();
-    for (at, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // The high bit of a byte is set in the end if the byte is below 0x20, or zero after the others are blotted out.
-        let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        if (below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGHS != 0 {
-            return words[at].iter().position(|byte| special(*byte)).map(|within| at * 8 + within);
-        }
-    }
-    last.iter().position(|byte| special(*byte)).map(|within| words.len() * 8 + within)
+    let word = u64::from_le_bytes(word);
+    // The high bit of a byte is set in the end if the byte is below 0x20, or zero after the others are blotted out.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let quote = word ^ (ONES * u64::from(b'"'));
+    let backslash = word ^ (ONES * u64::from(b'\\'));
+    (below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGHS != 0
 }
 
 /// How each control character is written.

@@ -25,12 +25,12 @@ impl<'o> ObjectWriter<'o> {
 
     /// Starts a member; the caller writes its value into the buffer.
     pub fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        if !self.empty {
-            self.out.push(b',');
-        }
+        // Once for all that follows, and for a short value.
+        self.out.reserve(name.len() + 32);
+        self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
         self.empty = false;
-        write_text(self.out, name);
-        self.out.push(b':');
+        escape_into(self.out, name);
+        self.out.extend_from_slice(b"\":");
         self.out
     }
 
