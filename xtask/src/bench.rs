@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Another godex in that column, such as one of an earlier version.
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Only what one thing costs: a key, traces, another wire.
+    #[arg(long)]
+    pairs: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -45,8 +48,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     build(arguments.gateway)?;
     let started = Instant::now();
     let binary = arguments.binary.clone().unwrap_or_else(|| crate::root().join("target/release/godex"));
-    let start_up = startup::measure(&binary)?;
     let scale = if arguments.full { 5 } else { 1 };
+    if arguments.pairs {
+        table::print(&pairs::measure(arguments.gateway, &binary, scale)?);
+        return Ok(());
+    }
+    let start_up = startup::measure(&binary)?;
     let mut results = memory::measure(arguments.gateway, &binary, arguments.full)?;
     let servers = Servers::start(arguments.gateway, &binary, Setup::default())?;
     results.extend(cases::measure(&servers, scale)?);

@@ -1,7 +1,9 @@
 //! What one thing costs: two godex on one core, one without it and one with it, asked in turn. The first stands in the
-//! column of the floor.
+//! column of the floor. And where there is valgrind: the instructions of both, which no neighbour changes, but which are
+//! without those of the kernel.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -10,7 +12,7 @@ use super::cases::{self, Load, Row};
 use super::servers::{Place, Servers, Setup};
 
 /// Pairs of runs; the median of their ratios counts.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 
 /// What is measured.
 struct Pair {
@@ -55,7 +57,35 @@ pub(super) fn measure(gateway: Gateway, binary: &Path, scale: usize) -> Result<V
         println!("with and without: not measured, since that needs godex and two cores");
         return Ok(Vec::new());
     }
-    PAIRS.iter().map(|pair| one(gateway, binary, scale, pair)).collect()
+    let counts = Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !counts {
+        println!("instructions: not counted, since there is no valgrind");
+    }
+    let mut rows = Vec::new();
+    for pair in &PAIRS {
+        rows.push(one(gateway, binary, scale, pair)?);
+        if counts {
+            rows.push(instructions(gateway, binary, pair)?);
+        }
+    }
+    Ok(rows)
+}
+
+fn instructions(gateway: Gateway, binary: &Path, pair: &Pair) -> Result<Row> {
+    let load = &pair.load;
+    println!("counting {} …", load.label);
+    let few = load.connections;
+    let more = u32::try_from(load.requests / 4)?;
+    let run = |setup: Setup, requests: u32| -> Result<f64> {
+        let setup = Setup { place: Place::Counted, ..setup };
+        let servers = Servers::start(gateway, binary, setup)?;
+        cases::once(&servers, &servers.targets[2], load, few + requests as usize)?;
+        servers.counted(setup)
+    };
+    // What the start and the end take is in both.
+    let each = |setup: Setup| -> Result<f64> { Ok((run(setup, more)? - run(setup, 0)?) / f64::from(more)) };
+    let values = [None, Some(each(pair.without)?), Some(each(pair.with)?)];
+    Ok(Row { label: format!("{}, instructions per request", load.label), unit: "", values })
 }
 
 fn one(gateway: Gateway, binary: &Path, scale: usize, pair: &Pair) -> Result<Row> {

@@ -3,11 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
 
 use super::Gateway;
 use crate::process::{self, Running};
+
+/// What the upstream has; listed, as they are where godex finds a provider's models by itself.
+const MODELS: &str = "[sync, stream-200-0, stream-200-5, hold, large, tool]";
+/// Of godex, in the folder of its setup.
+const LOG: &str = "godex.log";
 
 pub(super) struct Servers {
     pub(super) targets: [Target; 3],
@@ -38,6 +45,8 @@ pub(super) enum Place {
     Anywhere,
     /// Each proxy on the last core alone, all else on the first.
     Pinned,
+    /// godex in valgrind, which counts its instructions.
+    Counted,
 }
 
 /// One column of the table.
@@ -67,6 +76,17 @@ impl Servers {
         Ok(Self { targets, place, _upstream: upstream })
     }
 
+    /// Ends godex, and says how many instructions it has run (`Place::Counted`).
+    pub(super) fn counted(self, setup: Setup) -> Result<f64> {
+        let [.., godex] = self.targets;
+        let godex = godex.proxy.context("no process")?;
+        godex.signal(Signal::TERM)?;
+        godex.ended_within(Duration::from_mins(1))?;
+        let log = fs::read_to_string(setup.folder().join(LOG))?;
+        let count = log.lines().find_map(|line| line.split_once("Collected :")).context("valgrind counted nothing")?;
+        Ok(count.1.trim().parse()?)
+    }
+
     /// The load generator, ready for its arguments.
     pub(super) fn load(&self, target: &Target) -> Command {
         let mut load = limited(&bench(), self.place.core(false));
@@ -83,6 +103,10 @@ impl Setup {
             (true, true) => "plain",
             (true, false) => "more",
         }
+    }
+
+    fn folder(self) -> PathBuf {
+        crate::root().join("target/bench").join(self.name())
     }
 }
 
@@ -106,7 +130,7 @@ fn start_floor(upstream: &str, setup: Setup) -> Result<(String, Running)> {
 
 fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, Running)> {
     let address = process::free_address()?;
-    let folder = crate::root().join("target/bench").join(setup.name());
+    let folder = setup.folder();
     fs::create_dir_all(&folder)?;
     // Fresh, and on the disk that the rest of the build is on: a store in memory would flatter us.
     let sessions = folder.join("sessions");
@@ -118,15 +142,23 @@ fn start_godex(binary: &Path, upstream: &str, setup: Setup) -> Result<(String, R
     let text = format!(
         "server:\n  host: {}\n  port: {}\ndefault_provider: bench\nmodels:\n  discover: off\nproviders:\n  bench:\n    \
          spec: {spec}\n    credentials:\n      api_key: bench\n    endpoint:\n      \
-         base_url: http://{upstream}/v1\n{provider}session:\n{session}  sqlite:\n    path: {}\nlogging:\n  level: error\n{more}",
+         base_url: http://{upstream}/v1\n    models: {MODELS}\n{provider}session:\n{session}  sqlite:\n    path: {}\n\
+         logging:\n  level: error\n{more}",
         address.ip(),
         address.port(),
         sessions.join("sessions.db").display(),
     );
     fs::write(&config, text)?;
-    let mut command = limited(binary, setup.place.core(true));
+    let mut command = match setup.place {
+        Place::Counted => {
+            let mut command = limited(Path::new("valgrind"), None);
+            command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(binary);
+            command
+        }
+        place => limited(binary, place.core(true)),
+    };
     command.args(["serve", "--config"]).arg(&config).env("HOME", &folder);
-    let mut godex = Running::start_logged(&mut command, &folder.join("godex.log"))?;
+    let mut godex = Running::start_logged(&mut command, &folder.join(LOG))?;
     godex.until_healthy(address)?;
     Ok((format!("http://{address}/v1/responses"), godex))
 }
