@@ -1,12 +1,12 @@
 //! An entry of `model_list`: which model of which provider, and what is said of it.
 
 use providers::yaml::Node;
-use providers::{Library, resolve_named};
+use providers::{Library, Wire, resolve_named};
 use server::config;
 
 use super::notes::Notes;
 use super::source::{Text, entries, get, number, scalar, text};
-use super::vendors::{self, COMPATIBLE, FOREIGN, Vendor};
+use super::vendors::{self, COMPATIBLE, FOREIGN, Param, Vendor};
 
 /// One of several that a name stands for.
 pub(super) struct Deployment {
@@ -33,6 +33,8 @@ pub(super) struct Provider {
     pub(super) plain_http: bool,
     pub(super) key: Option<Text>,
     pub(super) path: Option<&'static str>,
+    /// What fills placeholders of the spec's address.
+    pub(super) params: Vec<(String, Text)>,
     pub(super) query: Vec<(String, Text)>,
     pub(super) headers: Vec<(String, Text)>,
     /// In milliseconds.
@@ -60,6 +62,9 @@ const KNOWN: &[&str] = &[
     "input_cost_per_token",
     "output_cost_per_token",
     "cache_read_input_token_cost",
+    "aws_region_name",
+    "vertex_project",
+    "vertex_location",
     "organization",
     "extra_headers",
     "headers",
@@ -127,9 +132,7 @@ fn vendor(
     let (prefix, model) = match (text(params, "custom_llm_provider"), whole.split_once('/')) {
         (Some(named), Some((prefix, model))) if named == prefix => (named, model),
         (Some(named), _) => (named, whole),
-        (None, Some((prefix, model))) if vendors::find(prefix).is_some() || FOREIGN.contains(&prefix) => {
-            (prefix, model)
-        }
+        (None, Some((prefix, model))) if vendors::is_prefix(prefix) => (prefix, model),
         // A model whose own name has a slash, at an address of its own.
         (None, Some(_)) if has_address(params) => ("custom_openai", whole),
         (None, Some((prefix, model))) => (prefix, model),
@@ -144,13 +147,14 @@ fn vendor(
     } else {
         prefix
     };
-    let found = vendors::find(prefix)
-        .or_else(|| vendors::find("custom_openai").filter(|_| has_address(params) && !FOREIGN.contains(&prefix)));
+    let other = || vendors::find("custom_openai", model).filter(|_| has_address(params) && !FOREIGN.contains(&prefix));
+    let found = vendors::find(prefix, model).or_else(other);
     if found.is_none() {
         let why = if FOREIGN.contains(&prefix) { "has an API of its own" } else { "is not known here" };
         notes.add(entry, format!("`{group}` is left out: {prefix} {why}, and godex has no spec for it"));
     }
-    Some((found?, model.to_owned()))
+    let found = found?;
+    Some((found, found.naming.of(model)))
 }
 
 fn address(params: &Node) -> &str {
@@ -179,14 +183,15 @@ fn provider(
         plain_http: false,
         key: value("api_key"),
         path: None,
+        params: Vec::new(),
         query: Vec::new(),
         headers: Vec::new(),
         total: milliseconds(params, "timeout"),
         first_byte: milliseconds(params, "stream_timeout"),
     };
     match given {
-        Some(given) => provider.address(vendor, given, value("api_version"), entry, notes)?,
-        None => provider.base_url = vendor.base_url.map(|url| (Text::Literal(url.to_owned()), "")),
+        Some(given) => provider.address(vendor, &spec, given, value("api_version"), entry, notes)?,
+        None => provider.usual_address(vendor, params, text(params, "model").unwrap_or_default()),
     }
     if provider.base_url.is_none() && spec.base_url.is_none() {
         notes.add(
@@ -195,15 +200,12 @@ fn provider(
         );
         return None;
     }
-    if provider.key.is_none() && needs_key(vendor, &provider) {
+    if provider.key.is_none() && spec.token.is_none() && needs_key(vendor, &provider) {
         let usual = vendor.key.map(str::to_owned).or_else(|| spec.key_env.first().cloned());
         provider.key = usual.map(Text::Variable);
     }
-    if vendor.prefix == "anthropic" {
-        notes.add(
-            entry,
-            "anthropic is asked through its OpenAI-compatible API, without its prompt caching and thinking",
-        );
+    if !vendor.note.is_empty() {
+        notes.add(entry, vendor.note);
     }
     if vendor.spec == COMPATIBLE && provider.key.is_none() && needs_key(vendor, &provider) {
         let name = format!("{}_API_KEY", vendor.prefix.to_uppercase());
@@ -221,17 +223,32 @@ fn provider(
 }
 
 impl Provider {
+    /// That of the vendor or of its spec, whose placeholders are filled.
+    fn usual_address(&mut self, vendor: &Vendor, params: &Node, model: &str) {
+        let literal = vendor.base_url.map(|url| Text::Literal(url.to_owned()));
+        let variable = || vendor.base_env.map(|name| Text::Variable(name.to_owned()));
+        self.base_url = literal.or_else(variable).map(|url| (url, ""));
+        let filled = |param: &Param| {
+            let of_model = || vendors::region(model).filter(|_| param.name == "region");
+            let said = Text::of(params, param.member).or_else(|| of_model().map(|text| Text::Literal(text.to_owned())));
+            let usual = || param.variable.map(|name| Text::Variable(name.to_owned()));
+            Some((param.name.to_owned(), said.or_else(usual)?))
+        };
+        self.params = vendor.params.iter().filter_map(filled).collect();
+    }
+
     /// An address that was given; None, with a note, where it cannot be used.
     fn address(
         &mut self,
         vendor: &Vendor,
+        spec: &providers::Provider,
         given: Text,
         version: Option<Text>,
         entry: &Node,
         notes: &mut Notes,
     ) -> Option<()> {
         let given = match given {
-            Text::Literal(url) => Text::Literal(tidy(&url).to_owned()),
+            Text::Literal(url) => Text::Literal(tidy(&url, spec.wire).to_owned()),
             variable @ Text::Variable(_) => variable,
         };
         let mut end = vendor.path;
@@ -275,14 +292,18 @@ fn needs_key(vendor: &Vendor, provider: &Provider) -> bool {
             !config::ad_hoc(COMPATIBLE, Some(url), None, &|_| None).is_ok_and(|config| config.is_private())
         }
         Some((Text::Variable(_), _)) => true,
-        None => !matches!(vendor.spec, "ollama" | "lmstudio" | "vllm" | "llamacpp"),
+        None => !matches!(vendor.spec, "ollama" | "lmstudio" | "vllm" | "llamacpp" | "litellm"),
     }
 }
 
 /// Without what godex adds by itself.
-fn tidy(url: &str) -> &str {
+fn tidy(url: &str, wire: Wire) -> &str {
     let url = url.trim_end_matches('/');
-    url.strip_suffix("/chat/completions").unwrap_or(url)
+    let added: &[&str] = match wire {
+        Wire::Messages => &["/v1/messages", "/v1"],
+        Wire::Chat | Wire::Responses | Wire::Demo => &["/chat/completions"],
+    };
+    added.iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
 }
 
 fn milliseconds(node: &Node, name: &str) -> Option<u64> {

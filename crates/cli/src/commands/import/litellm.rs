@@ -217,7 +217,7 @@ fn variables(plan: &Plan) -> Vec<(String, bool)> {
         if let Some((url, _)) = &provider.base_url {
             add(url, true);
         }
-        let others = provider.query.iter().chain(&provider.headers).map(|(_, text)| text);
+        let others = provider.query.iter().chain(&provider.params).chain(&provider.headers).map(|(_, text)| text);
         provider.key.iter().chain(others).for_each(|text| add(text, false));
     }
     if let Some(MasterKey::Variable(name)) = &plan.settings.master_key {

@@ -55,7 +55,7 @@ fn server(out: &mut String, settings: &Settings) {
 
 fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&Deployment]) {
     let _ = writeln!(out, "  {}:\n    spec: {}", quote(name), quote(provider.spec));
-    if provider.base_url.is_some() || provider.path.is_some() {
+    if provider.base_url.is_some() || provider.path.is_some() || !provider.params.is_empty() {
         out.push_str("    endpoint:\n");
     }
     if let Some((url, end)) = &provider.base_url {
@@ -67,10 +67,12 @@ fn section(out: &mut String, name: &str, provider: &Provider, deployments: &[&De
     if let Some(path) = provider.path {
         let _ = writeln!(out, "      path: {}", quote(path));
     }
-    if !provider.query.is_empty() {
+    for (key, values) in [("params", &provider.params), ("query", &provider.query)] {
         let members: Vec<String> =
-            provider.query.iter().map(|(name, value)| format!("{}: {}", quote(name), value.yaml(""))).collect();
-        let _ = writeln!(out, "      query: {{{}}}", members.join(", "));
+            values.iter().map(|(name, value)| format!("{}: {}", quote(name), value.yaml(""))).collect();
+        if !members.is_empty() {
+            let _ = writeln!(out, "      {key}: {{{}}}", members.join(", "));
+        }
     }
     if let Some(key) = &provider.key {
         let _ = writeln!(out, "    credentials:\n      api_key: {}", key.yaml(""));
