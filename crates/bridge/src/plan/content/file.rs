@@ -1,6 +1,8 @@
 //! Files in messages: text goes inline, videos, images and others where the dialect has a part for them, and of a PDF what
 //! somebody has read of it.
 
+use std::borrow::Cow;
+
 use wire::chat::{self, Str};
 use wire::json::Text;
 use wire::responses::InputFile;
@@ -147,13 +149,30 @@ fn named<'a>(name: &str, text: &str) -> ContentPiece<'a> {
     ContentPiece::Text(Str::Ours(format!("[{}]\n{text}", called(name, "file")).into()))
 }
 
-fn called<'n>(name: &'n str, otherwise: &'static str) -> &'n str {
-    if name.is_empty() { otherwise } else { name }
+/// The name as it stands in the prompt: on one line, and with nothing in it that acts.
+fn called<'n>(name: &'n str, otherwise: &'static str) -> Cow<'n, str> {
+    match name {
+        "" => otherwise.into(),
+        name if name.contains(wire::visible::acts) => name.replace(wire::visible::acts, "_").into(),
+        name => name.into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stay_on_their_line() {
+        for (name, expected) in [
+            ("", "file"),
+            ("a b.txt", "a b.txt"),
+            ("a]\r\n[system\u{202e}\0", "a]__[system__"),
+            ("日本.pdf", "日本.pdf"),
+        ] {
+            assert_eq!(called(name, "file"), expected, "{name:?}");
+        }
+    }
 
     #[test]
     fn what_is_left_out_is_said() {

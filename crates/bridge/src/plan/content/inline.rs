@@ -98,21 +98,21 @@ impl<'t> InlineFile<'t> {
             || (self.is_unsaid() && ends_with_any(self.name, TEXT_NAMES))
     }
 
-    /// Its text, if it is UTF-8.
+    /// Its text, if it is UTF-8. Zeros are no text: UTF-16 of English is UTF-8 with a zero after each letter.
     pub(super) fn utf8(&self) -> Option<String> {
-        String::from_utf8(self.bytes()?).ok()
+        String::from_utf8(self.bytes()?).ok().filter(|text| !text.contains('\0'))
     }
 
     /// Its text, if it looks like any, whatever it is called.
     pub(super) fn text(&self) -> Option<FileText> {
         let bytes = self.bytes()?;
-        let converted = match bytes.as_slice() {
-            [0xff, 0xfe, utf16 @ ..] => Some((utf16_text(utf16, u16::from_le_bytes)?, "UTF-16")),
-            [0xfe, 0xff, utf16 @ ..] => Some((utf16_text(utf16, u16::from_be_bytes)?, "UTF-16")),
-            _ => None,
+        let utf16 = match bytes.as_slice() {
+            [0xff, 0xfe, utf16 @ ..] => Some(utf16_text(utf16, u16::from_le_bytes)?),
+            [0xfe, 0xff, utf16 @ ..] => Some(utf16_text(utf16, u16::from_be_bytes)?),
+            unmarked => unmarked_utf16(unmarked),
         };
-        if let Some((text, encoding)) = converted {
-            return is_written(&text).then_some(FileText::Converted(text, encoding));
+        if let Some(text) = utf16 {
+            return is_written(&text).then_some(FileText::Converted(text, "UTF-16"));
         }
         let is_called_text = self.is_called_text();
         match String::from_utf8(bytes) {
@@ -154,6 +154,19 @@ fn utf16_text(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let text = char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect::<Result<String, _>>().ok()?;
     rest.is_empty().then_some(text)
+}
+
+/// UTF-16 without a mark: more than half of its units are of Latin-1, which have a zero in always the same place.
+fn unmarked_utf16(bytes: &[u8]) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let zeros = |at: usize| pairs.iter().filter(|pair| pair[at] == 0).count();
+    let unit = match (zeros(0), zeros(1)) {
+        _ if !rest.is_empty() || pairs.len() < 2 => return None,
+        (0, high) if high * 2 > pairs.len() => u16::from_le_bytes,
+        (high, 0) if high * 2 > pairs.len() => u16::from_be_bytes,
+        _ => return None,
+    };
+    utf16_text(bytes, unit)
 }
 
 /// Standard base64 or that of URLs, with or without padding and line breaks; `None` for anything else.
@@ -252,10 +265,17 @@ mod tests {
             ("a.bin", "//5oAGkA", Some(FileText::Converted("hi".into(), "UTF-16"))),
             ("a.bin", "/v8AaABp", Some(FileText::Converted("hi".into(), "UTF-16"))),
             ("a.txt", "//5oAGkAAA==", None),
+            ("a.txt", "aABpAA==", Some(FileText::Converted("hi".into(), "UTF-16"))),
+            ("a.bin", "AGgAaQ==", Some(FileText::Converted("hi".into(), "UTF-16"))),
+            ("a.txt", "aABpAAA=", None),
+            ("a.bin", "AQACAA==", None),
+            ("a.bin", "AAAAAA==", None),
             ("a", "data:,%4", None),
             ("a", "!", None),
         ] {
             assert_eq!(InlineFile::new(name, data).text(), expected, "{name} {data}");
         }
+        assert_eq!(InlineFile::new("a.txt", "aABpAA==").utf8(), None, "it has zeros");
+        assert_eq!(InlineFile::new("a.txt", "aGk=").utf8().as_deref(), Some("hi"));
     }
 }
