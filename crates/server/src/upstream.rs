@@ -1,6 +1,7 @@
 //! Calls to providers: one pooled client for each, deadlines by phase, retries and other targets before anything was
 //! answered; nothing decided about compatibility.
 
+mod address;
 mod affinity;
 mod breaker;
 mod budget;

@@ -1,6 +1,5 @@
 //! The HTTP client of one provider: one exchange at a time, over its pool, with its keys in turn.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +7,12 @@ use bridge::{AnswerDialect, AnswerWire, Failure, FailureClass, Look, Opening};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, Uri};
+use http::{Method, Request, Response};
 use http_body_util::Full;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use providers::{Auth, HeaderSource, HeaderText, TokenCommand, Wire};
 use tokio::time::Instant;
-use wire::json::{Raw, Text};
 
+use super::address::{self, Addresses, Fault};
 use super::connect::Connector;
 use super::keys::{Keys, Tried};
 use super::pool::{HttpBody, Pool, SendError, Sending};
@@ -38,10 +36,7 @@ const PEEK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct HttpClient {
     transport: Transport,
-    chat: EndpointUri,
-    responses: EndpointUri,
-    /// What else there may be: `{base}` and the query, with [`PATH`] between them.
-    other: String,
+    addresses: Addresses,
     headers: HeaderMap,
     /// Those that say the cache key of a request.
     of_cache_key: Vec<HeaderName>,
@@ -64,86 +59,8 @@ enum Transport {
     Http2(Box<Shards>),
 }
 
-type Fault = Box<dyn Error + Send + Sync>;
-
-/// What a request asks for: a path and a query, or the whole address.
-#[derive(Debug)]
-enum EndpointUri {
-    Fixed(Uri),
-    /// With the model's name in it.
-    ByModel(String),
-}
-
-impl EndpointUri {
-    fn new(template: &str) -> Result<Self, Fault> {
-        Ok(if template.contains(MODEL) { Self::ByModel(template.to_owned()) } else { Self::Fixed(template.parse()?) })
-    }
-
-    fn of(&self, model: &str) -> Result<Uri, Failure> {
-        match self {
-            Self::Fixed(path) => Ok(path.clone()),
-            Self::ByModel(template) => template.replace(MODEL, &percent_encode(model)).parse().map_err(|_| {
-                Failure::new(FailureClass::InvalidRequest, "The model's name does not fit into the provider's path.")
-            }),
-        }
-    }
-
-    /// The same, where only a body says the model's name.
-    fn of_body(&self, body: &[u8]) -> Result<Uri, Failure> {
-        let body = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok());
-        let model = body.and_then(|body| body.get("model")).and_then(Raw::text).map(Text::decode);
-        self.of(&model.unwrap_or_default())
-    }
-}
-
-/// Where a spec's path wants the model's name.
-const MODEL: &str = "{model}";
-
-/// Where a path goes that is asked for.
-const PATH: &str = "/{path}";
-
 /// The header of a Messages API for what is tried out; what the configuration sets itself stays as it is.
 const BETAS: &str = "anthropic-beta";
-
-/// The path of a Responses API, where the chat API's would be.
-const NATIVE: &str = "/responses";
-
-/// The whole URL, as a template. A base URL that is the whole endpoint already is as good as its base.
-fn endpoint(config: &ProviderConfig, path: &str) -> String {
-    let base = config.base_url.trim_end_matches('/');
-    let base = base.trim_end_matches(config.provider.path.as_str()).trim_end_matches(NATIVE);
-    let query: Vec<String> = config.provider.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mark = if query.is_empty() { "" } else { "?" };
-    format!("{base}{path}{mark}{}", query.join("&"))
-}
-
-/// A URL without its scheme and host.
-fn path_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.find('/').map_or("/", |at| &rest[at..])
-}
-
-/// A path or URL in which every `..` has taken the segment before it away; not the host.
-fn without_dots(uri: &str) -> String {
-    let at = uri.len() - path_of(uri).len();
-    let (host, path) = uri.split_at(at);
-    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in path.split('/').skip(1) {
-        match segment {
-            ".." => drop(segments.pop()),
-            segment => segments.push(segment),
-        }
-    }
-    format!("{host}/{}{query}", segments.join("/"))
-}
-
-/// One segment of a path, as an endpoint's URI has it.
-pub(super) fn percent_encode(text: &str) -> String {
-    /// Everything but what RFC 3986 calls unreserved.
-    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-    utf8_percent_encode(text, RESERVED).to_string()
-}
 
 impl HttpClient {
     pub(crate) fn new(config: &ProviderConfig) -> Result<Self, StartError> {
@@ -157,9 +74,7 @@ impl HttpClient {
     }
 
     fn build(config: &ProviderConfig, shared: Option<Arc<Keys>>) -> Result<Self, Fault> {
-        let (endpoint, native) = (endpoint(config, &config.provider.path), endpoint(config, NATIVE));
-        // Checked now, with any model's name in it.
-        let url: Uri = endpoint.replace(MODEL, "model").parse()?;
+        let url = address::of_any_model(config)?;
         let authority = url.authority().ok_or("base_url has no host")?.as_str().to_owned();
         let mut headers = headers(config)?;
         let proxy = config.transport.proxy.as_ref().filter(|_| url.scheme_str() == Some("http"));
@@ -168,10 +83,7 @@ impl HttpClient {
         }
         // A proxy that forwards wants the whole address, and so does HTTP/2.
         let whole = proxy.is_some() || config.transport.http2;
-        let uri = |endpoint: &str| EndpointUri::new(if whole { endpoint } else { path_of(endpoint) });
-        let (chat, responses) = (uri(&endpoint)?, uri(&native)?);
-        let other = self::endpoint(config, PATH);
-        let other = if whole { other } else { path_of(&other).to_owned() };
+        let addresses = Addresses::new(config, whole)?;
         let connector = Connector::new(url, config.timeouts.connect, &config.transport)?;
         let transport = if config.transport.http2 {
             Transport::Http2(Box::new(Shards::new(connector)))
@@ -191,7 +103,7 @@ impl HttpClient {
             None => Arc::new(Keys::new(keys(config)?)),
         };
         let of_cache_key = of_cache_key(config)?;
-        Ok(Self { transport, chat, responses, other, headers, of_cache_key, keys, tokens, redactor })
+        Ok(Self { transport, addresses, headers, of_cache_key, keys, tokens, redactor })
     }
 
     /// Sends a request. A key that is refused rests, and the next one is tried at once. The dialect says how errors
@@ -256,8 +168,7 @@ impl HttpClient {
             Credential::Token(_) => None,
         };
         let (wire, body) = (outgoing.wire, outgoing.body.clone());
-        let endpoint = if wire == Wire::Responses { &self.responses } else { &self.chat };
-        let uri = endpoint.of(&outgoing.model)?;
+        let uri = self.addresses.of(wire, &outgoing.model)?;
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -375,8 +286,7 @@ impl HttpClient {
         body: Vec<u8>,
         headers: impl FnOnce(&mut HeaderMap),
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
-        let chat = self.chat.of_body(&body)?.to_string();
-        let uri = chat.replacen("/chat/completions", endpoint, 1);
+        let uri = self.addresses.beside(endpoint, &body)?;
         let answer = self.unread(method, &uri, body, headers).await?;
         let answer =
             answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), watching: None, open: Vec::new() });
@@ -385,7 +295,7 @@ impl HttpClient {
 
     /// What is at this path after the base URL; `/../` goes up from there.
     pub(super) async fn get(&self, path: &str) -> Result<Response<HttpBody>, Failure> {
-        self.unread(Method::GET, &without_dots(&self.other.replacen(PATH, path, 1)), Vec::new(), |_| {}).await
+        self.unread(Method::GET, &self.addresses.at(path), Vec::new(), |_| {}).await
     }
 
     /// Sends a request with the first key that is not resting.
@@ -576,22 +486,4 @@ pub(super) fn sensitive(text: &str) -> Result<HeaderValue, header::InvalidHeader
     let mut value = HeaderValue::try_from(text)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dots_go_up_and_never_beyond_the_host() {
-        for (uri, expected) in [
-            ("/v1/models", "/v1/models"),
-            ("/v1/../api/v0/models?a=..", "/api/v0/models?a=.."),
-            ("http://h:1/a/v1/../../props", "http://h:1/props"),
-            ("https://h/../../x", "https://h/x"),
-            ("/../x", "/x"),
-        ] {
-            assert_eq!(without_dots(uri), expected);
-        }
-    }
 }

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bridge::Failure;
 
-use super::client::percent_encode;
+use super::address::percent_encode;
 use crate::config::Secret;
 
 const INSTEAD: &str = "[redacted]";

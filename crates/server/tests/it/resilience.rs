@@ -113,18 +113,12 @@ async fn when_every_key_is_refused_the_client_is_told_and_no_key_is_shown() {
 /// A provider that begins each answer and breaks it off, however it does so, is left alone as one that answers nothing.
 #[tokio::test]
 async fn who_always_breaks_off_is_left_alone() {
-    let begun = || {
-        let text = json!({"choices": [{"index": 0, "delta": {"content": "Well, "}}]});
-        Script::sse_bytes(format!("data: {text}\n\n"))
-    };
-    let failed = "data: {\"error\":{\"message\":\"gone\",\"code\":500}}\n\n";
     let text = json!({"choices": [{"index": 0, "delta": {"content": "Well, "}}]});
-    let in_band = move || Script::sse_bytes(format!("data: {text}\n\n{failed}"));
-    let cut = move || begun().cut();
-    let ways: [(&str, Box<dyn Fn() -> Script + Send + Sync>); 3] =
-        [("ends", Box::new(begun)), ("is cut", Box::new(cut)), ("fails", Box::new(in_band))];
-    for (way, script) in ways {
-        let (bad, other) = (Upstream::start_with(move |_| script()).await.unwrap(), good().await);
+    let begun = Script::sse_bytes(format!("data: {text}\n\n"));
+    let error = "data: {\"error\":{\"message\":\"gone\",\"code\":500}}\n\n";
+    let failed = Script::sse_bytes(format!("data: {text}\n\n{error}"));
+    for (way, script) in [("ends", begun.clone()), ("is cut", begun.cut()), ("fails", failed)] {
+        let (bad, other) = (Upstream::start(script).await.unwrap(), good().await);
         let entries = [
             provider("a", &bad, "credentials: {api_key: none}"),
             provider("b", &other, "credentials: {api_key: none}"),
