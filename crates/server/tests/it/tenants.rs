@@ -31,7 +31,8 @@ async fn rig(upstream: Upstream, session: &str, more: &str) -> Rig {
         KEYS.iter().map(|(name, key)| format!("- {{name: {name}, tenant: {name}, key: {key}}}\n")).collect();
     let text = format!(
         "session: {{{session}}}\nresilience: {{{QUICK}}}\nproviders:\n  up:\n    spec: {{extends: openai-compatible, drop: []}}\n    \
-         endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\nkeys:\n{}{more}",
+         endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\n    \
+         timeouts: {{first_byte_ms: 1d, total_ms: 1d}}\nkeys:\n{}{more}",
         upstream.url(),
         keys.concat(),
     );
