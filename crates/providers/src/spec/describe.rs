@@ -13,6 +13,7 @@ use super::answer::Answer;
 use super::catalog::{ApplyPatch, Catalog, Discovery, SubAgents};
 use super::request::Request;
 use super::terms::Basics;
+use super::values::each_word;
 use super::{Auth, Wire};
 
 /// A key of a spec.
@@ -55,50 +56,7 @@ macro_rules! words {
     };
 }
 
-words!(
-    AbsentContent,
-    AfterTool,
-    ApplyPatch,
-    BlockCache,
-    CacheKeyField,
-    CacheMarks,
-    CallIds,
-    ChoiceKind,
-    CustomForm,
-    DeveloperRole,
-    Effort,
-    EffortField,
-    EmptyText,
-    EofTolerance,
-    ErrorMeaning,
-    Exclusion,
-    FinishMeaning,
-    ForcedWhileThinking,
-    Hosted,
-    ImageInput,
-    ItemIds,
-    JsonSchema,
-    Lacking,
-    LateSystem,
-    LimitField,
-    Parallel,
-    Parameter,
-    RefusalForm,
-    Replay,
-    ReplayField,
-    RequiredWord,
-    SchemaRule,
-    StreamUsage,
-    SubAgents,
-    ThinkTags,
-    Thinking,
-    ThoughtDisplay,
-    Tokenizer,
-    ToolImages,
-    Turns,
-    UserField,
-    Wire,
-);
+each_word!(words);
 
 impl Takes for bool {
     fn takes() -> Taken {
