@@ -27,26 +27,28 @@ const fn load(label: &'static str) -> Load {
     Load { label, show: &[], ..cases::SYNC_64 }
 }
 
-const PAIRS: [Pair; 3] = [
-    // Every limit that a key can have, none of which is reached, and a price, so that its budget is counted.
+/// An answer as agents get them. There are 200 deltas in it.
+const fn stream(label: &'static str) -> Load {
+    Load { model: "stream-200-0", connections: 32, requests: 480, ..load(label) }
+}
+
+/// Every limit that a key can have, none of which is reached, and a price, so that its budget is counted.
+const KEYED: Setup = Setup {
+    provider: "    prices:\n      \"*\": {input: 1, output: 2}\n",
+    more: "keys:\n  - {name: bench, tenant: bench, key: the-key-of-the-load-generator, rpm: 1000000000, tpm: 1000000000000, \
+           concurrency: 10000, budget: 1000000usd/month}\n",
+    ..PINNED
+};
+const UNSEEN: Setup = Setup { more: "trace: {enabled: false}\nmetrics: {enabled: false}\n", ..PINNED };
+
+const PAIRS: [Pair; 5] = [
+    Pair { load: load("with a key"), without: PINNED, with: KEYED },
+    Pair { load: stream("with a key, a stream"), without: PINNED, with: KEYED },
+    Pair { load: load("with traces and metrics"), without: UNSEEN, with: PINNED },
+    Pair { load: stream("with traces and metrics, a stream"), without: UNSEEN, with: PINNED },
+    // The same text, of a provider that speaks Messages.
     Pair {
-        load: load("with a key"),
-        without: PINNED,
-        with: Setup {
-            provider: "    prices:\n      \"*\": {input: 1, output: 2}\n",
-            more: "keys:\n  - {name: bench, tenant: bench, key: the-key-of-the-load-generator, rpm: 1000000000, \
-                   tpm: 1000000000000, concurrency: 10000, budget: 1000000usd/month}\n",
-            ..PINNED
-        },
-    },
-    Pair {
-        load: load("with traces and metrics"),
-        without: Setup { more: "trace: {enabled: false}\nmetrics: {enabled: false}\n", ..PINNED },
-        with: PINNED,
-    },
-    // The same text, of a provider that speaks Messages. There are 200 deltas in a response.
-    Pair {
-        load: Load { model: "stream-200-0", connections: 32, requests: 480, ..load("Messages instead of chat") },
+        load: stream("Messages instead of chat"),
         without: PINNED,
         with: Setup { spec: "messages-compatible", ..PINNED },
     },
@@ -85,7 +87,7 @@ fn instructions(gateway: Gateway, binary: &Path, pair: &Pair) -> Result<Row> {
     // What the start and the end take is in both.
     let each = |setup: Setup| -> Result<f64> { Ok((run(setup, more)? - run(setup, 0)?) / f64::from(more)) };
     let values = [None, Some(each(pair.without)?), Some(each(pair.with)?)];
-    Ok(Row { label: format!("{}, instructions per request", load.label), unit: "", values })
+    Ok(Row { label: format!("{}, instructions", load.label), unit: "", values })
 }
 
 fn one(gateway: Gateway, binary: &Path, scale: usize, pair: &Pair) -> Result<Row> {

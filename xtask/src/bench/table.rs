@@ -12,7 +12,9 @@ const PROMISES: &[(&str, Promise)] = &[
     ("one core: stored, CPU per request", Promise::TimesFloor(6.0)),
     ("one core: stream, CPU per event", Promise::TimesFloor(0.4)),
     ("with a key, CPU per request", Promise::TimesFloor(1.03)),
+    ("with a key, a stream, CPU per request", Promise::TimesFloor(1.03)),
     ("with traces and metrics, CPU per request", Promise::TimesFloor(1.05)),
+    ("with traces and metrics, a stream, CPU per request", Promise::TimesFloor(1.05)),
     ("Messages instead of chat, CPU per request", Promise::TimesFloor(1.2)),
     ("RSS per held stream", Promise::AtMost(32.0)),
     ("RSS per idle WebSocket", Promise::AtMost(32.0)),
@@ -33,13 +35,13 @@ enum Promise {
 }
 
 pub(super) fn print(rows: &[Row]) {
-    println!("\n{:<40} {:>6} {:>10} {:>10} {:>10} {:>10}", "", "unit", "direct", "floor", "godex", "× floor");
+    println!("\n{:<52} {:>6} {:>10} {:>10} {:>10} {:>10}", "", "unit", "direct", "floor", "godex", "× floor");
     for Row { label, unit, values } in rows {
         let cells: Vec<String> = values.iter().map(|value| cell(*value)).collect();
         let ratio = cell(ratio(values));
-        println!("{label:<40} {unit:>6} {:>10} {:>10} {:>10} {ratio:>10}", cells[0], cells[1], cells[2]);
+        println!("{label:<52} {unit:>6} {:>10} {:>10} {:>10} {ratio:>10}", cells[0], cells[1], cells[2]);
     }
-    println!("\n{:<40} {:>14} {:>14}", "target", "promised", "reached");
+    println!("\n{:<52} {:>14} {:>14}", "target", "promised", "reached");
     for (label, promise) in PROMISES {
         verdict(rows, label, promise);
     }
@@ -57,7 +59,7 @@ fn verdict(rows: &[Row], label: &str, promise: &Promise) {
         Promise::OfFloor(limit) => reached >= *limit,
     };
     let kept = if reached.is_some_and(keeps) { "kept" } else { "MISSED" };
-    println!("{label:<40} {:>14} {:>14} {kept}", format!("{limit} {unit}"), cell(reached));
+    println!("{label:<52} {:>14} {:>14} {kept}", format!("{limit} {unit}"), cell(reached));
 }
 
 fn ratio(values: &[Option<f64>; 3]) -> Option<f64> {
