@@ -134,6 +134,10 @@ fn what_comes_later_changes_nothing_before_it() {
         // The model has gone on without the result.
         (vec![user.clone(), call("a"), user.clone()], vec![said.clone(), output("a")], false),
         (vec![user.clone(), call("a"), call("b"), output("b")], vec![said.clone(), output("a")], false),
+        // Ids that are used again.
+        (vec![user.clone(), call("a"), user.clone()], vec![call("a"), output("a"), said.clone()], false),
+        (vec![user.clone(), call("a"), user.clone(), call("a"), output("a")], vec![said.clone(), output("a")], false),
+        (vec![user.clone(), call("a"), output("a"), output("a")], vec![said.clone(), call("a"), output("a")], false),
         (vec![additional(&["a"]), user.clone()], vec![said, user, additional(&["b", "a"])], true),
     ];
     let part = |body: &[u8], name: &str| -> Vec<u8> {

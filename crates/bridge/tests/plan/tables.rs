@@ -274,6 +274,18 @@ fn repairs() {
             "one id for two calls, each with its output",
             input(json!([call("a"), output("a", "1"), call("a"), output("a", "2")])),
         ),
+        (
+            "one id for two calls, the first interrupted",
+            input(json!([call("a"), user, call("a"), output("a", "of the second")])),
+        ),
+        (
+            "one id for two calls, a second output of the first",
+            input(json!([call("a"), output("a", "1"), output("a", "again"), said, user, call("a"), output("a", "2")])),
+        ),
+        (
+            "one id for two calls, the first answered late",
+            input(json!([call("a"), user, call("a"), output("a", "2"), said, output("a", "late")])),
+        ),
         ("an output of no call", input(json!([user, output("x", "1")]))),
         ("an event by name", input(json!([user, {"type": "function_call_output", "name": "timer", "output": "ring"}]))),
         ("a call without id and name", input(json!([{"type": "function_call", "arguments": "5"}]))),

@@ -34,9 +34,9 @@ impl<'a> Builder<'_, 'a, '_> {
                 self.say(vec!["[Repeated call of ".into(), name, "]".into()]);
                 return Ok(());
             }
-            _ => {
+            link => {
                 self.notes.repaired(path, "it has no output: one that says so was added");
-                (0, Pending::Interrupted)
+                (if let Link::Unanswered { nth } = link { nth } else { 0 }, Pending::Interrupted)
             }
         };
         let id = self.call_id(id, index, nth);

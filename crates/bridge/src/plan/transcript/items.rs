@@ -115,7 +115,7 @@ impl<'a> Builder<'_, 'a, '_> {
                 self.labelled(label, index);
             }
             Link::Orphan => self.orphan(index, item, path)?,
-            Link::Neither | Link::Answered { .. } | Link::Unanswered | Link::Repeated => {}
+            Link::Neither | Link::Answered { .. } | Link::Unanswered { .. } | Link::Repeated => {}
         }
         Ok(())
     }

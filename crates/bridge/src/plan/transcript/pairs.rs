@@ -1,7 +1,8 @@
 //! Which output answers which call. Decided for all items at once, by id and order, before any message is
-//! made: the k-th output of an id answers the k-th call of it, wherever the two are in the list. Only an output that came
-//! after the model had gone on without it answers nothing: the provider has seen the call without it, and what it has
-//! cached, and what the model thought since, begins with that.
+//! made. Some providers number calls anew in each answer, so an id alone says little: an output answers a call of the latest
+//! answer before it that has open ones, and of these the first. One that stands before all calls answers the first. Only an
+//! output that came after the model had gone on without it answers nothing: the provider has seen the call without it,
+//! and what it has cached, and what the model thought since, begins with that.
 
 use std::borrow::Cow;
 
@@ -19,9 +20,11 @@ pub(super) enum Link {
         output: usize,
         nth: usize,
     },
-    /// A call that nobody answered.
-    Unanswered,
-    /// A call whose id and answer belong to an earlier one.
+    /// A call that nobody answered, and how many calls before it had the same id.
+    Unanswered {
+        nth: usize,
+    },
+    /// A call whose id and answer belong to an earlier one of the same answer.
     Repeated,
     /// An output that goes after its call; more of the same result may follow.
     Result {
@@ -118,38 +121,67 @@ fn places(items: &Items<'_, '_>) -> Vec<Place> {
     items.sent.iter().map(number).collect()
 }
 
+/// What the output before has been, of those of one id.
+enum Before {
+    Nothing,
+    /// One that answers this call.
+    Result {
+        call: usize,
+        output: usize,
+    },
+    Late,
+}
+
 /// Pairs the calls and the outputs of one id.
 fn pair(calls: &[Keyed<'_>], outputs: &[Keyed<'_>], items: &Items<'_, '_>, places: &[Place], links: &mut [Link]) {
-    if let ([(_, call)], [(_, first), ..]) = (calls, outputs)
-        && places[*first].answer > places[*call].answer
-    {
-        links[*call] = Link::Unanswered;
-        return outputs.iter().for_each(|(_, output)| links[*output] = Link::Late);
-    }
+    let answer = |nth: usize| calls.get(nth).map(|(_, call)| places[*call].answer);
     for (nth, (id, call)) in calls.iter().enumerate() {
-        links[*call] = match outputs.get(nth) {
-            Some((_, output)) => {
-                links[*output] = Link::Result { more: None };
-                Link::Answered { output: *output, nth }
-            }
-            None if nth == 0 || id.is_empty() => Link::Unanswered,
-            None => Link::Repeated,
-        };
+        let repeats = !id.is_empty() && nth > 0 && answer(nth) == answer(nth - 1);
+        links[*call] = if repeats { Link::Repeated } else { Link::Unanswered { nth } };
     }
-    let Some((extras, last)) = outputs.get(calls.len()..).zip(calls.last()) else { return };
-    // A free-form tool may report several times while it runs; all that comes at once is one result. What comes later
-    // stays there: the provider has seen the result as it was, and what it has cached begins with it.
-    let merges = matches!(items.sent.get(last.1), Some((Item::CustomToolCall(_), _)));
-    let mut previous = outputs.get(calls.len() - 1).map(|(_, index)| *index);
-    for (_, extra) in extras {
-        match previous.filter(|before| merges && places[*before].batch == places[*extra].batch) {
-            Some(before) => {
-                links[*extra] = Link::Result { more: None };
-                links[before] = Link::Result { more: Some(*extra) };
-                previous = Some(*extra);
-            }
-            None => links[*extra] = Link::Extra,
+    // Calls that came so far, and those of them that nobody has answered.
+    let (mut came, mut open, mut before) = (0, Vec::new(), Before::Nothing);
+    for (_, output) in outputs {
+        while calls.get(came).is_some_and(|(_, call)| came == 0 || call < output) {
+            open.push(came);
+            came += 1;
         }
+        let latest = open.last().and_then(|nth| answer(*nth));
+        let Some(at) = open.iter().position(|nth| answer(*nth) == latest) else {
+            (links[*output], before) = another(*output, before, items, places, links);
+            continue;
+        };
+        let nth = open.remove(at);
+        if latest.is_some_and(|answer| places[*output].answer > answer) {
+            (links[*output], before) = (Link::Late, Before::Late);
+        } else {
+            let (_, call) = calls[nth];
+            links[call] = Link::Answered { output: *output, nth };
+            (links[*output], before) = (Link::Result { more: None }, Before::Result { call, output: *output });
+        }
+    }
+}
+
+/// What an output is for which no call is open. A free-form tool may report several times while it runs; all that comes at
+/// once is one result. What comes later stays there: the provider has seen the result as it was, and what it has cached
+/// begins with it.
+fn another(
+    output: usize,
+    before: Before,
+    items: &Items<'_, '_>,
+    places: &[Place],
+    links: &mut [Link],
+) -> (Link, Before) {
+    match before {
+        Before::Late => (Link::Late, Before::Late),
+        Before::Result { call, output: first }
+            if matches!(items.sent.get(call), Some((Item::CustomToolCall(_), _)))
+                && places[first].batch == places[output].batch =>
+        {
+            links[first] = Link::Result { more: Some(output) };
+            (Link::Result { more: None }, Before::Result { call, output })
+        }
+        before => (Link::Extra, before),
     }
 }
 
