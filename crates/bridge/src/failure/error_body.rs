@@ -47,6 +47,9 @@ enum Fit<'a> {
 /// Members of an error that tell its kind.
 const CODES: [&str; 5] = ["code", "type", "status", "status_code", "error_code"];
 
+/// Aggregators ask aggregators: so many errors may be around the one that says the reason.
+const WRAPPERS: usize = 4;
+
 /// Those that may hold an HTTP status.
 const STATUSES: [&str; 4] = ["code", "status", "status_code", "error_code"];
 
@@ -72,9 +75,13 @@ impl ErrorBody {
 
     /// An error, and the one that is wrapped in it.
     pub(super) fn of(error: Raw<'_>) -> Self {
+        Self::nested(error, WRAPPERS)
+    }
+
+    fn nested(error: Raw<'_>, wrappers: usize) -> Self {
         let outer = Self::bare(error);
-        match error.get("metadata").and_then(|metadata| metadata.get("raw")) {
-            Some(raw) => outer.wrapping(Self::raw(raw)),
+        match error.get("metadata").and_then(|metadata| metadata.get("raw")).filter(|_| wrappers > 0) {
+            Some(raw) => outer.wrapping(Self::raw(raw, wrappers - 1)),
             None => outer,
         }
     }
@@ -92,13 +99,14 @@ impl ErrorBody {
 
     /// What an aggregator was answered itself: a body as text or as JSON, or plain words. In a shape that is not known,
     /// all of it is the message.
-    fn raw(raw: Raw<'_>) -> Self {
+    fn raw(raw: Raw<'_>, wrappers: usize) -> Self {
         let text = match raw.text() {
             Some(text) => text.decode(),
             None if raw.is_null() => return Self::default(),
             None => Cow::Borrowed(raw.as_str()),
         };
-        let body = Raw::parse(&text).map(|document| Self::bare(error_in(first(document)))).unwrap_or_default();
+        let body =
+            Raw::parse(&text).map(|document| Self::nested(error_in(first(document)), wrappers)).unwrap_or_default();
         match body.message {
             None if !text.trim().is_empty() => {
                 Self { lower: text.to_lowercase(), message: Some(text.into_owned()), ..body }
@@ -110,6 +118,9 @@ impl ErrorBody {
     /// Both errors as one: the outer one says what it is of itself, and the inner one the reason.
     fn wrapping(self, inner: Self) -> Self {
         let message = match (self.message, inner.message) {
+            (Some(outer), Some(reason)) if reason.len() > outer.len() && inner.lower.starts_with(&self.lower) => {
+                Some(reason)
+            }
             (Some(outer), Some(reason)) if !self.lower.contains(&inner.lower) => Some(format!("{outer}: {reason}")),
             (outer, reason) => outer.or(reason),
         };

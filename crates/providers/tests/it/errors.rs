@@ -179,6 +179,8 @@ fn a_wrapped_error_means_what_the_inner_one_does() {
         (400, overflow.to_owned(), C::ContextOverflow, said),
         (400, format!("{:?}", format!("[{overflow}]")), C::ContextOverflow, said),
         (400, plain.to_owned(), C::ContextOverflow, said),
+        (400, wrapped(400, &format!("{overflow:?}")), C::ContextOverflow, said),
+        (400, format!("{:?}", wrapped(400, &format!("{:?}", wrapped(400, plain)))), C::ContextOverflow, said),
         (400, format!("{unknown:?}"), C::ContextOverflow, &format!("Provider returned error: {unknown}")),
         (429, format!("{pay:?}"), C::Quota, "Provider returned error: Pay."),
         (502, "\"provider returned error\"".to_owned(), C::Server, "Provider returned error"),

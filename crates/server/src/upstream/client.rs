@@ -25,8 +25,8 @@ use crate::config::{ProviderConfig, Secret};
 use crate::span::{Propagated, TRACEPARENT, TRACESTATE};
 use crate::start::StartError;
 
-/// How much of an error's body is read.
-const ERROR_BODY: usize = 256 * 1024;
+/// How much of an error's body is read: some say the whole request again.
+const ERROR_BODY: usize = 2 << 20;
 
 /// How long the first content of an accepted answer is waited for before the client is told that it was accepted: an
 /// error may come in its place, and until then another target can take over. Content is passed on when it comes.
