@@ -1,4 +1,6 @@
-//! The breaker of one target: after many failures it lets one request per second through, until one goes well.
+//! The breaker of one target: after many failures it lets one request per second through, until one goes well. An answer
+//! that breaks off cannot be asked for elsewhere, so where it was such failures, and others can answer, less and less goes
+//! there.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +10,9 @@ use tokio::time::Instant;
 
 /// How long an open breaker waits between two probes.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
+
+/// The longest wait between two of them, after answers that broke off, where others can answer.
+const RAREST: Duration = Duration::from_secs(30);
 
 /// The share of failures is judged over this time, and only if there were so many calls.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -24,9 +29,9 @@ pub(super) struct Breaker {
 enum State {
     /// All requests go; how they fared is counted.
     Closed(Tally),
-    /// One request per second goes, the next of them not before then; the others are told what went wrong last. Where
-    /// that broke off an answer, only a whole one is a good sign.
-    Open { next_probe: Instant, last: Failure, broke_off: bool },
+    /// Now and then one request goes; the others are told what went wrong last. Where that broke off an answer, only a
+    /// whole one is a good sign.
+    Open { tried_at: Instant, wait: Duration, last: Failure, broke_off: bool },
 }
 
 /// What has gone well and what has not.
@@ -43,14 +48,15 @@ impl Breaker {
         Self { limit, state: Mutex::new(State::Closed(Tally::new())) }
     }
 
-    /// May this request go? If not: what went wrong last. Of those who ask while it is open, one per second may.
-    pub(super) fn enter(&self) -> Result<(), Failure> {
-        let State::Open { next_probe, last, .. } = &mut *self.state() else { return Ok(()) };
-        let now = Instant::now();
-        if now < *next_probe {
+    /// May this request go? If not: what went wrong last. Of those who ask while it is open, one per second may, or fewer
+    /// where somebody else can answer them.
+    pub(super) fn enter(&self, alone: bool) -> Result<(), Failure> {
+        let State::Open { tried_at, wait, last, .. } = &mut *self.state() else { return Ok(()) };
+        let (now, wait) = (Instant::now(), if alone { PROBE } else { *wait });
+        if now < *tried_at + wait {
             return Err(last.clone());
         }
-        *next_probe = now + PROBE;
+        *tried_at = now;
         Ok(())
     }
 
@@ -95,16 +101,20 @@ impl Breaker {
         }
         let mut state = self.state();
         match &mut *state {
-            State::Open { last, broke_off: before, .. } => {
+            State::Open { tried_at, wait, last, broke_off: before } => {
                 last.clone_from(failure);
                 *before = broke_off;
+                if broke_off {
+                    (*tried_at, *wait) = (Instant::now(), wait.saturating_mul(2).min(RAREST));
+                }
                 false
             }
             State::Closed(tally) => {
                 tally.count(true);
                 let opens = tally.in_a_row >= self.limit || tally.is_mostly_failures();
                 if opens {
-                    *state = State::Open { next_probe: Instant::now() + PROBE, last: failure.clone(), broke_off };
+                    let (tried_at, wait) = (Instant::now(), PROBE);
+                    *state = State::Open { tried_at, wait, last: failure.clone(), broke_off };
                 }
                 opens
             }
@@ -115,7 +125,7 @@ impl Breaker {
     pub(super) fn shown(&self) -> (&'static str, u32) {
         match &*self.state() {
             State::Closed(tally) => ("closed", tally.in_a_row),
-            State::Open { next_probe, .. } if *next_probe <= Instant::now() => ("half_open", 0),
+            State::Open { tried_at, wait, .. } if *tried_at + *wait <= Instant::now() => ("half_open", 0),
             State::Open { .. } => ("open", 0),
         }
     }
@@ -158,20 +168,20 @@ mod tests {
     async fn it_opens_after_failures_in_a_row_and_probes_once_per_second() {
         let breaker = Breaker::new(3);
         for opened in [false, false, true] {
-            assert_eq!(breaker.enter(), Ok(()));
+            assert_eq!(breaker.enter(true), Ok(()));
             assert_eq!(breaker.bad(&down()), opened);
         }
         for _ in 0..3 {
-            assert_eq!(breaker.enter(), Err(down()));
+            assert_eq!(breaker.enter(true), Err(down()));
             tokio::time::advance(PROBE).await;
-            assert_eq!(breaker.enter(), Ok(()), "a probe");
-            assert_eq!(breaker.enter(), Err(down()), "one only");
+            assert_eq!(breaker.enter(true), Ok(()), "a probe");
+            assert_eq!(breaker.enter(true), Err(down()), "one only");
             assert!(!breaker.bad(&down()));
         }
         tokio::time::advance(PROBE).await;
-        assert_eq!(breaker.enter(), Ok(()));
+        assert_eq!(breaker.enter(true), Ok(()));
         assert!(breaker.good());
-        assert_eq!((breaker.enter(), breaker.enter(), breaker.good()), (Ok(()), Ok(()), false));
+        assert_eq!((breaker.enter(true), breaker.enter(true), breaker.good()), (Ok(()), Ok(()), false));
     }
 
     #[tokio::test(start_paused = true)]
@@ -181,12 +191,29 @@ mod tests {
             assert!(!breaker.begins());
             assert_eq!(breaker.broke_off(&down()), opened);
         }
-        assert!(!breaker.begins() && breaker.enter().is_err(), "it began well each time");
+        assert!(!breaker.begins() && breaker.enter(true).is_err(), "it began well each time");
         assert!(breaker.good());
         // What was refused is answered again: it is up at once, though the answer may take long.
         let breaker = Breaker::new(1);
         breaker.bad(&down());
-        assert!(breaker.begins() && breaker.enter().is_ok());
+        assert!(breaker.begins() && breaker.enter(true).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_break_off_are_risked_less_and_less_where_others_can_answer() {
+        let breaker = Breaker::new(1);
+        breaker.broke_off(&down());
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            tokio::time::advance(Duration::from_millis(seconds * 1000 - 1)).await;
+            assert_eq!(breaker.enter(false), Err(down()), "{seconds}");
+            assert_eq!(breaker.shown().0, "open", "{seconds}");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!((breaker.enter(false), breaker.begins()), (Ok(()), false), "{seconds}");
+            breaker.broke_off(&down());
+        }
+        tokio::time::advance(PROBE).await;
+        assert_eq!(breaker.enter(true), Ok(()), "nobody else can");
+        assert!(breaker.good() && breaker.enter(false).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -195,7 +222,7 @@ mod tests {
         breaker.bad(&down());
         for _ in 0..3 {
             tokio::time::advance(PROBE).await;
-            assert_eq!(breaker.enter(), Ok(()));
+            assert_eq!(breaker.enter(true), Ok(()));
         }
     }
 
@@ -219,6 +246,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_can_be_switched_off() {
         let breaker = Breaker::new(0);
-        assert!((0..100).all(|_| !breaker.bad(&down()) && breaker.enter().is_ok()));
+        assert!((0..100).all(|_| !breaker.bad(&down()) && breaker.enter(true).is_ok()));
     }
 }

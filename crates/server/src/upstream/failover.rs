@@ -299,7 +299,8 @@ impl Failover {
         let Candidate { provider, health, replica, .. } = &self.candidates[self.at];
         let (provider, health, replica) = (Arc::clone(provider), Arc::clone(health), Arc::clone(replica));
         let open = self.chosen.take().unwrap_or_else(|| replica.load.enter());
-        if let Err(failure) = health.breaker.enter() {
+        let alone = self.first_turn().is_none();
+        if let Err(failure) = health.breaker.enter(alone) {
             count(&health.counts.kept_away);
             drop(open);
             self.asked(0);
@@ -313,7 +314,7 @@ impl Failover {
         count(&health.counts.sent);
         self.asked(body.len());
         let began = Instant::now();
-        let (dialect, alone) = (self.answer(), self.first_turn().is_none());
+        let dialect = self.answer();
         let outgoing = Outgoing {
             wire: self.wire(),
             model: self.model().to_owned(),
