@@ -54,7 +54,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Some(binary) => binary.clone(),
             None => build(&target)?,
         };
-        let made = Made::new(&binary, &target, arguments.binary.is_some())?;
+        let made = Made::new(&binary, &target, is_alike(&target, &host()?))?;
+        if arguments.binary.is_none() {
+            made.is_small()?;
+        }
         made.archive(&files)?;
         sbom::write(&target, &files.join(format!("godex-{VERSION}-{target}.cdx.json")))?;
         if let Some(architecture) = deb::architecture(&target) {
@@ -89,15 +92,17 @@ fn host() -> Result<String> {
     Ok(host.context("rustc does not say what it is for")?.to_owned())
 }
 
+/// Whether this machine's tools know what is built for that target.
+fn is_alike(target: &str, host: &str) -> bool {
+    let architecture = |triple: &str| triple.split('-').next().map(str::to_owned);
+    architecture(target) == architecture(host) && target.contains("linux") == host.contains("linux")
+}
+
 fn build(target: &str) -> Result<PathBuf> {
     let mut command = cargo();
     command.args(["build", "--locked", "--profile", "dist", "--package", "godex", "--target", target]);
     process::run(&mut command)?;
-    let binary = crate::root().join("target").join(target).join("dist/godex");
-    let bytes = fs::metadata(&binary)?.len();
-    ensure!(bytes <= LARGEST, "{} has {bytes} bytes, more than {LARGEST}", binary.display());
-    println!("{bytes} bytes, at most {LARGEST}");
-    Ok(binary)
+    Ok(crate::root().join("target").join(target).join("dist/godex"))
 }
 
 /// A binary, with what it says of itself.
@@ -108,6 +113,13 @@ struct Made {
 }
 
 impl Made {
+    fn is_small(&self) -> Result<()> {
+        let bytes = fs::metadata(self.binary())?.len();
+        ensure!(bytes <= LARGEST, "{} has {bytes} bytes, more than {LARGEST}", self.binary().display());
+        println!("{bytes} bytes, at most {LARGEST}");
+        Ok(())
+    }
+
     fn new(binary: &Path, target: &str, strip: bool) -> Result<Self> {
         let folder = crate::root().join("target/dist/stage").join(format!("godex-{VERSION}-{target}"));
         fs::remove_dir_all(&folder).ok();
