@@ -282,6 +282,7 @@ impl Turn {
             return;
         }
         if let Some(mut answer) = self.answer.take() {
+            answer.leave();
             let end = End::Failed(Failure::new(FailureClass::Server, "The response was cancelled."));
             let _ = answer.end(end, &mut self.response, &mut self.events);
         }

@@ -169,6 +169,13 @@ impl AnswerBody {
         }
     }
 
+    /// How the answer ends will say nothing of who gives it.
+    pub(crate) fn leave(&mut self) {
+        if let Self::Http { watching, .. } = self {
+            *watching = None;
+        }
+    }
+
     /// The answer is over; with a failure, it has broken off. Counts once.
     pub(crate) fn ended(&mut self, failure: Option<&Failure>) {
         if let Self::Http { watching, .. } = self

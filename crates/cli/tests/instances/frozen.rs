@@ -38,8 +38,8 @@ async fn what_a_frozen_instance_writes_afterwards_counts_for_nothing() {
         // Cancelled while it cannot hear of it.
         ("a", "n=400 pause=20", false),
         // Ends while nobody reads it, or goes on until after the thaw, or never ends.
-        ("b", "n=40 pause=150", false),
-        ("cp", "n=40 pause=150", true),
+        ("b", "n=40 pause=250", false),
+        ("cp", "n=40 pause=250", true),
         ("d", "n=5000 pause=20", false),
         ("ep", "n=5000 pause=20", false),
         ("f", "n=5 end=stall", true),

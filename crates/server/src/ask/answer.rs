@@ -99,6 +99,11 @@ impl Answer {
         }
     }
 
+    /// Nobody wants the rest of it. That says nothing of who gives it.
+    pub(crate) fn leave(&mut self) {
+        self.body.leave();
+    }
+
     /// The upstream is through: reads what is left of it, closes what is open.
     pub(crate) fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
         let end = match (end, &mut self.source) {

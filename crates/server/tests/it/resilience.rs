@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::{Value, json};
 use testkit::{Received, Script, Upstream};
 
@@ -134,6 +135,21 @@ async fn who_always_breaks_off_is_left_alone() {
     }
 }
 
+/// A response that its client cancels is no answer that broke off.
+#[tokio::test]
+async fn cancelled_responses_say_nothing_of_their_provider() {
+    let text = json!({"choices": [{"index": 0, "delta": {"content": "Well, "}}]});
+    let upstream = Upstream::start(Script::event_stream().event(&text).stall()).await.unwrap();
+    let entry = provider("a", &upstream, "credentials: {api_key: none}");
+    let rig = rig(upstream, "[a/m]", "retries: 0, breaker_failures: 2", &entry).await;
+    for asked in 1..=4 {
+        let response = rig.post(&json!({"model": "x", "input": "Hello", "background": true})).await.json();
+        rig.upstream.arrived(asked).await;
+        let path = format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap());
+        assert_eq!(rig.send(Method::POST, &path, &json!({})).await.json()["status"], "cancelled", "{asked}");
+    }
+}
+
 // === targets ===
 
 fn names(rig: &Rig, others: &[&Upstream]) -> Vec<usize> {
@@ -176,7 +192,7 @@ async fn a_limited_target_has_others_stand_in_for_every_client() {
         let entries = [provider("a", &limited, ""), provider("b", &second, "")].concat();
         let rig = rig(limited, "[a/m, b/m]", QUICK, &entries).await;
         let (url, body) = (rig.url("/v1/responses"), asked().to_string());
-        let answer = rig.client.request(http::Method::POST, &url, crate::clients::CODEX, body).await.unwrap();
+        let answer = rig.client.request(Method::POST, &url, crate::clients::CODEX, body).await.unwrap();
         assert_eq!((answer.status, names(&rig, &[&second])), (status, vec![1, 1]), "{then:?}");
     }
 }
