@@ -12,6 +12,7 @@ mod block;
 mod chain;
 mod coding;
 mod document;
+mod members;
 mod memory;
 mod query;
 mod seal;
@@ -20,10 +21,13 @@ mod store;
 mod walk;
 mod write;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 pub(crate) use block::{Block, Header};
 pub(crate) use document::{Chunk, PayloadRow, Stored};
+pub use members::{TraceDocument, member};
 pub(crate) use seal::{Place as SealPlace, Renewed, renew};
 pub use store::{TraceRekeyed, TraceStore};
 pub(crate) use walk::{Visit, Walk};
@@ -49,16 +53,16 @@ pub struct TraceRow {
     pub previous_response_id: Option<String>,
     pub conversation_id: Option<String>,
     /// How it was driven: `sync`, `stream`, `websocket`, `background`, or a path for what makes no response.
-    pub kind: String,
-    pub client: String,
+    pub kind: Cow<'static, str>,
+    pub client: Cow<'static, str>,
     /// As it was asked for.
     pub model: Option<String>,
     pub provider: Option<String>,
     pub upstream_model: Option<String>,
     pub status: Option<u16>,
-    pub outcome: String,
+    pub outcome: Cow<'static, str>,
     /// The domain code.
-    pub error: Option<String>,
+    pub error: Option<Cow<'static, str>>,
     pub attempts: u32,
     pub rounds: u32,
     pub input_tokens: Option<u64>,
@@ -76,7 +80,7 @@ impl TraceRow {
     pub fn is_error(&self) -> bool {
         self.error.is_some()
             || self.status.is_some_and(|status| status >= 400)
-            || ["failed", "late", "stopped"].contains(&self.outcome.as_str())
+            || ["failed", "late", "stopped"].contains(&&*self.outcome)
     }
 }
 
@@ -93,8 +97,8 @@ pub struct Payload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTrace {
     pub row: TraceRow,
-    /// A JSON object.
-    pub document: Bytes,
+    /// A JSON object, or a [`TraceDocument`].
+    pub document: Vec<u8>,
     pub payloads: Vec<Payload>,
 }
 

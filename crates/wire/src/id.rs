@@ -133,6 +133,10 @@ impl Id {
         Self(text.into())
     }
 
+    pub fn into_string(self) -> String {
+        self.0.into()
+    }
+
     /// The bytes of an id of that kind; none for one that is not of our form.
     pub fn bytes(id: &str, kind: IdKind) -> Option<[u8; 24]> {
         bytes(id).filter(|_| id.len() == kind.prefix().len() + 48 && id.starts_with(kind.prefix()))

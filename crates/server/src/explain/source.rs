@@ -98,7 +98,7 @@ impl Source {
         }
         let served =
             row.and_then(|row| Some(format!("{}/{}", row.provider.as_deref()?, row.upstream_model.as_deref()?)));
-        let client = row.map(|row| row.client.clone());
+        let client = row.map(|row| row.client.to_string());
         if let Some(request) = trace.and_then(|trace| captured(trace, "request")) {
             let given = match &found {
                 Some((session, ..)) => Some(there(session.given(id).await)?.ok_or(Gone)),
@@ -246,7 +246,7 @@ mod tests {
         };
         let row = TraceRow {
             tenant: "a".to_owned(),
-            client: "codex/0.50.0".to_owned(),
+            client: "codex/0.50.0".into(),
             provider: Some("groq".to_owned()),
             upstream_model: Some("x".to_owned()),
             ..TraceRow::default()

@@ -1,11 +1,13 @@
-//! What is stored of a trace: the row that lists show, a JSON document with the rest, and apart from both, as a body that is
+//! What is stored of a trace: the row that lists show, a document with the rest, and apart from both, as a body that is
 //! encrypted where bodies are, what has words of others in it. What is nothing is left out of the document: whoever shows it
 //! knows the form.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bridge::{FailureClass, Note};
-use store::{NewTrace, Payload, TraceRow};
+use store::{NewTrace, Payload, TraceDocument, TraceRow, member};
+use wire::id::Id;
 use wire::json::ObjectWriter;
 use wire::responses::Usage;
 
@@ -20,46 +22,60 @@ pub(crate) const WORDS: &str = "words";
 /// How long an error's message and a note's detail may be.
 const LONGEST: usize = 4 << 10;
 
-pub(super) fn make(trace: &Trace, keeps_words: bool) -> NewTrace {
+pub(super) fn make(trace: Trace, keeps_words: bool) -> NewTrace {
     let payloads = if keeps_words { words(&trace.facts).into_iter().collect() } else { Vec::new() };
-    NewTrace { row: row(trace), document: document(trace).into(), payloads }
+    NewTrace { document: document(&trace).into_bytes(), row: row(trace), payloads }
 }
 
-fn row(trace: &Trace) -> TraceRow {
+fn row(trace: Trace) -> TraceRow {
     let Trace { head, facts } = trace;
-    let caller = facts.caller.as_ref();
-    let target = facts.attempts.last().map(|attempt| attempt.target.split_once('/').unwrap_or((&attempt.target, "")));
-    let usage = facts.usage;
-    let asked = facts.asked.as_deref();
-    let text = |text: &str| text.to_owned();
-    let kind = facts.kind.map(super::Kind::name).or(facts.route).unwrap_or(&head.path);
-    let kind = if facts.route == Some(super::REPLAY) { "replay" } else { kind };
+    let (caller, usage) = (facts.caller.as_ref(), facts.usage);
+    let attempts = count(facts.attempts.len());
+    let (outcome, error, cost) = (outcome(&facts).name(), error(&facts), facts.cost());
+    let kind = match (facts.route, facts.kind) {
+        (Some(super::REPLAY), _) => "replay".into(),
+        (_, Some(kind)) => kind.name().into(),
+        (Some(route), None) => route.into(),
+        (None, None) => head.path.into_string().into(),
+    };
+    let upstream_micros = (attempts > 0).then(|| micros(facts.times.others().min(head.took)));
+    let (provider, upstream_model) = match facts.attempts.into_iter().next_back() {
+        Some(Attempted { target, .. }) => {
+            let (provider, model) = target.split_once('/').unwrap_or((&target, ""));
+            (Some(provider.to_owned()), Some(model.to_owned()))
+        }
+        None => (None, None),
+    };
+    let (previous, conversation) = match facts.asked {
+        Some(asked) => (asked.previous_response_id, asked.conversation_id),
+        None => (None, None),
+    };
     TraceRow {
         began_at: i64::try_from(head.began_at).unwrap_or(i64::MAX),
         took_micros: micros(head.took),
         first_token_micros: facts.times.first_token.map(micros),
-        upstream_micros: (!facts.attempts.is_empty()).then(|| micros(facts.times.others().min(head.took))),
-        tenant: caller.map(|caller| text(caller.tenant().name())).unwrap_or_default(),
+        upstream_micros,
+        tenant: caller.map(|caller| caller.tenant().name().to_owned()).unwrap_or_default(),
         key: caller.and_then(Caller::grant).map(|grant| grant.name.clone()),
-        request_id: text(head.request_id.to_str().unwrap_or_default()),
-        response_id: facts.response_id.as_ref().map(|id| text(id.as_str())),
-        previous_response_id: asked.and_then(|asked| asked.previous_response_id.as_deref()).map(text),
-        conversation_id: asked.and_then(|asked| asked.conversation_id.as_deref()).map(text),
-        kind: text(kind),
-        client: text(caller.map_or("", |caller| caller.client().name())),
-        model: facts.model.as_deref().map(text),
-        provider: target.map(|(provider, _)| text(provider)),
-        upstream_model: target.map(|(_, model)| text(model)),
+        request_id: head.request_id.to_str().unwrap_or_default().to_owned(),
+        response_id: facts.response_id.map(Id::into_string),
+        previous_response_id: previous.map(String::from),
+        conversation_id: conversation.map(String::from),
+        kind,
+        client: caller.map_or("", |caller| caller.client().name()).into(),
+        model: facts.model.map(String::from),
+        provider,
+        upstream_model,
         status: facts.status,
-        outcome: text(outcome(facts).name()),
-        error: error(facts).map(text),
-        attempts: count(facts.attempts.len()),
+        outcome: outcome.into(),
+        error: error.map(Cow::Borrowed),
+        attempts,
         rounds: count(facts.rounds.len()),
         input_tokens: usage.map(|usage| usage.input_tokens),
         cached_tokens: usage.map(|usage| usage.cached_tokens),
         output_tokens: usage.map(|usage| usage.output_tokens),
         reasoning_tokens: usage.map(|usage| usage.reasoning_tokens),
-        nanodollars: facts.cost(),
+        nanodollars: cost,
         notes: codes(&facts.notes),
     }
 }
@@ -129,155 +145,123 @@ fn short(text: &str) -> &str {
 
 // === the document ===
 
-fn document(trace: &Trace) -> Vec<u8> {
+fn document(trace: &Trace) -> TraceDocument {
     let Trace { head, facts } = trace;
-    let mut out = Vec::with_capacity(512);
-    let mut object = ObjectWriter::new(&mut out);
-    request(head, facts, object.key("request"));
-    list(&mut object, "attempts", &facts.attempts, attempt);
-    list(&mut object, "rounds", &facts.rounds, round);
-    list(&mut object, "tool_calls", &facts.tool_calls, tool_call);
-    list(&mut object, "notes", &facts.notes, note);
-    times(facts, object.key("times"));
+    let mut document = TraceDocument::default();
+    document.object(member::REQUEST, |members| request(head, facts, members));
+    document.objects(member::ATTEMPTS, &facts.attempts, attempt);
+    document.objects(member::ROUNDS, &facts.rounds, round);
+    document.objects(member::TOOL_CALLS, &facts.tool_calls, tool_call);
+    document.objects(member::NOTES, &facts.notes, note);
+    document.object(member::TIMES, |members| times(facts, members));
     if facts.heard + facts.told > 0 {
-        let mut events = ObjectWriter::new(object.key("events"));
-        events.int("upstream", facts.heard).int("sent", facts.told);
-        events.end();
+        document.object(member::EVENTS, |members| {
+            members.int(member::UPSTREAM, facts.heard).int(member::SENT, facts.told);
+        });
     }
-    for (name, usage) in [("usage", facts.usage), ("own_usage", facts.usage_beside)] {
+    for (name, usage) in [(member::USAGE, &facts.usage), (member::OWN_USAGE, &facts.usage_beside)] {
         if let Some(usage) = usage {
-            usage_members(&usage, object.key(name));
+            document.object(name, |members| usage_members(usage, members));
         }
     }
-    list(&mut object, "charges", &facts.charges, charge);
+    document.objects(member::CHARGES, &facts.charges, charge);
     if let Some(prefix) = facts.prefix {
-        let mut members = ObjectWriter::new(object.key("prefix"));
-        members.int("shared", prefix.shared).int("bytes", prefix.earlier);
-        members.end();
+        document.object(member::PREFIX, |members| {
+            members.int(member::SHARED, prefix.shared as u64).int(member::BYTES, prefix.earlier as u64);
+        });
     }
     if let Some(code) = error(facts) {
-        let mut members = ObjectWriter::new(object.key("error"));
-        members.text("code", code);
-        if let Outcome::Late(deadline) = outcome(facts) {
-            members.text("deadline", deadline.name());
-        }
-        members.end();
+        document.object(member::ERROR, |members| {
+            members.text(member::CODE, code);
+            if let Outcome::Late(deadline) = outcome(facts) {
+                members.text(member::DEADLINE, deadline.name());
+            }
+        });
     }
-    object.end();
-    out
+    document
 }
 
-fn list<T>(object: &mut ObjectWriter<'_>, name: &str, entries: &[T], write: impl Fn(&T, &mut ObjectWriter<'_>)) {
-    if entries.is_empty() {
-        return;
-    }
-    let out = object.key(name);
-    for (at, entry) in entries.iter().enumerate() {
-        out.push(if at == 0 { b'[' } else { b',' });
-        let mut members = ObjectWriter::new(out);
-        write(entry, &mut members);
-        members.end();
-    }
-    out.push(b']');
-}
-
-fn request(head: &Head, facts: &Facts, out: &mut Vec<u8>) {
-    let mut members = ObjectWriter::new(out);
-    members.text("method", head.method.as_str()).text("path", &head.path);
+fn request(head: &Head, facts: &Facts, members: &mut TraceDocument) {
+    members.text(member::METHOD, head.method.as_str()).text(member::PATH, &head.path);
     if let Some(address) = facts.address {
-        members.text("address", &address.to_string());
+        members.text(member::ADDRESS, &address.to_string());
     }
     if let Some(asked) = &facts.asked {
-        members.bool("stream", asked.stream).bool("store", asked.store).bool("background", asked.background);
-        members.int("items", asked.items).int("tools", asked.tools);
+        members.flag(member::STREAM, asked.stream).flag(member::STORE, asked.store);
+        members.flag(member::BACKGROUND, asked.background);
+        members.int(member::ITEMS, asked.items as u64).int(member::TOOLS, asked.tools as u64);
     }
-    members.int("bytes", facts.received).int("bytes_sent", facts.sent);
-    members.end();
+    members.int(member::BYTES, facts.received).int(member::BYTES_SENT, facts.sent);
 }
 
-fn attempt(attempt: &Attempted, members: &mut ObjectWriter<'_>) {
-    members.text("target", &attempt.target);
+fn attempt(attempt: &Attempted, members: &mut TraceDocument) {
+    members.text(member::TARGET, &attempt.target);
     if let Some(replica) = &attempt.replica {
-        members.text("replica", replica);
+        members.text(member::REPLICA, replica);
     }
-    members.text("wire", attempt.wire);
-    members.text("outcome", attempt.outcome.unwrap_or("waiting"));
+    members.text(member::WIRE, attempt.wire);
+    members.text(member::OUTCOME, attempt.outcome.unwrap_or("waiting"));
     if let Some(status) = attempt.status {
-        members.int("status", status);
+        members.int(member::STATUS, status.into());
     }
-    ms(members.key("took_ms"), attempt.took);
-    members.int("bytes", attempt.bytes);
+    members.time(member::TOOK, attempt.took).int(member::BYTES, attempt.bytes as u64);
 }
 
-fn round(round: &Round, members: &mut ObjectWriter<'_>) {
-    members.int("attempt", round.attempt).text("end", round.end);
+fn round(round: &Round, members: &mut TraceDocument) {
+    members.int(member::ATTEMPT, round.attempt as u64).text(member::ROUND_END, round.end);
     if let Some(usage) = &round.usage {
-        usage_members(usage, members.key("usage"));
+        members.object(member::USAGE, |members| usage_members(usage, members));
     }
 }
 
-fn tool_call(call: &ToolCall, members: &mut ObjectWriter<'_>) {
-    members.text("name", &call.name).text("kind", call.kind).text("outcome", call.outcome);
-    ms(members.key("took_ms"), call.took);
+fn tool_call(call: &ToolCall, members: &mut TraceDocument) {
+    members.text(member::NAME, &call.name).text(member::KIND, call.kind).text(member::OUTCOME, call.outcome);
+    members.time(member::TOOK, call.took);
 }
 
-fn note(note: &Note, members: &mut ObjectWriter<'_>) {
-    members.text("code", note.code.name()).text("severity", note.severity.name()).text("action", note.action.name());
-    members.text("path", short(&note.path));
+fn note(note: &Note, members: &mut TraceDocument) {
+    members.text(member::CODE, note.code.name()).text(member::SEVERITY, note.severity.name());
+    members.text(member::ACTION, note.action.name()).text(member::PATH, short(&note.path));
     if !has_words(note) {
-        members.text("detail", short(&note.message));
+        members.text(member::DETAIL, short(&note.message));
     }
 }
 
-fn charge(charge: &Charge, members: &mut ObjectWriter<'_>) {
-    members.text("provider", &charge.provider).text("model", &charge.model);
-    usage_members(&charge.usage, members.key("usage"));
+fn charge(charge: &Charge, members: &mut TraceDocument) {
+    members.text(member::PROVIDER, &charge.provider).text(member::MODEL, &charge.model);
+    members.object(member::USAGE, |members| usage_members(&charge.usage, members));
     if charge.tool_calls > 0 {
-        members.int("tool_calls", charge.tool_calls);
+        members.int(member::CALLS, charge.tool_calls);
     }
     if charge.estimated {
-        members.bool("estimated", true);
+        members.flag(member::ESTIMATED, true);
     }
     if let Some(cost) = charge.nanodollars {
-        members.text("cost_usd", &dollars(cost));
+        members.text(member::COST, &dollars(cost));
     }
 }
 
-fn usage_members(usage: &Usage, out: &mut Vec<u8>) {
-    let mut members = ObjectWriter::new(out);
-    members.int("input_tokens", usage.input_tokens).int("cached_tokens", usage.cached_tokens);
+fn usage_members(usage: &Usage, members: &mut TraceDocument) {
+    members.int(member::INPUT_TOKENS, usage.input_tokens).int(member::CACHED_TOKENS, usage.cached_tokens);
     if usage.cache_write_tokens > 0 {
-        members.int("cache_write_tokens", usage.cache_write_tokens);
+        members.int(member::CACHE_WRITE_TOKENS, usage.cache_write_tokens);
     }
-    members.int("output_tokens", usage.output_tokens).int("reasoning_tokens", usage.reasoning_tokens);
-    members.end();
+    members.int(member::OUTPUT_TOKENS, usage.output_tokens).int(member::REASONING_TOKENS, usage.reasoning_tokens);
 }
 
-fn times(facts: &Facts, out: &mut Vec<u8>) {
+fn times(facts: &Facts, members: &mut TraceDocument) {
     let times = &facts.times;
-    let mut members = ObjectWriter::new(out);
     for (name, time) in [
-        ("opened_ms", times.opened),
-        ("planning_ms", times.opened.map(|_| times.planning)),
-        ("connecting_ms", times.connecting),
-        ("first_byte_ms", times.first_byte),
-        ("first_token_ms", times.first_token),
-        ("last_byte_ms", times.last_byte),
-        ("committing_ms", times.committing),
+        (member::OPENED, times.opened),
+        (member::PLANNING, times.opened.map(|_| times.planning)),
+        (member::CONNECTING, times.connecting),
+        (member::FIRST_BYTE, times.first_byte),
+        (member::FIRST_TOKEN, times.first_token),
+        (member::LAST_BYTE, times.last_byte),
+        (member::COMMITTING, times.committing),
     ] {
         if let Some(time) = time {
-            ms(members.key(name), time);
+            members.time(name, time);
         }
-    }
-    members.end();
-}
-
-/// Milliseconds, to the microsecond.
-fn ms(out: &mut Vec<u8>, time: Duration) {
-    let (whole, part) = (time.as_micros() / 1000, time.as_micros() % 1000);
-    out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
-    if part > 0 {
-        out.push(b'.');
-        out.extend([part / 100, part / 10 % 10, part % 10].map(|digit| b'0' + u8::try_from(digit).unwrap_or(0)));
     }
 }

@@ -3,6 +3,7 @@
 //! What repeats (tenants, models, outcomes) is in the block once. A row begins with numbers, so that whoever sums up need
 //! not read its ids. The form is stored: what was written by an earlier version is read by every later one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::coding::{Taker, fingerprint, has, put, put_bytes, put_maybe, put_signed};
@@ -225,14 +226,14 @@ impl<'b> Entry<'b> {
             response_id: owned(ids.response),
             previous_response_id: owned(ids.previous),
             conversation_id: owned(ids.conversation),
-            kind: text(KIND).unwrap_or_default(),
-            client: text(CLIENT).unwrap_or_default(),
+            kind: text(KIND).unwrap_or_default().into(),
+            client: text(CLIENT).unwrap_or_default().into(),
             model: text(MODEL),
             provider: text(PROVIDER),
             upstream_model: text(UPSTREAM_MODEL),
             status: self.status,
-            outcome: text(OUTCOME).unwrap_or_default(),
-            error: text(ERROR),
+            outcome: text(OUTCOME).unwrap_or_default().into(),
+            error: text(ERROR).map(Cow::Owned),
             attempts: self.attempts,
             rounds: self.rounds,
             input_tokens: self.input,

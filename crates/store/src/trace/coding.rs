@@ -39,6 +39,13 @@ impl<'b> Taker<'b> {
     }
 
     #[inline]
+    pub(super) const fn byte(&mut self) -> Option<u8> {
+        let Some((first, rest)) = self.0.split_first() else { return None };
+        self.0 = rest;
+        Some(*first)
+    }
+
+    #[inline]
     pub(super) fn number(&mut self) -> Option<u64> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;

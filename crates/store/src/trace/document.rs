@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::coding::{Taker, put, put_bytes};
 use super::seal::{self, Place};
-use super::{Block, Payload, StoredTrace, TraceNumber};
+use super::{Block, Payload, StoredTrace, TraceNumber, members};
 use crate::{Encryption, Error};
 
 /// Documents of one chunk, in bytes: alike as they are, together they pack well, and who wants one unpacks all.
@@ -112,7 +112,7 @@ impl Stored {
         let opened = self.chunk.and_then(|chunk| {
             let clear = seal::open(encryption, Place::Documents(chunk.first), &chunk.body)?;
             let documents = documents(chunk.first, &clear)?;
-            documents.into_iter().find(|(of, _)| *of == number).map(|(_, document)| document)
+            documents.into_iter().find(|(of, _)| *of == number).and_then(|(_, document)| members::json(document))
         });
         let mut unreadable = opened.is_none();
         let mut payloads = Vec::with_capacity(self.payloads.len());

@@ -1,11 +1,12 @@
 //! What a trace file must endure, and what is not to be read in it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Encryption, Error, NewTrace, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceFilter,
-    TraceRekeyed, TraceRetention, TraceRow, TraceStore,
+    Encryption, Error, NewTrace, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceDocument,
+    TraceFilter, TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
 };
 use tokio::time::Instant;
 
@@ -19,7 +20,7 @@ fn open(path: &Path) -> Result<TraceStore, OpenError> {
 
 fn with_words(tenant: &str, number: i64, words: &str) -> NewTrace {
     let bytes = Bytes::from(words.repeat(3));
-    let document = Bytes::from(format!(r#"{{"words":"{words}"}}"#));
+    let document = format!(r#"{{"words":"{words}"}}"#).into_bytes();
     let payloads = vec![Payload { name: "request".into(), bytes, cut_from: None }];
     NewTrace { row: row(tenant, number), document, payloads }
 }
@@ -317,29 +318,34 @@ async fn a_million_traces_are_searched() {
     let day = 86_400_000_000;
     // About as long as they are, and as much alike.
     let document = |number: i64| {
-        let call =
-            |n: i64| format!(r#"{{"name":"shell","kind":"function","took_ms":{},"outcome":"ok"}}"#, number * n % 997);
-        let text = format!(
-            r#"{{"request":{{"items":{},"tools":12,"bytes":{},"stream":true}},"attempts":[{{"target":"zhipu/glm-5",
-            "wire":"chat","outcome":"accepted","status":200,"took_ms":{},"bytes":{}}}],"times":{{"opened_ms":0.{},
-            "planning_ms":0.{},"first_byte_ms":{}.5,"last_byte_ms":{}.25}},"tool_calls":[{},{},{}],"events":{{"upstream":{},
-            "sent":{}}},"usage":{{"input_tokens":{number},"output_tokens":{}}}}}"#,
-            number % 31,
-            number * 7 % 9_999,
-            number % 800,
-            number * 13 % 77_777,
-            number % 811,
-            number % 331,
-            number % 2_111,
-            number % 5_113,
-            call(3),
-            call(5),
-            call(7),
-            number % 313,
-            number % 411,
-            number % 1_117
-        );
-        Bytes::from(text)
+        let part = |number: i64| number.unsigned_abs();
+        let micros = |micros: i64| Duration::from_micros(part(micros));
+        let mut document = TraceDocument::default();
+        document.object(member::REQUEST, |request| {
+            request.text(member::METHOD, "POST").text(member::PATH, "/v1/responses").flag(member::STREAM, true);
+            request.int(member::ITEMS, part(number % 31)).int(member::BYTES, part(number * 7 % 9_999));
+        });
+        document.objects(member::ATTEMPTS, &[number], |number, attempt| {
+            attempt.text(member::TARGET, "zhipu/glm-5").text(member::WIRE, "chat").text(member::OUTCOME, "accepted");
+            attempt.int(member::STATUS, 200).time(member::TOOK, micros(number % 800_000));
+            attempt.int(member::BYTES, part(number * 13 % 77_777));
+        });
+        document.objects(member::TOOL_CALLS, &[3, 5, 7], |n, call| {
+            call.text(member::NAME, "shell").text(member::KIND, "mcp").text(member::OUTCOME, "completed");
+            call.time(member::TOOK, micros(number * n % 997_000));
+        });
+        document.object(member::TIMES, |times| {
+            times.time(member::OPENED, micros(number % 811)).time(member::PLANNING, micros(number % 331));
+            times.time(member::FIRST_BYTE, micros(number % 2_111_000));
+            times.time(member::LAST_BYTE, micros(number % 5_113_000));
+        });
+        document.object(member::EVENTS, |events| {
+            events.int(member::UPSTREAM, part(number % 313)).int(member::SENT, part(number % 411));
+        });
+        document.object(member::USAGE, |usage| {
+            usage.int(member::INPUT_TOKENS, part(number)).int(member::OUTPUT_TOKENS, part(number % 1_117));
+        });
+        document.into_bytes()
     };
     let many = |number: i64| {
         let tenant = format!("tenant{}", number % 20);
@@ -364,7 +370,7 @@ async fn a_million_traces_are_searched() {
         };
         NewTrace { row, document: document(number), payloads: Vec::new() }
     };
-    let mut adding = std::time::Duration::ZERO;
+    let mut adding = Duration::ZERO;
     for start in (0..count).step_by(batch.try_into().unwrap()) {
         let new: Vec<NewTrace> = (start..(start + batch).min(count)).map(many).collect();
         let began = Instant::now();

@@ -5,8 +5,8 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use store::{
-    Clock, NewTrace, Payload, Tenant, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention, TraceRow,
-    TraceStore,
+    Clock, NewTrace, Payload, Tenant, TraceDocument, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention,
+    TraceRow, TraceStore, member,
 };
 
 /// In microseconds since 1970.
@@ -53,7 +53,7 @@ pub(crate) fn row(tenant: &str, number: i64) -> TraceRow {
 }
 
 pub(crate) fn trace(row: TraceRow) -> NewTrace {
-    let document = Bytes::from(format!(r#"{{"of":"{}","tenant":"{}"}}"#, row.request_id, row.tenant));
+    let document = format!(r#"{{"of":"{}","tenant":"{}"}}"#, row.request_id, row.tenant).into_bytes();
     NewTrace { row, document, payloads: Vec::new() }
 }
 
@@ -102,16 +102,24 @@ async fn what_was_added_comes_back(traces: TraceStore) {
         payload("events", Vec::new(), None),
     ];
     let whole = NewTrace { payloads: payloads.clone(), ..trace(row(t, 1)) };
-    let long = NewTrace { document: vec![b' '; 300_000].into(), ..trace(row(t, 2)) };
+    let long = NewTrace { document: vec![b' '; 300_000], ..trace(row(t, 2)) };
     traces.add(vec![trace(row(t, 0)), whole.clone(), long.clone(), trace(row(t, 3))]).await.unwrap();
     for (id, expected) in [("req_comes back_1", &whole), ("resp_comes back_1", &whole), ("req_comes back_2", &long)] {
         let found = traces.find(id.into()).await.unwrap().unwrap();
-        assert_eq!((&found.row, &found.document), (&expected.row, &expected.document));
+        assert_eq!((&found.row, &*found.document), (&expected.row, &*expected.document));
         assert_eq!((&found.payloads, found.unreadable), (&expected.payloads, false));
         assert_eq!(traces.get(found.number).await.unwrap(), Some(found));
     }
     let last = traces.find("resp_comes back_3".into()).await.unwrap().unwrap();
     assert_eq!(traces.get(last.number + 1).await.unwrap(), None);
+    // What is made for every request is JSON when somebody reads it.
+    let mut document = TraceDocument::default();
+    document.object(member::REQUEST, |request| {
+        request.text(member::PATH, "/v1/\"x\"").int(member::ITEMS, 3);
+    });
+    traces.add(vec![NewTrace { document: document.into_bytes(), ..trace(row(t, 7)) }]).await.unwrap();
+    let found = traces.find("req_comes back_7".into()).await.unwrap().unwrap();
+    assert_eq!(found.document, r#"{"request":{"path":"/v1/\"x\"","items":3}}"#);
     // The newest of several.
     let again = TraceRow { outcome: "again".into(), ..row(t, 1) };
     traces.add(vec![trace(again.clone())]).await.unwrap();
