@@ -14,6 +14,7 @@ mod jwt;
 pub mod key;
 pub mod manage;
 mod oidc;
+mod shown;
 mod table;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,7 @@ pub use crate::terms;
 pub use crate::terms::Terms;
 pub(crate) use credential::answered_protocol;
 use oidc::{Oidc, Refused};
+pub(crate) use shown::Shown;
 use table::{Entry, Table};
 
 /// How often a store that others change is looked at. What is revoked is dead everywhere after this and one question.
@@ -180,28 +182,28 @@ impl Access {
 
     /// Whom a request is from; None while the door is open. Waits only where a token is signed with a key that is not
     /// known yet.
-    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, ApiError> {
-        let error = match self.look_up(headers) {
+    pub(crate) async fn admit(&self, headers: &HeaderMap, shown: &Shown) -> Result<Option<Arc<Grant>>, ApiError> {
+        let error = match self.look_up(headers, shown) {
             Err(Refused::UnknownSigner(error)) => error,
             looked_up => return looked_up.map_err(Refused::into_error),
         };
         let oidc = self.oidc().ok_or(error)?;
         Box::pin(oidc.fetch()).await;
-        self.admit_at_once(headers)
+        self.admit_at_once(headers, shown)
     }
 
     /// The same for whoever was admitted before with these headers.
-    pub(crate) fn admit_at_once(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, ApiError> {
-        self.look_up(headers).map_err(Refused::into_error)
+    pub(crate) fn admit_at_once(&self, headers: &HeaderMap, shown: &Shown) -> Result<Option<Arc<Grant>>, ApiError> {
+        self.look_up(headers, shown).map_err(Refused::into_error)
     }
 
-    fn look_up(&self, headers: &HeaderMap) -> Result<Option<Arc<Grant>>, Refused> {
+    fn look_up(&self, headers: &HeaderMap, shown: &Shown) -> Result<Option<Arc<Grant>>, Refused> {
         let table = self.table();
         if table.is_open() && table.may_be_open {
             return Ok(None);
         }
         let sent = credential::of(headers)?.ok_or_else(credential::missing)?;
-        let hash = key::hash(sent);
+        let hash = shown.hash(sent);
         if let Some(entry) = table.by_hash(&hash) {
             return Ok(Some(self.checked(entry, || credential::expired(sent))?));
         }

@@ -19,8 +19,15 @@ use crate::request::RequestContext;
 
 /// A JSON answer.
 fn json(body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::full(body.into()));
+    let mut response = with_room(Body::full(body.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// An answer whose headers have room for all that is added on its way: notes, limits, ids.
+fn with_room(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().reserve(12);
     response
 }
 

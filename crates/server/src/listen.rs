@@ -27,11 +27,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Interval;
 
+use crate::access::Shown;
 use crate::app::{App, Runtime};
 use crate::body::Body;
 use crate::config::Config;
 use crate::delivery::{Activity, Protocol, Running, Slot};
-use crate::route;
+use crate::route::{self, Peer};
 use crate::socket::Opening;
 use crate::stop::Phase;
 use connection::Patience;
@@ -150,7 +151,7 @@ impl Host {
         let connection = Connection {
             app: Arc::clone(&self.app),
             builder: self.builder.clone(),
-            peer,
+            peer: Arc::new(Peer { address: peer, shown: Shown::default() }),
             activity,
             patience,
             slot: Arc::new(slot),
@@ -166,7 +167,7 @@ impl Host {
 struct Connection {
     app: Arc<App>,
     builder: auto::Builder<Streams>,
-    peer: IpAddr,
+    peer: Arc<Peer>,
     activity: Arc<Activity>,
     patience: Patience,
     slot: Slot,
@@ -195,13 +196,14 @@ async fn answer(connection: Connection, stream: Stream) {
     let service = service_fn(move |request: Request<Incoming>| {
         let running = Running::new(&requests);
         let (app, activity, place) = (Arc::clone(&app), Arc::clone(&requests), Arc::clone(&place));
+        let peer = Arc::clone(&peer);
         let http2 = request.version() == Version::HTTP_2;
         if http2 {
             activity.speaks(Protocol::Http2);
         }
         // Boxed: hyper keeps the room of a request's future until the next one, and a stream needs none of it.
         Box::pin(async move {
-            let mut response: Response<Body> = route::answer(Arc::clone(&app), request, peer).await;
+            let mut response: Response<Body> = route::answer(Arc::clone(&app), request, &peer).await;
             match Opening::of(&mut response) {
                 // The connection goes on, and keeps its place, without hyper.
                 Some(opening) => {

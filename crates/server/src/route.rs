@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use wire::id::IdKind;
 
+use crate::access::Shown;
 use crate::account::{Account, Outcome};
 use crate::api::{conversations, health, metrics, models, responses, search};
 use crate::app::App;
@@ -86,21 +87,28 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/metrics", Endpoint::Metrics),
 ];
 
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) shown: Shown,
+}
+
 /// Answers one request. Errors become OpenAI's error object, every answer gets its `x-request-id`, and all of it is in
 /// the request's account.
-pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
+pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Peer) -> Response<Body> {
     let mut ids = clock::ids();
     let own_id = ids.make(IdKind::Request);
     let path = request.uri().path().to_owned();
     let account = Account::open(request.method(), &path, request.headers(), &own_id);
     account.observed_by(&app.runtime.observers);
     let (method, snapshot, client) = (request.method().clone(), app.snapshot(), Client::of(request.headers()));
-    account.came_from(snapshot.config.server.trusted_proxies.client(peer, request.headers()));
+    account.came_from(snapshot.config.server.trusted_proxies.client(from.address, request.headers()));
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
-            None => match caller(&app, request.headers(), &path, &account).await {
+            None => match caller(&app, request.headers(), &from.shown, &path, &account).await {
                 Ok(caller) => {
                     let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
                     (Some(admitted), dispatch_until_stopped(context, request, &path).await)
@@ -163,10 +171,16 @@ pub(crate) async fn answer_operator(app: &Arc<App>, path: &'static str, body: By
 }
 
 /// Who asks, if it may.
-async fn caller(app: &App, headers: &HeaderMap, path: &str, account: &Account) -> Result<Caller, ApiError> {
+async fn caller(
+    app: &App,
+    headers: &HeaderMap,
+    shown: &Shown,
+    path: &str,
+    account: &Account,
+) -> Result<Caller, ApiError> {
     // Whether the operator asks, the endpoint itself looks.
     let public = is_public(path) || path == "/metrics";
-    let grant = match app.runtime.access.admit(headers).await {
+    let grant = match app.runtime.access.admit(headers, shown).await {
         Err(_) if public => None,
         admitted => admitted?,
     };

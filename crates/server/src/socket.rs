@@ -34,6 +34,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use crate::access::Shown;
 use crate::app::App;
 use crate::body::{Body, Share};
 use crate::caller::Caller;
@@ -123,6 +124,7 @@ struct Connection {
     app: Arc<App>,
     /// Of the handshake: they say who asks, each time that something begins.
     headers: HeaderMap,
+    shown: Shown,
     /// Who opened it.
     caller: Caller,
     address: Option<IpAddr>,
@@ -162,7 +164,8 @@ impl Connection {
         let (config, expires) = (server.websocket, Instant::now() + server.websocket.lifetime);
         let lanes = Lanes::new(limit.saturating_mul(2));
         let forgotten = app.runtime.presence.forgotten();
-        Self { app, headers, caller, address, lanes, memory, config, expires, forgotten, ending: None }
+        let shown = Shown::default();
+        Self { app, headers, shown, caller, address, lanes, memory, config, expires, forgotten, ending: None }
     }
 
     async fn run(mut self, stream: TokioIo<hyper::upgrade::Upgraded>) {
@@ -317,7 +320,7 @@ impl Connection {
     fn dispatch(&mut self, channel: &mut Channel) {
         self.forget_erased();
         while let Some(create) = self.lanes.next() {
-            let caller = match self.app.runtime.access.admit_at_once(&self.headers) {
+            let caller = match self.app.runtime.access.admit_at_once(&self.headers, &self.shown) {
                 Ok(grant) => Caller::new(grant, &self.headers),
                 Err(error) => {
                     self.refuse(channel, &error, create.body.len(), create.stream_id.as_ref());

@@ -141,14 +141,11 @@ impl fmt::Display for Budget {
 pub fn dollars(nanodollars: u64) -> String {
     let mut text = String::with_capacity(24);
     text.push_str(itoa::Buffer::new().format(nanodollars / NANO));
-    let (mut part, mut unit) = (nanodollars % NANO, NANO);
+    let part = nanodollars % NANO;
     if part > 0 {
         text.push('.');
-    }
-    while part > 0 {
-        unit /= 10;
-        text.push_str(itoa::Buffer::new().format(part / unit));
-        part %= unit;
+        // With the zeros that it begins with, and without those at its end.
+        text.push_str(itoa::Buffer::new().format(NANO + part)[1..].trim_end_matches('0'));
     }
     text
 }

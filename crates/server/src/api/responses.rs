@@ -74,7 +74,7 @@ pub(crate) async fn begin(context: RequestContext, bytes: Bytes, start: Start) -
 
 /// An answer of server-sent events.
 fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
-    let mut response = Response::new(Body::stream(stream));
+    let mut response = super::with_room(Body::stream(stream));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

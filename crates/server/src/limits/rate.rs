@@ -8,17 +8,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::access::Grant;
 use crate::error::{ApiError, Code};
 
-static NAMES: [[HeaderName; 3]; 2] = [
-    [
-        HeaderName::from_static("x-ratelimit-limit-requests"),
-        HeaderName::from_static("x-ratelimit-remaining-requests"),
-        HeaderName::from_static("x-ratelimit-reset-requests"),
-    ],
-    [
-        HeaderName::from_static("x-ratelimit-limit-tokens"),
-        HeaderName::from_static("x-ratelimit-remaining-tokens"),
-        HeaderName::from_static("x-ratelimit-reset-tokens"),
-    ],
+/// Of requests, and of tokens.
+static NAMES: [HeaderName; 6] = [
+    HeaderName::from_static("x-ratelimit-limit-requests"),
+    HeaderName::from_static("x-ratelimit-remaining-requests"),
+    HeaderName::from_static("x-ratelimit-reset-requests"),
+    HeaderName::from_static("x-ratelimit-limit-tokens"),
+    HeaderName::from_static("x-ratelimit-remaining-tokens"),
+    HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
 /// What is left of what may be used per minute; where several limits count, of the one of which the least is left.
@@ -49,16 +46,29 @@ impl Rates {
     }
 
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        for (names, rate) in NAMES.iter().zip([self.requests, self.tokens]) {
+        let rates = [self.requests, self.tokens];
+        if rates.iter().all(Option::is_none) {
+            return;
+        }
+        // They are on every answer of a limited key: all values are parts of one text.
+        let mut text = String::with_capacity(128);
+        let mut ends = [0; NAMES.len()];
+        for ([limit, remaining, reset], rate) in ends.as_chunks_mut().0.iter_mut().zip(rates) {
             let Some(rate) = rate else { continue };
-            // They are on every answer of a limited key: room for both at once.
-            headers.reserve(NAMES.as_flattened().len());
-            let [limit, remaining, reset] = names;
-            headers.insert(limit, rate.limit.into());
-            headers.insert(remaining, rate.remaining.into());
-            if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(short(rate.reset))) {
-                headers.insert(reset, value);
+            number(&mut text, rate.limit);
+            *limit = text.len();
+            number(&mut text, rate.remaining);
+            *remaining = text.len();
+            write_short(&mut text, rate.reset);
+            *reset = text.len();
+        }
+        headers.reserve(NAMES.len());
+        let (text, mut start) = (Bytes::from(text), 0);
+        for (name, end) in NAMES.iter().zip(ends).filter(|(_, end)| *end > 0) {
+            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end)) {
+                headers.insert(name, value);
             }
+            start = end;
         }
     }
 }
@@ -192,23 +202,39 @@ mod tests {
         }
     }
 
+    fn written(rates: Rates) -> Vec<(String, String)> {
+        let mut headers = HeaderMap::new();
+        rates.write(&mut headers);
+        let text = |(name, value): (&HeaderName, &HeaderValue)| {
+            (name.as_str()["x-ratelimit-".len()..].to_owned(), value.to_str().unwrap_or_default().to_owned())
+        };
+        let mut found: Vec<_> = headers.iter().map(text).collect();
+        found.sort_unstable();
+        found
+    }
+
     #[test]
     fn the_least_that_is_left_is_said() {
-        let mut rates = Rates::default();
         let rate = |limit, remaining| Rate { limit, remaining, reset: Duration::from_millis(1500) };
+        let says = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(written(Rates::default()), []);
+        let mut rates = Rates::default();
+        rates.add(Which::Tokens, Rate { limit: u64::MAX, remaining: 0, reset: Duration::ZERO });
+        let of_tokens =
+            [says("limit-tokens", "18446744073709551615"), says("remaining-tokens", "0"), says("reset-tokens", "0s")];
+        assert_eq!(written(rates), of_tokens);
         rates.add(Which::Requests, rate(100, 40));
         rates.add(Which::Requests, rate(1000, 7));
         rates.add(Which::Requests, rate(10, 9));
-        let mut headers = HeaderMap::new();
-        rates.write(&mut headers);
-        let mut found: Vec<_> =
-            headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
-        found.sort_unstable();
+        let [limit, remaining, reset] = of_tokens;
         let expected = [
-            ("x-ratelimit-limit-requests", "1000"),
-            ("x-ratelimit-remaining-requests", "7"),
-            ("x-ratelimit-reset-requests", "1.5s"),
+            says("limit-requests", "1000"),
+            limit,
+            says("remaining-requests", "7"),
+            remaining,
+            says("reset-requests", "1.5s"),
+            reset,
         ];
-        assert_eq!(found, expected);
+        assert_eq!(written(rates), expected);
     }
 }
