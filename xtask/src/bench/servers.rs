@@ -179,16 +179,17 @@ fn limited(program: &Path, core: Option<usize>) -> Command {
 }
 
 impl Target {
-    /// CPU time used so far, in microseconds; 0 without a proxy.
+    /// CPU time used so far by the threads that there are, in microseconds; 0 without a proxy.
     pub(super) fn cpu(&self) -> Result<f64> {
         let Some(proxy) = &self.proxy else { return Ok(0.0) };
-        let stat = fs::read_to_string(format!("/proc/{}/stat", proxy.pid()))?;
-        // The name in brackets may contain anything; utime and stime are the 12th and 13th field after it.
-        let fields = stat.rsplit(')').next().context("no fields in stat")?;
-        let ticks: Vec<f64> =
-            fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-        // USER_HZ is 100 on every Linux that we build for.
-        Ok(ticks.iter().sum::<f64>() * 10_000.0)
+        let mut nanoseconds = 0.0;
+        for thread in fs::read_dir(format!("/proc/{}/task", proxy.pid()))? {
+            // One that ends meanwhile has done nothing for a while.
+            let Ok(times) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+            let ran: Option<f64> = times.split_whitespace().next().and_then(|ran| ran.parse().ok());
+            nanoseconds += ran.context("no time in schedstat")?;
+        }
+        Ok(nanoseconds / 1000.0)
     }
 
     /// Resident memory, in KiB; 0 without a proxy.
