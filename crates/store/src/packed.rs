@@ -31,7 +31,12 @@ thread_local! {
 }
 
 pub(crate) fn pack(body: &[u8]) -> Vec<u8> {
-    if body.len() >= WORTH_IT
+    pack_from(WORTH_IT, body)
+}
+
+/// Compressed only where it is as long as this.
+pub(crate) fn pack_from(worth_it: usize, body: &[u8]) -> Vec<u8> {
+    if body.len() >= worth_it
         && let Some(packed) = compress(body)
         && packed.len() < body.len()
     {

@@ -1,6 +1,7 @@
 //! All keys at one moment, by what they are found with. Made anew when the configuration or the store has changed.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use store::{AccessList, ApiKey, Tenant};
@@ -21,9 +22,25 @@ pub(super) struct Table {
     pub(super) version: Option<i64>,
     stored: Vec<ApiKey>,
     tenants: HashMap<Tenant, Option<Arc<Terms>>>,
-    by_hash: HashMap<[u8; 32], Entry>,
+    by_hash: HashMap<[u8; 32], Entry, BuildHasherDefault<FirstBytes>>,
     /// Hashes by the ids of their grants.
     by_id: HashMap<String, [u8; 32]>,
+}
+
+/// What is a hash already needs no other: nobody chooses the hashes of the keys that are in the table.
+#[derive(Default)]
+struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
+    }
+
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// One key that is good, if it has not expired.
@@ -44,7 +61,7 @@ impl Table {
             version: None,
             stored: Vec::new(),
             tenants: HashMap::new(),
-            by_hash: HashMap::new(),
+            by_hash: HashMap::default(),
             by_id: HashMap::new(),
         };
         table.built()
@@ -75,7 +92,7 @@ impl Table {
             version: Some(list.version),
             stored: list.keys.clone(),
             tenants: list.tenants.iter().map(terms).collect(),
-            by_hash: HashMap::new(),
+            by_hash: HashMap::default(),
             by_id: HashMap::new(),
         };
         table.built()
@@ -85,7 +102,7 @@ impl Table {
         let stored = self.stored.iter().filter(|key| key.revoked_at.is_none()).filter_map(|key| self.stored_entry(key));
         // What the configuration says of a key comes last, and counts.
         let declared = self.declared.iter().filter_map(|key| self.declared_entry(key));
-        let by_hash: HashMap<_, _> = stored.chain(declared).collect();
+        let by_hash: HashMap<_, _, _> = stored.chain(declared).collect();
         self.by_id = by_hash.iter().map(|(hash, entry)| (entry.grant.id.clone(), *hash)).collect();
         self.by_hash = by_hash;
         self

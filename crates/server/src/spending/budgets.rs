@@ -36,8 +36,9 @@ pub(super) struct Tab {
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    /// The first hour of the period.
+    /// The first hour of the period, and the hour in which that was looked at.
     begin: i64,
+    looked_at: i64,
     /// As the store says; None until it was asked.
     stored: Option<u64>,
     /// What is being written, and may be in the store already.
@@ -148,7 +149,7 @@ impl Tabs {
 impl Tab {
     const fn new(spender: Spender, budget: Budget, hour: i64) -> Self {
         let begin = period::begin(budget.per, hour);
-        let state = State { budget, begin, stored: None, writing: 0, open: 0, reserved: 0, idle: 0 };
+        let state = State { budget, begin, looked_at: hour, stored: None, writing: 0, open: 0, reserved: 0, idle: 0 };
         Self { spender, state: Mutex::new(state) }
     }
 
@@ -158,8 +159,12 @@ impl Tab {
 
     /// Somebody asks for it, at this hour, and the budget may be another by now.
     fn turn_to(&self, budget: Budget, hour: i64) {
-        self.enter().idle = 0;
-        self.roll(budget, hour);
+        let mut state = self.enter();
+        state.idle = 0;
+        if (state.budget, state.looked_at) != (budget, hour) {
+            drop(state);
+            self.roll(budget, hour);
+        }
     }
 
     fn roll(&self, budget: Budget, hour: i64) {
@@ -172,7 +177,7 @@ impl Tab {
             // Another kind of period: the store has to say.
             state.stored = None;
         }
-        (state.budget, state.begin) = (budget, begin);
+        (state.budget, state.begin, state.looked_at) = (budget, begin, hour);
     }
 
     /// What the store has to be asked before the budget can be held against anything.

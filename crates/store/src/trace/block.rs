@@ -282,6 +282,15 @@ impl Writer {
         Ok(Self { block, names, beside, ..Self::default() })
     }
 
+    /// Makes room for so many rows, or as many as there can be.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        /// Of a row with its own two ids, and of their fingerprints.
+        const USUAL: (usize, usize) = (192, 8);
+        let rows = rows.min(usize::try_from(MOST).unwrap_or(0));
+        self.block.rows.reserve(rows * USUAL.0);
+        self.block.ids.reserve(rows * USUAL.1);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.block.header.count == 0
     }

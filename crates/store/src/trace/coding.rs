@@ -1,7 +1,16 @@
 //! Numbers and texts as bytes: seven bits of a number in each byte, lengths before texts. What is damaged is `None`.
 
 /// Appends a number.
-pub(super) fn put(into: &mut Vec<u8>, mut number: u64) {
+#[inline]
+pub(super) fn put(into: &mut Vec<u8>, number: u64) {
+    // Most are short.
+    if number > 0x7f {
+        return put_long(into, number);
+    }
+    into.push(low(number));
+}
+
+fn put_long(into: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
         into.push(low(number) | 0x80);
         number >>= 7;

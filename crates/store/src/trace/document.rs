@@ -45,6 +45,10 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
+    pub(super) fn for_bytes(bytes: usize) -> Self {
+        Self { clear: Vec::with_capacity(bytes.min(CHUNK)), ..Self::default() }
+    }
+
     /// How many bytes were stored of what came before.
     pub(super) fn push(
         &mut self,

@@ -163,23 +163,27 @@ impl TraceDocument {
         self
     }
 
+    #[inline]
     pub fn int(&mut self, member: Int, value: u64) -> &mut Self {
         self.0.push(member.0);
         put(&mut self.0, value);
         self
     }
 
+    #[inline]
     pub fn time(&mut self, member: Millis, value: Duration) -> &mut Self {
         self.0.push(member.0);
         put(&mut self.0, u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
         self
     }
 
+    #[inline]
     pub fn flag(&mut self, member: Flag, value: bool) -> &mut Self {
         self.0.extend_from_slice(&[member.0, u8::from(value)]);
         self
     }
 
+    #[inline]
     pub fn text(&mut self, member: Text, value: &str) -> &mut Self {
         self.0.push(member.0);
         put_bytes(&mut self.0, value.as_bytes());

@@ -12,6 +12,9 @@ use crate::{Encryption, Error, packed};
 /// After the forms of `packed`.
 const SEALED: u8 = 3;
 
+/// Documents of a usual batch are less, and say all in few bytes: packing them would cost as much as all else of a trace.
+const MANY: usize = 64 << 10;
+
 /// Where something belongs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
@@ -37,7 +40,10 @@ impl Place<'_> {
 }
 
 pub(super) fn seal(encryption: &Encryption, place: Place<'_>, clear: &[u8]) -> Result<Vec<u8>, Error> {
-    let packed = packed::pack(clear);
+    let packed = match place {
+        Place::Documents(_) => packed::pack_from(MANY, clear),
+        Place::Payload(..) => packed::pack(clear),
+    };
     let Some(key) = &encryption.key else { return Ok(packed) };
     let mut sealed = Vec::with_capacity(packed.len() + 64);
     sealed.push(SEALED);

@@ -24,8 +24,12 @@ struct Changing {
 }
 
 impl Changing {
-    fn new(writer: Writer) -> Self {
-        Self { goes_on: !writer.is_empty(), writer, chunks: Chunks::default(), payloads: Vec::new() }
+    /// With room for these, or as many of them as a block has.
+    fn new(mut writer: Writer, traces: &[NewTrace]) -> Self {
+        let goes_on = !writer.is_empty();
+        writer.reserve(traces.len());
+        let chunks = Chunks::for_bytes(traces.iter().map(|trace| trace.document.len() + 8).sum());
+        Self { goes_on, writer, chunks, payloads: Vec::new() }
     }
 
     fn push(&mut self, encryption: &Encryption, number: TraceNumber, trace: &NewTrace) -> Result<(), Error> {
@@ -63,13 +67,14 @@ pub(crate) fn prepare(
     encryption: &Encryption,
 ) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
-    let mut current = Changing::new(Writer::after(newest)?);
+    let mut current = Changing::new(Writer::after(newest)?, traces);
     let mut is_new = false;
-    for (number, trace) in (next..).zip(traces) {
+    for ((number, trace), done) in (next..).zip(traces).zip(0..) {
         if !current.writer.has_room_for(&trace.row) {
-            let done = std::mem::replace(&mut current, Changing::new(Writer::default()));
+            let another = Changing::new(Writer::default(), traces.get(done..).unwrap_or_default());
+            let full = std::mem::replace(&mut current, another);
             if is_new {
-                changes.push(done.finish(encryption)?);
+                changes.push(full.finish(encryption)?);
             }
         }
         current.push(encryption, number, trace)?;
