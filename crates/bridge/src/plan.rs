@@ -280,8 +280,9 @@ impl<'a> Decided<'a> {
         let dialect = target.dialect;
         let mut tools = Tools::plan(request, items, dialect, target.hosting, notes)?;
         let Output { format, instruction, contract } = Output::plan(request, dialect, tools.any(), notes)?;
-        let Transcript { messages, carries_reasoning } =
+        let Transcript { mut messages, carries_reasoning } =
             Transcript::build(request, items, instruction, &tools.catalog, target, notes)?;
+        content::keep_to_limits(&mut messages, &dialect.request.content, notes);
         let reasoning = reasoning::plan(request, dialect, &mut tools, carries_reasoning, notes)?;
         Ok(Self { tools, format, contract, messages, reasoning })
     }

@@ -2,11 +2,14 @@
 //! rules, not from our code, so that the two can disagree.
 
 mod blocks;
+mod images;
 mod marks;
+mod models;
 mod parameters;
 mod tools;
 mod turns;
 
+pub use models::check_for_model;
 use serde_json::{Map, Value};
 
 /// The first thing that is wrong with a request's body.
@@ -15,6 +18,7 @@ pub fn check_request(body: &Value) -> Result<(), String> {
     parameters::check(body)?;
     tools::check(body)?;
     turns::check(body)?;
+    images::check(body)?;
     marks::check(body)
 }
 

@@ -76,6 +76,16 @@ pub struct ContentRules {
     pub files: bool,
     /// Such files may be named by their address.
     pub file_urls: bool,
+    /// How many images a request may have.
+    pub max_images: Option<usize>,
+    /// How many digits of base64 one image may have, and all of them together.
+    pub max_image_bytes: Option<usize>,
+    pub max_images_bytes: Option<usize>,
+    /// How many pixels an image may be wide or high.
+    pub max_image_side: Option<usize>,
+    /// The same of each image where there are more than so many.
+    pub many_images: Option<usize>,
+    pub many_images_side: Option<usize>,
     /// What to do about the rest.
     pub lacking: Lacking,
 }
@@ -89,6 +99,12 @@ impl Default for ContentRules {
             audio: false,
             files: false,
             file_urls: false,
+            max_images: None,
+            max_image_bytes: None,
+            max_images_bytes: None,
+            max_image_side: None,
+            many_images: None,
+            many_images_side: None,
             lacking: Lacking::Degrade,
         }
     }

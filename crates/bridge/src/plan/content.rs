@@ -3,6 +3,8 @@
 
 mod file;
 mod inline;
+mod limits;
+mod side;
 
 use std::borrow::Cow;
 
@@ -16,6 +18,7 @@ use super::{FileTexts, ImageTexts};
 use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
 
 pub use inline::InlineFile;
+pub(super) use limits::keep_to_limits;
 
 /// In the place of an image that the model cannot see.
 const UNSEEN: &str = "[image omitted: this model cannot see it]";

@@ -103,6 +103,7 @@ fn rich() -> Dialect {
         files: true,
         file_urls: false,
         lacking: Lacking::Reject,
+        ..ContentRules::default()
     };
     dialect.request.tools.custom = vec![CustomForm::Text, CustomForm::Lark];
     dialect.request.tools.native = vec![(Hosted::WebSearch, r#"{"type":"web_search"}"#.to_owned())];

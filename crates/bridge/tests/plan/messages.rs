@@ -1,5 +1,6 @@
 //! The Messages API: what each thing becomes there, and laws that hold for any conversation.
 
+mod images;
 mod laws;
 mod tables;
 

@@ -47,6 +47,19 @@ layer!(Content over ContentRules {
     files: bool = Field::boolean,
     /// Whether such files may be named by their address.
     file_urls: bool = Field::boolean,
+    /// How many images a request may have. Of more, the oldest are left out, several at a time, so that the beginning of
+    /// a conversation seldom changes.
+    max_images: Option<usize> = limit,
+    /// How many digits of base64 an image may have; larger ones are left out.
+    max_image_bytes: Option<usize> = limit,
+    /// How many all images may have together; the oldest are left out.
+    max_images_bytes: Option<usize> = limit,
+    /// How many pixels an image may be wide or high; larger ones are left out.
+    max_image_side: Option<usize> = limit,
+    /// The number of images above which `many_images_side` holds instead.
+    many_images: Option<usize> = limit,
+    /// The same for each of so many: large ones of long ago are left out, else the oldest of all.
+    many_images_side: Option<usize> = limit,
     /// What is done about content that the model does not take.
     lacking: Lacking = word!(Lacking),
 });
@@ -248,6 +261,10 @@ fn beta(field: &Field<'_>) -> Option<String> {
 
 fn count(field: &Field<'_>) -> Option<usize> {
     usize::try_from(field.integer(0..=100_000)?).ok()
+}
+
+fn limit(field: &Field<'_>) -> Option<Option<usize>> {
+    usize::try_from(field.integer(1..=1_000_000_000)?).ok().map(Some)
 }
 
 /// A mapping from words of a vocabulary; the rest of its keys are mistakes.

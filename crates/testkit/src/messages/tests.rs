@@ -122,3 +122,64 @@ fn each_fault_in_the_messages_is_found() {
         assert!(problem.contains(fault), "{messages}: {problem}");
     }
 }
+
+/// A PNG of this size, as far as its header goes, with so many more digits behind it.
+fn png(width: u32, height: u32, more: usize) -> Value {
+    let head = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &width.to_be_bytes(), &height.to_be_bytes()].concat();
+    let mut data = String::new();
+    for three in head.chunks(3) {
+        let bits = three.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
+        data.extend([18, 12, 6, 0].map(|shift| char::from(images::DIGITS[bits >> shift & 63])));
+    }
+    data.push_str(&"A".repeat(more));
+    json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}})
+}
+
+#[test]
+fn images_have_limits() {
+    let images = |images: Vec<Value>| body(&json!([{"role": "user", "content": images}]));
+    let many = |count: usize, image: Value| images(vec![image; count]);
+    assert_eq!(check_request(&many(20, png(8000, 1, 0))), Ok(()));
+    assert_eq!(check_request(&many(600, png(2000, 2000, 0))), Ok(()));
+    for (request, fault) in [
+        (many(1, png(1, 8001, 0)), "8001 pixels"),
+        (many(21, png(2001, 1, 0)), "2001 pixels"),
+        (many(601, png(1, 1, 0)), "too many"),
+        (many(1, png(1, 1, 5_300_000)), "5 MB"),
+        (many(10, png(1, 1, 4_000_000)), "request_too_large"),
+    ] {
+        let problem = check_request(&request).expect_err(fault);
+        assert!(problem.contains(fault), "{problem}");
+    }
+}
+
+#[test]
+fn each_fault_of_a_model_is_found() {
+    let adaptive = || with("thinking", json!({"type": "adaptive"}));
+    let mut both = adaptive();
+    both["output_config"] = json!({"effort": "max"});
+    both["thinking"]["type"] = "disabled".into();
+    for (model, request, fault) in [
+        ("claude-opus-5-5", with("thinking", json!({"type": "disabled"})), Some("thinking.type")),
+        ("claude-opus-5-5", with("thinking", json!({"type": "enabled", "budget_tokens": 1024})), Some("thinking.type")),
+        ("claude-haiku-4-5", adaptive(), Some("thinking.type")),
+        ("claude-opus-5", adaptive(), None),
+        ("claude-opus-5", both, Some("with")),
+        ("claude-opus-4-6", with("output_config", json!({"effort": "xhigh"})), Some("effort")),
+        ("claude-haiku-4-5", with("output_config", json!({"effort": "low"})), Some("effort")),
+        ("claude-sonnet-5", with("temperature", json!(1)), Some("temperature")),
+        ("claude-sonnet-4-6", with("temperature", json!(1)), None),
+        ("claude-fable-5-1", with("tool_choice", json!({"type": "any"})), Some("tool_choice")),
+        ("claude-haiku-5-5", with("tool_choice", json!({"type": "any"})), None),
+        ("claude-haiku-4-5", with("max_tokens", json!(64_001)), Some("max_tokens")),
+        ("claude-sonnet-5", with("messages", json!([{"role": "system", "content": "x"}])), Some("role")),
+        ("claude-next-7", adaptive(), None),
+        ("glm-5", adaptive(), Some("not_found")),
+    ] {
+        match (check_for_model(model, &request), fault) {
+            (Ok(()), None) => {}
+            (Err(problem), Some(fault)) => assert!(problem.contains(fault), "{model} {request}: {problem}"),
+            (found, _) => panic!("{model} {request}: {found:?}"),
+        }
+    }
+}

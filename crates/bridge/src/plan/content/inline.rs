@@ -169,16 +169,20 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<String> {
     utf16_text(bytes, unit)
 }
 
-/// Standard base64 or that of URLs, with or without padding and line breaks; `None` for anything else.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
+/// What a digit of base64 stands for.
+pub(super) const fn digit(byte: u8) -> Option<u8> {
+    match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'a'..=b'z' => Some(byte - b'a' + 26),
         b'0'..=b'9' => Some(byte - b'0' + 52),
         b'+' | b'-' => Some(62),
         b'/' | b'_' => Some(63),
         _ => None,
-    };
+    }
+}
+
+/// Standard base64 or that of URLs, with or without padding and line breaks; `None` for anything else.
+fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end().trim_end_matches('=').as_bytes();
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut digits) = (0_u32, 0_usize);
