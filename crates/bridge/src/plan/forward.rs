@@ -5,6 +5,7 @@
 mod hosted;
 mod items;
 
+use wire::chat::Str;
 use wire::json::{Invalid, ObjectWriter, Raw, Text, write_text};
 use wire::responses::{CreateResponse, InputItem};
 
@@ -13,9 +14,9 @@ use super::item_path::Items;
 use super::notes::{Notes, code};
 use super::options::LOGPROBS;
 use super::output::Output;
-use super::{Link, Plan, PlanTarget, capacity, check, compaction, wants_summary};
+use super::{Link, Plan, PlanTarget, capacity, check, compaction, reasoning, wants_summary};
 use crate::context::{AnswerContext, AnswerWire, NativeContext};
-use crate::dialect::{Dialect, Parameter};
+use crate::dialect::{Dialect, Effort, EffortField, Parameter};
 use hosted::{HostedTools, Member};
 
 const ENCRYPTED: &str = "reasoning.encrypted_content";
@@ -192,9 +193,10 @@ fn parameters(
             (Some((_, true)), _) => notes.skipped(code::PARAM_IGNORED, name, "this provider does not take it"),
             (Some((_, false)), _) => notes.ignored(code::PARAM_IGNORED, name, "this provider does not take it"),
             (None, name) if ours.write(name, object) => {}
-            (None, "reasoning") => {
-                without(Parameter::ReasoningEffort, ("reasoning", "effort"), *value, dialect, object, notes);
-            }
+            (None, "reasoning") => match effort(request, dialect, notes) {
+                Some(effort) => with_effort(&effort, *value, object),
+                None => without(Parameter::ReasoningEffort, ("reasoning", "effort"), *value, dialect, object, notes),
+            },
             (None, "text") => without(Parameter::Verbosity, ("text", "verbosity"), *value, dialect, object, notes),
             (None, _) => {
                 object.raw(&name, *value);
@@ -205,6 +207,28 @@ fn parameters(
     if request.tool_choice.is_none() && !dialect.drops(Parameter::ToolChoice) {
         ours.write(Parameter::ToolChoice.name(), object);
     }
+}
+
+/// The effort that the model has in the place of the one that was asked for, where a spec says which ones it has.
+fn effort<'a>(request: &CreateResponse<'a>, dialect: &'a Dialect, notes: &mut Notes) -> Option<Str<'a>> {
+    let rules = &dialect.request.reasoning;
+    let is_told = matches!(rules.effort, EffortField::Native | EffortField::Object) && !rules.ladder.is_empty();
+    let asked = request.reasoning.as_ref()?.effort.filter(|_| is_told && !dialect.drops(Parameter::ReasoningEffort))?;
+    // What nobody knows goes as it is.
+    Effort::ALL.iter().find(|effort| asked.is(effort.name()))?;
+    reasoning::effort(Some(asked.into()), &asked.decode(), dialect, notes).map(|(_, word)| word)
+}
+
+fn with_effort(effort: &Str<'_>, value: Raw<'_>, object: &mut ObjectWriter<'_>) {
+    let mut inner = ObjectWriter::new(object.key("reasoning"));
+    for (key, value) in value.fields() {
+        if key.is("effort") {
+            effort.write(inner.key("effort"));
+        } else {
+            inner.raw(&key.decode(), value);
+        }
+    }
+    inner.end();
 }
 
 /// An object, without the one member of it that the provider may not take.

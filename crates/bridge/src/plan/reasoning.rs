@@ -117,7 +117,7 @@ fn yield_to_choice(
 }
 
 /// The effort's name at the provider.
-fn effort<'a>(
+pub(super) fn effort<'a>(
     asked: Option<Str<'a>>,
     name: &str,
     dialect: &'a Dialect,

@@ -1,7 +1,7 @@
 //! Requests to upstreams that speak the Responses API themselves.
 
 use bridge::{
-    DeveloperRole, Dialect, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, SealedReasoning,
+    DeveloperRole, Dialect, Effort, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, SealedReasoning,
 };
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Invalid, Kept, Raw};
@@ -228,4 +228,20 @@ fn the_next_turn_extends_this_one() {
         let (this, next) = (turn(count), turn(count + 1));
         assert!(next.starts_with(this.strip_suffix("]}").unwrap()), "{this}\n{next}");
     }
+}
+
+#[test]
+fn efforts_are_those_that_the_model_has() {
+    let mut dialect = Dialect::default();
+    let word = |effort: Effort| (effort, effort.name().to_owned());
+    dialect.request.reasoning.ladder = vec![word(Effort::Low), word(Effort::High)];
+    for (effort, sent) in [("none", "low"), ("low", "low"), ("medium", "low"), ("max", "high"), ("heroic", "heroic")] {
+        let request = json!({"model": "m", "input": "Hi", "reasoning": {"summary": "auto", "effort": effort}});
+        let planned = forward(&request.to_string(), &[], &dialect, false).unwrap();
+        assert_eq!(planned.body["reasoning"], json!({"summary": "auto", "effort": sent}), "{effort}");
+        assert_eq!(planned.notes.len(), usize::from(effort != sent), "{effort}: {:?}", planned.notes);
+    }
+    let planned =
+        forward(r#"{"model":"m","input":"Hi","reasoning":{"summary":"auto"}}"#, &[], &dialect, false).unwrap();
+    assert_eq!(planned.body["reasoning"], json!({"summary": "auto"}));
 }
