@@ -74,7 +74,7 @@ fn build(
         ..Request::default()
     };
     options::plan(request, target, &mut body, &mut notes);
-    thinking::plan(reasoning, wants_summary(request), rules, &mut body, &mut notes);
+    thinking::plan(reasoning, wants_summary(request), &dialect.request, &mut body, &mut notes);
     if let Some(ResponseFormat::JsonSchema { schema: chat::Json::Wire(schema), .. }) = format {
         body.output_config.push(format::of(schema));
     }

@@ -4,7 +4,7 @@
 use wire::json::{Kind, ObjectWriter, Raw};
 use wire::messages::{Content, Message, Request, Role};
 
-use crate::dialect::{BlockRules, ThoughtDisplay};
+use crate::dialect::{RequestRules, ThoughtDisplay};
 use crate::plan::notes::{Notes, code};
 use crate::plan::{json, reasoning};
 
@@ -19,17 +19,19 @@ const BINDING: &str = r#"{"prefix_mismatch_behavior":"drop_block"}"#;
 pub(super) fn plan(
     planned: reasoning::Planned<'_>,
     wants_summary: bool,
-    rules: &BlockRules,
+    rules: &RequestRules,
     body: &mut Request<'_>,
     notes: &mut Notes,
 ) {
+    let off = rules.reasoning.off.as_deref();
+    let rules = &rules.blocks;
     for object in planned.members {
         merge(object, body);
     }
     if let Some((_, word)) = planned.effort {
         set(&mut body.output_config, "effort", json::text(|out| word.write(out)));
     }
-    keep_to_budget(body, notes);
+    keep_to_budget(off, body, notes);
     let kind = get(&body.thinking, "type").map(str::to_owned);
     if !matches!(kind.as_deref(), Some("\"adaptive\"" | ENABLED)) {
         return;
@@ -88,7 +90,7 @@ fn set(members: &mut Vec<(String, String)>, name: &str, value: String) {
 
 /// A budget is part of the limit. Where there is no room for it, or where the calls that are being answered have lost the
 /// thought that led to them, which such a model insists on, it does not think.
-fn keep_to_budget(body: &mut Request<'_>, notes: &mut Notes) {
+fn keep_to_budget(off: Option<&str>, body: &mut Request<'_>, notes: &mut Notes) {
     if get(&body.thinking, "type") != Some(ENABLED) {
         return;
     }
@@ -106,6 +108,8 @@ fn keep_to_budget(body: &mut Request<'_>, notes: &mut Notes) {
     };
     notes.degraded(code::PARAM_DEGRADED, "reasoning", why);
     body.thinking.clear();
+    // Who thinks unless told not to has to be told.
+    merge(off.unwrap_or_default(), body);
 }
 
 fn answers_thoughtless_calls(messages: &[Message<'_>]) -> bool {

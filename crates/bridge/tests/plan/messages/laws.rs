@@ -1,6 +1,7 @@
 //! Any items give a request that such a server takes, and each turn extends the one before: what it has thought is only
 //! good while nothing before it changes.
 
+mod models;
 mod sent;
 
 use bridge::{Dialect, Lacking, Policy};

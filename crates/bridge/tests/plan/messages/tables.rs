@@ -226,7 +226,8 @@ fn thinking_is_what_each_model_takes() {
         ("anthropic/claude-opus-4-6", json!(null), json!(null), json!(null)),
         ("anthropic/claude-opus-4-6", json!({"effort": "xhigh"}), json!({"type": "adaptive"}), json!("max")),
         (HAIKU, json!(null), json!(null), json!(null)),
-        (HAIKU, json!({"effort": "none"}), json!(null), json!(null)),
+        (HAIKU, json!({"effort": "none"}), json!({"type": "disabled"}), json!(null)),
+        ("anthropic/claude-opus-4-6", json!({"effort": "none"}), json!({"type": "disabled"}), json!(null)),
         (HAIKU, json!({"effort": "high"}), budget(16_384), json!(null)),
         (HAIKU, json!({"effort": "max"}), budget(32_000 - 4096), json!(null)),
         (OTHER, json!({"effort": "low"}), budget(4096), json!(null)),
@@ -258,6 +259,28 @@ fn a_budget_yields_to_the_limit_and_to_lost_thoughts() {
     }
 }
 
+/// One that thinks unless it is told not to refuses calls without what led to them.
+#[test]
+fn lost_thoughts_switch_thinking_off_where_it_is_on_by_itself() {
+    let call = json!({"type": "function_call", "call_id": "x", "name": "f", "arguments": "{}"});
+    let output = json!({"type": "function_call_output", "call_id": "x", "output": "1"});
+    let (kept, _) = thought("1");
+    let lost = json!([{"role": "user", "content": "a"}, call, output]);
+    let whole = json!([{"role": "user", "content": "a"}, kept, call, output]);
+    let (off, on) = (json!("disabled"), json!("enabled"));
+    for (dialect, input, effort, expected) in [
+        (OTHER, &lost, json!("high"), &off),
+        (OTHER, &whole, json!("high"), &on),
+        ("deepseek-messages/m", &lost, json!(null), &off),
+        ("deepseek-messages/m", &whole, json!(null), &on),
+        ("deepseek-messages/m", &whole, json!("none"), &on),
+        (HAIKU, &lost, json!("high"), &off),
+    ] {
+        let body = body(json!({"model": "m", "input": input, "reasoning": {"effort": effort}}), dialect);
+        assert_eq!(&body["thinking"]["type"], expected, "{dialect} {effort} {input}");
+    }
+}
+
 #[test]
 fn choices_and_limits() {
     let tools = json!([{"type": "function", "name": "f"}]);
@@ -269,6 +292,16 @@ fn choices_and_limits() {
         (OPUS, json!("required"), true, json!(null)),
         (SONNET, json!("required"), false, json!({"type": "any", "disable_parallel_tool_use": true})),
         (SONNET, json!({"type": "function", "name": "f"}), true, json!({"type": "tool", "name": "f"})),
+        // One that thinks only when it is asked to can be.
+        (HAIKU, json!("required"), true, json!({"type": "any"})),
+        (
+            "anthropic/claude-opus-4-6",
+            json!({"type": "function", "name": "f"}),
+            true,
+            json!({"type": "tool", "name": "f"}),
+        ),
+        // Of one that nobody knows the newest rules hold.
+        ("anthropic/m", json!("required"), true, json!(null)),
     ] {
         let request = json!({"model": "m", "input": "Hi", "tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel});
         assert_eq!(body(request, dialect)["tool_choice"], expected, "{dialect} {choice} {parallel}");

@@ -90,7 +90,7 @@ fn options() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
 }
 
 /// A lawful conversation, with everything that blocks can say.
-fn rich() -> impl Strategy<Value = Value> {
+pub(super) fn rich() -> impl Strategy<Value = Value> {
     let files = json!([
         {"type": "input_text", "text": "See."},
         {"type": "input_image", "image_url": "https://a.b/c.png"},
