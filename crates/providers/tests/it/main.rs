@@ -6,6 +6,8 @@ mod complete;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod corrections;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod errors;
