@@ -61,8 +61,8 @@ struct State {
     answers: usize,
 }
 
-/// Models that cannot be made to call a tool.
-const NEVER_FORCED: &[&str] = &["fable-5", "mythos", "opus-5-5", "sonnet-5-5"];
+/// The trial without which a request may say nothing about what its thoughts are bound to.
+const BINDING: &str = "thinking-binding-controls";
 
 impl MessagesApi {
     /// Starts it. `model` is given the request, and the number of the answer, from 0.
@@ -113,9 +113,12 @@ fn text(value: &Value) -> &str {
 fn accept(received: &Received, request: &Value, state: &mut State) -> Result<usize, String> {
     crate::messages::check_request(request)?;
     let model = text(&request["model"]);
-    let is_forced = matches!(text(&request["tool_choice"]["type"]), "any" | "tool");
-    if is_forced && NEVER_FORCED.iter().any(|name| model.contains(name)) {
-        return Err("tool_choice: type \"tool\" and \"any\" are not supported for this model.".to_owned());
+    if model.contains("claude") {
+        crate::messages::check_for_model(model, request)?;
+    }
+    let has_trial = received.header("anthropic-beta").is_some_and(|betas| betas.contains(BINDING));
+    if request["thinking"].get("block_binding").is_some() && !has_trial {
+        return Err("thinking.block_binding: Extra inputs are not permitted".to_owned());
     }
     if received.header("x-api-key").is_none() && received.header("authorization").is_none() {
         return Err("x-api-key: required".to_owned());

@@ -222,3 +222,38 @@ async fn a_pause_is_gone_on_from() {
     assert_eq!((rig.upstream.requests().len(), api.seen().refused), (2 + 11, Vec::new()));
     rig.stop().await;
 }
+
+/// What was thought about another prompt is refused: it is asked again without, once, and with the same key.
+#[tokio::test]
+async fn thoughts_that_no_longer_fit_are_left_out() {
+    let (rig, api) = rig(PLAIN, |_, _| Reply::new("end_turn", &[thought("Hm."), said("Hello")])).await;
+    let first = object(&rig.post(&json!({"model": "m", "instructions": "Be brief.", "input": "Hi"})).await);
+    let next = json!({"model": "m", "instructions": "Be long.", "input": "And?", "previous_response_id": first["id"]});
+    let second = object(&rig.post(&next).await);
+    assert_eq!(second["status"], "completed", "{second}");
+    let requests = rig.upstream.requests();
+    assert_eq!((api.seen().refused.len(), requests.len()), (1, 3), "{:?}", api.seen().refused);
+    let thoughts = |at: usize| requests[at].json()["messages"].to_string().matches("\"signature\"").count();
+    assert_eq!((thoughts(1), thoughts(2)), (1, 0));
+    assert_eq!(requests[1].header("x-api-key"), requests[2].header("x-api-key"));
+    rig.stop().await;
+}
+
+/// Where the provider can be told so, it drops them itself, for one tool more: nothing is refused, and thoughts of later
+/// answers return.
+#[tokio::test]
+async fn a_tool_that_comes_late_costs_thoughts_and_nothing_else() {
+    const BOUND: &str = "{extends: messages-compatible, request: {blocks: {binding_beta: thinking-binding-controls-2026-08-01}, \
+                         reasoning: {unsaid: 'on', 'on': '{\"thinking\":{\"type\":\"adaptive\"}}'}}}";
+    let (rig, api) = rig(BOUND, |_, _| Reply::new("end_turn", &[thought("Hm."), said("Hello")])).await;
+    let mut body = json!({"model": "m", "input": "Hi", "tools": [tool("f")]});
+    for tools in [vec!["f"], vec!["f", "g"], vec!["f", "g"]] {
+        body["tools"] = tools.into_iter().map(tool).collect();
+        let response = object(&rig.post(&body).await);
+        assert_eq!(response["status"], "completed", "{response}");
+        body["previous_response_id"] = response["id"].clone();
+    }
+    let seen = api.seen();
+    assert_eq!((seen.refused, seen.dropped, seen.replayed), (Vec::new(), 2, 3));
+    rig.stop().await;
+}
