@@ -27,7 +27,9 @@ use turns::Turns;
 /// Bytes of text that are remembered, over all tenants.
 const ROOM: usize = 64 << 20;
 /// Processes at the same time, over all requests: each may take `files.memory`.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
+/// Those of one tenant: the last one is for somebody else.
+const OF_ONE_TENANT: usize = AT_ONCE - 1;
 /// New files of one request that are read, from the first.
 const MOST: usize = 64;
 /// How long a request waits for all of its files.
@@ -52,7 +54,7 @@ pub(crate) struct Files {
 
 impl Default for Files {
     fn default() -> Self {
-        Self { known: Remembered::new(ROOM), turns: Turns::new(AT_ONCE), program: OnceLock::new() }
+        Self { known: Remembered::new(ROOM), turns: Turns::new(AT_ONCE, OF_ONE_TENANT), program: OnceLock::new() }
     }
 }
 
@@ -125,7 +127,7 @@ pub(crate) async fn read(files: Option<TenantFiles<'_>>, request: &CreateRespons
         return;
     }
     let reading: Vec<_> = unknown.into_iter().map(|(key, data)| one(&files, program, key, data)).collect();
-    let reading = stream::iter(reading).buffered(AT_ONCE).for_each(|()| async {});
+    let reading = stream::iter(reading).buffered(OF_ONE_TENANT).for_each(|()| async {});
     if tokio::time::timeout(PATIENCE, reading).await.is_err() {
         tracing::info!("PDFs were not read in time");
     }
@@ -157,6 +159,10 @@ async fn one(files: &TenantFiles<'_>, program: &PdfProgram, key: RememberedKey, 
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use base64::Engine;
+    #[cfg(unix)]
+    use base64::engine::general_purpose::STANDARD;
     #[cfg(unix)]
     use wire::json::FromRaw;
 
@@ -195,6 +201,45 @@ mod tests {
             );
             assert_eq!(std::fs::read_to_string(&log).unwrap(), "read\n");
         }
+    }
+
+    #[cfg(unix)]
+    fn asking_for(files: &[&str]) -> String {
+        let part = |file: &&str| {
+            let data = STANDARD.encode(format!("%PDF-1.7\n{file}"));
+            format!(r#"{{"type":"input_file","filename":"a.pdf","file_data":"{data}"}}"#)
+        };
+        let parts: Vec<String> = files.iter().map(part).collect();
+        format!(r#"{{"input":[{{"role":"user","content":[{}]}}]}}"#, parts.join(","))
+    }
+
+    /// One tenant's files take all the time that they get; another one's is read meanwhile.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn slow_files_of_a_tenant_make_no_other_one_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let good = r"printf 'godex pdf 1\nr\0\0\0\1\0\0\0\0\1\0\0\0\2hi\nend\n'";
+        let slow = format!("echo >>{}; exec sleep 60", log.display());
+        let script = format!(r#"case "$(cat)" in *slow*) {slow};; esac; {good}"#);
+        let (files, one, two) = (Files::default(), Tenant::new("one"), Tenant::new("two"));
+        files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
+        let (many, few) = (asking_for(&["slow 1", "slow 2", "slow 3"]), asking_for(&["quick"]));
+        let [many, few] =
+            [&many, &few].map(|body| CreateResponse::from_raw(Raw::parse(body).unwrap()).unwrap());
+        let slow = read(files.of(&one, &CONFIG), &many, &[]);
+        let quick = async {
+            while std::fs::read_to_string(&log).unwrap_or_default().len() < OF_ONE_TENANT {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            read(files.of(&two, &CONFIG), &few, &[]).await;
+        };
+        tokio::select! {
+            () = slow => panic!("it is slow"),
+            () = quick => {}
+        }
+        let known = files.of(&two, &CONFIG).unwrap().pdf(&STANDARD.encode("%PDF-1.7\nquick"));
+        assert_eq!(known.map(|pdf| pdf.pages), Ok(1));
     }
 
     #[test]

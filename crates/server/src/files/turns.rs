@@ -1,6 +1,6 @@
-//! Who may run a process now: only so many at the same time, and the tenants take turns. A tenant that has none is served
-//! before one that has some, whoever came first, and tenants that have as many as each other are served one after the
-//! other: many files of one tenant make another wait for the end of one process, not of all of them.
+//! Who may run a process now: only so many at the same time, fewer of one tenant, and the tenants take turns. A tenant
+//! that has none is served before one that has some, whoever came first, and tenants that have as many as each other are
+//! served one after the other. So files of one tenant, however many and however slow, make no other one wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,10 @@ pub(super) struct Turn {
 
 #[derive(Debug)]
 struct Queue {
-    /// Nobody waits while there is a free one.
+    /// While there is a free one, only those wait who have as many as a tenant may have.
     free: usize,
+    /// What one tenant may have at the same time.
+    each: usize,
     /// How many turns a tenant has; whoever has none is not in it.
     held: HashMap<Tenant, usize>,
     /// Each tenant once, the one that was served last at the end.
@@ -30,15 +32,16 @@ struct Queue {
 }
 
 impl Turns {
-    pub(super) fn new(at_once: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Queue { free: at_once, held: HashMap::new(), waiting: VecDeque::new() })))
+    /// So many, of which each tenant may have so many.
+    pub(super) fn new(at_once: usize, each: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Queue { free: at_once, each, held: HashMap::new(), waiting: VecDeque::new() })))
     }
 
     /// Waits for a turn. Whoever stops waiting has none.
     pub(super) async fn take(self: &Arc<Self>, tenant: &Tenant) -> Option<Turn> {
         let given = {
             let mut queue = self.queue();
-            if queue.free > 0 {
+            if queue.free > 0 && queue.held(tenant) < queue.each {
                 queue.count(tenant);
                 return Some(self.turn(tenant.clone()));
             }
@@ -71,6 +74,10 @@ impl Drop for Turn {
 }
 
 impl Queue {
+    fn held(&self, tenant: &Tenant) -> usize {
+        self.held.get(tenant).copied().unwrap_or_default()
+    }
+
     fn count(&mut self, tenant: &Tenant) {
         self.free -= 1;
         *self.held.entry(tenant.clone()).or_default() += 1;
@@ -95,14 +102,14 @@ impl Queue {
         given
     }
 
-    /// Who is to have the free turn, counted as theirs.
+    /// Who is to have the free turn, counted as theirs; nobody, if all who wait have as many as they may.
     fn next(&mut self) -> Option<(Tenant, oneshot::Sender<Turn>)> {
         self.waiting.retain_mut(|(_, places)| {
             places.retain(|place| !place.is_closed());
             !places.is_empty()
         });
-        let held = |tenant: &Tenant| self.held.get(tenant).copied().unwrap_or_default();
-        let (at, _) = self.waiting.iter().enumerate().min_by_key(|(_, (tenant, _))| held(tenant))?;
+        let held = self.waiting.iter().map(|(tenant, _)| self.held(tenant)).enumerate();
+        let (at, _) = held.filter(|(_, held)| *held < self.each).min_by_key(|(_, held)| *held)?;
         let (tenant, mut places) = self.waiting.remove(at)?;
         let place = places.pop_front()?;
         if !places.is_empty() {
@@ -156,9 +163,12 @@ mod tests {
         order
     }
 
-    async fn full(name: &str) -> (Arc<Turns>, VecDeque<Turn>) {
-        let (turns, tenant) = (Turns::new(2), Tenant::new(name));
-        let held = VecDeque::from([turns.take(&tenant).await.unwrap(), turns.take(&tenant).await.unwrap()]);
+    /// Of three turns, of which each may have two, these have one each.
+    async fn taken(names: &[&str]) -> (Arc<Turns>, VecDeque<Turn>) {
+        let (turns, mut held) = (Turns::new(3, 2), VecDeque::new());
+        for name in names {
+            held.push_back(turns.take(&Tenant::new(name)).await.unwrap());
+        }
         (turns, held)
     }
 
@@ -168,26 +178,34 @@ mod tests {
         (queue.free, queue.held.len(), queue.waiting.len())
     }
 
+    /// However long those of one tenant take.
     #[tokio::test]
-    async fn whoever_has_none_is_served_before_whoever_has_some() {
-        let (turns, held) = full("a").await;
-        let mut waiting = ["a", "a", "a", "a", "b", "b", "c"].map(|name| ask(&turns, name)).into();
-        // `a` still has one when its first has ended; when both have, it waits for longest.
-        assert_eq!(order(held, &mut waiting), "bacbaaa");
-        assert_eq!(counts(&turns), (2, 0, 0));
+    async fn nobody_waits_for_what_one_alone_has() {
+        let (turns, held) = taken(&["a", "a"]).await;
+        let mut waiting: Vec<Waiting> = ["a", "a"].map(|name| ask(&turns, name)).into();
+        for name in ["b", "b", "c"] {
+            let turn = turns.take(&Tenant::new(name)).now_or_never().flatten();
+            assert!(turn.is_some(), "{name} need not wait");
+            assert!(served(&mut waiting).is_none(), "`a` has all that it may have");
+        }
+        assert_eq!(counts(&turns), (1, 1, 1));
+        assert_eq!(order(held, &mut waiting), "aa");
+        assert_eq!(counts(&turns), (3, 0, 0));
     }
 
     #[tokio::test]
-    async fn one_alone_has_them_all() {
-        let (turns, held) = full("a").await;
-        let mut waiting = ["a", "a", "a"].map(|name| ask(&turns, name)).into();
-        assert_eq!(order(held, &mut waiting), "aaa");
+    async fn whoever_has_none_is_served_before_whoever_has_some() {
+        let (turns, held) = taken(&["a", "a", "b"]).await;
+        let mut waiting = ["a", "a", "a", "a", "b", "b", "c", "d"].map(|name| ask(&turns, name)).into();
+        // `a` still has one when its first has ended; when both have, it waits for longest.
+        assert_eq!(order(held, &mut waiting), "cabdabaa");
+        assert_eq!(counts(&turns), (3, 0, 0));
     }
 
     /// Also one that was given its turn, and has gone before it looked.
     #[tokio::test]
     async fn whoever_is_gone_has_no_turn() {
-        let (turns, mut held) = full("a").await;
+        let (turns, mut held) = taken(&["a", "a", "b"]).await;
         let gone = ask(&turns, "b");
         let mut waiting = vec![ask(&turns, "c"), ask(&turns, "d")];
         let late = ask(&turns, "e");
@@ -197,8 +215,8 @@ mod tests {
         assert_eq!(name, "c");
         drop(waiting);
         drop(held.pop_front());
-        assert_eq!(counts(&turns), (0, 2, 0), "`e` was given one");
+        assert_eq!(counts(&turns), (0, 3, 0), "`e` was given one");
         drop(late);
-        assert_eq!(counts(&turns), (1, 1, 0));
+        assert_eq!(counts(&turns), (1, 2, 0));
     }
 }
