@@ -142,6 +142,9 @@ pub trait FileTexts: std::fmt::Debug {
     /// The most bytes of such text in one request. The first files get it: so a longer conversation begins as the shorter
     /// one did.
     fn room(&self) -> usize;
+
+    /// How many PDFs of one request are read. They are the first ones, too.
+    fn most(&self) -> usize;
 }
 
 /// What was read of a PDF.

@@ -30,8 +30,8 @@ const ROOM: usize = 64 << 20;
 const AT_ONCE: usize = 3;
 /// Those of one tenant: the last one is for somebody else.
 const OF_ONE_TENANT: usize = AT_ONCE - 1;
-/// New files of one request that are read, from the first.
-const MOST: usize = 64;
+/// PDFs of one request that are read, from the first, with those that are known: a later turn reads no others.
+const MOST: usize = 256;
 /// How long a request waits for all of its files.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -102,6 +102,10 @@ impl FileTexts for TenantFiles<'_> {
     fn room(&self) -> usize {
         self.config.max_request_bytes
     }
+
+    fn most(&self) -> usize {
+        MOST
+    }
 }
 
 /// Sees to it that the PDFs of a request are read. The plan finds their text in what the server remembers.
@@ -117,12 +121,12 @@ pub(crate) async fn read(files: Option<TenantFiles<'_>>, request: &CreateRespons
     let finder = memmem::Finder::new("\"input_file\"");
     let with_files = past.iter().chain(input).filter(|item| finder.find(item.raw.as_str().as_bytes()).is_some());
     let mut seen = HashSet::new();
-    let unknown = with_files.flat_map(|item| parts(item.raw)).filter_map(|part| {
-        let data = pdf_data(part)?;
+    let pdfs = with_files.flat_map(|item| parts(item.raw)).filter_map(pdf_data).take(MOST);
+    let unknown = pdfs.filter_map(|data| {
         let key = files.key(InlineFile::new("", &data.decode()).data());
         (seen.insert(key) && !all.known.is_known(key)).then_some((key, data))
     });
-    let unknown: Vec<(RememberedKey, Text<'_>)> = unknown.take(MOST).collect();
+    let unknown: Vec<(RememberedKey, Text<'_>)> = unknown.collect();
     if unknown.is_empty() {
         return;
     }
@@ -240,6 +244,24 @@ mod tests {
         }
         let known = files.of(&two, &CONFIG).unwrap().pdf(&STANDARD.encode("%PDF-1.7\nquick"));
         assert_eq!(known.map(|pdf| pdf.pages), Ok(1));
+    }
+
+    /// The last of too many are not read, in no turn.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_later_turn_reads_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let script = format!(r"echo >>{}; printf 'godex pdf 1\nu\3\nend\n'", log.display());
+        let (files, tenant) = (Files::default(), Tenant::new("one"));
+        files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
+        let names: Vec<String> = (0..MOST + 2).map(|number| number.to_string()).collect();
+        let body = asking_for(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let request = CreateResponse::from_raw(Raw::parse(&body).unwrap()).unwrap();
+        for turn in 1..=2 {
+            read(files.of(&tenant, &CONFIG), &request, &[]).await;
+            assert_eq!(std::fs::read_to_string(&log).unwrap().len(), MOST, "{turn}");
+        }
     }
 
     #[test]

@@ -50,9 +50,16 @@ pub(super) struct Renderer<'t> {
     pub(super) images: Option<&'t dyn ImageTexts>,
     /// Who knows what is in files that cannot be sent.
     pub(super) files: Option<&'t dyn FileTexts>,
-    /// How much of their text there is so far.
-    pub(super) file_bytes: &'t mut usize,
+    /// What there is of them so far.
+    pub(super) read: &'t mut FilesRead,
     pub(super) notes: &'t mut Notes,
+}
+
+/// What was read of files in what is before: what comes next has the rest.
+#[derive(Debug, Default)]
+pub(super) struct FilesRead {
+    bytes: usize,
+    pdfs: usize,
 }
 
 impl Renderer<'_> {

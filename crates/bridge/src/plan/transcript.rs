@@ -19,7 +19,7 @@ use wire::chat::{Call, Content, Message, Part, Replay, Str};
 use wire::json::{Invalid, InvalidCode};
 use wire::responses::{CreateResponse, Input};
 
-use super::content::{Renderer, ToolResult};
+use super::content::{FilesRead, Renderer, ToolResult};
 use super::hosted::Approvals;
 use super::item_path::{ItemPath, Items};
 use super::links::Source;
@@ -57,7 +57,7 @@ impl<'a> Transcript<'a> {
             seal: target.seal,
             images: target.images,
             files: target.files,
-            file_bytes: 0,
+            read: FilesRead::default(),
             catalog,
             notes,
             items,
@@ -98,7 +98,7 @@ struct Builder<'r, 'a, 't> {
     seal: &'t dyn Seal,
     images: Option<&'t dyn ImageTexts>,
     files: Option<&'t dyn FileTexts>,
-    file_bytes: usize,
+    read: FilesRead,
     catalog: &'t Catalog<'a>,
     notes: &'t mut Notes,
     items: &'t Items<'r, 'a>,
@@ -267,7 +267,7 @@ impl<'a> Builder<'_, 'a, '_> {
             rules: &self.dialect.request.content,
             images: self.images,
             files: self.files,
-            file_bytes: &mut self.file_bytes,
+            read: &mut self.read,
             notes: self.notes,
         }
     }

@@ -15,6 +15,7 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
 #[derive(Debug)]
 struct Known {
     room: usize,
+    most: usize,
 }
 
 impl FileTexts for Known {
@@ -34,6 +35,10 @@ impl FileTexts for Known {
 
     fn room(&self) -> usize {
         self.room
+    }
+
+    fn most(&self) -> usize {
+        self.most
     }
 }
 
@@ -147,7 +152,7 @@ fn files_become_what_a_model_can_take() {
         ),
     ] {
         let (messages, notes) =
-            planned(&json!([user(std::slice::from_ref(&part))]), &blind(), Some(&Known { room: 10_000 }), None)
+            planned(&json!([user(std::slice::from_ref(&part))]), &blind(), Some(&Known { room: 10_000, most: 9 }), None)
                 .unwrap();
         assert_eq!(messages[0]["content"], text, "{part}");
         assert_eq!(notes.join("|"), note, "{part}");
@@ -158,14 +163,14 @@ fn files_become_what_a_model_can_take() {
 fn a_tool_may_give_back_a_file() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
     let output = json!({"type": "function_call_output", "call_id": "c", "output": [file("a.pdf", "b25l")]});
-    let (messages, notes) = planned(&json!([call, output]), &blind(), Some(&Known { room: 10_000 }), None).unwrap();
+    let (messages, notes) = planned(&json!([call, output]), &blind(), Some(&Known { room: 10_000, most: 9 }), None).unwrap();
     assert_eq!(messages[1]["content"], "[a.pdf: PDF of 1 page, as text]\n[page 1]\none");
     assert_eq!(notes.len(), 1);
 }
 
 #[test]
 fn what_a_provider_takes_goes_as_it_is() {
-    let known = Known { room: 10_000 };
+    let known = Known { room: 10_000, most: 9 };
     let mut native = blind();
     native.request.content.files = true;
     let parts = [file("a.pdf", "data:application/pdf;base64,b25l"), file("b", PNG), file("c.txt", "YQ==")];
@@ -193,7 +198,7 @@ fn nobody_reads_and_some_refuse() {
     assert_eq!(messages[0]["content"], "[file omitted: this model cannot read it]");
     let mut strict = blind();
     strict.request.content.lacking = Lacking::Reject;
-    let known = Known { room: 10_000 };
+    let known = Known { room: 10_000, most: 9 };
     assert!(planned(&input("b25l"), &strict, Some(&known), None).is_ok());
     assert!(planned(&input("AAAA"), &strict, Some(&known), None).is_ok(), "it may be read another time");
     assert!(planned(&input("c2VjcmV0"), &strict, Some(&known), None).is_err());
@@ -203,7 +208,7 @@ fn nobody_reads_and_some_refuse() {
 /// The first files of a conversation get the room: what was sent once is sent again as it was.
 #[test]
 fn a_longer_conversation_begins_as_the_shorter_one() {
-    let known = Known { room: 7101 };
+    let known = Known { room: 7101, most: 9 };
     let items = [user(&[file("a.pdf", "bG9uZw==")]), user(&[file("b.pdf", "bG9uZw=="), file("c.pdf", "b25l")])];
     let (short, notes) = planned(&json!(items[..1]), &blind(), Some(&known), None).unwrap();
     assert_eq!(notes.len(), 1);
@@ -218,4 +223,21 @@ fn a_longer_conversation_begins_as_the_shorter_one() {
     assert!(second.ends_with("[c.pdf: PDF omitted: the files of this request have too much text]"), "{second}");
     assert_eq!(second.matches('é').count(), 550);
     assert_eq!(notes.len(), 3);
+}
+
+/// What comes after the last that is read is never read, also where it is known by now.
+#[test]
+fn only_so_many_are_read_by_their_place() {
+    let known = Known { room: 10_000, most: 2 };
+    let items = [
+        user(&[file("a.pdf", "c2VjcmV0"), file("b.txt", "Yg=="), file("c.pdf", "b25l")]),
+        user(&[file("d.pdf", "b25l"), file("e.txt", "ZQ==")]),
+    ];
+    let (long, notes) = planned(&json!(items), &blind(), Some(&known), None).unwrap();
+    let expected = "[a.pdf: PDF omitted: it needs a password]\n[b.txt]\nb\n[c.pdf: PDF of 1 page, as text]\n[page 1]\none";
+    assert_eq!(long[0]["content"], expected);
+    assert_eq!(long[1]["content"], "[d.pdf: PDF omitted: this request has too many PDFs]\n[e.txt]\ne");
+    assert_eq!(notes[2], "PDF left out: this request has too many PDFs");
+    let (short, _) = planned(&json!(items[..1]), &blind(), Some(&known), None).unwrap();
+    assert_eq!(short[0], long[0]);
 }

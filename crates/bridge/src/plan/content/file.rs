@@ -66,6 +66,11 @@ impl Renderer<'_> {
 
     fn pdf<'a>(&mut self, name: &str, data: &str, at: MemberPath) -> ContentPiece<'a> {
         let Some(files) = self.files else { return self.lacking("file", "cannot read", at) };
+        // By its place, whatever is known of it: so it is in the next turn what it was in this one.
+        self.read.pdfs += 1;
+        if self.read.pdfs > files.most() {
+            return self.unread(name, "this request has too many PDFs", at);
+        }
         match files.pdf(data) {
             Ok(text) => self.pdf_text(files, name, &text, at),
             // What may be read another time is no reason to refuse it now.
@@ -77,13 +82,13 @@ impl Renderer<'_> {
     }
 
     fn pdf_text<'a>(&mut self, files: &dyn FileTexts, name: &str, pdf: &PdfText, at: MemberPath) -> ContentPiece<'a> {
-        let left = files.room().saturating_sub(*self.file_bytes);
+        let left = files.room().saturating_sub(self.read.bytes);
         if left < LEAST.min(pdf.text.len()) {
             return self.unread(name, "the files of this request have too much text", at);
         }
         let kept = pdf.text.floor_char_boundary(left.min(pdf.text.len()));
         let is_cut = kept < pdf.text.len();
-        *self.file_bytes += kept;
+        self.read.bytes += kept;
         let left_out = if is_cut {
             Some("the rest is left out: the files of this request have too much text".to_owned())
         } else {
