@@ -9,8 +9,10 @@ mod source;
 mod vendors;
 mod write;
 
+use std::path::Path;
+
 use anyhow::{Context, anyhow, ensure};
-use providers::yaml::Document;
+use providers::yaml::{Document, Problems};
 use server::config::{self, Overrides, Sources};
 use wire::visible::{visible, visible_lines};
 
@@ -23,8 +25,7 @@ pub(crate) fn run(command: &ImportCommand) -> anyhow::Result<()> {
     let name = args.file.display().to_string();
     let text = files::read(&args.file)?.with_context(|| format!("there is no {name}"))?;
     let document = Document::parse(&name, &text).map_err(|problem| anyhow!("{problem}"))?;
-    let imported = litellm::convert(&document, &name)?;
-    check(&imported)?;
+    let imported = imported(document, &name)?;
     for note in &imported.notes {
         output::tell(&visible_lines(&format!("note: {name}:{note}\n")));
     }
@@ -51,9 +52,29 @@ fn write(args: &ImportArgs, imported: &Imported) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is written must load, once its variables are set.
-fn check(imported: &Imported) -> anyhow::Result<()> {
+/// What a file becomes. Where that would not load, entries are left out that do not load by themselves.
+fn imported(mut document: Document, name: &str) -> anyhow::Result<Imported> {
     let cwd = std::env::current_dir().context("cannot tell the current directory")?;
+    let whole = litellm::convert(&document, name, &[])?;
+    if check(&whole, &cwd).is_ok() {
+        return Ok(whole);
+    }
+    let mut odd = Vec::new();
+    source::keep_entries(&mut document, |line, alone| {
+        let alone = litellm::convert(alone, name, &[])?;
+        // Where it is in a file that nobody sees does not matter.
+        let problem = check(&alone, &cwd).err().and_then(|problems| problems.0.into_iter().next());
+        odd.extend(problem.iter().map(|problem| (line, format!("`{}`: {}", problem.path, problem.message))));
+        Ok(problem.is_none())
+    })?;
+    let rest = litellm::convert(&document, name, &odd)?;
+    let checked = check(&rest, &cwd);
+    checked.map_err(|problems| anyhow!("what it became would not load, so nothing was written:\n{problems}"))?;
+    Ok(rest)
+}
+
+/// What is written must load, once its variables are set.
+fn check(imported: &Imported, cwd: &Path) -> Result<(), Problems> {
     let env = |name: &str| {
         let ours = imported.variables.iter().find(|(ours, _)| ours == name);
         let instead = |(_, is_address): &(String, bool)| {
@@ -64,7 +85,6 @@ fn check(imported: &Imported) -> anyhow::Result<()> {
     };
     let home = home();
     let overrides = Overrides::default();
-    let sources = Sources { config_path: None, cwd: &cwd, home: home.as_deref(), env: &env, overrides };
-    let loaded = config::load_text("godex.yaml", &imported.yaml, &sources);
-    loaded.map(drop).map_err(|problems| anyhow!("what it became would not load, so nothing was written:\n{problems}"))
+    let sources = Sources { config_path: None, cwd, home: home.as_deref(), env: &env, overrides };
+    config::load_text("godex.yaml", &imported.yaml, &sources).map(drop)
 }

@@ -39,8 +39,12 @@ pub(super) struct Group {
 const SECTIONS: &[&str] = &["general_settings", "litellm_settings", "router_settings"];
 const READ: &[&str] = &["model_list", "credential_list", "environment_variables"];
 
-pub(super) fn convert(document: &Document, file: &str) -> anyhow::Result<Imported> {
+/// `odd`: what was left out before, by its line.
+pub(super) fn convert(document: &Document, file: &str, odd: &[(usize, String)]) -> anyhow::Result<Imported> {
     let (root, mut notes) = (&document.root, Notes::default());
+    for (line, why) in odd {
+        notes.add_at(*line, format!("left out: {why}"));
+    }
     let known = |name: &str| SECTIONS.contains(&name) || READ.contains(&name);
     ensure!(
         entries(root).iter().any(|(key, _)| known(&key.name)),
@@ -149,14 +153,32 @@ impl Plan {
         }
     }
 
-    /// Other names, and who is asked when those of a name fail.
-    fn fall_back(&mut self, notes: &mut Notes) {
-        for (name, other, line) in &self.settings.aliases {
-            match self.groups.iter().find(|group| group.name == *other).map(|group| group.targets.clone()) {
-                Some(targets) => self.groups.push(Group { name: name.clone(), targets }),
-                None => notes.add_at(*line, format!("`model_group_alias.{name}` is left out: there is no `{other}`")),
+    /// Other names. LiteLLM looks for one before it looks for deployments of that name, and what it stands for is no other
+    /// name again.
+    fn alias(&mut self, notes: &mut Notes) {
+        let own: Vec<(String, Targets)> =
+            self.groups.iter().map(|group| (group.name.clone(), group.targets.clone())).collect();
+        let of = |name: &str| own.iter().find(|(known, _)| known == name).map(|(_, targets)| targets.clone());
+        for (name, other, line) in self.settings.aliases.iter().filter(|(name, other, _)| name != other) {
+            let named = || self.groups.iter().find(|group| group.name == *other).map(|group| group.targets.clone());
+            let Some(targets) = of(other).or_else(named) else {
+                notes.add_at(*line, format!("`model_group_alias.{name}` is left out: there is no `{other}`"));
+                continue;
+            };
+            if of(name).is_some() {
+                let why = "comes before the deployments of that name, as in LiteLLM: nobody asks them by it";
+                notes.add_at(*line, format!("`model_group_alias.{name}` {why}"));
+            }
+            match self.groups.iter_mut().find(|group| group.name == *name) {
+                Some(group) => group.targets = targets,
+                None => self.groups.push(Group { name: name.clone(), targets }),
             }
         }
+    }
+
+    /// Who is asked when those of a name fail.
+    fn fall_back(&mut self, notes: &mut Notes) {
+        self.alias(notes);
         let before: Vec<(String, Targets)> =
             self.groups.iter().map(|group| (group.name.clone(), group.targets.clone())).collect();
         let of = |name: &str| before.iter().find(|(known, _)| known == name).map(|(_, targets)| targets);

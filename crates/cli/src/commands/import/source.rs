@@ -1,6 +1,6 @@
 //! Reading what others wrote: nothing is required, and what is of another kind than expected is as if it were not there.
 
-use providers::yaml::{Key, Node, Value};
+use providers::yaml::{Document, Key, Node, Value};
 use server::config::quote;
 
 /// A member of a mapping that has a value.
@@ -12,6 +12,38 @@ pub(super) fn entries(node: &Node) -> &[(Key, Node)] {
     match &node.value {
         Value::Map(entries) => entries,
         Value::Scalar(_) | Value::Seq(_) => &[],
+    }
+}
+
+/// Leaves out the entries of `model_list` that are not to be kept. Each is shown with its line, in a file that has nothing
+/// else but credentials.
+pub(super) fn keep_entries(
+    document: &mut Document,
+    mut keep: impl FnMut(usize, &Document) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let mut alone = document.clone();
+    let Value::Map(members) = &mut alone.root.value else { return Ok(()) };
+    members.retain(|(key, _)| matches!(key.name.as_str(), "model_list" | "credential_list"));
+    let Some(all) = model_list(document) else { return Ok(()) };
+    let mut kept = Vec::new();
+    for entry in std::mem::take(all) {
+        if let Some(only) = model_list(&mut alone) {
+            *only = vec![entry.clone()];
+        }
+        if keep(entry.position.line, &alone)? {
+            kept.push(entry);
+        }
+    }
+    *all = kept;
+    Ok(())
+}
+
+fn model_list(document: &mut Document) -> Option<&mut Vec<Node>> {
+    let Value::Map(members) = &mut document.root.value else { return None };
+    let (_, node) = members.iter_mut().find(|(key, _)| key.name == "model_list")?;
+    match &mut node.value {
+        Value::Seq(nodes) => Some(nodes),
+        Value::Scalar(_) | Value::Map(_) => None,
     }
 }
 
