@@ -381,6 +381,18 @@ impl Account {
         drop(permit);
     }
 
+    /// The client gets an error instead of an answer. If nobody was asked, it was no request, and what is left is as before.
+    pub(crate) fn refused(&self) {
+        let permit = {
+            let mut entries = self.enter();
+            let unasked = entries.facts.attempts.is_empty() && entries.facts.charges.is_empty();
+            entries.permit.take_if(|_| unasked)
+        };
+        if let Some(permit) = permit {
+            self.limited(permit.undo());
+        }
+    }
+
     /// So much is left of the limits of whoever asks.
     pub(crate) fn limited(&self, rates: Rates) {
         self.enter().rates = rates;

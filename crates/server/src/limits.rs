@@ -2,7 +2,7 @@
 //! instances together. And what the whole server can bear. What is not limited costs nothing.
 //!
 //! A turn gets a [`Permit`] before anybody is asked; it holds a place as long as the turn lives, and what it really used
-//! is settled at its end. Whoever is refused has used nothing.
+//! is settled at its end. Whoever is refused has used nothing, be it here or before anybody was asked.
 //!
 //! ```text
 //!   one process:   window ── what was used here in the last minute
@@ -17,6 +17,7 @@ mod bank;
 mod estimate;
 mod load;
 mod memory;
+mod permit;
 mod rate;
 mod shards;
 mod subject;
@@ -38,7 +39,8 @@ use crate::tasks::spawn_service;
 use bank::{Away, Bank, LEASE};
 pub(crate) use estimate::Tokens;
 pub(crate) use load::Load;
-use load::Place;
+pub(crate) use permit::Permit;
+use permit::Taken;
 pub(crate) use rate::Rates;
 use rate::{Reached, Which, Whose, too_large};
 use shards::Shards;
@@ -240,10 +242,11 @@ impl Limits {
                     soon |= mode == Mode::Together && meter.runs_out(limit, now);
                     (amount, number)
                 };
-                want.rpm.map(|limit| take(&mut state.requests, limit, 1));
-                let tokens = want.tpm.map(|limit| take(&mut state.tokens, limit, want.tokens));
+                let request = want.rpm.map(|limit| (take(&mut state.requests, limit, 1), limit));
+                let tokens = want.tpm.map(|limit| (take(&mut state.tokens, limit, want.tokens), limit));
                 want.places.inspect(|limit| state.places.take(*limit));
-                Some(Taken { subject: Arc::clone(&want.subject), place: want.places.is_some(), tokens, at: now })
+                let (subject, place) = (Arc::clone(&want.subject), want.places.is_some());
+                Some(Taken { subject, place, request, tokens, at: now })
             })),
         };
         *rates = Rates::default();
@@ -440,55 +443,5 @@ fn worse(before: Option<Lacking>, lack: Lack, reached: Reached) -> Lacking {
         (_, Lack::Full(wait)) => Lacking::Reached(Reached { wait, ..reached }),
         (Some(before), Lack::Ask) => before,
         (None, Lack::Ask) => Lacking::Ask,
-    }
-}
-
-/// A turn that may run. Dropped, it gives its place back, and what was held back for it and not used.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    limits: Arc<Limits>,
-    _place: Option<Place>,
-    taken: [Option<Taken>; 2],
-    used: u64,
-}
-
-#[derive(Debug)]
-struct Taken {
-    subject: Arc<Subject>,
-    place: bool,
-    /// How many, and in which minute.
-    tokens: Option<(u64, u64)>,
-    at: Instant,
-}
-
-impl Permit {
-    fn of(limits: &Arc<Limits>, place: Option<Place>, taken: [Option<Taken>; 2]) -> Self {
-        Self { limits: Arc::clone(limits), _place: place, taken, used: 0 }
-    }
-
-    /// What it has really used; None: nobody was asked.
-    pub(crate) fn settle(mut self, tokens: Option<u64>) {
-        self.used = tokens.unwrap_or(0);
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let taken = std::mem::take(&mut self.taken);
-        if taken.iter().all(Option::is_none) {
-            return;
-        }
-        let now = Instant::now();
-        let mode = self.limits.mode(now);
-        for Taken { subject, place, tokens, at } in taken.into_iter().flatten() {
-            let mut state = subject.state();
-            state.used_at = now;
-            if let Some((tokens, number)) = tokens {
-                state.tokens.settle((tokens, self.used), (at, number), mode, now);
-            }
-            if place {
-                state.places.running = state.places.running.saturating_sub(1);
-            }
-        }
     }
 }

@@ -122,6 +122,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Pee
     let answer = answer.map_err(|error| if method == Method::POST { client.shown(error) } else { error });
     let domain = answer.as_ref().err().map(|error| {
         account.explained(&error.message);
+        account.refused();
         error.code.domain()
     });
     let mut response = answer.unwrap_or_else(|error| error.response().map(Body::full));

@@ -198,6 +198,21 @@ async fn what_no_wait_helps_is_said_at_once() {
     assert_eq!(most.rates.tokens.map(|rate| rate.remaining), Some(0));
 }
 
+/// Who was let in, and was refused before anybody was asked.
+#[tokio::test(start_paused = true)]
+async fn what_asked_nobody_is_given_back() {
+    let bank = TestBank::default();
+    for limits in [alone(), together(&bank, 1)] {
+        let grant = grant("k", terms(2, 1000, 1), terms(9, 0, 0));
+        for _ in 0..5 {
+            let left = admit(&limits, &grant, 600).await.unwrap().undo();
+            let left = [left.requests, left.tokens].map(|rate| rate.map(|rate| rate.remaining));
+            assert_eq!(left, [Some(2), Some(1000)]);
+        }
+        assert_eq!(admitted(&limits, &grant, 9).await, 2);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn so_many_turns_at_once() {
     let (limits, grant) = (alone(), grant("k", terms(0, 0, 2), Terms::default()));

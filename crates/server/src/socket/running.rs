@@ -133,6 +133,7 @@ impl Pulled {
     fn refused(self, error: ApiError) -> (Step, Self) {
         self.account.answered(error.status.as_u16(), Some(error.code.domain()));
         self.account.explained(&error.message);
+        self.account.refused();
         self.account.delivered(0, true);
         (Step::Refused(Box::new(error), self.account.request_id().clone()), self)
     }

@@ -78,7 +78,7 @@ fn requests_left(answer: &Answer) -> Option<&str> {
 
 #[tokio::test]
 async fn a_key_may_ask_so_often_and_is_told_how_often() {
-    let rig = with("rpm: 4, tpm: 100000", "").await;
+    let rig = with("rpm: 3, tpm: 100000", "").await;
     let stream = json!({"model": "m", "input": "Hi", "stream": true});
     let compact =
         json!({"model": "m", "input": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]});
@@ -89,26 +89,25 @@ async fn a_key_may_ask_so_often_and_is_told_how_often() {
         // These ask nobody.
         ("/v1/responses/input_tokens", json!({"model": "m", "input": "Hi"})),
         ("/v1/models", Value::Null),
-        ("/v1/responses", json!({"model": "m"})),
         ("/v1/responses/compact", compact),
     ] {
         let answer = send(&rig, A, path, &body, &[]).await;
         left.push((path, answer.status, requests_left(&answer).map(str::to_owned)));
     }
     let some = |left: &str| Some(left.to_owned());
-    let [first, second, counted, listed, third, fourth] = &left[..] else { panic!("{left:?}") };
-    assert_eq!([first, second].map(|(_, status, left)| (*status, left.clone())), [(200, some("3")), (200, some("2"))]);
+    let [first, second, counted, listed, third] = &left[..] else { panic!("{left:?}") };
+    assert_eq!([first, second].map(|(_, status, left)| (*status, left.clone())), [(200, some("2")), (200, some("1"))]);
     assert_eq!([counted, listed].map(|(_, status, left)| (*status, left.clone())), [(200, None), (200, None)]);
-    assert_eq!([third, fourth].map(|(_, _, left)| left.clone()), [some("1"), some("0")], "{left:?}");
+    assert_eq!(third.2, some("0"), "{left:?}");
     for body in [json!({"model": "m", "input": "Hi"}), stream] {
         let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
         let found = error(&refused);
         assert_eq!((found.status, &*found.kind, &*found.code), (429, "requests", "rate_limit_exceeded"));
-        assert!(found.message.starts_with("Rate limit reached for key 'a' on requests per min (RPM): Limit 4, Used 4"));
+        assert!(found.message.starts_with("Rate limit reached for key 'a' on requests per min (RPM): Limit 3, Used 3"));
         assert!(refused.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
         let names = ["limit-requests", "remaining-requests", "limit-tokens"];
         let found = names.map(|name| refused.header(&format!("x-ratelimit-{name}")).unwrap_or_default().to_owned());
-        assert_eq!(found, ["4", "0", "100000"]);
+        assert_eq!(found, ["3", "0", "100000"]);
         for name in ["reset-requests", "reset-tokens"] {
             assert!(refused.header(&format!("x-ratelimit-{name}")).unwrap().ends_with('s'), "{:?}", refused.headers);
         }
@@ -117,6 +116,42 @@ async fn a_key_may_ask_so_often_and_is_told_how_often() {
     let other = ask(&rig, B).await;
     object(&other);
     assert!(other.headers.keys().all(|name| !name.as_str().starts_with("x-ratelimit")), "{:?}", other.headers);
+}
+
+/// Whatever is wrong with it: nobody was asked, and nothing is used.
+#[tokio::test]
+async fn a_bad_request_is_no_request() {
+    let rig = with("rpm: 2, tpm: 100000", "").await;
+    let bearer = format!("Bearer {A}");
+    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let item = json!([{"type": "function_call_output", "call_id": "gone", "output": "x"}]);
+    let (respond, compact) = ("/v1/responses", "/v1/responses/compact");
+    // What is submitted takes its tokens when it runs.
+    let (none, all, submitted) = ((None, None), (Some("2"), Some("100000")), (Some("2"), None));
+    for (path, body, status, left) in [
+        (respond, "{".to_owned(), 400, none),
+        (respond, json!({"model": 7}).to_string(), 400, none),
+        (respond, json!({"model": "m"}).to_string(), 400, all),
+        (respond, json!({"model": "m", "input": []}).to_string(), 400, all),
+        (respond, json!({"model": "m", "input": item}).to_string(), 400, all),
+        (respond, json!({"model": "m", "input": [], "stream": true}).to_string(), 400, all),
+        (respond, json!({"model": "m", "input": [], "background": true}).to_string(), 400, submitted),
+        (respond, json!({"model": "m", "input": "x", "previous_response_id": "resp_x"}).to_string(), 400, all),
+        (compact, "{".to_owned(), 400, none),
+        (compact, json!({"model": "m", "input": []}).to_string(), 400, all),
+        (compact, json!({"model": "m", "input": "x", "previous_response_id": "resp_x"}).to_string(), 400, all),
+    ] {
+        let answer = rig.client.request(Method::POST, &rig.url(path), &headers, body.clone()).await.unwrap();
+        let found = (requests_left(&answer), answer.header("x-ratelimit-remaining-tokens"));
+        assert_eq!((answer.status, found), (status, left), "{path} {body}");
+    }
+    let (mut client, _) = Client::connect_as(&rig, &[("authorization", &bearer)]).await;
+    for _ in 0..3 {
+        client.say(&json!({"type": "response.create", "model": "m", "input": []})).await;
+        assert_eq!(client.next().await["status"], 400);
+    }
+    // Somebody was asked.
+    assert_eq!(requests_left(&ask(&rig, A).await), Some("1"));
 }
 
 #[tokio::test]
@@ -209,14 +244,16 @@ async fn a_background_response_waits_for_its_place() {
 #[tokio::test]
 async fn so_many_background_responses_wait() {
     let background = "session: {backend: memory, background: {concurrency: 1}}";
-    let rig = start(background, "queue: 1").await;
+    let rig = start(background, "queue: 1, rpm: 9").await;
     let body = json!({"model": "m", "input": "wait", "background": true});
-    let mut statuses = Vec::new();
+    let mut found = Vec::new();
     for _ in 0..3 {
-        statuses.push(send(&rig, A, "/v1/responses", &body, &[]).await.status);
+        let answer = send(&rig, A, "/v1/responses", &body, &[]).await;
+        found.push((answer.status, requests_left(&answer).map(str::to_owned)));
         rig.upstream.arrived(1).await;
     }
-    assert_eq!(statuses, [200, 200, 429]);
+    // The last one was no request.
+    assert_eq!(found, [(200, "8"), (200, "7"), (429, "7")].map(|(status, left)| (status, Some(left.to_owned()))));
     // Of another tenant as many as usual.
     for _ in 0..3 {
         assert_eq!(send(&rig, B, "/v1/responses", &body, &[]).await.status, 200);

@@ -1,0 +1,82 @@
+//! The right to run a turn, and what becomes of what was taken for it.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::Limits;
+use super::load::Place;
+use super::rate::{Rate, Rates, Which};
+use super::subject::Subject;
+
+/// A turn that may run. Dropped, it gives its place back, and what was held back for it and not used.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    limits: Arc<Limits>,
+    _place: Option<Place>,
+    taken: [Option<Taken>; 2],
+}
+
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) subject: Arc<Subject>,
+    pub(super) place: bool,
+    /// How many, in which minute, and of how many that may be used.
+    pub(super) request: Option<((u64, u64), u64)>,
+    pub(super) tokens: Option<((u64, u64), u64)>,
+    pub(super) at: Instant,
+}
+
+impl Permit {
+    pub(super) fn of(limits: &Arc<Limits>, place: Option<Place>, taken: [Option<Taken>; 2]) -> Self {
+        Self { limits: Arc::clone(limits), _place: place, taken }
+    }
+
+    /// What it has really used; None: nobody was asked.
+    pub(crate) fn settle(mut self, tokens: Option<u64>) {
+        self.end(Used { requests: 1, tokens: tokens.unwrap_or(0) }, |_, _| {});
+    }
+
+    /// Nobody was asked, and nobody will be: it was no request. Says what is left then.
+    pub(crate) fn undo(mut self) -> Rates {
+        let mut rates = Rates::default();
+        self.end(Used { requests: 0, tokens: 0 }, |which, rate| rates.add(which, rate()));
+        rates
+    }
+
+    /// Shows what is left, to whom it matters.
+    fn end(&mut self, used: Used, mut left: impl FnMut(Which, &mut dyn FnMut() -> Rate)) {
+        let taken = std::mem::take(&mut self.taken);
+        if taken.iter().all(Option::is_none) {
+            return;
+        }
+        let now = Instant::now();
+        let mode = self.limits.mode(now);
+        for Taken { subject, place, request, tokens, at } in taken.into_iter().flatten() {
+            let mut state = subject.state();
+            state.used_at = now;
+            for (which, taken, used) in
+                [(Which::Requests, request, used.requests), (Which::Tokens, tokens, used.tokens)]
+            {
+                let (Some(((amount, number), limit)), Some(meter)) = (taken, state.meter(which)) else { continue };
+                meter.settle((amount, used), (at, number), mode, now);
+                left(which, &mut || meter.rate(limit, mode, now));
+            }
+            if place {
+                state.places.running = state.places.running.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// What a turn came to.
+struct Used {
+    requests: u64,
+    tokens: u64,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.end(Used { requests: 1, tokens: 0 }, |_, _| {});
+    }
+}
