@@ -44,7 +44,7 @@ use permit::Taken;
 pub(crate) use rate::Rates;
 use rate::{Reached, Which, Whose, too_large};
 use shards::Shards;
-use subject::{Lack, Meter, Mode, Subject};
+use subject::{Lack, Meter, Mode, State, Subject};
 
 /// How often what is too much here goes back to the others.
 const TIDY: Duration = Duration::from_millis(250);
@@ -106,6 +106,17 @@ impl Want {
     }
 }
 
+impl Rates {
+    /// With what is left for this one.
+    fn of(&mut self, want: &Want, state: &mut State, mode: Mode, now: Instant) {
+        for (which, limit, _) in want.metered() {
+            if let Some(meter) = state.meter(which) {
+                self.add(which, meter.rate(limit, mode, now));
+            }
+        }
+    }
+}
+
 /// Who lacks what.
 enum Lacking {
     Reached(Reached),
@@ -155,9 +166,13 @@ impl Limits {
     ) -> Result<Permit, ApiError> {
         let place = if asks == Asks::Submits { None } else { Some(self.load.enter()?) };
         let Some(grant) = grant else { return Ok(Permit::of(self, place, [None, None])) };
-        let wants = self.wants(grant, asks, tokens)?;
+        let (wants, too_large) = self.wants(grant, asks, tokens);
         if wants.iter().all(Option::is_none) {
             return Ok(Permit::of(self, place, [None, None]));
+        }
+        if let Some(error) = too_large {
+            *rates = self.look(&wants).await;
+            return Err(error);
         }
         for _ in 0..ROUNDS {
             match self.take(&wants, self.mode(Instant::now()), rates) {
@@ -170,11 +185,12 @@ impl Limits {
         Err(ApiError::new(Code::Overloaded, "Too many requests come at the same time. Please retry in a moment."))
     }
 
-    fn wants(&self, grant: &Grant, asks: Asks, tokens: impl FnOnce() -> Tokens) -> Result<Wants, ApiError> {
+    /// With what is wrong, if it is more than can ever be had.
+    fn wants(&self, grant: &Grant, asks: Asks, tokens: impl FnOnce() -> Tokens) -> (Wants, Option<ApiError>) {
         let both = [(Whose::Key, &grant.terms), (Whose::Tenant, &*grant.tenant_terms)];
         let counts = |terms: &Terms| asks != Asks::Submits && terms.tpm.is_some();
         let tokens = if both.iter().any(|(_, terms)| counts(terms)) { tokens() } else { Tokens::default() };
-        let mut wants = [None, None];
+        let (mut wants, mut beyond) = ([None, None], None);
         for ((whose, terms), want) in both.into_iter().zip(&mut wants) {
             let rpm = terms.rpm.filter(|_| asks != Asks::Runs);
             let tpm = terms.tpm.filter(|_| asks != Asks::Submits);
@@ -183,7 +199,7 @@ impl Limits {
                 continue;
             }
             if let Some(limit) = tpm.filter(|limit| tokens.input > *limit) {
-                return Err(too_large(whose, grant, limit, tokens.input));
+                beyond = beyond.or_else(|| Some(too_large(whose, grant, limit, tokens.input)));
             }
             // What an answer may take is a guess, and must not keep small limits from ever being used.
             let tokens = tokens.input + tokens.output.min(tpm.unwrap_or(0).saturating_sub(tokens.input) / 4);
@@ -193,7 +209,24 @@ impl Limits {
             };
             *want = Some(Want { subject, whose, rpm, tpm, places, tokens });
         }
-        Ok(wants)
+        (wants, beyond)
+    }
+
+    /// What is left, for one who takes nothing.
+    async fn look(&self, wants: &Wants) -> Rates {
+        let none = wants.clone().map(|want| want.map(|want| Want { places: None, ..want }));
+        if self.mode(Instant::now()) == Mode::Together {
+            // Of what others have used nothing may be known yet.
+            self.ask(&none, false).await;
+        }
+        let now = Instant::now();
+        let mode = self.mode(now);
+        let mut rates = Rates::default();
+        for want in none.iter().flatten() {
+            let mut state = want.subject.state();
+            rates.of(want, &mut state, mode, now);
+        }
+        rates
     }
 
     fn mode(&self, now: Instant) -> Mode {
@@ -251,11 +284,7 @@ impl Limits {
         };
         *rates = Rates::default();
         for (want, state) in states.iter_mut().flatten() {
-            for (which, limit, _) in want.metered() {
-                if let Some(meter) = state.meter(which) {
-                    rates.add(which, meter.rate(limit, mode, now));
-                }
-            }
+            rates.of(want, state, mode, now);
         }
         drop(states);
         if soon {

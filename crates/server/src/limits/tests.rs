@@ -188,9 +188,16 @@ async fn tokens_are_held_back_and_settled() {
 async fn what_no_wait_helps_is_said_at_once() {
     let limits = alone();
     let grant = grant("k", terms(0, 1000, 0), Terms::default());
-    let error = admit(&limits, &grant, 1001).await.unwrap_err();
+    let Admitted { permit, rates } =
+        limits.admit(Some(&grant), Asks::Turn, || Tokens { input: 1001, output: 0 }).await;
+    let error = permit.unwrap_err();
+    assert_eq!(rates.tokens.map(|rate| (rate.limit, rate.remaining)), Some((1000, 1000)));
     let message = "Request too large for key 'the k' on tokens per min (TPM): Limit 1000, Requested 1001. The input or output tokens must be reduced in order to run successfully.";
     assert_eq!((&*error.message, error.retry_after, error.code.lasts()), (message, None, true));
+    // The same where nothing is known yet of what others have used.
+    let shared = together(&TestBank::default(), 1);
+    let refused = shared.admit(Some(&grant), Asks::Turn, || Tokens { input: 1001, output: 0 }).await;
+    assert_eq!(refused.rates.tokens.map(|rate| rate.remaining), Some(1000));
     // What the answer may take is no reason: of what is left, a quarter is held back for it.
     let all = limits.admit(Some(&grant), Asks::Turn, || Tokens { input: 1000, output: 4000 }).await;
     assert!(all.permit.is_ok());

@@ -174,9 +174,12 @@ async fn codex_goes_on_after_a_limit() {
 
 #[tokio::test]
 async fn what_is_too_much_for_a_minute_is_not_asked_again() {
-    let rig = with("tpm: 1000", "").await;
+    let rig = with("tpm: 1000, rpm: 9", "").await;
     let body = json!({"model": "m", "input": "x".repeat(8000)});
     let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+    let left = ["limit-requests", "remaining-requests", "limit-tokens", "remaining-tokens"];
+    let left = left.map(|name| refused.header(&format!("x-ratelimit-{name}")).unwrap_or_default().to_owned());
+    assert_eq!(left, ["9", "9", "1000", "1000"]);
     let found = error(&refused);
     assert_eq!((found.status, &*found.kind, &*found.code), (429, "tokens", "rate_limit_exceeded"));
     assert!(
