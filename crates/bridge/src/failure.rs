@@ -177,6 +177,25 @@ mod tests {
                 C::ModelNotFound,
                 "model: x",
             ),
+            // A gateway's status, and the one that it was told itself.
+            (400, r#"{"error":{"code":429,"message":"slow down"}}"#, C::RateLimit, "slow down"),
+            (400, r#"{"error":{"code":"429","message":"slow down"}}"#, C::RateLimit, "slow down"),
+            (422, r#"{"error":{"status":503,"message":"busy"}}"#, C::Overloaded, "busy"),
+            (400, r#"{"error":{"code":500,"message":"oops"}}"#, C::Server, "oops"),
+            (400, r#"{"error":{"status_code":504,"message":"slow"}}"#, C::Timeout, "slow"),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"no","metadata":{"raw":"{\"error\":{\"code\":429,\"message\":\"no more\"}}"}}}"#,
+                C::RateLimit,
+                "no more",
+            ),
+            // Somebody's own numbers, a code that says what it is, and statuses that are clear by themselves.
+            (400, r#"{"error":{"code":5003,"message":"x"}}"#, C::InvalidRequest, "x"),
+            (400, r#"{"error":{"code":599,"message":"x"}}"#, C::InvalidRequest, "x"),
+            (400, r#"{"error":{"code":401,"message":"x"}}"#, C::InvalidRequest, "x"),
+            (400, r#"{"error":{"code":"content_filter","status":500,"message":"x"}}"#, C::ContentPolicy, "x"),
+            (401, r#"{"error":{"code":429,"message":"x"}}"#, C::Auth, "x"),
+            (500, r#"{"error":{"code":429,"message":"x"}}"#, C::Server, "x"),
         ] {
             let failure = Failure::from_answer(status, body.as_bytes());
             assert_eq!((failure.class, failure.message.as_str()), (class, message), "{status} {body}");
@@ -225,6 +244,10 @@ mod tests {
             (400, r#"{"error":{"code":8,"message":"Who are you?"}}"#, C::Auth),
             (400, r#"{"error":{"code":"rate_limit_exceeded","message":"Who are you?"}}"#, C::Auth),
             (400, r#"{"error":{"code":7,"message":"x"}}"#, C::RateLimit),
+            // What a rule says of it, also of the status inside; the status itself, where a rule wants that.
+            (400, r#"{"error":{"code":8,"status":429,"message":"x"}}"#, C::InvalidRequest),
+            (400, r#"{"error":{"code":"1113","status":429}}"#, C::Quota),
+            (400, r#"{"error":{"code":429,"message":"Nobody knows."}}"#, C::InvalidRequest),
             (403, r#"{"error":"Nobody knows."}"#, C::Auth),
             (403, r#"{"error":"Nobody."}"#, C::Server),
             (

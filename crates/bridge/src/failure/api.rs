@@ -64,6 +64,11 @@ pub(super) fn status_of_message_error(error: Raw<'_>) -> Option<u16> {
     MESSAGE_ERRORS.iter().find(|(name, _)| kind.is(name)).map(|(_, status)| *status)
 }
 
+/// Whether a status says that the request may be a good one: it may fare better later, or elsewhere.
+pub(super) const fn is_of_the_server(status: u16) -> bool {
+    matches!(status, 429 | 500 | 502 | 503 | 504 | 529)
+}
+
 /// What a status means, if nothing else tells. `names_a_model`: whether the error's message speaks of a model.
 pub(super) const fn class_of_status(status: u16, names_a_model: bool) -> FailureClass {
     match status {

@@ -144,7 +144,7 @@ impl ErrorBody {
         status: Option<u16>,
         silent: impl FnOnce() -> String,
     ) -> Failure {
-        let verdict = self.verdict(dialect, status);
+        let verdict = self.verdict(dialect, status).or_else(|| self.wrapped(dialect, status));
         let names_a_model = self.lower.contains("model");
         let by_status = || api::class_of_status(status.unwrap_or(500), names_a_model);
         let known = verdict.and_then(|verdict| verdict.class);
@@ -181,6 +181,16 @@ impl ErrorBody {
             .or_else(|| self.overflow(dialect))
             .or_else(|| rules(false).next())
             .or_else(|| by_fields().next())
+    }
+
+    /// What another status means that it has in it: some gateways refuse with a 400 what they were told later is not the
+    /// request's fault. Nothing but that number says so, and only where nothing else says what it is.
+    fn wrapped<'a>(&'a self, dialect: &'a AnswerDialect, status: Option<u16>) -> Option<Verdict<'a>> {
+        status.filter(|status| matches!(status, 400 | 422))?;
+        let own = self.codes.iter().find_map(|code| code.parse().ok().filter(|code| api::is_of_the_server(*code)))?;
+        let verdict = self.verdict(dialect, Some(own));
+        let verdict = verdict.unwrap_or(Verdict { class: None, words: None, retry: None });
+        Some(Verdict { class: verdict.class.or(Some(api::class_of_status(own, false))), ..verdict })
     }
 
     fn overflow<'a>(&self, dialect: &'a AnswerDialect) -> Option<Verdict<'a>> {
