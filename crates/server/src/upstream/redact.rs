@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bridge::Failure;
+use memchr::memchr2;
 
 use super::address::percent_encode;
 use crate::config::Secret;
@@ -16,6 +17,9 @@ const INSTEAD: &str = "[redacted]";
 
 /// Shorter keys are placeholders; replacing them would only garble messages.
 const SHORTEST: usize = 8;
+
+/// So often what is encoded may be encoded once more.
+const LAYERS: usize = 3;
 
 /// Every form of every secret, the longest first: one may be the beginning of another.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +45,23 @@ impl Redactor {
     }
 
     fn text(&self, text: &mut String) {
+        if self.0.is_empty() {
+            return;
+        }
+        self.replace(text);
+        // What an encoding hides is shown without it, which comes to the same; what hides nothing stays as it is.
+        let mut below = uncovered(text);
+        for _ in 0..LAYERS {
+            let Some(mut plain) = below else { return };
+            if self.0.iter().any(|key| plain.contains(key.expose())) {
+                self.replace(&mut plain);
+                text.clone_from(&plain);
+            }
+            below = uncovered(&plain);
+        }
+    }
+
+    fn replace(&self, text: &mut String) {
         for secret in self.0.iter().map(Secret::expose) {
             if text.contains(secret) {
                 *text = text.replace(secret, INSTEAD);
@@ -59,46 +80,55 @@ impl Redactor {
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
         self.text(&mut text);
-        // JSON may write any character as its number. What that hides is shown without, which comes to the same.
-        if let Some(mut plain) = unescaped(&text).filter(|plain| self.0.iter().any(|key| plain.contains(key.expose())))
-        {
-            self.text(&mut plain);
-            text = plain;
-        }
         out.extend_from_slice(text.as_bytes());
     }
 }
 
-/// JSON with its printable ASCII as it is: `\u0073` is `s`. None: there is nothing of that.
-fn unescaped(text: &str) -> Option<String> {
-    if !text.contains("\\u00") {
-        return None;
-    }
+/// The text with one layer less of what JSON and URLs may write otherwise. None: there is nothing of that.
+fn uncovered(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
+    while let Some(at) = memchr2(b'\\', b'%', rest.as_bytes()) {
+        let (before, sign) = rest.split_at(at);
         out.push_str(before);
-        let digits = after.strip_prefix('u').and_then(|after| after.get(..4));
-        let code = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let code = code.and_then(|digits| u8::from_str_radix(digits.strip_prefix("00")?, 16).ok());
-        let letter = code.map(char::from).filter(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\'));
-        let taken = match letter {
-            Some(letter) => {
+        rest = match meant(sign) {
+            Some((letter, after)) => {
                 out.push(letter);
-                5
+                after
             }
-            // With what it escapes, which may be another one.
             None => {
-                out.push('\\');
-                let next = after.chars().next();
-                out.extend(next);
-                next.map_or(0, char::len_utf8)
+                let others = sign.trim_start_matches('\\').len();
+                let (same, after) = sign.split_at((sign.len() - others).max(1));
+                out.push_str(same);
+                after
             }
         };
-        rest = after.get(taken..).unwrap_or_default();
     }
     out.push_str(rest);
-    Some(out)
+    // Whatever stands for a letter is longer.
+    (out.len() < text.len()).then_some(out)
+}
+
+/// What stands at the beginning of this text for something else, and what comes after it.
+fn meant(text: &str) -> Option<(char, &str)> {
+    if let Some(after) = text.strip_prefix('%') {
+        return letter(after);
+    }
+    // In a string inside of a string there are several.
+    let after = text.trim_start_matches('\\');
+    match after.strip_prefix('/') {
+        Some(rest) => Some(('/', rest)),
+        None => letter(after.strip_prefix("u00")?),
+    }
+}
+
+/// Printable ASCII as two hexadecimal digits. JSON stays JSON: quotes and backslashes are not among it.
+fn letter(text: &str) -> Option<(char, &str)> {
+    let (digits, after) = text.split_at_checked(2)?;
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let code = u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+    let is_plain = matches!(code, b' '..=b'~') && !matches!(code, b'"' | b'\\');
+    is_plain.then_some((char::from(code), after))
 }
 
 /// What is secret in a header's value: what follows the scheme, and the password inside.
@@ -115,27 +145,46 @@ fn texts(value: &str) -> Vec<String> {
     vec![value.to_owned()]
 }
 
-/// A secret as it is, and as JSON, a URL or a header would have it.
+/// A secret as it is, and as JSON, a URL or a header would have it; also as JSON in JSON, and a URL in a URL.
 fn forms(text: &str) -> Vec<String> {
-    let mut escaped = Vec::new();
-    wire::json::escape_into(&mut escaped, text);
-    let escaped = String::from_utf8(escaped).unwrap_or_else(|_| text.to_owned());
-    let percent = percent_encode(text);
-    let base64 = STANDARD_NO_PAD.encode(text);
+    let (escaped, percent) = (escape(text), percent_encode(text));
     let mut forms = vec![
         text.to_owned(),
         escaped.replace('/', "\\/"),
         escaped.replace('+', "\\u002B"),
         escaped.replace('+', "\\u002b"),
+        escape(&escaped),
         escaped,
+        percent_encode(&lower_digits(&percent)),
+        percent_encode(&percent),
         lower_digits(&percent),
         percent,
-        base64.replace('+', "-").replace('/', "_"),
-        base64,
     ];
+    for base64 in in_base64(text) {
+        forms.push(base64.replace('+', "-").replace('/', "_"));
+        forms.push(base64);
+    }
     forms.sort();
     forms.dedup();
     forms
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    wire::json::escape_into(&mut escaped, text);
+    escaped
+}
+
+/// By itself, and what is the same of it wherever it is in a longer text, such as `Bearer KEY` or `USER:KEY`.
+fn in_base64(text: &str) -> Vec<String> {
+    let within = |before: usize| {
+        let whole = STANDARD_NO_PAD.encode([&b"\0\0"[..before], text.as_bytes()].concat());
+        // Letters that are also of what is before it or after it.
+        let first = (before * 8).div_ceil(6);
+        let last = whole.len() - usize::from((before + text.len()) % 3 > 0);
+        whole.get(first..last).filter(|core| core.len() >= SHORTEST).map(str::to_owned)
+    };
+    (0..3).filter_map(within).chain([STANDARD_NO_PAD.encode(text)]).collect()
 }
 
 /// `%2b` for `%2B`.
@@ -159,10 +208,15 @@ mod tests {
     fn a_key_in_numbers_is_found() {
         for (text, expected) in [
             (r#"{"a":"\u0073\u006B-0123456789 \u00e9\n"}"#, r#"{"a":"[redacted] \u00e9\n"}"#),
-            // A backslash of its own, and nothing to hide: as it was.
-            (r#"{"a":"\\u0073k-0123456789"}"#, r#"{"a":"\\u0073k-0123456789"}"#),
-            (r#"{"a":"\u0073afe"}"#, r#"{"a":"\u0073afe"}"#),
+            // In a string of a string.
+            (r#"{"a":"{\"b\":\"\\u0073\\u006b-0123456789\"}"}"#, r#"{"a":"{\"b\":\"[redacted]\"}"}"#),
+            // Nothing to hide: as it was.
+            (r#"{"a":"\u0073afe \/ 100%25 \\u0073afe"}"#, r#"{"a":"\u0073afe \/ 100%25 \\u0073afe"}"#),
             (r"\u0022\u0073k-0123456789\u00", r"\u0022[redacted]\u00"),
+            (r"a\\\/%\%7%zz%22 %73k%2D0123456789%", r"a/%\%7%zz%22 [redacted]%"),
+            // Once more in a URL: of a form that is encoded, of which not all had to be.
+            ("?k=%2573k-0123456789&n=%25", "?k=[redacted]&n=%"),
+            (r"\u0025\u0037\u0033k-0123456789", "[redacted]"),
         ] {
             assert_eq!(redacted(&["sk-0123456789"], text), expected);
         }
@@ -200,8 +254,23 @@ mod tests {
             "k%2B%2F%3D%221234567",
             "k%2b%2f%3d%221234567",
             "aysvPSIxMjM0NTY3",
+            r#"k+/=\\\"1234567"#,
+            r#"k+\\/=\\\"1234567"#,
+            r#"k+\\\/=\\\"1234567"#,
+            r#"k\\u002b\/=\\\"1234567"#,
+            "k%252B%252F%253D%25221234567",
+            "k%252b%252f%253d%25221234567",
         ] {
             assert_eq!(redacted(&[key], &format!("<{form}>")), "<[redacted]>", "{form}");
+        }
+        // In whatever it is encoded with.
+        for (whole, expected) in [
+            ("Bearer k+/=\"1234567", "QmVhcmVyIG[redacted]w=="),
+            ("me:k+/=\"1234567!", "bWU6[redacted]IQ=="),
+            ("m:k+/=\"1234567.", "bTp[redacted]cu"),
+        ] {
+            let found = redacted(&[key], &STANDARD.encode(whole));
+            assert_eq!(found, expected, "{whole}");
         }
         // A proxy's password, and the pair that it is sent in.
         let basic = "Basic bWU6c2VjcmV0IXNlY3JldA==";
