@@ -11,7 +11,7 @@ pub(crate) mod search;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
-use wire::json::ObjectWriter;
+use wire::json::{ObjectWriter, pair_surrogates};
 
 use crate::body::Body;
 use crate::error::ApiError;
@@ -32,7 +32,7 @@ fn with_room(body: Body) -> Response<Body> {
 }
 
 /// A JSON answer of stored things, which a client that does not read it makes stay: counted, from before it is written
-/// until it is sent. `bytes` is about how long it will be.
+/// until it is sent. `bytes` is about how long it will be. What is stored is what was sent: here it becomes what all can read.
 fn counted(
     context: &RequestContext,
     bytes: usize,
@@ -41,6 +41,7 @@ fn counted(
     let mut share = context.app.runtime.budget.reserve(bytes)?;
     let mut body = Vec::with_capacity(bytes);
     write(&mut body);
+    pair_surrogates(&mut body);
     share.grow_to(body.len())?;
     body.shrink_to_fit();
     Ok(json(share.hold(body)))

@@ -13,7 +13,7 @@ mod write;
 use std::borrow::Cow;
 
 pub use code::InvalidCode;
-pub use escape::{Append, escape_into, sanitize_into, unescape, unescape_into};
+pub use escape::{Append, escape_into, pair_surrogates, sanitize_into, unescape, unescape_into};
 pub use invalid::{Invalid, Problem};
 pub use scan::{Cursor, Elements, Fields};
 pub use write::{ObjectWriter, write_text};

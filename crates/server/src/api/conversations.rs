@@ -8,7 +8,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use store::{NewConversation, StoredConversation};
 use wire::id::IdKind;
-use wire::json::{Invalid, Kept, ObjectWriter};
+use wire::json::{Invalid, Kept, ObjectWriter, pair_surrogates};
 use wire::responses::{CreateConversation, UpdateConversation};
 
 use super::{deleted, json};
@@ -87,5 +87,6 @@ fn object(conversation: &StoredConversation) -> Response<Body> {
     object.text("id", &conversation.id).text("object", "conversation");
     object.int("created_at", conversation.created_at / 1000).json("metadata", &conversation.metadata);
     object.end();
+    pair_surrogates(&mut body);
     json(body)
 }

@@ -4,7 +4,7 @@
 use bridge::{Action, CompactionWish, Needs, Note, note_code};
 use bytes::Bytes;
 use wire::id::IdKind;
-use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw};
+use wire::json::{Invalid, InvalidCode, Kept, ObjectWriter, Raw, pair_surrogates};
 use wire::responses::CreateResponse;
 
 use super::affinity;
@@ -82,6 +82,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     output.push(b']');
     compacted.usage.unwrap_or_default().write(object.key("usage"));
     object.end();
+    pair_surrogates(&mut body);
     context.account.ended(Outcome::Completed);
     Ok(Compaction { object: body, notes })
 }

@@ -140,16 +140,7 @@ const LONG: usize = 256;
 /// Appends escaped text with lone surrogates replaced, and gives back a trailing high surrogate that the next
 /// piece may complete: a pair is sometimes cut between two deltas, and half a pair breaks clients.
 pub fn sanitize_into<'a>(out: &mut impl Append, escaped: &'a str) -> &'a str {
-    // `\ud8` … `\udf`, in either case; nearly all text has none, and is copied whole.
-    let bytes = escaped.as_bytes();
-    let starts = |at: usize| matches!(bytes.get(at + 1..at + 3), Some([b'u', b'd' | b'D']));
-    // A searcher takes a moment to make, and code has a backslash in every line.
-    let is_suspicious = if bytes.len() < LONG {
-        memchr_iter(b'\\', bytes).any(starts)
-    } else {
-        memmem::find(bytes, b"\\ud").is_some() || memmem::find(bytes, b"\\uD").is_some()
-    };
-    if !is_suspicious {
+    if !may_have_surrogates(escaped.as_bytes()) {
         out.append(escaped);
         return "";
     }
@@ -171,6 +162,48 @@ pub fn sanitize_into<'a>(out: &mut impl Append, escaped: &'a str) -> &'a str {
     }
     out.append(rest);
     ""
+}
+
+/// `\ud8` … `\udf`, in either case; nearly all text has none, and is copied whole.
+fn may_have_surrogates(bytes: &[u8]) -> bool {
+    let starts = |at: usize| matches!(bytes.get(at + 1..at + 3), Some([b'u', b'd' | b'D']));
+    // A searcher takes a moment to make, and code has a backslash in every line.
+    if bytes.len() < LONG {
+        memchr_iter(b'\\', bytes).any(starts)
+    } else {
+        memmem::find(bytes, b"\\ud").is_some() || memmem::find(bytes, b"\\uD").is_some()
+    }
+}
+
+/// Replaces lone surrogates in JSON that was written from what a client has sent: many parsers take none. Everything else
+/// stays as it is, and where it is.
+pub fn pair_surrogates(json: &mut [u8]) {
+    for at in lone_surrogates(json) {
+        if let Some(digits) = json.get_mut(at + 2..at + 6) {
+            digits.copy_from_slice(b"fffd");
+        }
+    }
+}
+
+/// Where they begin.
+fn lone_surrogates(json: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let Some(text) = may_have_surrogates(json).then(|| str::from_utf8(json).ok()).flatten() else { return found };
+    let mut next = 0;
+    while let Some(within) = text.get(next..).and_then(|rest| memchr(b'\\', rest.as_bytes())) {
+        let at = next + within;
+        next = match (unit_at(text, at), unit_at(text, at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at + 12,
+            (Some(0xd800..=0xdfff), _) => {
+                found.push(at);
+                at + 6
+            }
+            (Some(_), _) => at + 6,
+            // In JSON what is escaped is one byte.
+            (None, _) => at + 2,
+        };
+    }
+    found
 }
 
 fn copy(out: &mut impl Append, from: &str, count: usize) -> usize {

@@ -4,7 +4,7 @@
 //! copied into each snapshot, around the one member among them that the provider decides.
 
 use crate::id::Id;
-use crate::json::{Number, ObjectWriter, Raw, Text, write_text};
+use crate::json::{Number, ObjectWriter, Raw, Text, pair_surrogates, write_text};
 
 /// `status` of a response and of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +169,8 @@ impl Echo<'_> {
         }
         echo.json("user", text(self.user).as_bytes());
         echo.end();
+        // What clients send is kept as it is, but not all of them can read it.
+        pair_surrogates(&mut out);
         out[0] = b',';
         out.pop();
         Tail { members: out, tier_at: Some(tier_at) }
