@@ -1,5 +1,6 @@
 //! What a server's own list of models says of one model, in the words that servers have for it: those of the spec first,
-//! then those of servers that are known. A list that says nothing of something is no word against it.
+//! then those of servers that are known. A list that says nothing of something is no word against it, and what is not of
+//! the kind that is expected there says nothing.
 
 use bridge::Effort;
 use providers::DiscoveryRules;
@@ -62,7 +63,7 @@ pub(crate) fn find(list: &Value, rules: &DiscoveryRules, model: &str) -> Option<
         context_window: context_window(entry, rules),
         images: images(entry, rules),
         efforts: efforts(entry),
-        tools: first(PARAMETERS, |way| Some(has(at(entry, way).filter(|list| list.is_array())?, "tools"))),
+        tools: first(PARAMETERS, |way| Some(words(at(entry, way)?)?.contains(&"tools"))),
     })
 }
 
@@ -78,8 +79,7 @@ fn images(entry: &Value, rules: &DiscoveryRules) -> Option<Said<bool>> {
     let known = IMAGES.iter().map(|(way, value)| (*way, vec![*value]));
     let mut ways = of_spec.chain(known);
     ways.find_map(|(way, wanted): (&str, Vec<&str>)| {
-        let said = at(entry, way)?;
-        Some(Said { value: wanted.iter().any(|value| has(said, value)), at: way.to_owned() })
+        Some(Said { value: has(at(entry, way)?, &wanted)?, at: way.to_owned() })
     })
 }
 
@@ -87,13 +87,15 @@ fn efforts(entry: &Value) -> Option<Said<Vec<Effort>>> {
     let all =
         |takes: &dyn Fn(&str) -> bool| Effort::ALL.iter().copied().filter(|effort| takes(effort.name())).collect();
     let listed = first(EFFORTS, |way| {
-        let list = at(entry, way)?.as_array()?;
-        Some(all(&|name| list.iter().any(|effort| effort == name)))
+        let list = words(at(entry, way)?)?;
+        Some(all(&|name| list.contains(&name)))
     });
     let by_member = || {
         first(EFFORT_MEMBERS, |way| {
             let members = at(entry, way)?.as_object()?;
-            Some(all(&|name| members.get(name).is_some_and(|effort| effort["supported"] == true)))
+            let is_said = |effort: &Value| effort.get("supported").is_none_or(Value::is_boolean);
+            let known = members.values().all(is_said);
+            known.then(|| all(&|name| members.get(name).is_some_and(|effort| effort["supported"] == true)))
         })
     };
     listed.or_else(by_member).filter(|said: &Said<Vec<Effort>>| !said.value.is_empty())
@@ -108,14 +110,21 @@ fn at<'v>(value: &'v Value, way: &str) -> Option<&'v Value> {
     way.split('.').try_fold(value, |value, member| value.get(member)).filter(|value| !value.is_null())
 }
 
-/// Whether it is this word, or a list with it.
-fn has(value: &Value, wanted: &str) -> bool {
-    match value {
-        Value::Array(values) => values.iter().any(|value| has(value, wanted)),
-        Value::String(text) => text == wanted,
-        Value::Bool(value) => wanted == if *value { "true" } else { "false" },
-        Value::Null | Value::Number(_) | Value::Object(_) => false,
-    }
+/// Whether it is one of these words, or a list with one; None: it is no answer to that.
+fn has(value: &Value, wanted: &[&str]) -> Option<bool> {
+    let is_truth = |word: &&str| matches!(*word, "true" | "false");
+    let (said, of_truth) = match value {
+        Value::Bool(true) => (vec!["true"], true),
+        Value::Bool(false) => (vec!["false"], true),
+        Value::String(text) => (vec![text.as_str()], is_truth(&text.as_str())),
+        value => (words(value)?, false),
+    };
+    (wanted.iter().all(is_truth) == of_truth).then(|| said.iter().any(|word| wanted.contains(word)))
+}
+
+/// A list that has nothing but words.
+fn words(value: &Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(Value::as_str).collect()
 }
 
 #[cfg(test)]
@@ -144,7 +153,7 @@ mod tests {
     #[test]
     fn lists_say_what_a_model_takes() {
         let on = json!({"supported": true});
-        let cases: [(&str, Value, Row<'_>); 9] = [
+        let cases: [(&str, Value, Row<'_>); 16] = [
             ("openai", json!({"id": "m", "object": "model", "owned_by": "o"}), (None, None, None, None)),
             ("vllm", json!({"id": "m", "max_model_len": 32768}), (Some(32768), None, None, None)),
             (
@@ -179,6 +188,43 @@ mod tests {
             (
                 "openai-compatible",
                 json!({"id": "m", "context_length": "many", "reasoning_efforts": ["fast"]}),
+                (None, None, None, None),
+            ),
+            // What is of another kind than it should be is no word against anything.
+            (
+                "openai-compatible",
+                json!({"id": "m", "capabilities": {"vision": "yes"}, "supported_parameters": "tools"}),
+                (None, None, None, None),
+            ),
+            (
+                "openai-compatible",
+                json!({"id": "m", "capabilities": {"vision": 1}, "supported_parameters": [1], "supports_image_in": null}),
+                (None, None, None, None),
+            ),
+            (
+                "openai-compatible",
+                json!({"id": "m", "input_modalities": true, "supported_parameters": {"tools": true}}),
+                (None, None, None, None),
+            ),
+            (
+                "openai-compatible",
+                json!({"id": "m", "architecture": {"input_modalities": {"image": true}}, "input_modalities": ["image"]}),
+                (None, Some(true), None, None),
+            ),
+            (
+                "openai-compatible",
+                json!({"id": "m", "capabilities": {"vision": "false"}, "reasoning_efforts": ["low", 3]}),
+                (None, Some(false), None, None),
+            ),
+            (
+                "openai-compatible",
+                json!({"id": "m", "input_modalities": [], "supported_features": []}),
+                (None, Some(false), None, Some(false)),
+            ),
+            (
+                "messages-compatible",
+                json!({"id": "m", "capabilities": {"image_input": {"supported": "yes"},
+                    "effort": {"low": on, "high": {"supported": 1}}}}),
                 (None, None, None, None),
             ),
         ];

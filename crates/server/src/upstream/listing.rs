@@ -214,14 +214,22 @@ fn number(entry: Raw<'_>, ways: &[String]) -> Option<u64> {
     ways.iter().filter_map(number).find(|tokens| (1..=1_000_000_000).contains(tokens))
 }
 
-/// Whether the first of these members that is there has one of its values, or is one.
+/// Whether the first of these members that says something has one of its values, or is one.
 fn says(entry: Raw<'_>, members: &[(String, Vec<String>)]) -> Option<bool> {
-    let (value, wanted) = members.iter().find_map(|(way, wanted)| Some((at(entry, way)?, wanted)))?;
-    let is = |value: Raw<'_>| match value.text() {
-        Some(text) => wanted.iter().any(|wanted| text.is(wanted)),
-        None => wanted.iter().any(|wanted| value.as_str() == wanted),
+    members.iter().find_map(|(way, wanted)| has(at(entry, way)?, wanted))
+}
+
+/// None: it is of another kind than what is wanted, and no answer to that.
+fn has(value: Raw<'_>, wanted: &[String]) -> Option<bool> {
+    let is_truth = |word: &str| matches!(word, "true" | "false");
+    let is = |text: Text<'_>| wanted.iter().any(|wanted| text.is(wanted));
+    let (found, of_truth) = match value.kind() {
+        Kind::Bool => (wanted.iter().any(|wanted| value.as_str() == wanted), true),
+        Kind::String => value.text().map(|text| (is(text), is_truth(&text.decode())))?,
+        Kind::Array => (value.elements().map(Raw::text).collect::<Option<Vec<_>>>()?.into_iter().any(is), false),
+        Kind::Null | Kind::Number | Kind::Object => return None,
     };
-    Some(if value.kind() == Kind::Array { value.elements().any(is) } else { is(value) })
+    (wanted.iter().all(|word| is_truth(word)) == of_truth).then_some(found)
 }
 
 #[cfg(test)]
@@ -309,6 +317,25 @@ mod tests {
                 r#"[{"id":"m","type":"chat","context_length":8192},{"id":"i","type":"image"}]"#,
                 "",
                 model("m", Some(8192), None),
+            ),
+            // What is of another kind than it should be is no word against anything.
+            (
+                "mistral",
+                r#"{"data":[{"id":"m","capabilities":{"completion_chat":"no","vision":"yes"}}]}"#,
+                "",
+                model("m", None, None),
+            ),
+            (
+                "openrouter",
+                r#"{"data":[{"id":"m","architecture":{"input_modalities":{"image":true}},"capabilities":{"vision":1},"supports_image_in":true}]}"#,
+                "",
+                model("m", None, Some(true)),
+            ),
+            (
+                "openrouter",
+                r#"{"data":[{"id":"m","architecture":{"input_modalities":[1]},"capabilities":{"vision":null}}]}"#,
+                "",
+                model("m", None, None),
             ),
             ("openai", r#"{"error":"no"}"#, "", None),
             ("openai", "<html>", "", None),
