@@ -200,6 +200,7 @@ impl ApiError {
                 Self::new(InvalidCode::InvalidValue, "No item of this list has the id that 'after' names.")
                     .with_param("after")
             }
+            Error::KeyLost => Self::key_in_use(),
             Error::NoRoom => Self::too_many_bytes(),
             Error::Full => Self::new(Code::StorageFull, "The session store is full."),
             Error::Unavailable(_) => Self::new(Code::StorageUnavailable, error.to_string()),

@@ -3,8 +3,9 @@
 //!
 //! A key is claimed in the store for the id of the response that will be made, before anybody is asked. Whether the
 //! response was stored says then whether the request was answered: a process that died in between has stored nothing, and
-//! its key is free when its claim has run out. With `store: false` nothing is written: the key is known here, while the
-//! request runs.
+//! its key is free when its claim has run out. One that stood still for so long cannot store its response if somebody else
+//! has the key by then: the store looks, in the same write. With `store: false` nothing is written: the key is known here,
+//! while the request runs.
 //!
 //! What may be used once, by whoever comes first, is kept in the same place: `used`.
 
@@ -199,6 +200,14 @@ impl Held {
     fn settle(&mut self) {
         if let HeldKind::Claimed { kept, .. } = &mut self.kind {
             *kept = true;
+        }
+    }
+
+    /// The key with which the response is to be stored.
+    pub(crate) fn claimed(&self) -> Option<&str> {
+        match &self.kind {
+            HeldKind::Unwritten(_) => None,
+            HeldKind::Claimed { key, .. } => Some(key),
         }
     }
 

@@ -41,7 +41,7 @@ use crate::error::ApiError;
 use crate::idempotency::{Held, Key, Known};
 use crate::jobs::Job;
 use crate::request::RequestContext;
-use crate::session::{Beside, NewRecord, Past, Record, Unstored};
+use crate::session::{BegunRecord, Beside, NewRecord, Past, Record, Unstored};
 use crate::upstream::{AnswerBody, late};
 use compacting::{Compacting, Why};
 pub(crate) use count::{Counted, count_input};
@@ -293,8 +293,14 @@ impl Turn {
     }
 
     /// What is to be stored when the turn ends.
-    pub(crate) const fn record_mut(&mut self) -> &mut Option<Record> {
-        &mut self.record
+    pub(crate) const fn take_record(&mut self) -> Option<Record> {
+        self.record.take()
+    }
+
+    /// The turn is stored: whoever sends the request again is given it, however it ends.
+    pub(crate) fn begun(&mut self, record: BegunRecord) {
+        self.record = Some(Record::Begun(record));
+        self.key.take().into_iter().for_each(Held::keep);
     }
 
     pub(crate) const fn context(&self) -> &RequestContext {

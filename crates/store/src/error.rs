@@ -50,6 +50,10 @@ pub enum Error {
     /// Somebody else took the job over, or it is gone.
     #[error("the job is not this worker's any more")]
     Lost,
+    /// The idempotency key under which the turn was to be stored is not its own any more: another response has it, or it was
+    /// given back. Nothing was stored.
+    #[error("the idempotency key is not this response's any more")]
+    KeyLost,
     /// No room: the disk is full, or memory has reached its limit.
     #[error("the session store is full")]
     Full,

@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) inputs: usize,
     /// None without a log.
     pub(crate) log: Option<FirstEvents>,
+    /// That it answers.
+    pub(crate) key: Option<String>,
     hasher: Hasher,
 }
 
@@ -54,7 +56,7 @@ impl Base {
 
 impl Prepared {
     pub(crate) fn new(hasher: &Hasher, cipher: &Cipher, turn: NewTurn) -> Result<Self, Error> {
-        let NewTurn { id, parent, status, created_at, expires_at, head, settings, input, output, events } = turn;
+        let NewTurn { id, parent, status, created_at, expires_at, head, settings, input, output, events, key } = turn;
         let inputs = input.len();
         let items = input.into_iter().chain(output);
         let log = events.map(|events| match PackedEvents::new(cipher, &id, &events)? {
@@ -73,6 +75,7 @@ impl Prepared {
             created: created_at,
             expires: expires_at,
             inputs,
+            key,
             hasher: hasher.clone(),
         })
     }

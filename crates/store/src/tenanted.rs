@@ -73,7 +73,7 @@ impl Tenanted {
     /// Stores a turn that has ended, in one write. When this returns, it is durable and any instance finds it.
     ///
     /// [`Error::NotFound`] if what it continues is gone by now, [`Error::Running`] if that is not finished,
-    /// [`Error::Locked`] if its lease was lost, [`Error::Conflict`] if the id is taken.
+    /// [`Error::Locked`] if its lease was lost, [`Error::KeyLost`] if its key was, [`Error::Conflict`] if the id is taken.
     pub async fn put(&self, turn: NewTurn) -> Result<(), Error> {
         if !turn.status.is_final() {
             return Err(Error::WrongStatus { status: turn.status });

@@ -138,6 +138,9 @@ pub struct NewTurn {
     pub output: Vec<Item>,
     /// The first events, perhaps none, of its log; None if it has no log.
     pub events: Option<NewEvents>,
+    /// The key that was claimed for it ([`crate::Tenanted::claim_key`]), if one was: with the turn it has its response, and
+    /// a turn whose key is another's by now is not stored.
+    pub key: Option<String>,
 }
 
 /// The end of a turn that was begun.

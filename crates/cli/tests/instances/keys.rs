@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::Method;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::load::repeat;
 use crate::world::{Chance, Instance, Kept, PATIENCE, World, request, size, spawn};
+
+/// How long an instance is stopped: longer than its claims last.
+const FROZEN: Duration = Duration::from_secs(36);
 
 /// Every way in which a response is made: whether it is streamed, and whether in the background.
 const KINDS: &[(bool, bool)] = &[(false, false), (true, false), (false, true), (true, true)];
@@ -18,8 +22,8 @@ struct Answered {
     at: Instant,
 }
 
-/// Sends one of the duplicates until it is answered.
-async fn ask(world: &World, key: &str, body: &Value, first: usize) -> Answered {
+/// Sends one of the duplicates until it is answered, by instances in turn or always by the same one.
+async fn ask(world: &World, key: &str, body: &Value, first: usize, in_turn: bool) -> Answered {
     let (deadline, mut chance) = (Instant::now() + PATIENCE, Chance::new(first));
     let mut instance = first;
     loop {
@@ -28,7 +32,7 @@ async fn ask(world: &World, key: &str, body: &Value, first: usize) -> Answered {
         }
         assert!(Instant::now() < deadline, "{key} is not answered");
         chance.pause(200).await;
-        instance += 1;
+        instance += usize::from(in_turn);
     }
 }
 
@@ -40,6 +44,8 @@ async fn answer(instance: &Instance, key: &str, body: &Value) -> Option<String> 
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {
         200 if body["stream"] == true && !text.contains("data: [DONE]") => None,
+        // It was held up for too long.
+        200 if text.contains("took the place of this one") => None,
         200 => {
             let at = text.find("\"resp_").unwrap() + 1;
             Some(text[at..].split('"').next().unwrap().to_owned())
@@ -54,14 +60,14 @@ async fn answer(instance: &Instance, key: &str, body: &Value) -> Option<String> 
 }
 
 /// One key, and so many who use it.
-async fn key(world: Arc<World>, number: usize, duplicates: usize, wish: &'static str) -> Vec<Answered> {
+async fn key(world: Arc<World>, number: usize, duplicates: usize, wish: &'static str, in_turn: bool) -> Vec<Answered> {
     let (stream, background) = KINDS[number % KINDS.len()];
     let (key, tag) = (format!("key-{number}"), format!("k{number}"));
     let body = request(&tag, wish, json!({"stream": stream, "background": background}));
     let asks: Vec<_> = (0..duplicates)
         .map(|duplicate| {
             let (world, key, body) = (Arc::clone(&world), key.clone(), body.clone());
-            spawn(async move { ask(&world, &key, &body, number + duplicate).await })
+            spawn(async move { ask(&world, &key, &body, number + duplicate, in_turn).await })
         })
         .collect();
     let mut answers = Vec::new();
@@ -77,7 +83,7 @@ async fn a_key_is_one_response_and_one_call() {
     let Some(world) = World::new("keys", Kept::Postgres, "").await.map(Arc::new) else { return };
     let duplicates = size(8, 32);
     let (keys, _) = repeat(&world, size(50, 1_000), 8, move |world, number| async move {
-        key(Arc::clone(&world), number, duplicates, "n=4 pause=20").await;
+        key(Arc::clone(&world), number, duplicates, "n=4 pause=20", true).await;
         let calls = world.upstream.calls(&format!("k{number}"));
         assert_eq!(calls.len(), 1, "key {number}: {calls:?}");
         (1, ())
@@ -97,7 +103,7 @@ async fn a_key_is_one_response_when_an_instance_is_killed() {
             let world = Arc::clone(&world);
             spawn(async move {
                 Chance::new(number).pause(600).await;
-                key(world, number, duplicates, "n=6 pause=50").await
+                key(world, number, duplicates, "n=6 pause=50", true).await
             })
         })
         .collect();
@@ -131,5 +137,52 @@ async fn a_key_is_one_response_when_an_instance_is_killed() {
         "keys-killed: {count} keys, each sent {duplicates} times, and a kill -9: 1 response each, {again} asked again that \
          nobody was told of, all answered after {:.1} s",
         longest.as_secs_f64()
+    );
+}
+
+/// One instance is stopped in the middle, and goes on when its keys are the other's: what it has made under them is nobody's
+/// answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_one_response_when_an_instance_is_frozen() {
+    let Some(world) = World::new("keys-frozen", Kept::Postgres, "").await.map(Arc::new) else { return };
+    let (count, duplicates) = (size(24, 100), size(4, 8));
+    let keys: Vec<_> = (0..count)
+        .map(|number| {
+            let world = Arc::clone(&world);
+            spawn(async move {
+                Chance::new(number).pause(600).await;
+                key(world, number, duplicates, "n=12 pause=50", false).await
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    world.instances[0].signal(Signal::STOP);
+    let frozen = Instant::now();
+    tokio::time::sleep(FROZEN).await;
+    world.instances[0].signal(Signal::CONT);
+    let thawed = Instant::now();
+    let mut again = 0;
+    for (number, answers) in keys.into_iter().enumerate() {
+        let answers = answers.await.unwrap();
+        let background = KINDS[number % KINDS.len()].1;
+        let known = answers.iter().any(|answer| answer.at < frozen);
+        let calls = world.upstream.calls(&format!("k{number}"));
+        match &calls[..] {
+            [_] => {}
+            // It was to be dispatched when its process stopped.
+            [] if background => {}
+            [first, second] => {
+                let held_up = first.instance == "one" && first.began < frozen && second.began < thawed;
+                assert!(held_up && !known && !background, "key {number}: {calls:?}");
+                again += 1;
+            }
+            _ => panic!("key {number}: {calls:?}"),
+        }
+    }
+    assert!(again > 0, "nothing was held up");
+    println!(
+        "keys-frozen: {count} keys, each sent {duplicates} times, and a process that stood still for {} s: 1 response each, \
+         {again} made by the other one instead",
+        FROZEN.as_secs()
     );
 }

@@ -79,7 +79,7 @@ pub(crate) async fn follow_foreground(turn: Box<Turn>) -> Result<Follower, ApiEr
 
 async fn begin_foreground(mut turn: Box<Turn>, session: &Session) -> Result<(Box<Turn>, Job, Entered), ApiError> {
     let background = Arc::clone(&turn.context().app.runtime.jobs);
-    let Some(Record::New(record)) = turn.record_mut().take() else {
+    let Some(Record::New(record)) = turn.take_record() else {
         return Err(ApiError::new(Code::StorageError, "There is nothing to be resumed."));
     };
     let (mut object, id) = (Vec::new(), turn.response().id().to_string());
@@ -92,7 +92,7 @@ async fn begin_foreground(mut turn: Box<Turn>, session: &Session) -> Result<(Box
     let Begun::Claimed(claim) = begun.map_err(|error| ApiError::store(&error))? else {
         return Err(ApiError::new(Code::StorageError, "The session store put a running stream in its queue."));
     };
-    *turn.record_mut() = Some(Record::Begun(BegunRecord { session: session.clone(), claim: claim.clone() }));
+    turn.begun(BegunRecord { session: session.clone(), claim: claim.clone() });
     let entered = background.enter(&claim);
     Ok((turn, Job { claim, has_log: true, next_event: 0, created_at: 0 }, entered))
 }

@@ -149,7 +149,7 @@ codes! {
     ResponseNotStreamable(BAD_REQUEST, "response_not_streamable", None) => "Ask for it without `stream`; make it with `background` and `stream`, or the operator sets `session.resume_foreground`.";
     /// As many background responses wait as may.
     BackgroundQueueFull(TOO_MANY_REQUESTS, "background_queue_full", Some("rate_limit_exceeded")) => "Retry later; the operator can raise `session.background`.";
-    /// A request with the same `Idempotency-Key` is being answered.
+    /// A request with the same `Idempotency-Key` is being answered, or has taken the place of this one, which was held up for too long.
     IdempotencyKeyInUse(CONFLICT, "idempotency_key_in_use") => "Retry in a moment; clients do so by themselves.";
     /// The `Idempotency-Key` was used for another request.
     IdempotencyKeyReused(BAD_REQUEST, "idempotency_key_reused") => "Use a new key for each request.";

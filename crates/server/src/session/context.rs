@@ -16,6 +16,7 @@ use super::unstored::Unstored;
 use super::{Session, hidden, new_id, object, own_id};
 use crate::body::Room;
 use crate::error::{ApiError, clip};
+use crate::idempotency;
 
 /// Everything of the store that one request needs.
 #[derive(Debug)]
@@ -258,6 +259,7 @@ impl Context {
         body: &Bytes,
         ids: &mut Ids,
         remember: bool,
+        key: Option<&idempotency::Held>,
     ) -> (Option<Record>, Option<Unstored>) {
         let store = request.store.unwrap_or(true);
         if !store && !remember {
@@ -273,7 +275,8 @@ impl Context {
             input.splice(0..0, self.past.iter().cloned());
         }
         let continues = std::mem::take(&mut self.continues);
-        let record = NewRecord::new(self.session.clone(), continues, input, Arc::clone(&self.referred_room));
+        let key = key.and_then(idempotency::Held::claimed).map(str::to_owned);
+        let record = NewRecord::new(self.session.clone(), continues, input, key, Arc::clone(&self.referred_room));
         (Some(Record::New(record)), unstored)
     }
 

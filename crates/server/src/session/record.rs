@@ -33,6 +33,8 @@ pub(crate) struct NewRecord {
     continues: Continues,
     created_at: u64,
     input: Vec<Item>,
+    /// That it answers: it is stored with that or not at all.
+    key: Option<String>,
     /// Of the items among the input that were read from the store.
     room: Arc<Room>,
 }
@@ -90,8 +92,14 @@ impl Record {
 }
 
 impl NewRecord {
-    pub(super) fn new(session: Session, continues: Continues, input: Vec<Item>, room: Arc<Room>) -> Self {
-        Self { session, continues, created_at: clock::unix_millis(), input, room }
+    pub(super) fn new(
+        session: Session,
+        continues: Continues,
+        input: Vec<Item>,
+        key: Option<String>,
+        room: Arc<Room>,
+    ) -> Self {
+        Self { session, continues, created_at: clock::unix_millis(), input, key, room }
     }
 
     /// As the response says it.
@@ -120,6 +128,7 @@ impl NewRecord {
             input: self.input,
             output,
             events: None,
+            key: self.key,
         }
     }
 
@@ -164,11 +173,12 @@ impl NewRecord {
             }
             Continues::Conversation(held) => (Parent::Conversation(held.lease.clone()), Some(held)),
         };
+        // Whoever sends the request again under its key is to get this response, and no other.
+        let fatal = session.all.config.strict || held.is_some() || self.key.is_some();
         let room = Arc::clone(&self.room);
         let turn = self.turn(id.clone(), status, &object, &kept, parent);
         let kept = session.all.observe(session.store.put(turn).await);
         drop(room);
-        let fatal = session.all.config.strict || held.is_some();
         match kept {
             Ok(()) => {
                 held.into_iter().for_each(super::lease::Held::lease_is_over);

@@ -79,6 +79,16 @@ pub(crate) fn pending(events: &Events) -> Option<NewEvents> {
     Some(NewEvents { first, events: events.iter().map(|(_, json)| Bytes::copy_from_slice(json)).collect() })
 }
 
+/// What a client is told whose response could not be kept.
+const fn unstored_message(error: &store::Error) -> &'static str {
+    match error {
+        store::Error::KeyLost => {
+            "Another request with the same Idempotency-Key took the place of this one. Please retry."
+        }
+        _ => "The response could not be stored.",
+    }
+}
+
 const fn stored_status(status: Status) -> store::Status {
     match status {
         Status::Completed => store::Status::Completed,
@@ -226,7 +236,7 @@ impl Turn {
         }
         if let Err(NotKept { error, fatal }) = kept {
             if fatal && self.response.failure().is_none() {
-                self.response.fail(Failure::new(FailureClass::Server, "The response could not be stored."));
+                self.response.fail(Failure::new(FailureClass::Server, unstored_message(&error)));
                 self.context.account.ended(self.outcome());
                 self.not_kept = Some(error);
             }

@@ -85,7 +85,7 @@ impl Turn {
             release(None, key).await;
             return Err(error);
         }
-        let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember);
+        let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember, key.as_ref());
         // One moment for the response and for the store: whoever goes on with the turn knows that one only.
         let created_at = match (&job, &record) {
             (None, Some(Record::New(record))) => record.created_at_seconds(),

@@ -58,6 +58,7 @@ async fn filled(path: &Path) {
         input: calls(1).iter().map(item).collect(),
         output: calls(2).iter().map(item).collect(),
         events: None,
+        key: None,
     };
     mine.put(turn).await.unwrap();
     let conversation = NewConversation {

@@ -56,6 +56,7 @@ fn turn(n: usize, parent: Parent, input: Vec<Item>, output: Vec<Item>) -> NewTur
         input,
         output,
         events: None,
+        key: None,
     }
 }
 

@@ -31,11 +31,9 @@ impl Database {
                 .transaction(tenant, Hold::Shared, async |transaction| begin(transaction, tenant, turn, job, now).await)
                 .await;
             let outcome = match outcome {
-                Err(error @ (Error::Conflict | Error::Locked | Error::NotFound | Error::QueueFull))
-                    if retry.is_unsure() =>
-                {
-                    self.begun(tenant, turn, job).await.and_then(|begun| begun.ok_or(error))
-                }
+                Err(
+                    error @ (Error::Conflict | Error::Locked | Error::NotFound | Error::QueueFull | Error::KeyLost),
+                ) if retry.is_unsure() => self.begun(tenant, turn, job).await.and_then(|begun| begun.ok_or(error)),
                 outcome => outcome,
             };
             if !retry.again(&outcome).await {

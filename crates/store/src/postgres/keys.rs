@@ -1,8 +1,12 @@
-//! Idempotency keys. A claim is one statement, and the key's row decides between those who make it at once.
+//! Idempotency keys. A claim is one statement, and the key's row decides between those who make it at once, and between one
+//! who takes a key over and one who stores its response after all.
+
+use deadpool_postgres::Transaction;
 
 use super::jobs::span;
 use super::{Database, column, failure, sql, text, typed};
 use crate::key::{KeyRow, PreparedKey, UsedKey};
+use crate::prepared::Prepared;
 use crate::{Error, KeyClaim, Tenant};
 
 /// How often a key may vanish between two looks at it before that is an outage.
@@ -11,6 +15,7 @@ const LOOKS: usize = 8;
 impl Database {
     pub(crate) async fn claim_key(&self, tenant: &Tenant, key: &PreparedKey, now: i64) -> Result<KeyClaim, Error> {
         self.read(async |client| {
+            let mut forgotten: Option<String> = None;
             for _ in 0..LOOKS {
                 let row = typed![
                     tenant.key() => BYTEA,
@@ -21,15 +26,18 @@ impl Database {
                     span(key.millis) => FLOAT8,
                     span(key.keep) => FLOAT8,
                     now => INT8,
+                    forgotten.as_deref().map(str::as_bytes) => BYTEA,
                 ];
                 if client.execute_typed(sql::KEY_CLAIM, row).await.map_err(failure)? == 1 {
                     return Ok(KeyClaim::New);
                 }
                 let row = typed![tenant.key() => BYTEA, key.key.as_bytes() => BYTEA, now => INT8];
-                if let Some(row) = client.query_typed_opt(sql::KEY, row).await.map_err(failure)? {
-                    let (fingerprint, response) = (column(&row, 0)?, text(&row, 1)?);
+                let Some(row) = client.query_typed_opt(sql::KEY, row).await.map_err(failure)? else { continue };
+                let (fingerprint, response) = (column(&row, 0)?, text(&row, 1)?);
+                if !column::<bool>(&row, 3)? {
                     return Ok(key.against(KeyRow { fingerprint, response, known: column(&row, 2)? }));
                 }
+                forgotten = Some(response);
             }
             Err(Error::unavailable("an idempotency key changed hands all the time"))
         })
@@ -82,5 +90,16 @@ impl Database {
             Ok(usize::try_from(gone).unwrap_or(usize::MAX))
         })
         .await
+    }
+}
+
+/// The turn that is being stored is what its key was claimed for, if nobody else has that by now. Whoever wants to take the
+/// key over waits until it is decided whether the turn is stored.
+pub(super) async fn answer(transaction: &Transaction<'_>, tenant: &[u8], turn: &Prepared) -> Result<(), Error> {
+    let Some(key) = &turn.key else { return Ok(()) };
+    let row = typed![tenant => BYTEA, key.as_bytes() => BYTEA, turn.id.as_bytes() => BYTEA];
+    match transaction.execute_typed(sql::KEY_ANSWER, row).await.map_err(failure)? {
+        0 => Err(Error::KeyLost),
+        _ => Ok(()),
     }
 }

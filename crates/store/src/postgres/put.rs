@@ -5,7 +5,7 @@ use futures_util::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
 use super::retry::Retry;
-use super::{Database, Hold, column, events, failure, sql, typed};
+use super::{Database, Hold, column, events, failure, keys, sql, typed};
 use crate::prefix::Prefix;
 use crate::prepared::{Base, PackedItem, Prepared};
 use crate::rows::{self, prefix};
@@ -13,14 +13,16 @@ use crate::{Error, Lease, Parent, Tenant};
 
 impl Database {
     /// A lost connection may have lost only the answer. The id is ours alone: if it is taken at a later try, or what it
-    /// continued is gone by then, it depends on what is there.
+    /// continued or its key is gone by then, it depends on what is there.
     pub(crate) async fn store(&self, tenant: &Tenant, turn: &Prepared, now: i64) -> Result<(), Error> {
         let mut retry = Retry::new(self.options.retry);
         loop {
             let outcome =
                 self.transaction(tenant, Hold::Shared, async |t| store(t, tenant.key(), turn, now).await).await;
             let outcome = match outcome {
-                Err(error @ (Error::Conflict | Error::Locked | Error::NotFound)) if retry.is_unsure() => {
+                Err(error @ (Error::Conflict | Error::Locked | Error::NotFound | Error::KeyLost))
+                    if retry.is_unsure() =>
+                {
                     self.is_stored(tenant, turn).await.and_then(|stored| if stored { Ok(()) } else { Err(error) })
                 }
                 outcome => outcome,
@@ -41,13 +43,14 @@ impl Database {
     }
 }
 
-/// Stores a turn, and the beginning of its log.
+/// Stores a turn, the beginning of its log, and that its key has its response.
 pub(super) async fn store(
     transaction: &Transaction<'_>,
     tenant: &[u8],
     turn: &Prepared,
     now: i64,
 ) -> Result<(), Error> {
+    keys::answer(transaction, tenant, turn).await?;
     put(transaction, tenant, turn, now).await?;
     events::begin(transaction, tenant, turn, now).await
 }

@@ -364,20 +364,29 @@ statements! {
     // --- keys
     /// Takes a key that is nobody's: a new one, one that was kept long enough, one whose response is gone, one whose worker
     /// is gone without a response. The same claim again is the same claim.
+    ///
+    /// Who waits here for one that stores the response sees the key's row as that one left it, but not the response: what
+    /// has no worker has its response, and is taken only by one who has looked again and found that it is forgotten ($9).
     KEY_CLAIM = "INSERT INTO godex.idempotency AS i (tenant, key, fingerprint, response, worker, leased_until, expires)
         VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6 * interval '1 millisecond',
         clock_timestamp() + $7 * interval '1 millisecond') ON CONFLICT (tenant, key) DO UPDATE SET
         fingerprint = excluded.fingerprint, response = excluded.response, worker = excluded.worker,
         leased_until = excluded.leased_until, expires = excluded.expires
-        WHERE i.response = excluded.response OR coalesce((SELECT CASE
+        WHERE i.response = excluded.response OR i.response = $9 OR coalesce((SELECT CASE
           WHEN r.gone <> 0 OR r.expires <= $8 THEN true ELSE i.expires <= clock_timestamp() END
-          FROM godex.response r WHERE r.tenant = $1 AND r.id = i.response), i.leased_until <= clock_timestamp())";
+          FROM godex.response r WHERE r.tenant = $1 AND r.id = i.response),
+          i.worker IS NOT NULL AND i.leased_until <= clock_timestamp())";
     KEY = there!(
         "SELECT fingerprint, response, EXISTS (SELECT 1 FROM godex.response r WHERE r.tenant = $1 AND r.id = i.response",
         "$3",
-        ") FROM godex.idempotency i WHERE i.tenant = $1 AND i.key = $2"
+        "), i.worker IS NULL AND NOT EXISTS (SELECT 1 FROM godex.response r WHERE r.tenant = $1 AND r.id = i.response)
+         FROM godex.idempotency i WHERE i.tenant = $1 AND i.key = $2"
     );
-    KEY_RELEASE = "DELETE FROM godex.idempotency WHERE tenant = $1 AND key = $2 AND response = $3";
+    /// With the response that it was claimed for. No worker has it from then on.
+    KEY_ANSWER = "UPDATE godex.idempotency SET worker = NULL WHERE tenant = $1 AND key = $2 AND response = $3";
+    /// Not one that has its response: whoever gives it back does not know that it was stored. What was used up has none.
+    KEY_RELEASE = "DELETE FROM godex.idempotency WHERE tenant = $1 AND key = $2 AND response = $3
+        AND (worker IS NOT NULL OR fingerprint = ''::bytea)";
     /// Uses a key up. It is nobody's work, so no worker's end frees it; only its time does.
     KEY_USE = "INSERT INTO godex.idempotency AS i (tenant, key, fingerprint, response, worker, leased_until, expires)
         VALUES ($1, $2, ''::bytea, $3, NULL, clock_timestamp() + $4 * interval '1 millisecond',

@@ -3,13 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::put::put;
-use super::{events, failure, sql, turns};
+use super::{events, failure, keys, sql, turns};
 use crate::job::{JobRow, PreparedJob, TakenJob, fence, lease, state};
 use crate::prepared::Prepared;
 use crate::rows;
 use crate::{Beat, Begun, Claim, ClaimedJob, Error, JobLimits, Parent, Runs, Status, Tenant, Worker};
 
-/// Stores a turn, and the beginning of its log.
+/// Stores a turn, the beginning of its log, and that its key has its response.
 pub(crate) fn store(
     connection: &Connection,
     tenant: &str,
@@ -17,6 +17,7 @@ pub(crate) fn store(
     now: i64,
     used: Option<i64>,
 ) -> Result<(), Error> {
+    keys::answer(connection, tenant, turn)?;
     put(connection, tenant, turn, now, used)?;
     match &turn.log {
         Some(first) => events::begin(connection, tenant, turn, first, now),
@@ -176,7 +177,7 @@ fn taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
 pub(crate) fn heartbeat(connection: &Connection, worker: Worker, millis: i64) -> Result<Vec<Beat>, Error> {
     let now = now(connection)?;
     let until = now.saturating_add(millis);
-    super::keys::extend(connection, worker, now, until)?;
+    keys::extend(connection, worker, now, until)?;
     let mut update = connection.prepare_cached(sql::JOBS_EXTEND).map_err(failure)?;
     let beat = |row: &Row<'_>| {
         let tenant = Tenant::new(&row.get::<_, String>(0)?);

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{failure, jobs, sql};
 use crate::key::{KeyRow, PreparedKey, UsedKey};
+use crate::prepared::Prepared;
 use crate::{Error, KeyClaim, Worker};
 
 pub(crate) fn claim_key(connection: &Connection, tenant: &str, key: &PreparedKey, now: i64) -> Result<KeyClaim, Error> {
@@ -52,6 +53,16 @@ pub(crate) fn key_user(connection: &Connection, tenant: &str, key: &str) -> Resu
 pub(crate) fn release_key(connection: &Connection, tenant: &str, key: &str, response: &str) -> Result<(), Error> {
     let mut delete = connection.prepare_cached(sql::KEY_RELEASE).map_err(failure)?;
     delete.execute(params![tenant, key, response]).map(drop).map_err(failure)
+}
+
+/// The turn that is being stored is what its key was claimed for, if nobody else has that by now.
+pub(super) fn answer(connection: &Connection, tenant: &str, turn: &Prepared) -> Result<(), Error> {
+    let Some(key) = &turn.key else { return Ok(()) };
+    let mut update = connection.prepare_cached(sql::KEY_ANSWER).map_err(failure)?;
+    match update.execute(params![tenant, key, turn.id]).map_err(failure)? {
+        0 => Err(Error::KeyLost),
+        _ => Ok(()),
+    }
 }
 
 /// Extends a worker's claims; those whose response is stored need no extending any more, and one that nobody gave back is

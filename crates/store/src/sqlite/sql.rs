@@ -316,7 +316,11 @@ statements! {
         "SELECT fingerprint, response, EXISTS (SELECT 1 FROM response r WHERE r.tenant = ?1 AND r.id = i.response", "?3",
         ") FROM idempotency i WHERE i.tenant = ?1 AND i.key = ?2"
     );
-    KEY_RELEASE = "DELETE FROM idempotency WHERE tenant = ?1 AND key = ?2 AND response = ?3";
+    /// With the response that it was claimed for. No worker has it from then on.
+    KEY_ANSWER = "UPDATE idempotency SET worker = NULL WHERE tenant = ?1 AND key = ?2 AND response = ?3";
+    /// Not one that has its response: whoever gives it back does not know that it was stored. What was used up has none.
+    KEY_RELEASE = "DELETE FROM idempotency WHERE tenant = ?1 AND key = ?2 AND response = ?3 \
+        AND (worker IS NOT NULL OR fingerprint = x'')";
     /// Uses a key up. It is nobody's work, so no worker's end frees it; only its time does.
     KEY_USE = "INSERT INTO idempotency (tenant, key, fingerprint, response, worker, leased_until, expires) \
         VALUES (?1, ?2, x'', ?3, NULL, ?4, ?4) ON CONFLICT (tenant, key) DO UPDATE SET fingerprint = x'', \

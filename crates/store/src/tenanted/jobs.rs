@@ -66,6 +66,8 @@ impl Tenanted {
     /// Claims a key for the response that a request will make. Of many who claim it at once, exactly one gets
     /// [`KeyClaim::New`].
     ///
+    /// Whoever stores the response names the key with it ([`NewTurn::key`]), and is refused if the key was taken over meanwhile.
+    ///
     /// A key is kept for `keep` after it was claimed. It is free again when it was released, when its worker is gone (for
     /// `lease`, which [`crate::Store::heartbeat`] extends) without having stored the response, and when that response is
     /// deleted or has expired: what it said is not there to be said again, and nobody else may be given its place.
@@ -78,7 +80,8 @@ impl Tenanted {
     }
 
     /// Gives a key back that was claimed for this response: the request failed before anything was stored. Of a key that is
-    /// somebody else's by now, nothing changes.
+    /// somebody else's by now, nothing changes; nor of one that has its response, which a failed [`Self::put`] may have stored
+    /// after all.
     pub async fn release_key(&self, key: &str, response_id: &str) -> Result<(), Error> {
         let (key, response) = (key.to_owned(), response_id.to_owned());
         call!(self, write, release_key(&key, &response))

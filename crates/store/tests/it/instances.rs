@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Begun, Error, EventLimits, JobLimits, NewNotice, Status, Store, TurnEnd};
+use store::{Begun, Error, EventLimits, JobLimits, KeyClaim, NewNotice, NewTurn, Status, Store, TurnEnd};
 use testkit::Pooler;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::jobs::{background, begin, by, claimed, worker};
-use crate::keys::one_of_many;
-use crate::make::{history, tenant};
+use crate::keys::{key, one_of_many, taken_over_or_answered};
+use crate::make::{history, tenant, turn};
 use crate::outages::{address, options};
-use crate::postgres::postgres;
+use crate::postgres::{client, postgres};
 use crate::server::Opened;
 use crate::turns::{begun, ended, events};
 
@@ -154,6 +154,54 @@ async fn of_two_instances_that_claim_a_key_one_gets_it() {
     let server = postgres!();
     let (one, two) = (server.store().await, server.store().await);
     one_of_many(&[tenant(&one, "t"), tenant(&two, "t")], "two").await;
+}
+
+/// Waits until so many wait for locks in the database.
+async fn waiting(client: &tokio_postgres::Client, count: i64) {
+    let waiting = async {
+        while client.query_one("SELECT count(*) FROM pg_locks WHERE NOT granted", &[]).await.unwrap().get::<_, i64>(0)
+            < count
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, waiting).await.unwrap_or_else(|_| panic!("fewer than {count} wait"));
+}
+
+/// Whoever comes second waits for the first one, and sees what that did, although it looked before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_taken_over_or_answered_on_two_instances() {
+    let server = postgres!();
+    let (one, two) = (server.store().await, server.store().await);
+    let (a, b) = (tenant(&one, "t"), tenant(&two, "t"));
+    let (db, _running) = client(&server).await;
+    let late = |name: &str| {
+        let (t, turn) = (a.clone(), NewTurn { key: Some(name.to_owned()), ..turn(name, "u", "a") });
+        tokio::spawn(async move { t.put(turn).await })
+    };
+    let claim = |t: &store::Tenanted, name: &'static str, response: &'static str, lease| {
+        let t = t.clone();
+        tokio::spawn(async move { t.claim_key(key(name, 1, response, &worker()), lease, LEASE).await.unwrap() })
+    };
+    // The response is being stored, and its row is not there yet.
+    assert_eq!(claim(&a, "stored", "stored", OVER).await.unwrap(), KeyClaim::New);
+    db.batch_execute("BEGIN; LOCK TABLE godex.response IN SHARE MODE").await.unwrap();
+    let put = late("stored");
+    waiting(&db, 1).await;
+    let taker = claim(&b, "stored", "other", LEASE);
+    waiting(&db, 2).await;
+    db.batch_execute("COMMIT").await.unwrap();
+    put.await.unwrap().unwrap();
+    assert_eq!(taker.await.unwrap(), KeyClaim::Known("stored".to_owned()));
+    // The key is being taken over.
+    assert_eq!(claim(&a, "taken", "taken", OVER).await.unwrap(), KeyClaim::New);
+    db.batch_execute("BEGIN; UPDATE godex.idempotency SET response = 'other' WHERE key = 'taken'").await.unwrap();
+    let put = late("taken");
+    waiting(&db, 1).await;
+    db.batch_execute("COMMIT").await.unwrap();
+    let put = put.await.unwrap();
+    assert!(matches!(put, Err(Error::KeyLost)), "{put:?}");
+    taken_over_or_answered(&[a, b]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

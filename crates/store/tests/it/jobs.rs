@@ -31,7 +31,7 @@ fn secret() -> NewJob {
     NewJob { request: None, ..background() }
 }
 
-fn foreground() -> NewJob {
+pub(crate) fn foreground() -> NewJob {
     NewJob { kind: JobKind::Foreground, ..background() }
 }
 

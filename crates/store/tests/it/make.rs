@@ -32,6 +32,7 @@ pub(crate) fn turn(id: &str, input: &str, output: &str) -> NewTurn {
         input: items(input),
         output: items(output),
         events: None,
+        key: None,
     }
 }
 

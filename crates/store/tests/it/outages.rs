@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Begun, Error, JobLimits, NewConversation, NewNotice, NewTurn, OpenError, Parent, PostgresOptions, Status, Store,
-    TurnEnd,
+    Begun, Error, JobLimits, KeyClaim, NewConversation, NewNotice, NewTurn, OpenError, Parent, PostgresOptions, Status,
+    Store, TurnEnd,
 };
 use testkit::Pooler;
 use tokio::task::JoinSet;
 
 use crate::jobs::{MANY, background, by, worker};
+use crate::keys::key;
 use crate::make::{after, history, items, names, tenant, turn};
 use crate::postgres::{postgres, sql};
 use crate::proxy::{Cut, Proxy};
 use crate::server::{Opened, Postgres};
 use crate::turns::{begun, ended, events};
+
+const LEASE: Duration = Duration::from_secs(30);
 
 /// Tries again soon, and not for long.
 pub(crate) fn options() -> PostgresOptions {
@@ -51,8 +54,12 @@ async fn a_commit_of_which_nobody_knows_is_found_out() {
     .into_iter()
     .enumerate()
     {
+        let name = format!("k{n}");
+        let claim = t.claim_key(key(&name, 1, &format!("r{n}x"), &worker()), LEASE, LEASE).await;
+        assert_eq!(claim.unwrap(), KeyClaim::New);
         proxy.plan(cuts);
-        t.put(after("r0", turn(&format!("r{n}x"), &format!("u{n}"), &format!("a{n}")))).await.unwrap();
+        let put = turn(&format!("r{n}x"), &format!("u{n}"), &format!("a{n}"));
+        t.put(after("r0", NewTurn { key: Some(name), ..put })).await.unwrap();
         assert_eq!(history(&t, &format!("r{n}x")).await.unwrap(), format!("u0 a0 u{n} a{n}"), "{cuts:?}");
         let lease = t.begin_turn("c", Duration::from_secs(30)).await.unwrap();
         proxy.plan(cuts);
@@ -127,6 +134,50 @@ async fn what_was_stored_is_stored_though_its_parent_went_before_that_was_known(
     };
     tokio::join!(put, meanwhile).0.unwrap();
     assert_eq!(names(&t.response("child").await.unwrap().output), "b");
+}
+
+/// The one who stored it knows of an error only, and gives the key back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_stays_with_a_response_of_which_nobody_knows_that_it_is_stored() {
+    let server = postgres!();
+    let proxy = Proxy::before(address(&server)).await;
+    let impatient = PostgresOptions { retry: Duration::ZERO, ..PostgresOptions::default() };
+    let store = Store::postgres(&proxy.url("postgres"), &impatient).await.unwrap();
+    let t = tenant(&store, "t");
+    for (name, cut, expected) in [
+        ("stored", Cut::AfterCommit, KeyClaim::Known("stored".to_owned())),
+        ("not stored", Cut::BeforeCommit, KeyClaim::New),
+    ] {
+        assert_eq!(t.claim_key(key(name, 1, name, &worker()), LEASE, LEASE).await.unwrap(), KeyClaim::New);
+        proxy.plan(&[cut]);
+        let put = t.put(NewTurn { key: Some(name.to_owned()), ..turn(name, "u", "a") }).await;
+        assert!(matches!(put, Err(Error::Unavailable(_))), "{name}: {put:?}");
+        t.release_key(name, name).await.unwrap();
+        assert_eq!(t.claim_key(key(name, 1, "other", &worker()), LEASE, LEASE).await.unwrap(), expected, "{name}");
+    }
+}
+
+/// A later try finds that its key is another's: its response was deleted since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_stored_was_stored_though_its_key_went_before_that_was_known() {
+    let server = postgres!();
+    let proxy = Proxy::before(address(&server)).await;
+    let (store, beside) = (through(&proxy).await, server.store().await);
+    let (t, other) = (tenant(&store, "t"), tenant(&beside, "t"));
+    assert_eq!(t.claim_key(key("k", 1, "r", &worker()), LEASE, LEASE).await.unwrap(), KeyClaim::New);
+    proxy.set_open(false);
+    proxy.plan(&[Cut::AfterCommit]);
+    let put = async { t.put(NewTurn { key: Some("k".to_owned()), ..turn("r", "u", "a") }).await };
+    let meanwhile = async {
+        while proxy.left() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        other.delete_response("r").await.unwrap();
+        assert_eq!(other.claim_key(key("k", 1, "next", &worker()), LEASE, LEASE).await.unwrap(), KeyClaim::New);
+        proxy.set_open(true);
+    };
+    tokio::join!(put, meanwhile).0.unwrap();
+    assert_eq!(other.claim_key(key("k", 1, "last", &worker()), LEASE, LEASE).await.unwrap(), KeyClaim::Running);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -23,7 +23,7 @@ macro_rules! postgres {
 pub(crate) use postgres;
 
 /// A connection of our own, beside the store's. It ends with the set of tasks.
-async fn client(server: &Postgres) -> (tokio_postgres::Client, JoinSet<Result<(), tokio_postgres::Error>>) {
+pub(crate) async fn client(server: &Postgres) -> (tokio_postgres::Client, JoinSet<Result<(), tokio_postgres::Error>>) {
     let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
     let mut running = JoinSet::new();
     running.spawn(connection);

@@ -228,7 +228,7 @@ async fn asking(app: &Arc<App>, more: Value) -> (String, String, Vec<store::Item
     let bytes = Bytes::from(body.to_string());
     let request: CreateResponse<'_> = crate::body::parse(&bytes).unwrap();
     let mut past = context.session().context(&request, Past::Stored).await.unwrap();
-    let (record, unstored) = past.record(&request, &bytes, &mut ids, true);
+    let (record, unstored) = past.record(&request, &bytes, &mut ids, true, None);
     let object = json!({"id": response.as_str(), "status": "completed", "output": [request_item(&request_id)]});
     let kept = vec![(request_id.clone(), r#"{"call_id":"call_7"}"#.to_owned())];
     let (id, object) = (response.to_string(), Bytes::from(object.to_string()));

@@ -40,6 +40,10 @@ async fn a_full_store_keeps_nobody_from_an_answer() {
     let (whole, streamed) = rig.both(&turn).await;
     assert_eq!((error(&whole).status, error(&whole).code.as_str()), (503, "storage_full"));
     assert_eq!(stream(&streamed).events.pop().unwrap().0, "response.failed");
+    // And so is a key: who sends the request again would get another response.
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let asked = rig.client.request(Method::POST, &rig.url("/v1/responses"), &headers, body.to_string()).await.unwrap();
+    assert_eq!((error(&asked).status, error(&asked).code.as_str()), (503, "storage_full"));
     // It is free again, and small things still fit.
     let turn = json!({"model": "m", "input": "Hi", "conversation": conversation["id"]});
     assert_eq!(object(&rig.post(&turn).await)["store"], json!(true));

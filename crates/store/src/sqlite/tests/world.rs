@@ -346,6 +346,7 @@ fn turn(id: &str, input: Vec<Item>, answer: &str) -> NewTurn {
         input,
         output: vec![item(answer)],
         events: None,
+        key: None,
     }
 }
 

@@ -91,6 +91,7 @@ async fn events_go_although_the_earlier_version_knows_none(postgres: &Postgres, 
         input: Vec::new(),
         output: Vec::new(),
         events: Some(NewEvents { first: 0, events: Vec::new() }),
+        key: None,
     };
     tenant.begin(turn).await.unwrap();
     tenant
