@@ -263,6 +263,7 @@ fn count(field: &Field<'_>) -> Option<usize> {
     usize::try_from(field.integer(0..=100_000)?).ok()
 }
 
+#[expect(clippy::option_option, reason = "one says that it is a number, the other that there is a limit")]
 fn limit(field: &Field<'_>) -> Option<Option<usize>> {
     usize::try_from(field.integer(1..=1_000_000_000)?).ok().map(Some)
 }
