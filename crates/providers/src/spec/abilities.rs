@@ -1,9 +1,10 @@
 //! What a provider does itself of what clients may ask for, and what godex does in its place, in words for people. For
 //! models of which the spec says nothing particular.
 
-use bridge::{ChoiceKind, EffortField, ImageInput, JsonSchema, Parameter, Replay};
+use bridge::{BlockCache, CacheMarks, ChoiceKind, EffortField, ImageInput, JsonSchema, Parameter, Replay};
 
-use super::Provider;
+use super::models::Entry;
+use super::{Provider, Wire};
 
 /// What only some servers know, and few miss.
 const USUAL: [Parameter; 4] =
@@ -41,11 +42,23 @@ impl Provider {
             Replay::Tools => said.push("its reasoning comes back to it after calls".to_owned()),
             Replay::Never => {}
         }
-        said.extend(request.tools.native.iter().map(|(tool, _)| code(tool.name())));
+        let run = request.tools.native.iter().chain(&request.tools.native_members);
+        said.extend(run.map(|(tool, _)| code(tool.name())));
         if !request.tools.custom.is_empty() {
             said.push("custom tools".to_owned());
         }
+        let marks = request.messages.cache_marks != CacheMarks::None || request.blocks.cache == BlockCache::Marks;
+        if marks || request.blocks.cache == BlockCache::Automatic {
+            said.push("a prompt cache that is asked for".to_owned());
+        }
         said
+    }
+
+    /// Models that are asked by another API than the rest, by their patterns.
+    pub fn other_wires(&self) -> Vec<(Wire, Vec<&str>)> {
+        let other = |entry: &Entry| entry.wire().filter(|wire| *wire != self.wire);
+        let entries = self.entries().filter_map(|(_, entry)| Some((other(entry)?, entry)));
+        entries.map(|(wire, entry)| (wire, entry.patterns.iter().map(String::as_str).collect())).collect()
     }
 
     /// What godex does otherwise than asked, or in the provider's place.
@@ -68,6 +81,9 @@ impl Provider {
         if !lacking.is_empty() {
             said.push(format!("no `tool_choice` {}", lacking.join(", ")));
         }
+        if let Some(most) = request.content.max_images {
+            said.push(format!("at most {most} images"));
+        }
         if let Some(most) = request.tools.max {
             said.push(format!("at most {most} tools"));
         }
@@ -85,6 +101,7 @@ impl Provider {
 
 #[cfg(test)]
 mod tests {
+    use super::Wire;
     use crate::{Library, resolve_named};
 
     #[test]
@@ -93,6 +110,11 @@ mod tests {
         let openai = of("openai");
         assert!(openai.native().contains(&"JSON schemas".to_owned()) && openai.native().contains(&"audio".to_owned()));
         assert!(openai.degraded().contains(&"at most 128 tools".to_owned()), "{:?}", openai.degraded());
+        let wires = |name| of(name).other_wires().iter().map(|(wire, of)| (*wire, of.join(" "))).collect::<Vec<_>>();
+        assert_eq!(wires("openai"), [(Wire::Responses, "gpt-5.4* gpt-5.5* gpt-5.6* gpt-6*".to_owned())]);
+        assert_eq!(wires("anthropic"), []);
+        assert!(of("qwen").native().contains(&"`web_search`".to_owned()));
+        assert!(of("anthropic").native().contains(&"a prompt cache that is asked for".to_owned()));
         let xiaomi = of("xiaomi");
         assert!(xiaomi.native().contains(&"`web_search`".to_owned()), "{:?}", xiaomi.native());
         for said in [

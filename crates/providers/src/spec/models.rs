@@ -1,5 +1,6 @@
 //! The `models` list of a spec: names, and entries `{match: PATTERN, …}` with what differs for those models.
 
+use super::Wire;
 use super::glob;
 use super::layer::{Places, Setting, Source, Variables};
 use super::terms::Terms;
@@ -21,6 +22,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Which API these models are asked by, if it says so.
+    pub(super) const fn wire(&self) -> Option<Wire> {
+        self.terms.wire
+    }
+
     pub(super) fn fits(&self, model: &str) -> bool {
         self.patterns.iter().any(|pattern| glob::matches(pattern, model))
     }

@@ -31,7 +31,7 @@ layer!(Basics over Dialect {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Terms {
-    wire: Option<Wire>,
+    pub(super) wire: Option<Wire>,
     context_window: Option<u64>,
     catalog: Catalog,
     basics: Basics,

@@ -14,7 +14,11 @@ fn list(texts: impl IntoIterator<Item = String>) -> String {
 
 fn keys(of: &Provider) -> String {
     match (&of.token, of.key_env.is_empty()) {
-        (Some(token), _) => format!("what {} prints", code(token.program())),
+        (Some(token), true) => format!("what {} prints", code(token.program())),
+        (Some(token), false) => {
+            let names = list(of.key_env.iter().map(|name| code(name)));
+            format!("{names}, else what {} prints", code(token.program()))
+        }
         (None, false) => list(of.key_env.iter().map(|name| code(name))),
         (None, true) if of.auth == Auth::None => "none".to_owned(),
         (None, true) => "none of its own".to_owned(),
@@ -29,6 +33,15 @@ fn addresses(of: &Provider) -> Vec<String> {
     named.sort_by_key(|(name, _)| !usual(name));
     let named = named.into_iter().filter(|(_, url)| of.endpoint_name.is_some() || of.base_url.as_ref() != Some(url));
     own.chain(named.map(|(name, url)| format!("{} ({})", code(url), code(name)))).collect()
+}
+
+/// Which API is spoken, and with which models another one.
+fn wires(of: &Provider) -> String {
+    let others = of.other_wires();
+    let other = |(wire, models): &(providers::Wire, Vec<&str>)| {
+        format!("; {} for {}", code(wire.name()), list(models.iter().map(|model| code(model))))
+    };
+    format!("{}{}", code(of.wire.name()), others.iter().map(other).collect::<String>())
 }
 
 fn short_address(of: &Provider) -> String {
@@ -69,7 +82,7 @@ fn page(name: &str) -> String {
         [one] => format!("Address: {one}"),
         several => format!("Addresses: {}", several.join(", ")),
     };
-    let mut lines = vec![format!("Wire: {}. {addresses}", code(of.wire.name()))];
+    let mut lines = vec![format!("Wire: {}. {addresses}", wires(&of))];
     let mut say = |label: &str, said: Vec<String>| {
         lines.extend((!said.is_empty()).then(|| format!("{label}: {}", said.join("; "))));
     };
