@@ -161,6 +161,10 @@ impl Plan {
         let of = |name: &str| own.iter().find(|(known, _)| known == name).map(|(_, targets)| targets.clone());
         for (name, other, line) in self.settings.aliases.iter().filter(|(name, other, _)| name != other) {
             let named = || self.groups.iter().find(|group| group.name == *other).map(|group| group.targets.clone());
+            if name.trim_matches('/').is_empty() {
+                notes.add_at(*line, format!("`model_group_alias.{name}` is left out: that is no name"));
+                continue;
+            }
             let Some(targets) = of(other).or_else(named) else {
                 notes.add_at(*line, format!("`model_group_alias.{name}` is left out: there is no `{other}`"));
                 continue;
