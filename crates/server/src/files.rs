@@ -229,8 +229,7 @@ mod tests {
         let (files, one, two) = (Files::default(), Tenant::new("one"), Tenant::new("two"));
         files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
         let (many, few) = (asking_for(&["slow 1", "slow 2", "slow 3"]), asking_for(&["quick"]));
-        let [many, few] =
-            [&many, &few].map(|body| CreateResponse::from_raw(Raw::parse(body).unwrap()).unwrap());
+        let [many, few] = [&many, &few].map(|body| CreateResponse::from_raw(Raw::parse(body).unwrap()).unwrap());
         let slow = read(files.of(&one, &CONFIG), &many, &[]);
         let quick = async {
             while std::fs::read_to_string(&log).unwrap_or_default().len() < OF_ONE_TENANT {

@@ -151,9 +151,13 @@ fn files_become_what_a_model_can_take() {
             "file left out: this model has no access to it".into(),
         ),
     ] {
-        let (messages, notes) =
-            planned(&json!([user(std::slice::from_ref(&part))]), &blind(), Some(&Known { room: 10_000, most: 9 }), None)
-                .unwrap();
+        let (messages, notes) = planned(
+            &json!([user(std::slice::from_ref(&part))]),
+            &blind(),
+            Some(&Known { room: 10_000, most: 9 }),
+            None,
+        )
+        .unwrap();
         assert_eq!(messages[0]["content"], text, "{part}");
         assert_eq!(notes.join("|"), note, "{part}");
     }
@@ -163,7 +167,8 @@ fn files_become_what_a_model_can_take() {
 fn a_tool_may_give_back_a_file() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
     let output = json!({"type": "function_call_output", "call_id": "c", "output": [file("a.pdf", "b25l")]});
-    let (messages, notes) = planned(&json!([call, output]), &blind(), Some(&Known { room: 10_000, most: 9 }), None).unwrap();
+    let (messages, notes) =
+        planned(&json!([call, output]), &blind(), Some(&Known { room: 10_000, most: 9 }), None).unwrap();
     assert_eq!(messages[1]["content"], "[a.pdf: PDF of 1 page, as text]\n[page 1]\none");
     assert_eq!(notes.len(), 1);
 }
@@ -234,7 +239,8 @@ fn only_so_many_are_read_by_their_place() {
         user(&[file("d.pdf", "b25l"), file("e.txt", "ZQ==")]),
     ];
     let (long, notes) = planned(&json!(items), &blind(), Some(&known), None).unwrap();
-    let expected = "[a.pdf: PDF omitted: it needs a password]\n[b.txt]\nb\n[c.pdf: PDF of 1 page, as text]\n[page 1]\none";
+    let expected =
+        "[a.pdf: PDF omitted: it needs a password]\n[b.txt]\nb\n[c.pdf: PDF of 1 page, as text]\n[page 1]\none";
     assert_eq!(long[0]["content"], expected);
     assert_eq!(long[1]["content"], "[d.pdf: PDF omitted: this request has too many PDFs]\n[e.txt]\ne");
     assert_eq!(notes[2], "PDF left out: this request has too many PDFs");

@@ -188,8 +188,7 @@ async fn tokens_are_held_back_and_settled() {
 async fn what_no_wait_helps_is_said_at_once() {
     let limits = alone();
     let grant = grant("k", terms(0, 1000, 0), Terms::default());
-    let Admitted { permit, rates } =
-        limits.admit(Some(&grant), Asks::Turn, || Tokens { input: 1001, output: 0 }).await;
+    let Admitted { permit, rates } = limits.admit(Some(&grant), Asks::Turn, || Tokens { input: 1001, output: 0 }).await;
     let error = permit.unwrap_err();
     assert_eq!(rates.tokens.map(|rate| (rate.limit, rate.remaining)), Some((1000, 1000)));
     let message = "Request too large for key 'the k' on tokens per min (TPM): Limit 1000, Requested 1001. The input or output tokens must be reduced in order to run successfully.";

@@ -167,10 +167,15 @@ fn json_keeps_its_bytes_but_for_halves_of_pairs() {
     for (json, expected) in [
         (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
         (r#"{"a\ud800":"\uDC00\uD800"}"#, r#"{"a\ufffd":"\ufffd\ufffd"}"#),
-        (r#"["\ud83d\ude00","\uD83D\uDE00 \u0041\n\\ud800 \"\ud800"]"#, r#"["\ud83d\ude00","\uD83D\uDE00 \u0041\n\\ud800 \"\ufffd"]"#),
+        (
+            r#"["\ud83d\ude00","\uD83D\uDE00 \u0041\n\\ud800 \"\ud800"]"#,
+            r#"["\ud83d\ude00","\uD83D\uDE00 \u0041\n\\ud800 \"\ufffd"]"#,
+        ),
         (r#"["\ud800\ud83d\ude00é"]"#, r#"["\ufffd\ud83d\ude00é"]"#),
     ] {
-        for (json, expected) in [(json.to_owned(), expected.to_owned()), (json.replace('b', &long), expected.replace('b', &long))] {
+        for (json, expected) in
+            [(json.to_owned(), expected.to_owned()), (json.replace('b', &long), expected.replace('b', &long))]
+        {
             let mut bytes = json.clone().into_bytes();
             pair_surrogates(&mut bytes);
             assert_eq!(String::from_utf8(bytes).unwrap(), expected, "{json}");

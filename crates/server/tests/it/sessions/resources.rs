@@ -169,7 +169,8 @@ async fn half_a_pair_comes_back_as_what_everybody_can_read() {
         answer
     };
     let item = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": word}]});
-    let tool = json!({"type": "function", "name": "f", "description": word, "parameters": {"type": "object", "title": word}});
+    let tool =
+        json!({"type": "function", "name": "f", "description": word, "parameters": {"type": "object", "title": word}});
     let body = json!({
         "model": "m", "input": [item], "instructions": word, "metadata": {"k": word, word.as_str(): "v"}, "user": word,
         "prompt_cache_key": word, "safety_identifier": word, "tools": [tool], "stream": true,
@@ -184,7 +185,10 @@ async fn half_a_pair_comes_back_as_what_everybody_can_read() {
         for name in ["instructions", "user", "prompt_cache_key", "safety_identifier"] {
             assert_eq!(shown[name], read, "{name}");
         }
-        assert_eq!((&shown["tools"][0]["description"], &shown["tools"][0]["parameters"]["title"]), (&json!(read), &json!(read)));
+        assert_eq!(
+            (&shown["tools"][0]["description"], &shown["tools"][0]["parameters"]["title"]),
+            (&json!(read), &json!(read))
+        );
     }
     let listed = rig.get(&format!("/v1/responses/{}/input_items", id(&object))).await.json();
     assert_eq!(listed["data"][0]["content"][0]["text"], read);
@@ -193,6 +197,7 @@ async fn half_a_pair_comes_back_as_what_everybody_can_read() {
     let path = format!("/v1/conversations/{}", id(&made));
     assert_eq!(rig.get(&path).await.json()["metadata"]["k"], read);
     assert_eq!(rig.get(&format!("{path}/items")).await.json()["data"][0]["content"][0]["text"], read);
-    let compacted = post("/v1/responses/compact", json!({"model": "m", "input": [item, {"role": "assistant", "content": word}]}));
+    let compacted =
+        post("/v1/responses/compact", json!({"model": "m", "input": [item, {"role": "assistant", "content": word}]}));
     assert_eq!(compacted.await.json()["output"][0]["content"][0]["text"], read);
 }
