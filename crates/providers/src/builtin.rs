@@ -78,7 +78,6 @@ const SPECS: &[(&str, &str)] = embed![
     "bedrock-anthropic",
     "vertex-anthropic",
     "anthropic-chat",
-    "github-copilot",
     "ollama",
     "vllm",
     "sglang",

@@ -32,8 +32,6 @@ fn models_that_refuse_functions_in_chat_are_asked_otherwise() {
         ("azure", "gpt-6-astra", Wire::Responses),
         ("azure", "gpt-5.1", Wire::Chat),
         ("azure", "my-deployment", Wire::Chat),
-        ("github-copilot", "gpt-5.3-codex", Wire::Responses),
-        ("github-copilot", "claude-sonnet-4.5", Wire::Chat),
         ("opencode", "gpt-5.6-luna", Wire::Responses),
     ] {
         assert_eq!(provider(spec).for_model(model).wire, wire, "{spec} {model}");
@@ -66,12 +64,11 @@ fn keys_have_the_names_that_others_use() {
         ("bedrock", vec!["AWS_BEARER_TOKEN_BEDROCK"]),
         ("opencode", vec!["OPENCODE_API_KEY"]),
         ("huggingface", vec!["HF_TOKEN", "HUGGINGFACE_API_KEY"]),
-        ("github-copilot", vec!["COPILOT_GITHUB_TOKEN"]),
     ] {
         assert_eq!(provider(spec).key_env, names, "{spec}");
     }
     // What opens other things, too, is used where somebody has named it.
-    for spec in ["github-copilot", "github-models", "huggingface", "cloudflare", "databricks"] {
+    for spec in ["github-models", "huggingface", "cloudflare", "databricks"] {
         assert!(!provider(spec).automatic, "{spec}");
     }
 }

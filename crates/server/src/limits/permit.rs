@@ -70,6 +70,7 @@ impl Permit {
 }
 
 /// What a turn came to.
+#[derive(Clone, Copy)]
 struct Used {
     requests: u64,
     tokens: u64,

@@ -181,7 +181,7 @@ fn in_base64(text: &str) -> Vec<String> {
         let whole = STANDARD_NO_PAD.encode([&b"\0\0"[..before], text.as_bytes()].concat());
         // Letters that are also of what is before it or after it.
         let first = (before * 8).div_ceil(6);
-        let last = whole.len() - usize::from((before + text.len()) % 3 > 0);
+        let last = whole.len() - usize::from(!(before + text.len()).is_multiple_of(3));
         whole.get(first..last).filter(|core| core.len() >= SHORTEST).map(str::to_owned)
     };
     (0..3).filter_map(within).chain([STANDARD_NO_PAD.encode(text)]).collect()
