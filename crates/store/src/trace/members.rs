@@ -319,7 +319,7 @@ mod tests {
             }
         }
         // Deeper than any document, and a list that says to be longer than anything.
-        let deep = [&[FORM][..], &[1; 100_000]].concat();
+        let deep = [vec![FORM], vec![1; 100_000]].concat();
         let long = [FORM, 12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
         assert_eq!((json(deep.into()), json(Bytes::copy_from_slice(&long))), (None, None));
     }

@@ -170,6 +170,7 @@ async fn waiting(client: &tokio_postgres::Client, count: i64) {
 
 /// Whoever comes second waits for the first one, and sees what that did, although it looked before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "the test waits for what it spawns")]
 async fn a_key_is_taken_over_or_answered_on_two_instances() {
     let server = postgres!();
     let (one, two) = (server.store().await, server.store().await);

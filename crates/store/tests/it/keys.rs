@@ -189,6 +189,7 @@ pub(crate) async fn a_key_is_taken_over_or_answered(store: Store) {
 }
 
 /// One stores the response of a key, late, while another takes it over: only one of them does, and both know which.
+#[expect(clippy::disallowed_methods, reason = "the test waits for what it spawns")]
 pub(crate) async fn taken_over_or_answered([late, quick]: &[Tenanted; 2]) {
     let (mut answered, mut taken) = (0, 0);
     for round in 0..60 {
