@@ -40,10 +40,11 @@ mod tests {
     fn a_hash_is_always_that_of_what_was_sent() {
         let shown = Shown::default();
         let long = [b'a'; LONGEST + 1];
-        let sent: [&[u8]; 9] = [b"one", b"one", b"two", b"tw", b"two", &long, b"two", b"\xff\xfe", b"one"];
+        let sent: [&[u8]; 9] =
+            [b"key-1", b"key-1", b"key-2", b"key-", b"key-2", &long, b"key-2", b"\xff\xfe", b"key-1"];
         for sent in sent {
             assert_eq!(shown.hash(sent), key::hash(sent), "{sent:?}");
         }
-        assert!(!format!("{shown:?}").contains("one"), "{shown:?}");
+        assert!(!format!("{shown:?}").contains("key-1"), "{shown:?}");
     }
 }
