@@ -259,7 +259,9 @@ impl<'a> Builder<'_, 'a, '_> {
             hoisted.extend(media);
             return Content::Text(texts);
         }
-        Content::Parts(texts.into_iter().map(Part::Text).chain(media).collect())
+        // An empty text is no part: several APIs refuse one.
+        let texts = texts.into_iter().filter(|text| !text.is_empty()).map(Part::Text);
+        Content::Parts(texts.chain(media).collect())
     }
 
     fn renderer(&mut self) -> Renderer<'_> {

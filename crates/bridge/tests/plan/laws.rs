@@ -30,6 +30,21 @@ fn messages(planned: &Planned) -> Vec<u8> {
     messages
 }
 
+/// What the law below has found.
+#[test]
+fn an_empty_output_beside_an_image_is_no_part() {
+    let image = json!([{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]);
+    let text = text_of(&json!({"model": "m", "input": [
+        {"type": "function_call_output", "call_id": "call_0", "output": ""},
+        {"type": "function_call_output", "call_id": "call_0", "output": image},
+        {"type": "function_call", "call_id": "call_0", "name": "f", "arguments": "{}"}]}));
+    for (name, dialect) in willing() {
+        let planned = plan_text(&text, &[], &dialect, MEND, &TransparentSeal).unwrap();
+        let problems = transcript::check(&planned.body, strictness(&dialect));
+        assert!(problems.is_empty(), "{name}: {problems:?}\n{}", planned.body["messages"]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
