@@ -255,6 +255,8 @@ async fn a_transaction_pooler_may_stand_in_between() {
     let server = postgres!();
     drop(server.store().await);
     let Some(pooler) = Pooler::start(address(&server).port()) else { return };
-    let store = Store::postgres(&pooler.url(), &options()).await.unwrap();
+    // A busy machine syncs slowly, and many wait for few connections here.
+    let patient = PostgresOptions { acquire: Duration::from_secs(30), ..options() };
+    let store = Store::postgres(&pooler.url(), &patient).await.unwrap();
     crate::run_all(&store).await;
 }
