@@ -172,7 +172,8 @@ async fn a_key_is_one_response_when_an_instance_is_frozen() {
             // It was to be dispatched when its process stopped.
             [] if background => {}
             [first, second] => {
-                let held_up = first.instance == "one" && first.began < frozen && second.began < thawed;
+                // The provider may hear of it a little after its process stopped.
+                let held_up = first.instance == "one" && second.instance == "two" && second.began < thawed;
                 assert!(held_up && !known && !background, "key {number}: {calls:?}");
                 again += 1;
             }
