@@ -32,30 +32,27 @@ pub(in crate::plan) fn keep_to_limits(messages: &mut [Message<'_>], rules: &Cont
     if counts.iter().chain(&sizes).all(Option::is_none) {
         return;
     }
-    let mut kept: Vec<Image> = Vec::new();
-    let mut large = 0;
-    let mut left_out: Vec<(Image, &'static str)> = Vec::new();
+    let (mut kept, mut large) = (Kept::new(rules), Vec::new());
     for image in images(messages, rules) {
         let beyond = |most: Option<usize>, size: usize| most.is_some_and(|most| size > most);
         if beyond(rules.max_image_bytes, image.bytes) || beyond(rules.max_image_side, image.side) {
-            left_out.push((image, TOO_LARGE));
-            large += 1;
-            continue;
-        }
-        kept.push(image);
-        make_room(&mut kept, rules, |image| left_out.push((image, TOO_OLD)));
-    }
-    let old = left_out.len() - large;
-    for (count, why) in [(large, "larger than this provider takes"), (old, "the oldest of more than it takes")] {
-        if count > 0 {
-            notes.degraded(code::CONTENT_DEGRADED, "input", format!("images left out: {count}, {why}"));
+            large.push(image);
+        } else {
+            kept.push(image);
         }
     }
-    for (image, said) in left_out {
-        if let Some(part) =
-            messages.get_mut(image.message).and_then(parts_mut).and_then(|parts| parts.get_mut(image.part))
-        {
-            *part = Part::Text(Str::Ours(said.into()));
+    for (left_out, said, why) in [
+        (large, TOO_LARGE, "larger than this provider takes"),
+        (kept.left_out, TOO_OLD, "the oldest of more than it takes"),
+    ] {
+        if !left_out.is_empty() {
+            notes.degraded(code::CONTENT_DEGRADED, "input", format!("images left out: {}, {why}", left_out.len()));
+        }
+        for image in left_out {
+            let parts = messages.get_mut(image.message).and_then(parts_mut);
+            if let Some(part) = parts.and_then(|parts| parts.get_mut(image.part)) {
+                *part = Part::Text(Str::Ours(said.into()));
+            }
         }
     }
 }
@@ -93,32 +90,73 @@ fn parts_mut<'m, 'a>(message: &'m mut Message<'a>) -> Option<&'m mut Vec<Part<'a
     }
 }
 
-/// Leaves out what is too much since the last one has come. The last one stays.
-fn make_room(kept: &mut Vec<Image>, rules: &ContentRules, mut leave_out: impl FnMut(Image)) {
-    let step = |most: usize| (most / 2).clamp(1, STEP);
-    if let Some(most) = rules.max_images.filter(|most| kept.len() > *most) {
-        kept.drain(..step(most).min(kept.len() - 1)).for_each(&mut leave_out);
+/// The images that stay, and what has to be known of all of them: there may be very many small ones.
+struct Kept<'r> {
+    rules: &'r ContentRules,
+    images: Vec<Image>,
+    bytes: usize,
+    /// Those that are too large to be among many.
+    large: usize,
+    left_out: Vec<Image>,
+}
+
+impl<'r> Kept<'r> {
+    const fn new(rules: &'r ContentRules) -> Self {
+        Self { rules, images: Vec::new(), bytes: 0, large: 0, left_out: Vec::new() }
     }
-    let mut bytes: usize = kept.iter().map(|image| image.bytes).sum();
-    if let Some(most) = rules.max_images_bytes.filter(|most| bytes > *most) {
-        let mut old = 0;
-        while old + 1 < kept.len() && bytes > most / 4 * 3 {
-            bytes -= kept[old].bytes;
-            old += 1;
-        }
-        kept.drain(..old).for_each(&mut leave_out);
+
+    fn is_large(&self, image: &Image) -> bool {
+        self.rules.many_images_side.is_some_and(|side| image.side > side)
     }
-    let (Some(many), Some(side)) = (rules.many_images, rules.many_images_side) else { return };
-    while kept.len() > many.max(1) {
-        let is_large = |image: &Image| image.side > side;
-        let recent = kept.len() - (many / 2).min(kept.len());
-        if !kept.iter().any(is_large) {
-            return;
+
+    fn push(&mut self, image: Image) {
+        self.bytes += image.bytes;
+        self.large += usize::from(self.is_large(&image));
+        self.images.push(image);
+        self.make_room();
+    }
+
+    /// Leaves out what is too much since the last one has come. The last one stays.
+    fn make_room(&mut self) {
+        let step = |most: usize| (most / 2).clamp(1, STEP);
+        if let Some(most) = self.rules.max_images.filter(|most| self.images.len() > *most) {
+            self.leave_out(step(most));
         }
-        if kept[recent..].iter().any(is_large) {
-            kept.drain(..step(many).min(kept.len() - 1)).for_each(&mut leave_out);
-        } else {
-            kept.extract_if(.., |image| is_large(image)).for_each(&mut leave_out);
+        if let Some(most) = self.rules.max_images_bytes.filter(|most| self.bytes > *most) {
+            let mut left = self.bytes;
+            let old = self.images.iter().take_while(|image| {
+                let is_too_much = left > most / 4 * 3;
+                left -= image.bytes;
+                is_too_much
+            });
+            self.leave_out(old.count());
         }
+        let Some(many) = self.rules.many_images else { return };
+        while self.large > 0 && self.images.len() > many.max(1) {
+            let recent = self.images.len() - (many / 2).min(self.images.len());
+            if self.images[recent..].iter().any(|image| self.is_large(image)) {
+                self.leave_out(step(many));
+            } else {
+                self.leave_out_large();
+            }
+        }
+    }
+
+    /// So many of the oldest.
+    fn leave_out(&mut self, count: usize) {
+        let old = self.images.drain(..count.min(self.images.len() - 1)).collect();
+        self.gone(old);
+    }
+
+    fn leave_out_large(&mut self) {
+        let side = self.rules.many_images_side.unwrap_or(usize::MAX);
+        let large = self.images.extract_if(.., |image| image.side > side).collect();
+        self.gone(large);
+    }
+
+    fn gone(&mut self, images: Vec<Image>) {
+        self.bytes -= images.iter().map(|image| image.bytes).sum::<usize>();
+        self.large -= images.iter().filter(|image| self.is_large(image)).count();
+        self.left_out.extend(images);
     }
 }
