@@ -1,18 +1,26 @@
 //! Patterns for the names of models: `*` is any text, `?` one character; case does not count.
 
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    // Nearly all are plain: these are compared where they are.
+    if pattern.is_ascii() && name.is_ascii() {
+        return fits(pattern.as_bytes(), name.as_bytes(), u8::eq_ignore_ascii_case);
+    }
     let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
-    let (pattern, name) = (fold(pattern), fold(name));
+    fits(&fold(pattern), &fold(name), char::eq)
+}
+
+fn fits<T: Copy + PartialEq + From<u8>>(pattern: &[T], name: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+    let (any, one) = (T::from(b'*'), T::from(b'?'));
     let (mut at, mut read) = (0, 0);
     // Where the last `*` is, and how much of the name it has taken.
     let mut star: Option<(usize, usize)> = None;
     while let Some(character) = name.get(read) {
         match pattern.get(at) {
-            Some('*') => {
+            Some(wanted) if *wanted == any => {
                 star = Some((at, read));
                 at += 1;
             }
-            Some(wanted) if *wanted == '?' || wanted == character => {
+            Some(wanted) if *wanted == one || same(wanted, character) => {
                 at += 1;
                 read += 1;
             }
@@ -23,7 +31,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
             }
         }
     }
-    pattern.get(at..).is_none_or(|rest| rest.iter().all(|character| *character == '*'))
+    pattern.get(at..).is_none_or(|rest| rest.iter().all(|character| *character == any))
 }
 
 /// A name rather than a pattern.
@@ -49,6 +57,8 @@ fn names_and_patterns() {
         ("a*b*c", "aXbXbXc", true),
         ("a*b*c", "aXbXbX", false),
         ("é*", "Éa", true),
+        ("glm*é", "GLM-É", true),
+        ("a?", "aé", true),
         ("", "x", false),
     ] {
         assert_eq!(matches(pattern, name), expected, "{pattern} {name}");

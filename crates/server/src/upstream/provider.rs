@@ -14,8 +14,10 @@ use super::{Deadlines, KnownListing, Redactor, ReplicaState, Replicas, UpstreamC
 use crate::config::{ProviderConfig, ResilienceConfig, Timeouts};
 use crate::start::StartError;
 
-/// So many models' prices are kept: clients may name any model.
-const PRICES: usize = 256;
+/// What is known of so many models is kept by name: clients may name any model.
+const MODELS: usize = 256;
+/// Longer names are not kept.
+const LONGEST_NAME: usize = 256;
 
 /// A provider that can be called.
 #[derive(Debug)]
@@ -24,8 +26,8 @@ pub(crate) struct Provider {
     spec: providers::Provider,
     /// What the spec comes to for the models that were asked for so far: one for each set of its entries.
     profiles: RwLock<HashMap<Matches, Arc<ModelProfile>>>,
-    /// What those models cost.
-    prices: RwLock<HashMap<String, Option<Arc<Price>>>>,
+    /// The same, and what it costs, for each model by name: a name is looked for among the spec's patterns once.
+    models: RwLock<HashMap<Box<str>, Model>>,
     timeouts: Timeouts,
     pub(super) connections: Arc<Connections>,
 }
@@ -36,6 +38,13 @@ pub(crate) struct Connections {
     pub(crate) replicas: Replicas,
     /// What it lists of its models itself.
     pub(crate) listing: KnownListing,
+}
+
+/// What the spec says of one model.
+#[derive(Debug, Clone)]
+struct Model {
+    profile: Arc<ModelProfile>,
+    price: Option<Arc<Price>>,
 }
 
 /// How one model is spoken to.
@@ -101,7 +110,7 @@ impl Provider {
             name: config.name.clone(),
             spec: config.provider.clone(),
             profiles: RwLock::default(),
-            prices: RwLock::default(),
+            models: RwLock::default(),
             timeouts: config.timeouts,
             connections,
         }
@@ -122,15 +131,7 @@ impl Provider {
 
     /// What the model costs, if anybody says.
     pub(super) fn price(&self, model: &str) -> Option<Arc<Price>> {
-        if let Some(price) = self.prices.read().unwrap_or_else(PoisonError::into_inner).get(model) {
-            return price.clone();
-        }
-        let price = self.spec.price(model).cloned().map(Arc::new);
-        let mut prices = self.prices.write().unwrap_or_else(PoisonError::into_inner);
-        if prices.len() < PRICES {
-            prices.insert(model.to_owned(), price.clone());
-        }
-        price
+        self.model(model, |known| known.price.clone())
     }
 
     /// Whether it matters which conversation a request belongs to.
@@ -142,9 +143,28 @@ impl Provider {
         &self.connections
     }
 
-    /// How this model is spoken to. Worked out once for all models that the spec speaks of alike.
+    /// How this model is spoken to.
     pub(super) fn profile(&self, model: &str) -> Arc<ModelProfile> {
-        let matches = self.spec.matches(model);
+        self.model(model, |known| Arc::clone(&known.profile))
+    }
+
+    fn model<T>(&self, name: &str, look: impl Fn(&Model) -> T) -> T {
+        if let Some(known) = self.models.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return look(known);
+        }
+        let model = Model {
+            profile: self.profile_of(self.spec.matches(name)),
+            price: self.spec.price(name).cloned().map(Arc::new),
+        };
+        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+        if models.len() < MODELS && name.len() <= LONGEST_NAME {
+            models.insert(name.into(), model.clone());
+        }
+        look(&model)
+    }
+
+    /// Worked out once for all models that the spec speaks of alike.
+    fn profile_of(&self, matches: Matches) -> Arc<ModelProfile> {
         let known = self.profiles.read().unwrap_or_else(PoisonError::into_inner).get(&matches).cloned();
         known.unwrap_or_else(|| {
             let profile = Arc::new(ModelProfile::new(self.spec.with(&matches)));
