@@ -1,25 +1,113 @@
 //! Who manages keys and tenants for a command: the godex that runs, or, if none does, the store itself.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, bail};
 use serde_json::Value;
 use server::admin::{AdminAnswer, AdminClient, Unreachable};
-use server::config::Config;
-use wire::visible::visible_json;
+use server::config::{Backend, Config, Secret, TracePlace};
+use wire::visible::{visible, visible_json};
 
 use crate::args::Flags;
+use crate::output;
 use crate::progress::Progress;
 
 /// Does something with whoever manages what the configuration is about.
 pub(crate) fn with<T>(flags: &Flags, work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let config = flags.look()?;
+    block_on(async { work_with(&find(&config).await?, work).await })
+}
+
+/// A database that is not there. Whoever only looks makes none: what root makes, a service of another user cannot open.
+#[derive(Debug)]
+pub(crate) struct NoDatabase(PathBuf);
+
+impl fmt::Display for NoDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no database at {}", self.0.display())
+    }
+}
+
+impl std::error::Error for NoDatabase {}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Sessions; traces as far as there are any.
+    Sessions,
+    Traces,
+}
+
+/// The same for a command that only looks: it makes no file.
+pub(crate) fn look<T>(
+    flags: &Flags,
+    at: Look,
+    work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut config = flags.look()?;
     block_on(async {
-        let client = find(&config).await?;
-        let done = work(&client).await;
-        if let Some(store) = client.store() {
-            store.clone().close().await;
-        }
-        done
+        let client = match AdminClient::running(&config).await {
+            Ok(client) => client,
+            Err(failed @ Unreachable::Failed(..)) => return Err(failed.into()),
+            Err(absent) => {
+                // Another godex that runs may be the one that was meant.
+                let meant = matches!(absent, Unreachable::Another(..)).then(|| absent.to_string());
+                only_what_is_there(&mut config, at).map_err(|none| match meant {
+                    Some(another) => anyhow::Error::from(none).context(another),
+                    None => none.into(),
+                })?;
+                direct(&config, &absent).await?
+            }
+        };
+        work_with(&client, work).await
     })
+}
+
+/// What a look found; where there is no database, that is said, and what is found without one.
+pub(crate) fn or_empty<T>(found: anyhow::Result<T>, empty: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    match found {
+        Err(error) if error.is::<NoDatabase>() => {
+            output::tell(&format!("{}\n", visible(&format!("{error:#}"))));
+            empty()
+        }
+        found => found,
+    }
+}
+
+/// Leaves out what opening would make: traces, and the key of seals.
+fn only_what_is_there(config: &mut Config, at: Look) -> Result<(), NoDatabase> {
+    // What cannot be told is told by opening it.
+    let is_missing = |path: &Path| matches!(path.try_exists(), Ok(false));
+    let Backend::Sqlite { path } = &config.session.backend else { return Ok(()) };
+    if is_missing(path) {
+        return Err(NoDatabase(path.clone()));
+    }
+    if config.session.seal_key.is_none() && is_missing(&path.with_file_name("seal.key")) {
+        // Without that file nothing was sealed: any key opens as much.
+        config.session.seal_key = Some(Secret::new("nothing was sealed with this one".to_owned()));
+    }
+    match &config.trace.place {
+        TracePlace::File(path) if config.trace.enabled && is_missing(path) => match at {
+            Look::Traces => Err(NoDatabase(path.clone())),
+            Look::Sessions => {
+                config.trace.enabled = false;
+                Ok(())
+            }
+        },
+        _ => Ok(()),
+    }
+}
+
+async fn work_with<T>(
+    client: &AdminClient,
+    work: impl AsyncFnOnce(&AdminClient) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let done = work(client).await;
+    if let Some(store) = client.store() {
+        store.clone().close().await;
+    }
+    done
 }
 
 /// Does something with the godex that runs; what it is for is said if there is none.
@@ -47,6 +135,10 @@ async fn find(config: &Config) -> anyhow::Result<AdminClient> {
         Err(failed @ Unreachable::Failed(..)) => return Err(failed.into()),
         Err(absent) => absent,
     };
+    direct(config, &absent).await
+}
+
+async fn direct(config: &Config, absent: &Unreachable) -> anyhow::Result<AdminClient> {
     match AdminClient::direct(config).await {
         // A godex may have it that cannot be asked.
         Err(error @ Unreachable::Store(_)) => Err(anyhow::Error::from(error).context(absent.to_string())),

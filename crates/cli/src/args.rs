@@ -521,6 +521,14 @@ impl Flags {
     }
 }
 
+/// Whatever something is known by.
+pub(crate) fn some_id(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("an id is needed; `godex traces` lists them".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 fn levels() -> PossibleValuesParser {
     PossibleValuesParser::new(LogLevel::ALL.iter().map(|level| level.name()))
 }

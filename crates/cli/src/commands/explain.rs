@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use server::admin::AdminClient;
 use server::config::{Config, keyless};
 
-use crate::admin::{self, ask, block_on, pretty, segment};
-use crate::args::{Flags, variable};
+use crate::admin::{self, Look, ask, block_on, pretty, segment};
+use crate::args::{Flags, some_id, variable};
 use crate::output;
 use crate::screen::Screen;
 
@@ -26,7 +26,7 @@ const LARGEST: u64 = 64 << 20;
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
     /// A response, a request, or the number of a trace.
-    #[arg(required_unless_present = "dry_run", conflicts_with = "dry_run")]
+    #[arg(required_unless_present = "dry_run", conflicts_with = "dry_run", value_parser = some_id)]
     id: Option<String>,
     /// Plan the request in this file (`-`: stdin) without sending it.
     #[arg(long, value_name = "FILE")]
@@ -64,7 +64,8 @@ fn made(flags: &Flags, args: &ExplainArgs, id: &str) -> anyhow::Result<()> {
     let query: Vec<String> =
         query.iter().filter_map(|(name, value)| Some(format!("{name}={}", segment((*value)?)))).collect();
     let path = format!("/admin/traces/{}/explain?{}", segment(id), query.join("&"));
-    let explained = admin::with(flags, async |client: &AdminClient| ask(client, "GET", &path, None).await)?;
+    let explained =
+        admin::look(flags, Look::Sessions, async |client: &AdminClient| ask(client, "GET", &path, None).await)?;
     let screen = Screen::of_stdout();
     output::print(&if args.json { pretty(&explained) } else { turn::shown(&explained, id, screen) })
 }
@@ -78,7 +79,8 @@ fn dry_run(flags: &Flags, args: &ExplainArgs, file: &Path) -> anyhow::Result<()>
     }
     let planned = if refers(&request) && args.provider.is_empty() {
         let body = json!({"request": request, "models": args.model, "tenant": args.tenant});
-        admin::with(flags, async |client: &AdminClient| ask(client, "POST", "/admin/explain", Some(&body)).await)?
+        let asked = async |client: &AdminClient| ask(client, "POST", "/admin/explain", Some(&body)).await;
+        admin::look(flags, Look::Sessions, asked)?
     } else {
         let mut config = flags.look()?;
         let models = with_specs(&mut config, &args.provider, &args.model)?;

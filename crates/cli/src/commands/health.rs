@@ -24,7 +24,8 @@ pub(crate) fn run(flags: &Flags, args: &HealthArgs) -> anyhow::Result<()> {
 
 async fn ask(url: &str, ready: bool) -> anyhow::Result<()> {
     let peer = Peer::new(url, None, &[], &variable).map_err(anyhow::Error::msg)?;
-    let get = async |path| peer.get(path, PATIENCE).await.map_err(|why| anyhow::anyhow!("{url}: {why}"));
+    let absent = |why: String| anyhow::anyhow!("godex does not answer at {url}: {}", cause(&why));
+    let get = async |path| peer.get(path, PATIENCE).await.map_err(absent);
     let health = get("/health").await?;
     let said: Value = serde_json::from_slice(&health.body).unwrap_or_default();
     ensure!(said["name"] == "godex", "{url}: what answers is not godex");
@@ -37,4 +38,9 @@ async fn ask(url: &str, ready: bool) -> anyhow::Result<()> {
         }
     }
     output::print(if ready { "ready\n" } else { "ok\n" })
+}
+
+/// Who asks providers says what is wrong with one; here is none.
+fn cause(why: &str) -> &str {
+    why.strip_prefix("The provider cannot be reached: ").unwrap_or(why).trim_end_matches('.')
 }

@@ -24,7 +24,9 @@ pub(crate) fn run(command: &ImportCommand) -> anyhow::Result<()> {
     let ImportCommand::Litellm(args) = command;
     let name = args.file.display().to_string();
     let text = files::read(&args.file)?.with_context(|| format!("there is no {name}"))?;
-    let document = Document::parse(&name, &text).map_err(|problem| anyhow!("{problem}"))?;
+    let mut document = Document::parse(&name, &text).map_err(|problem| anyhow!("{problem}"))?;
+    source::merge(&mut document.root)
+        .map_err(|line| anyhow!("{name}:{line}: `<<` takes a mapping, or a list of mappings"))?;
     let imported = imported(document, &name)?;
     for note in &imported.notes {
         output::tell(&visible_lines(&format!("note: {name}:{note}\n")));

@@ -6,6 +6,7 @@ mod draft;
 mod questions;
 
 use std::fmt::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -135,17 +136,29 @@ impl Wizard<'_> {
             providers.push(chosen);
         }
         self.models(&mut providers)?;
-        Ok(Draft { providers, ..self.frame() })
+        Ok(Draft { providers, ..self.frame()? })
     }
 
     /// What is said with flags, and else usual.
-    fn frame(&self) -> Draft {
-        Draft {
+    fn frame(&self) -> anyhow::Result<Draft> {
+        Ok(Draft {
             host: self.flags.host().map(str::to_owned),
-            port: self.flags.port().filter(|port| *port > 0).unwrap_or(PORT),
+            port: self.port()?,
             providers: Vec::new(),
             backend: self.args.backend.unwrap_or(BackendName::Sqlite),
             level: self.flags.log_level().unwrap_or(LogLevel::Info),
+        })
+    }
+
+    /// Clients need one that stays: for 0 one that is free now is written down.
+    fn port(&self) -> anyhow::Result<u16> {
+        match self.flags.port() {
+            Some(0) => {
+                let host = self.flags.host().unwrap_or("127.0.0.1");
+                let free = TcpListener::bind((host, 0)).and_then(|listener| listener.local_addr());
+                Ok(free.with_context(|| format!("{host} has no free port"))?.port())
+            }
+            said => Ok(said.unwrap_or(PORT)),
         }
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::{Map, Value, json};
 use server::admin::AdminClient;
-use server::config::{Bare, parse_duration, print_duration};
+use server::checkup;
+use server::config::{Bare, Config, KeyConfig, parse_duration, print_duration};
 use wire::visible::visible;
 
 use super::terms::{TermsArgs, day, summary, table};
-use crate::admin::{self, ask, pretty, segment};
+use crate::admin::{self, Look, NoDatabase, ask, pretty, segment};
 use crate::args::Flags;
 use crate::output;
 
@@ -70,7 +71,38 @@ fn grace(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(flags: &Flags, args: &KeysArgs) -> anyhow::Result<()> {
-    admin::with(flags, async |client| answer(client, args).await)
+    let work = async |client: &AdminClient| answer(client, args).await;
+    match &args.command {
+        KeysCommand::List => {
+            let without = || print(&declared(&flags.look()?), args.json, list);
+            admin::or_empty(admin::look(flags, Look::Sessions, work), without)
+        }
+        KeysCommand::Show { name } => match admin::look(flags, Look::Sessions, work) {
+            Err(error) if error.is::<NoDatabase>() => {
+                let keys = declared(&flags.look()?);
+                let own = keys.as_array().into_iter().flatten().find(|key| key["name"] == name.as_str());
+                print(own.ok_or(error)?, args.json, shown)
+            }
+            done => done,
+        },
+        _ => admin::with(flags, work),
+    }
+}
+
+fn print(value: &Value, json: bool, lines: impl FnOnce(&Value) -> String) -> anyhow::Result<()> {
+    output::print(&if json { pretty(value) } else { lines(value) })
+}
+
+/// The keys that need no database, as they are listed beside others.
+fn declared(config: &Config) -> Value {
+    let now = checkup::unix_seconds();
+    let one = |key: &KeyConfig| {
+        let state = if key.expires_at.is_some_and(|at| at <= now) { "expired" } else { "active" };
+        json!({"id": format!("config:{}", key.name), "name": key.name, "tenant": key.tenant, "hint": "", "created_at": 0,
+            "expires_at": key.expires_at, "revoked_at": null, "replaced_by": null, "terms": key.terms, "state": state,
+            "declared": true})
+    };
+    config.keys.iter().map(one).collect()
 }
 
 async fn answer(client: &AdminClient, args: &KeysArgs) -> anyhow::Result<()> {
@@ -84,11 +116,11 @@ async fn answer(client: &AdminClient, args: &KeysArgs) -> anyhow::Result<()> {
         }
         KeysCommand::List => {
             let listed = ask(client, "GET", "/admin/keys", None).await?;
-            output::print(&if json { pretty(&listed["data"]) } else { list(&listed["data"]) })
+            print(&listed["data"], json, list)
         }
         KeysCommand::Show { name } => {
             let key = ask(client, "GET", &path(name, ""), None).await?;
-            output::print(&if json { pretty(&key) } else { shown(&key) })
+            print(&key, json, shown)
         }
         KeysCommand::Revoke { name } => {
             let key = ask(client, "DELETE", &path(name, ""), None).await?;

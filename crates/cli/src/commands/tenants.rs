@@ -11,7 +11,7 @@ use server::admin::AdminClient;
 use wire::visible::visible;
 
 use super::terms::{TermsArgs, day, summary, table};
-use crate::admin::{self, ask, pretty, segment};
+use crate::admin::{self, Look, ask, pretty, segment};
 use crate::args::Flags;
 use crate::{output, progress};
 
@@ -67,8 +67,18 @@ pub(crate) fn run(flags: &Flags, args: &TenantsArgs) -> anyhow::Result<()> {
     if let TenantsCommand::Erase { tenant, yes: false, .. } = &args.command {
         confirm(tenant)?;
     }
-    admin::with(flags, async |client| answer(client, args).await)
+    let work = async |client: &AdminClient| answer(client, args).await;
+    match &args.command {
+        TenantsCommand::List | TenantsCommand::Sessions { .. } => {
+            let nothing = if args.json { pretty(&json!([])) } else { NOTHING.to_owned() };
+            admin::or_empty(admin::look(flags, Look::Sessions, work), || output::print(&nothing))
+        }
+        TenantsCommand::Export { .. } => admin::look(flags, Look::Sessions, work),
+        TenantsCommand::Erase { .. } | TenantsCommand::Set { .. } => admin::with(flags, work),
+    }
 }
+
+const NOTHING: &str = "nothing is stored\n";
 
 /// Nothing brings it back: whoever erases says once more what.
 fn confirm(tenant: &str) -> anyhow::Result<()> {
@@ -126,7 +136,7 @@ fn list(tenants: &Value) -> String {
     };
     let rows: Vec<Vec<String>> = tenants.as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
-        return "nothing is stored\n".to_owned();
+        return NOTHING.to_owned();
     }
     table(&["TENANT", "RESPONSES", "CONVERSATIONS", "LIMITS"], &rows)
 }
@@ -155,7 +165,7 @@ fn session_table(found: &[Value]) -> String {
         vec![cell("id"), day(&held["created_at"]), day(&held["expires_at"]), cell("status"), before]
     };
     if found.is_empty() {
-        return "nothing is stored\n".to_owned();
+        return NOTHING.to_owned();
     }
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
     table(&["ID", "CREATED", "EXPIRES", "STATUS", "CONTINUES"], &rows)

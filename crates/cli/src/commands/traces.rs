@@ -11,8 +11,8 @@ use server::admin::AdminClient;
 use server::config::{Bare, parse_duration};
 use wire::visible::visible_json;
 
-use crate::admin::{self, ask, pretty, segment};
-use crate::args::Flags;
+use crate::admin::{self, Look, ask, pretty, segment};
+use crate::args::{Flags, some_id};
 use crate::output;
 use table::Table;
 
@@ -21,6 +21,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The most of one answer.
 const PAGE: u32 = 1000;
+
+/// How requests end.
+const OUTCOMES: [&str; 8] =
+    ["completed", "incomplete", "failed", "cancelled", "late", "stopped", "client_left", "answered"];
 
 /// Which traces, and how they are shown.
 #[derive(Debug, ClapArgs)]
@@ -46,6 +50,7 @@ enum TracesCommand {
     /// Show all that is kept of one.
     Show {
         /// Its number, or the id of its response or of its request.
+        #[arg(value_parser = some_id)]
         id: String,
         /// As JSON.
         #[arg(long)]
@@ -71,8 +76,8 @@ struct Filter {
     /// With a note of this code.
     #[arg(long, value_name = "CODE")]
     note: Option<String>,
-    /// That ended so: completed, incomplete, failed, cancelled, late, stopped, `client_left`, answered.
-    #[arg(long)]
+    /// That ended so.
+    #[arg(long, value_parser = OUTCOMES)]
     outcome: Option<String>,
     /// That took longer, such as `2s` or `500ms`.
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -119,13 +124,17 @@ impl Filter {
 }
 
 pub(crate) fn run(flags: &Flags, args: &TracesArgs) -> anyhow::Result<()> {
-    admin::with(flags, async |client| match &args.command {
+    match &args.command {
         Some(TracesCommand::Show { id, json }) => {
-            let found = ask(client, "GET", &format!("/admin/traces/{}", segment(id)), None).await?;
+            let path = format!("/admin/traces/{}", segment(id));
+            let found = admin::look(flags, Look::Traces, async |client| ask(client, "GET", &path, None).await)?;
             output::print(&if *json { pretty(&found) } else { show::all(&found) })
         }
-        None => list(client, args).await,
-    })
+        None => {
+            let listed = admin::look(flags, Look::Traces, async |client| list(client, args).await);
+            admin::or_empty(listed, || Ok(()))
+        }
+    }
 }
 
 async fn list(client: &AdminClient, args: &TracesArgs) -> anyhow::Result<()> {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::visible::visible;
 
-use crate::admin::{self, ask, pretty};
+use crate::admin::{self, Look, ask, pretty};
 use crate::args::{Flags, UsageArgs};
 use crate::output;
 
@@ -23,7 +23,8 @@ const UNKNOWN: &str = "—";
 
 pub(crate) fn run(flags: &Flags, args: &UsageArgs) -> anyhow::Result<()> {
     let path = format!("/admin/usage?{}", server::usage::plain_query(&args.by, args.since));
-    let report = admin::with(flags, async |client| ask(client, "GET", &path, None).await)?;
+    let report = admin::look(flags, Look::Sessions, async |client| ask(client, "GET", &path, None).await);
+    let report = admin::or_empty(report, || Ok(json!({"rows": []})))?;
     if args.json {
         return output::print(&pretty(&report));
     }
@@ -150,8 +151,6 @@ fn aligned(lines: &[Vec<String>], names: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn rows() -> Vec<Value> {

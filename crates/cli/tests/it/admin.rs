@@ -91,6 +91,57 @@ fn without_a_server_the_database_is_used_itself() {
     assert!(running.end(Signal::TERM).success());
 }
 
+/// What root makes, a service of another user cannot open: who only looks makes nothing.
+#[test]
+fn looking_makes_no_database() {
+    let home = home(&format!("{SQLITE}keys: [{{name: mine, key: 0123456789abcdefghijkl}}]\n"));
+    let entries = || fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    let none = format!("there is no database at {}\n", home.path().join("data/sessions.db").display());
+    for (args, expected) in [
+        (&["traces"][..], ""),
+        (&["traces", "--json"], ""),
+        (&["traces", "--follow"], ""),
+        (&["usage"], "nothing was used\n"),
+        (&["usage", "--json"], "{\n  \"rows\": []\n}\n"),
+        (&["tenants", "list"], "nothing is stored\n"),
+        (&["tenants", "list", "--json"], "[]\n"),
+        (&["tenants", "sessions", "default"], "nothing is stored\n"),
+    ] {
+        assert_eq!(godex(home.path(), args), (Some(0), expected.to_owned(), none.clone()), "{args:?}");
+    }
+    let (code, out, err) = godex(home.path(), &["keys", "list"]);
+    assert!(code == Some(0) && out.contains("mine") && out.contains("declared") && err == none, "{out}{err}");
+    assert!(run(home.path(), &["keys", "show", "mine"]).contains("declared in the configuration"));
+    fs::write(home.path().join("next.json"), r#"{"input": "Hi", "previous_response_id": "resp_1"}"#).unwrap();
+    for args in [
+        &["traces", "show", "1"][..],
+        &["explain", "resp_1"],
+        &["explain", "--dry-run", "next.json"],
+        &["keys", "show", "other"],
+        &["tenants", "export", "default"],
+        &["store", "check"],
+        &["store", "check", "data/sessions.db"],
+        &["store", "backup", "copy.db"],
+    ] {
+        let said = refused(home.path(), args);
+        assert!(
+            said.starts_with("error: there is no database at ") && said.contains("sessions.db"),
+            "{args:?}: {said}"
+        );
+    }
+    let mut names = entries();
+    names.sort();
+    assert_eq!(names, ["godex.yaml", "next.json"]);
+    // Sessions without traces: the latter are not made, either.
+    run(home.path(), &["keys", "create", "first", "-q"]);
+    let before: Vec<_> =
+        fs::read_dir(home.path().join("data")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let (code, out, err) = godex(home.path(), &["traces"]);
+    assert!(code == Some(0) && out.is_empty() && err.starts_with("there is no database at "), "{out}{err}");
+    assert!(refused(home.path(), &["explain", "resp_1"]).contains("resp_1"));
+    assert_eq!(fs::read_dir(home.path().join("data")).unwrap().count(), before.len(), "{before:?}");
+}
+
 #[test]
 fn what_is_only_in_memory_needs_a_server() {
     let home = home("session: {backend: memory}\n");

@@ -235,7 +235,7 @@ async fn a_check_finds_what_is_broken() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_says_whether_one_answers() {
     let dir = home("session: {backend: memory}\nserver: {port: 1}\n");
-    refused(dir.path(), &["health"], "http://127.0.0.1:1: ");
+    refused(dir.path(), &["health"], "error: godex does not answer at http://127.0.0.1:1: Connection refused");
     let running = Godex::logging_to(dir.path(), std::process::Stdio::null());
     assert_eq!(good(dir.path(), &["health", "--url", &running.url]), "ok\n");
     assert_eq!(good(dir.path(), &["health", "--ready", "--url", &format!("{}/", running.url)]), "ready\n");

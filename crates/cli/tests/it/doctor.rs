@@ -54,6 +54,19 @@ async fn all_is_well_on_a_terminal_and_the_line_of_progress_is_gone() {
     assert!(!home.path().join("data").exists(), "it changes nothing");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_its_provider_does_not_list_is_named() {
+    let upstream = Upstream::start(models()).await.unwrap();
+    for (models, status, says) in [("m", "ok", "1 models"), ("m, typo", "warn", "it does not list typo")] {
+        let url = upstream.url();
+        let provider = format!("up: {{spec: vllm, endpoint: {{base_url: \"{url}/v1\"}}, models: [{models}]}}");
+        let home = home(&config(free_port(), &provider));
+        let (found, code) = report(&mut command(home.path(), &["doctor", "--json"]));
+        assert_eq!(code, Some(0), "{found:#}");
+        assert_eq!(check(&found, "provider", says).as_deref(), Some(status), "{found:#}");
+    }
+}
+
 /// What a start would stumble over, and what only traces and spans suffer from.
 #[test]
 fn ports_and_files_beside_the_store_are_looked_at() {

@@ -77,9 +77,9 @@ fn what_is_wrong_is_said() {
         (&["explain", "--dry-run", "broken.json"], "the request is not JSON"),
         (&["explain", "--dry-run", "list.json"], "not a JSON object"),
         (&["explain", "--dry-run", "bad.json"], "input"),
-        (&["explain", "--dry-run", "continues.json"], "resp_none"),
+        (&["explain", "--dry-run", "continues.json"], "there is no database at"),
         (&["explain", "--dry-run", "good.json", "--provider", "nothing"], "there is no spec `nothing`"),
-        (&["explain", "resp_none"], "resp_none"),
+        (&["explain", "resp_none"], "there is no database at"),
         (&["replay", "resp_none"], "add --yes"),
         (&["replay", "resp_none", "--yes"], "there is nothing to send it with: no godex listens on"),
     ] {

@@ -77,6 +77,7 @@ fn what_is_no_such_file_is_said() {
         ("", "is no configuration of a LiteLLM proxy"),
         ("server: {port: 1}\n", "is no configuration of a LiteLLM proxy"),
         ("model_list: [\n", "in.yaml:"),
+        ("model_list:\n- litellm_params: {model: openai/m, <<: x}\n", "in.yaml:2: `<<` takes a mapping, or a list of"),
         ("model_list: 5\n", "in.yaml:1: `model_list` is not a list"),
         ("model_list: []\ncredential_list: {a: 1}\n", "in.yaml:2: `credential_list` is not a list"),
         ("model_list: [1, [], {model_name: [x]}, {litellm_params: {model: {}}}]\n", ""),

@@ -151,6 +151,17 @@ fn a_wizard_that_is_killed_has_written_nothing() {
 }
 
 #[test]
+fn port_zero_is_one_that_is_free() {
+    let home = home("");
+    let args = ["init", "--yes", "--config", "g.yaml", "--no-codex", "--provider", "deepseek", "--port", "0"];
+    let output = with_key(home.path(), &args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(home.path().join("g.yaml")).unwrap();
+    let port = text.lines().find_map(|line| line.strip_prefix("  port: ")).unwrap().parse::<u16>().unwrap();
+    assert!(port > 0 && port != 5678, "{text}");
+}
+
+#[test]
 fn scripts_say_it_with_flags() {
     let home = home("");
     let (code, _, err) = godex(home.path(), &["init"]);

@@ -82,6 +82,22 @@ async fn traces_are_listed_and_shown() {
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", "there are no such traces\n"));
 }
 
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    let home = home(SQLITE);
+    for (args, expected) in [
+        (
+            &["traces", "--outcome", "nonsense"][..],
+            "completed, incomplete, failed, cancelled, late, stopped, client_left",
+        ),
+        (&["traces", "show", ""], "an id is needed"),
+        (&["explain", " "], "an id is needed"),
+    ] {
+        let (code, _, err) = godex(home.path(), args);
+        assert!(code == Some(2) && err.contains(expected), "{args:?}: {err}");
+    }
+}
+
 #[tokio::test]
 async fn whoever_follows_sees_them_come() {
     let home = home(SQLITE);

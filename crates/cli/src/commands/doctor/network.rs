@@ -9,7 +9,7 @@ use futures_util::stream;
 use providers::Wire;
 use server::admin::{AdminClient, Unreachable};
 use server::checkup::{self, Checkup};
-use server::config::{Config, KeyFrom, ProviderConfig};
+use server::config::{Config, KeyFrom, ProviderConfig, keyless};
 use server::peer::Peer;
 
 use super::NOT_SET;
@@ -74,7 +74,16 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_neede
         200 if answer.models.is_empty() => {
             Check::ok("provider", format!("{shown}: answers in {took} ms; lists no models"))
         }
-        200 => Check::ok("provider", format!("{shown}: answers in {took} ms, {key}, {} models", answer.models.len())),
+        200 => {
+            let said = format!("{shown}: answers in {took} ms, {key}, {} models", answer.models.len());
+            match unlisted(provider, &answer.models).as_slice() {
+                [] => Check::ok("provider", said),
+                names => {
+                    let message = format!("{said}; of those that are configured it does not list {}", names.join(", "));
+                    Check::warn("provider", message, format!("look at providers.{name}.models"))
+                }
+            }
+        }
         401 | 403 => {
             let advice = match &provider.key_from {
                 KeyFrom::Variable(variable) => format!("set {variable} to a key of this provider's"),
@@ -94,6 +103,15 @@ fn judged(provider: &ProviderConfig, answer: Result<&Checkup, &String>, is_neede
         }
         status => Check::warn("provider", format!("{shown}: it answers {status}"), format!("is {url} its address?")),
     }
+}
+
+/// The models that the file names and the provider does not. What a spec names is a default, and not somebody's wish.
+fn unlisted<'p>(provider: &'p ProviderConfig, listed: &[String]) -> Vec<&'p str> {
+    let usual = keyless(&provider.provider.spec_name, &variable).map(|spec| spec.models).unwrap_or_default();
+    // Some lists have `models/NAME` or `owner/NAME`.
+    let is_listed = |name: &str| listed.iter().any(|listed| listed == name || listed.rsplit('/').next() == Some(name));
+    let named = provider.models.iter().filter(|name| !usual.contains(name)).map(String::as_str);
+    named.filter(|name| !is_listed(name)).collect()
 }
 
 /// The port for clients, the one for the operator, and the one for metrics.

@@ -94,16 +94,20 @@ fn file(kind: &Kind, path: &Path) -> Vec<Check> {
             }
         },
     }
-    checks.extend(machine::room(folder).map(|free| {
-        let megabytes = free >> 20;
-        let message = format!("{megabytes} MB free for {shown}");
-        match free {
-            ..LEAST_ROOM => Check::fail("disk", message, "make room: nothing can be stored"),
-            LEAST_ROOM..GOOD_ROOM => Check::warn("disk", message, format!("make room soon; {}", kind.ttl)),
-            _ => Check::ok("disk", message),
-        }
-    }));
+    checks.extend(machine::room(folder).map(|free| room(kind, path, free)));
     checks
+}
+
+fn room(kind: &Kind, path: &Path, free: u64) -> Check {
+    let left = if free < 1 << 20 { format!("{} kB", free >> 10) } else { format!("{} MB", free >> 20) };
+    let message = format!("{left} free for {}", path.display());
+    match free {
+        ..LEAST_ROOM => {
+            Check::fail("disk", message, format!("make room: once these {left} are used, nothing can be stored"))
+        }
+        LEAST_ROOM..GOOD_ROOM => Check::warn("disk", message, format!("make room soon; {}", kind.ttl)),
+        _ => Check::ok("disk", message),
+    }
 }
 
 /// A file that is there.
@@ -159,6 +163,19 @@ mod tests {
         let checks = file(&SESSIONS, path);
         let found = checks.iter().find(|check| check.name == "store").unwrap();
         (found.status, found.line())
+    }
+
+    #[test]
+    fn what_room_is_left_is_said() {
+        for (free, status, expected) in [
+            (5 << 10, Status::Fail, "5 kB free for s.db; make room: once these 5 kB are used"),
+            (7 << 20, Status::Fail, "7 MB free for s.db; make room: once these 7 MB are used"),
+            (100 << 20, Status::Warn, "100 MB free for s.db"),
+            (4 << 30, Status::Ok, "4096 MB free for s.db"),
+        ] {
+            let check = room(&SESSIONS, Path::new("s.db"), free);
+            assert!(check.status == status && check.line().contains(expected), "{}", check.line());
+        }
     }
 
     #[test]

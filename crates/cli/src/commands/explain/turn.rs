@@ -73,8 +73,8 @@ impl Page<'_> {
             };
             fact(label, value);
         }
-        fact("made of", Some(source(explained["source"].as_str().unwrap_or_default()).to_owned()));
-        fact("past", is_gone(explained).then(|| GONE.to_owned()));
+        fact("made of", Some(source(explained).to_owned()));
+        fact("past", (is_gone(explained) && plan.is_object()).then(|| GONE.to_owned()));
         if let Some(message) = plan["error"]["message"].as_str() {
             fact("refused", Some(message.to_owned()));
         }
@@ -204,7 +204,9 @@ impl Page<'_> {
             }
         }
         if !response.is_object() && error.is_null() {
-            out.push_str("  it is not stored, and was not captured\n");
+            let gone = is_gone(self.explained);
+            let why = if gone { "what it continued was deleted" } else { "it is not stored" };
+            let _ = writeln!(out, "  {why}, and it was not captured");
         }
         for item in response["output"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  {}", brief(&words::item(item), self.screen.width.saturating_sub(2)));
@@ -225,12 +227,13 @@ fn is_gone(explained: &Value) -> bool {
     explained["past_is_gone"] == true
 }
 
-fn source(source: &str) -> &'static str {
-    match source {
+fn source(explained: &Value) -> &'static str {
+    match explained["source"].as_str().unwrap_or_default() {
         "captured" => "the request as it was captured, planned again now",
         "stored" => {
             "the stored items, planned again now: no body was captured, so what the client left at its default is not told from what it asked for"
         }
+        _ if is_gone(explained) => "its trace alone: nothing of it was captured, and what it continued was deleted",
         _ => "its trace alone: nothing of it was captured, and it is not stored",
     }
 }
@@ -292,6 +295,19 @@ Came back
   7 tokens in (2 cached), 1 out
 ";
         assert_eq!(shown(&explained, "resp_1", Screen { width: 100, colours: false }), expected);
+    }
+
+    /// It is stored, and only what it continued is not.
+    #[test]
+    fn what_is_missing_is_named() {
+        let gone = json!({"trace": {"outcome": "completed"}, "source": "none", "plan": null, "past_is_gone": true});
+        let shown_gone = shown(&gone, "resp_2", Screen { width: 200, colours: false });
+        assert_eq!(shown_gone.matches("what it continued was deleted").count(), 2, "{shown_gone}");
+        assert!(!shown_gone.contains("not stored") && !shown_gone.contains("The plan below"), "{shown_gone}");
+        let mut none = gone;
+        none["past_is_gone"] = json!(false);
+        let shown_none = shown(&none, "resp_2", Screen { width: 200, colours: false });
+        assert_eq!(shown_none.matches("it is not stored").count(), 2, "{shown_none}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! An entry of `model_list`: which model of which provider, and what is said of it.
 
-use providers::yaml::Node;
+use providers::yaml::{Node, Value};
 use providers::{Library, Wire, resolve_named};
 use server::config;
 
 use super::notes::Notes;
-use super::source::{Text, entries, get, number, scalar, text};
+use super::source::{Text, entries, get, no_text, number, scalar, text};
 use super::vendors::{self, COMPATIBLE, FOREIGN, Param, Vendor};
 
 /// One of several that a name stands for.
@@ -45,6 +45,20 @@ pub(super) struct Provider {
 /// Where deployments were reached before Azure's newer address.
 const AZURE_PATH: &str = "/openai/deployments/{model}/chat/completions";
 const LONGEST: f64 = 86_400.0;
+
+/// What says who is asked, and with which key. Without it a request would go to the vendor itself.
+const WHO: &[&str] = &[
+    "api_base",
+    "base_url",
+    "api_key",
+    "api_version",
+    "custom_llm_provider",
+    "litellm_credential_name",
+    "organization",
+    "aws_region_name",
+    "vertex_project",
+    "vertex_location",
+];
 
 /// What is read here.
 const KNOWN: &[&str] = &[
@@ -89,11 +103,17 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
         notes.add(entry, format!("`{group}` is left out: godex serves responses only, and not `mode: {mode}`"));
         return None;
     }
+    if is_unclear(params, entry, &group, notes) {
+        return None;
+    }
     let credential = text(params, "litellm_credential_name");
     let shared =
         credential.and_then(|name| credentials.iter().find(|(known, _)| *known == name)).map(|(_, node)| *node);
     if let (Some(name), None) = (credential, shared) {
         notes.add(params, format!("there is no credential `{name}` in credential_list: set the key by hand"));
+    }
+    if shared.is_some_and(|shared| is_unclear(shared, entry, &group, notes)) {
+        return None;
     }
     let at_shared = shared.is_some_and(has_address);
     let (vendor, model) = vendor(whole, params, at_shared, entry, &group, notes)?;
@@ -118,6 +138,17 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
         price,
         context_window: number(info, "max_input_tokens").map(whole_number).filter(|tokens| *tokens > 0),
     })
+}
+
+/// Whether what says who is asked is there and cannot be read; with a note.
+fn is_unclear(params: &Node, entry: &Node, group: &str, notes: &mut Notes) -> bool {
+    let why = match no_text(params, WHO) {
+        Some((name, node)) => format!("its `{name}` is {}, and no text", node.kind()),
+        None if matches!(params.value, Value::Map(_)) => return false,
+        None => format!("the `credential_values` that it names are {}, and no mapping", params.kind()),
+    };
+    notes.add(entry, format!("`{group}` is left out: {why}"));
+    true
 }
 
 /// Who is asked, and for what. `shared`: the credential that it names says where.
@@ -186,8 +217,8 @@ fn provider(
         params: Vec::new(),
         query: Vec::new(),
         headers: Vec::new(),
-        total: milliseconds(params, "timeout"),
-        first_byte: milliseconds(params, "stream_timeout"),
+        total: milliseconds(params, "timeout", notes),
+        first_byte: milliseconds(params, "stream_timeout", notes),
     };
     match given {
         Some(given) => provider.address(vendor, &spec, given, value("api_version"), entry, notes)?,
@@ -306,10 +337,15 @@ fn tidy(url: &str, wire: Wire) -> &str {
     added.iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
 }
 
-fn milliseconds(node: &Node, name: &str) -> Option<u64> {
-    number(node, name)
-        .filter(|seconds| (0.001..=LONGEST).contains(seconds))
-        .map(|seconds| whole_number(seconds * 1000.0))
+/// Of a time in seconds; None, with a note, where godex takes no such time.
+pub(super) fn milliseconds(section: &Node, name: &str, notes: &mut Notes) -> Option<u64> {
+    let given = get(section, name)?;
+    let seconds = number(section, name).filter(|seconds| (0.001..=LONGEST).contains(seconds));
+    if seconds.is_none() {
+        let shown = scalar(given).unwrap_or(given.kind());
+        notes.add(given, format!("`{name}` is left out: it is {shown}, and a time is of 0.001 to {LONGEST} seconds"));
+    }
+    seconds.map(|seconds| whole_number(seconds * 1000.0))
 }
 
 /// Numbers here are far from any bound.

@@ -61,7 +61,9 @@ pub(super) fn convert(document: &Document, file: &str, odd: &[(usize, String)]) 
             settings.read(section, node, &mut notes);
         }
     }
-    for (key, value) in entries(root).iter().filter(|(key, value)| !known(&key.name) && !value.is_null()) {
+    // What begins with `x-` is there to be referred to.
+    let is_other = |name: &str| !known(name) && !name.starts_with("x-");
+    for (key, value) in entries(root).iter().filter(|(key, value)| is_other(&key.name) && !value.is_null()) {
         notes.add(value, format!("`{}`: {}", key.name, settings::advice(&key.name)));
     }
     if let Some(node) = get(root, "environment_variables") {

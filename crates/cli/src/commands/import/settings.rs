@@ -1,13 +1,14 @@
 //! What holds for the whole proxy: `general_settings`, `litellm_settings`, `router_settings`.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use providers::yaml::{Key, Node};
 use server::config::KeyHash;
 
-use super::deployment::whole_number;
+use super::deployment::{milliseconds, whole_number};
 use super::notes::Notes;
-use super::source::{Text, entries, is_true, list, number, scalar};
+use super::source::{Text, entries, get, is_true, list, number, scalar};
 
 #[derive(Default)]
 pub(super) struct Settings {
@@ -95,16 +96,14 @@ impl Settings {
 
     /// Whether it has an equal, or its own note.
     fn take(&mut self, name: &str, value: &Node, section: &Node, notes: &mut Notes) -> bool {
-        let count = || number(section, name).map(whole_number);
+        let mut count = |range: RangeInclusive<u64>| count(section, name, &range, notes);
         match name {
-            "num_retries" => self.retries = count().map(|retries| retries.min(10)).or(self.retries),
-            "request_timeout" | "timeout" => self.timeout = milliseconds(section, name).or(self.timeout),
-            "stream_timeout" => self.first_byte = milliseconds(section, name).or(self.first_byte),
-            "allowed_fails" => self.breaker_failures = count().map(|fails| fails.min(99_999) + 1),
-            "max_parallel_requests" | "global_max_parallel_requests" => self.turns = count().filter(|turns| *turns > 0),
-            "max_request_size_mb" => {
-                self.max_body_bytes = count().filter(|size| (1..4096).contains(size)).map(|size| size << 20);
-            }
+            "num_retries" => self.retries = count(0..=10).or(self.retries),
+            "request_timeout" | "timeout" => self.timeout = milliseconds(section, name, notes).or(self.timeout),
+            "stream_timeout" => self.first_byte = milliseconds(section, name, notes).or(self.first_byte),
+            "allowed_fails" => self.breaker_failures = count(0..=99_999).map(|fails| fails + 1),
+            "max_parallel_requests" | "global_max_parallel_requests" => self.turns = count(1..=1 << 32),
+            "max_request_size_mb" => self.max_body_bytes = count(1..=4095).map(|size| size << 20),
             "set_verbose" => self.debug |= is_true(value),
             "json_logs" => self.json_logs |= is_true(value),
             "routing_strategy" => return scalar(value) == Some("simple-shuffle"),
@@ -118,9 +117,18 @@ impl Settings {
     }
 }
 
-fn milliseconds(section: &Node, name: &str) -> Option<u64> {
-    let seconds = number(section, name).filter(|seconds| (0.001..=86_400.0).contains(seconds))?;
-    Some(whole_number(seconds * 1000.0))
+/// A whole number; with a note where it is none, or not one that godex takes.
+fn count(section: &Node, name: &str, range: &RangeInclusive<u64>, notes: &mut Notes) -> Option<u64> {
+    let given = get(section, name)?;
+    let (least, most) = (*range.start(), *range.end());
+    let found = number(section, name).map(whole_number).filter(|found| *found >= least);
+    let shown = scalar(given).unwrap_or(given.kind());
+    match found {
+        None => notes.add(given, format!("`{name}` is left out: it is {shown}, and no number from {least} to {most}")),
+        Some(found) if found > most => notes.add(given, format!("`{name}`: {shown} becomes {most}, which is the most")),
+        Some(_) => {}
+    }
+    found.map(|found| found.min(most))
 }
 
 /// `{name: [other, …]}`.

@@ -15,6 +15,50 @@ pub(super) fn entries(node: &Node) -> &[(Key, Node)] {
     }
 }
 
+/// Puts in what merge keys (`<<`) stand for, as `PyYAML` does, with which LiteLLM reads its files: own keys come before merged
+/// ones, the first mapping of a list before the next, and the last of two keys of one name counts.
+///
+/// # Errors
+/// The line of a merge key that is of no mapping: LiteLLM would not start with such a file.
+pub(super) fn merge(node: &mut Node) -> Result<(), usize> {
+    match &mut node.value {
+        Value::Scalar(_) => Ok(()),
+        Value::Seq(nodes) => nodes.iter_mut().try_for_each(merge),
+        Value::Map(entries) => {
+            let (mut own, mut merged) = (Vec::new(), Vec::new());
+            for (key, mut value) in std::mem::take(entries) {
+                merge(&mut value)?;
+                match value.value {
+                    Value::Map(more) if key.name == MERGE => put(&mut merged, more),
+                    Value::Seq(nodes) if key.name == MERGE => {
+                        for node in nodes.into_iter().rev() {
+                            let Value::Map(more) = node.value else { return Err(node.position.line) };
+                            put(&mut merged, more);
+                        }
+                    }
+                    Value::Scalar(_) if key.name == MERGE => return Err(key.position.line),
+                    _ => put(&mut own, vec![(key, value)]),
+                }
+            }
+            put(&mut merged, own);
+            *entries = merged;
+            Ok(())
+        }
+    }
+}
+
+const MERGE: &str = "<<";
+
+/// Each in the place of the one that has its name.
+fn put(entries: &mut Vec<(Key, Node)>, more: Vec<(Key, Node)>) {
+    for (key, value) in more {
+        match entries.iter_mut().find(|(known, _)| known.name == key.name) {
+            Some(known) => *known = (key, value),
+            None => entries.push((key, value)),
+        }
+    }
+}
+
 /// Leaves out the entries of `model_list` that are not to be kept. Each is shown with its line, in a file that has nothing
 /// else but credentials.
 pub(super) fn keep_entries(
@@ -65,6 +109,12 @@ pub(super) fn text<'a>(node: &'a Node, name: &str) -> Option<&'a str> {
     get(node, name).and_then(scalar).filter(|text| !text.is_empty())
 }
 
+/// What is there and is no text, of those of these names.
+pub(super) fn no_text<'a>(node: &'a Node, names: &[&'static str]) -> Option<(&'static str, &'a Node)> {
+    let odd = |name: &&'static str| Some((*name, get(node, name).filter(|value| scalar(value).is_none())?));
+    names.iter().find_map(odd)
+}
+
 pub(super) fn number(node: &Node, name: &str) -> Option<f64> {
     text(node, name)?.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
@@ -106,6 +156,42 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Without places, which differ.
+    fn plain(node: &Node) -> String {
+        match &node.value {
+            Value::Scalar(scalar) => scalar.text.clone(),
+            Value::Seq(nodes) => format!("[{}]", nodes.iter().map(plain).collect::<Vec<_>>().join(",")),
+            Value::Map(entries) => {
+                let mut entries: Vec<String> =
+                    entries.iter().map(|(key, value)| format!("{}:{}", key.name, plain(value))).collect();
+                entries.sort();
+                format!("{{{}}}", entries.join(","))
+            }
+        }
+    }
+
+    /// What is expected here is what `PyYAML` makes of it.
+    #[test]
+    fn merge_keys_are_resolved() {
+        for (text, expected) in [
+            ("<<: {a: 1, b: 2}\nb: 3", Ok("{a:1,b:3}")),
+            ("b: 3\n<<: {a: 1, b: 2}", Ok("{a:1,b:3}")),
+            ("<<: [{a: 1}, {a: 2, b: 2}]", Ok("{a:1,b:2}")),
+            ("<<: {<<: {a: 1, b: 1}, b: 2}\nc: 3", Ok("{a:1,b:2,c:3}")),
+            ("<<: []\na: 1", Ok("{a:1}")),
+            ("<<: {a: 1}\n<<: {a: 2}", Ok("{a:2}")),
+            ("a: 1\na: 2", Ok("{a:2}")),
+            ("a: ~\n<<: {a: 1}", Ok("{a:~}")),
+            ("l: [{<<: {a: {<<: {b: 1}}}}]", Ok("{l:[{a:{b:1}}]}")),
+            ("a: 1\n<<: b", Err(2)),
+            ("<<:\n- {a: 1}\n- b", Err(3)),
+        ] {
+            let mut root = Document::parse("f.yaml", text).unwrap().root;
+            let merged = merge(&mut root).map(|()| plain(&root));
+            assert_eq!(merged.as_deref().map_err(|line| *line), expected, "{text}");
+        }
+    }
 
     #[test]
     fn variables_are_ours_and_other_text_stays_text() {

@@ -45,7 +45,7 @@ impl Wizard<'_> {
         if !self.args.models.is_empty() {
             self.models(&mut providers)?;
         }
-        let frame = self.frame();
+        let frame = self.frame()?;
         let port = match self.flags.port() {
             Some(_) => frame.port,
             None => port(frame.port)?,

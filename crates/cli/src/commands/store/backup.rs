@@ -8,8 +8,9 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use server::config::Backend;
 
+use crate::admin::{self, Look};
 use crate::args::Flags;
-use crate::{admin, output};
+use crate::output;
 
 /// Bytes between two signs of life.
 const SIGN: u64 = 16 << 20;
@@ -48,7 +49,7 @@ fn write(flags: &Flags, part: &Path) -> anyhow::Result<u64> {
     let cannot = || format!("cannot write {}", part.display());
     let mut file = private(part).with_context(cannot)?;
     let (mut bytes, mut answer) = (0_u64, Vec::new());
-    admin::with(flags, async |client| {
+    admin::look(flags, Look::Sessions, async |client| {
         let (shown, mut sign) = (std::io::stderr().is_terminal(), SIGN);
         let mut keep = |chunk: &[u8]| {
             bytes += chunk.len() as u64;

@@ -3,22 +3,24 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use wire::visible::visible;
 
+use crate::admin::{self, Look};
 use crate::args::Flags;
-use crate::{admin, output};
+use crate::output;
 
 /// A backup, or another file that no server has open.
 pub(super) fn file(path: &Path) -> anyhow::Result<()> {
+    ensure!(path.exists(), "there is no database at {}", path.display());
     let findings = server::check_sqlite(path)?;
     told(&findings, &format!("OK: {}\n", path.display()))
 }
 
 /// What the configuration says; by the server that has it open, if one does.
 pub(super) fn store(flags: &Flags) -> anyhow::Result<()> {
-    let last = admin::with(flags, async |client| {
+    let last = admin::look(flags, Look::Sessions, async |client| {
         let shown = std::io::stderr().is_terminal();
         let (mut waiting, mut last) = (Vec::new(), Value::Null);
         let mut read = |chunk: &[u8]| {

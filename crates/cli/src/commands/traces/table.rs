@@ -87,8 +87,13 @@ impl Table {
     }
 
     fn line(&self, cell: &dyn Fn(&Column) -> String, id: &str) -> String {
-        let fitted =
-            |(column, width): &(&'static Column, usize)| terminal::fit(&visible(&cell(column)), *width, column.right);
+        let fitted = |(column, width): &(&'static Column, usize)| {
+            let text = cell(column);
+            let text = visible(&text);
+            // A program that looks for a word must find it.
+            let width = if self.has_ids { (*width).max(terminal::columns(&text)) } else { *width };
+            terminal::fit(&text, width, column.right)
+        };
         let mut cells: Vec<String> = self.columns.iter().map(fitted).collect();
         if self.has_ids {
             cells.push(visible(id).into_owned());
@@ -199,6 +204,10 @@ mod tests {
             line.split_whitespace().collect::<Vec<_>>().join(" "),
             "12 11-16 16:33:12 completed stream fast → up/m\\u{1b}[2J 100 50% 7 12ms 1.2s $0.01230 1 resp_1"
         );
+        let long = ["provider_unavailable_for_long", &"m".repeat(70)];
+        let refused = json!({"number": 1, "status": 503, "error": long[0], "model": long[1]});
+        let lines = Table::of(None, false).lines(&[refused]);
+        assert!(lines.contains(&format!("503 {}", long[0])) && lines.contains(long[1]), "{lines}");
     }
 
     #[test]
