@@ -58,9 +58,17 @@ pub(crate) struct Grant {
     pub(crate) tenant_terms: Arc<Terms>,
     /// Unix seconds.
     pub(crate) expires_at: Option<u64>,
+    /// The ids of all keys that took each other's place, this one among them, the oldest first: they share limits and budget.
+    /// Empty where none did.
+    pub(crate) line: Arc<[String]>,
 }
 
 impl Grant {
+    /// Whose limits and budget count for it.
+    pub(crate) fn limited_as(&self) -> &str {
+        self.line.first().unwrap_or(&self.id)
+    }
+
     /// Whether a model may be asked for by this name.
     pub(crate) fn allows_model(&self, name: &str) -> bool {
         self.terms.allow_model(name) && self.tenant_terms.allow_model(name)

@@ -37,6 +37,9 @@ pub static LOST_LOG_LINES: AtomicU64 = AtomicU64::new(0);
 /// The longest `x-request-id` of a client that is taken over.
 const LONGEST_ID: usize = 128;
 
+/// What is kept of a model's name.
+const LONGEST_MODEL: usize = 128;
+
 /// What the log shows of a path.
 const LONGEST_PATH: usize = 256;
 
@@ -182,6 +185,16 @@ impl Account {
         self.0.began.elapsed()
     }
 
+    /// What it is for, of one that is refused before it gets there.
+    pub(crate) fn heads_for(&self, route: &'static str) {
+        self.enter().facts.route = Some(route);
+    }
+
+    /// The model that is asked for, whether anybody has it or not.
+    pub(crate) fn names_model(&self, model: &str) {
+        self.enter().facts.model = Some(model.chars().take(LONGEST_MODEL).collect());
+    }
+
     pub(crate) fn routed(&self, route: &'static str, caller: &Caller) {
         let mut entries = self.enter();
         entries.facts.route = Some(route);
@@ -220,7 +233,9 @@ impl Account {
     pub(crate) fn opened(&self, response_id: &Id, model: &str) {
         let mut entries = self.enter();
         entries.facts.response_id = Some(response_id.clone());
-        entries.facts.model = Some(model.chars().take(128).collect());
+        if entries.facts.model.as_deref() != Some(model) {
+            entries.facts.model = Some(model.chars().take(LONGEST_MODEL).collect());
+        }
         entries.facts.times.opened = Some(self.elapsed());
     }
 

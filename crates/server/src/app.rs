@@ -246,7 +246,7 @@ impl Runtime {
             None => budget,
         };
         let budget = part(Arc::clone(&self.budget), "tenant", grant.tenant.name(), &grant.tenant_terms);
-        part(budget, "key", &grant.id, &grant.terms)
+        part(budget, "key", grant.limited_as(), &grant.terms)
     }
 
     /// Forgets what can be found out again: memory is short.
@@ -308,6 +308,13 @@ impl Runtime {
 }
 
 impl Snapshot {
+    /// Takes the keys of all providers out of what is kept of a request: whoever knows one may have written it there.
+    pub(crate) fn redact(&self, bytes: &mut Vec<u8>) {
+        for provider in self.providers.values() {
+            provider.connections().redactor().bytes(bytes, 0);
+        }
+    }
+
     /// Those who may serve this `model` for the tenant, in the order in which they are to be tried.
     pub(crate) fn failover(
         &self,

@@ -35,6 +35,11 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 /// How much of a body is inflated before the budget is asked for more.
 const STEP: usize = 64 * 1024;
 
+/// Agents send fewer objects. Each one more is taken to need so much: a list of many small items becomes far more than its
+/// text.
+const FEW_OBJECTS: usize = 4096;
+const OBJECT: usize = 1024;
+
 /// Frames of a whole answer are of this size: how fast a client takes them can be seen.
 const FRAME: usize = 64 * 1024;
 
@@ -108,7 +113,7 @@ async fn read(headers: &HeaderMap, mut incoming: Incoming, limits: &Limits) -> R
 fn decode(headers: &HeaderMap, body: Vec<u8>, share: Share, limits: &Limits) -> Result<Bytes, ApiError> {
     let encoding = headers.get(header::CONTENT_ENCODING).map_or("identity", |value| value.to_str().unwrap_or("?"));
     match encoding.trim().to_ascii_lowercase().as_str() {
-        "" | "identity" => Ok(share.hold(body)),
+        "" | "identity" => held(share, body),
         "gzip" | "x-gzip" => inflate(flate2::read::MultiGzDecoder::new(body.as_slice()), "gzip", limits),
         "zstd" => {
             let mut decoder = zstd::Decoder::new(body.as_slice()).map_err(|_| broken("zstd"))?;
@@ -133,9 +138,30 @@ fn inflate(mut decoder: impl Read, name: &str, limits: &Limits) -> Result<Bytes,
         }
         if read < STEP {
             body.shrink_to_fit();
-            return Ok(share.hold(body));
+            return held(share, body);
         }
     }
+}
+
+/// Counts what the body will become, from now until it is gone.
+fn held(mut share: Share, body: Vec<u8>) -> Result<Bytes, ApiError> {
+    let objects = objects(&body);
+    let beyond = objects.saturating_sub(FEW_OBJECTS).saturating_mul(OBJECT);
+    if beyond == 0 {
+        return Ok(share.hold(body));
+    }
+    let needed = body.len().saturating_add(beyond);
+    if needed > share.most() {
+        return Err(ApiError::too_many_objects(objects));
+    }
+    share.grow_to(needed)?;
+    Ok(share.hold_all(body))
+}
+
+/// About how many objects there are in a JSON text: what is in its strings begins otherwise, but for a few.
+fn objects(body: &[u8]) -> usize {
+    let begins = |at: &usize| matches!(body.get(at + 1), Some(b'"' | b'}' | b' ' | b'\n' | b'\r' | b'\t'));
+    memchr::memchr_iter(b'{', body).filter(begins).count()
 }
 
 fn broken(encoding: &str) -> ApiError {
@@ -245,6 +271,29 @@ impl Drop for Body {
     fn drop(&mut self) {
         if let Some(account) = self.account.take() {
             account.delivered(self.sent, matches!(self.kind, Kind::Full(None) | Kind::Over));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_small_objects_count_for_more_than_their_text() {
+        let body = |count: usize| format!("[{}]", vec![r#"{"a":"{\"b\":1}"}"#; count].join(",")).into_bytes();
+        let (budget, few, many) = (Budget::new(1 << 20), body(FEW_OBJECTS), body(FEW_OBJECTS + 100));
+        for (body, counted) in [(few.clone(), few.len()), (many.clone(), many.len() + 100 * OBJECT)] {
+            let held = held(Share::new(&budget), body).unwrap();
+            assert_eq!(budget.used(), if counted == few.len() { 0 } else { counted });
+            drop(held);
+            assert_eq!(budget.used(), 0);
+        }
+        // More than there will ever be is the request's fault, and no reason to wait.
+        let refused = held(Share::new(&budget.part("key", 100)), many).unwrap_err();
+        assert_eq!(refused.status.as_u16(), 413);
+        for (text, count) in [("{}", 1), ("{ \"a\": {\n}}", 2), (r#""{\"a\":1}""#, 0), ("", 0), ("{", 0)] {
+            assert_eq!(objects(text.as_bytes()), count, "{text}");
         }
     }
 }

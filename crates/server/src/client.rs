@@ -141,6 +141,7 @@ const CODEX_BEFORE_LIMITS: &[(Code, StatusCode)] = &[
     (Code::RequestsPerMinute, StatusCode::SERVICE_UNAVAILABLE),
     (Code::TokensPerMinute, StatusCode::SERVICE_UNAVAILABLE),
     (Code::TurnsAtOnce, StatusCode::SERVICE_UNAVAILABLE),
+    (Code::BudgetInUse, StatusCode::SERVICE_UNAVAILABLE),
     (Code::BodyBytes, StatusCode::SERVICE_UNAVAILABLE),
     (Code::RequestBeyondLimit, StatusCode::BAD_REQUEST),
 ];

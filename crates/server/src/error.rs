@@ -113,8 +113,24 @@ impl ApiError {
         Self::new(Code::BudgetSpent, message)
     }
 
+    /// It is promised to what runs, and may be free again when that is over.
+    pub(crate) fn budget_in_use(whose: &str) -> Self {
+        let message = format!(
+            "What is left of the budget of this {whose} is what its running requests may cost. Please try again when they \
+             are answered."
+        );
+        Self { retry_after: Some(1), ..Self::new(Code::BudgetInUse, message) }
+    }
+
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("The request body is larger than the {limit} bytes that are accepted.");
+        Self::new(Code::RequestTooLarge, message)
+    }
+
+    /// Each of them becomes something in memory.
+    pub(crate) fn too_many_objects(count: usize) -> Self {
+        let message =
+            format!("The request body has {count} JSON objects, which is more than the server has memory for.");
         Self::new(Code::RequestTooLarge, message)
     }
 

@@ -14,7 +14,9 @@ use crate::error::{ApiError, Code, clip};
 const FETCH_SITE: &str = "sec-fetch-site";
 
 /// What a page that may call may read of an answer's head.
-const EXPOSED: &str = "x-request-id, x-godex-compat, x-godex-error, retry-after, x-should-retry";
+const EXPOSED: &str = "x-request-id, x-godex-compat, x-godex-error, retry-after, x-should-retry, \
+    x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, \
+    x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens";
 
 /// How long a browser may remember what a preflight said, in seconds.
 const MAX_AGE: &str = "600";

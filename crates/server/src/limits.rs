@@ -204,12 +204,18 @@ impl Limits {
             // What an answer may take is a guess, and must not keep small limits from ever being used.
             let tokens = tokens.input + tokens.output.min(tpm.unwrap_or(0).saturating_sub(tokens.input) / 4);
             let subject = match whose {
-                Whose::Key => self.keys.find(&grant.id, || format!("key/{}", grant.id)),
+                Whose::Key => self.keys.find(grant.limited_as(), || format!("key/{}", grant.limited_as())),
                 Whose::Tenant => self.tenants.find(grant.tenant.name(), || format!("tenant/{}", grant.tenant.name())),
             };
             *want = Some(Want { subject, whose, rpm, tpm, places, tokens });
         }
         (wants, beyond)
+    }
+
+    /// What is left, for one who was refused for another reason.
+    pub(crate) async fn left(&self, grant: &Grant) -> Rates {
+        let (wants, _) = self.wants(grant, Asks::Turn, Tokens::default);
+        self.look(&wants).await
     }
 
     /// What is left, for one who takes nothing.

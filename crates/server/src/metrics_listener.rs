@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::ApiError;
+use crate::guard;
 use crate::listen::{self, Stalling};
 use crate::scrape;
 use crate::start::StartError;
@@ -71,11 +72,12 @@ impl MetricsListener {
 }
 
 async fn connection(app: Arc<App>, stream: TcpStream) {
+    let is_local = stream.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback());
     let mut stopping = app.runtime.stop.subscribe();
     let stream = Stalling::new(stream, app.snapshot().config.limits.write_stall);
     let service = service_fn(move |request: Request<Incoming>| {
         let app = Arc::clone(&app);
-        async move { Ok::<_, Infallible>(answer(&app, &request).await) }
+        async move { Ok::<_, Infallible>(answer(&app, &request, is_local).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
@@ -90,7 +92,11 @@ async fn connection(app: Arc<App>, stream: TcpStream) {
     }
 }
 
-async fn answer(app: &App, request: &Request<Incoming>) -> Response<Body> {
+/// Where only this machine can ask, no web page may, by whatever name it has found its way here.
+async fn answer(app: &App, request: &Request<Incoming>, is_local: bool) -> Response<Body> {
+    if is_local && let Err(error) = guard::admit(&app.snapshot().config.server, request, false) {
+        return error.response().map(Body::full);
+    }
     let error = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => return scrape::answer(app, request.headers()).await,
         (method, "/metrics") => ApiError::method_not_allowed(method, "GET"),

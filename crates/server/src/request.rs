@@ -131,23 +131,30 @@ impl RequestContext {
     }
 
     /// Lets something begin, if whoever asks may, and the server can bear it. Its place is kept until the account closes.
-    /// `targets`: who is sent about so many bytes.
+    /// `targets`: who may be sent about so many tokens.
     pub(crate) async fn admit(
         &self,
         asks: Asks,
-        targets: Option<(&Failover, usize)>,
-        tokens: impl FnOnce() -> Tokens,
+        targets: Option<&Failover>,
+        tokens: impl Fn() -> Tokens + Copy,
     ) -> Result<(), ApiError> {
         let runtime = &self.app.runtime;
         self.account.counted_by(&runtime.spending);
         // A background turn that the store could not serve is begun again: its own place must not be in its way.
         self.account.give_up_permit();
         let grant = self.caller.grant();
+        let mut counted = None;
         if let Some(grant) = grant.filter(|grant| spending::is_limited(grant)) {
-            let nanodollars = targets.map_or(0, |(failover, bytes)| failover.input_cost((bytes / 4) as u64));
-            self.account.reserved(runtime.spending.check(grant, nanodollars).await?);
+            let nanodollars = targets.map_or(0, |failover| failover.cost(*counted.insert(tokens())));
+            match runtime.spending.check(grant, nanodollars).await {
+                Ok(reservation) => self.account.reserved(reservation),
+                Err(error) => {
+                    self.account.limited(runtime.limits.left(grant).await);
+                    return Err(error);
+                }
+            }
         }
-        let admitted = runtime.limits.admit(grant, asks, tokens).await;
+        let admitted = runtime.limits.admit(grant, asks, || counted.unwrap_or_else(tokens)).await;
         if grant.is_some() {
             self.account.limited(admitted.rates);
         }
@@ -156,12 +163,17 @@ impl RequestContext {
     }
 
     /// What a turn continues costs as well, which is known only now.
-    pub(crate) async fn set_aside(&self, failover: &Failover, bytes: usize, past: usize) -> Result<(), ApiError> {
+    pub(crate) async fn set_aside(
+        &self,
+        failover: &Failover,
+        tokens: impl FnOnce() -> Tokens,
+        past: usize,
+    ) -> Result<(), ApiError> {
         let Some(grant) = self.caller.grant().filter(|grant| past > 0 && spending::is_limited(grant)) else {
             return Ok(());
         };
         self.account.not_reserved();
-        let nanodollars = failover.input_cost((bytes.saturating_add(past) / 4) as u64);
+        let nanodollars = failover.cost(tokens().after(past));
         self.account.reserved(self.app.runtime.spending.check(grant, nanodollars).await?);
         Ok(())
     }

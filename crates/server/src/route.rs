@@ -2,9 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::header::{CONNECTION, EXPECT, UPGRADE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use wire::id::IdKind;
@@ -22,6 +25,10 @@ use crate::guard;
 use crate::request::RequestContext;
 use crate::socket;
 use crate::turn::Start;
+
+/// Of a body that nobody wants, so many bytes are read, for so long.
+const READ_AWAY: u64 = 64 << 10;
+const READ_AWAY_WITHIN: Duration = Duration::from_secs(1);
 
 /// One method of one path. `{id}` is one segment, `{*id}` the rest of the path.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +112,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Pee
     let (method, snapshot, client) = (request.method().clone(), app.snapshot(), Client::of(request.headers()));
     account.came_from(snapshot.config.server.trusted_proxies.client(from.address, request.headers()));
     let admitted = guard::admit(&snapshot.config.server, &request, is_public(&path));
+    let mut closes = false;
     let (admitted, answer) = match admitted {
         Ok(admitted) => match admitted.preflight(&request, || methods(&path)) {
             Some(response) => (Some(admitted), Ok(response)),
@@ -113,10 +121,16 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Pee
                     let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
                     (Some(admitted), dispatch_until_stopped(context, request, &path).await)
                 }
-                Err(error) => (Some(admitted), Err(error)),
+                Err(error) => {
+                    closes = Box::pin(turned_away(request, &path, &account)).await;
+                    (Some(admitted), Err(error))
+                }
             },
         },
-        Err(error) => (None, Err(error)),
+        Err(error) => {
+            closes = Box::pin(turned_away(request, &path, &account)).await;
+            (None, Err(error))
+        }
     };
     // What a client makes of errors is known of requests that make something; others look at the path itself.
     let answer = answer.map_err(|error| if method == Method::POST { client.shown(error) } else { error });
@@ -132,11 +146,31 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Pee
     if let Some(admitted) = admitted {
         admitted.share(response.headers_mut());
     }
+    if closes {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     account.rates().write(response.headers_mut());
     response.headers_mut().insert("x-request-id", account.request_id().clone());
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
     response
+}
+
+/// A request that is refused before its body is read: a short body is read away, so that the connection can be used for the
+/// next one. Whether the connection ends, because that would take too long.
+async fn turned_away(request: Request<Incoming>, path: &str, account: &Account) -> bool {
+    if let Ok((route, _)) = find(request.method(), path, request.headers().contains_key(UPGRADE)) {
+        account.heads_for(route.path);
+    }
+    // Whoever waits to be asked for the body is not asked for it.
+    let waits = request.headers().contains_key(EXPECT);
+    let (is_plain, mut body) = (request.version() <= Version::HTTP_11, request.into_body());
+    let is_short = http_body::Body::size_hint(&body).upper().is_some_and(|length| length <= READ_AWAY);
+    if !is_plain || http_body::Body::is_end_stream(&body) {
+        return false;
+    }
+    let read = async { while let Some(Ok(_)) = body.frame().await {} };
+    waits || !is_short || tokio::time::timeout(READ_AWAY_WITHIN, read).await.is_err()
 }
 
 /// Answers the operator as a client without a key is answered who creates a response. The body was read, under the cap for
@@ -225,7 +259,7 @@ async fn dispatch_until_stopped(
 }
 
 async fn dispatch(context: RequestContext, request: Request<Incoming>, path: &str) -> Result<Response<Body>, ApiError> {
-    let upgrade = request.headers().contains_key(http::header::UPGRADE);
+    let upgrade = request.headers().contains_key(UPGRADE);
     let (route, parameters) = find(request.method(), path, upgrade)?;
     context.account.routed(route.path, &context.caller);
     bearable(&context.app, route.endpoint)?;

@@ -69,6 +69,8 @@ pub(crate) struct Used<'a> {
     pub(crate) tenant: &'a str,
     /// Of the grant; empty without one.
     pub(crate) key: &'a str,
+    /// Whose budget it counts for: see [`Grant::limited_as`].
+    pub(crate) limited_as: &'a str,
     pub(crate) provider: &'a str,
     pub(crate) model: &'a str,
     pub(crate) usage: Usage,
@@ -99,20 +101,24 @@ impl Spending {
         self.hour.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
-    /// Whether the key and its tenant have anything left; 429 `insufficient_quota` if not. So much is set aside until the
-    /// reservation is dropped.
+    /// Whether the key and its tenant have anything left; 429 `insufficient_quota` if not, `rate_limit_exceeded` if all that
+    /// is left is set aside for others. So much is set aside until the reservation is dropped.
     pub(crate) async fn check(&self, grant: &Grant, nanodollars: u64) -> Result<Reservation, ApiError> {
         let hour = self.hour();
         let tabs = self.tabs.of(grant, hour);
         for tab in tabs.iter().flatten() {
             // Only the first request of a budget in this process, and in a period, waits.
             if let Some(asked) = tab.unknown() {
-                let spent = self.store.spent(vec![asked.clone()]).await.map_err(|error| ApiError::store(&error))?;
-                tab.read(&asked, spent.first().copied().unwrap_or(0));
+                let spent = self.store.spent(asked.each().collect()).await.map_err(|error| ApiError::store(&error))?;
+                tab.read(&asked, &spent);
             }
         }
-        Reservation::make(tabs, nanodollars)
-            .map_err(|Spent { whose, per }| ApiError::insufficient_quota(whose, period::end(per, hour).as_deref()))
+        Reservation::make(tabs, nanodollars).map_err(|Spent { whose, per, is_promised }| {
+            if is_promised {
+                return ApiError::budget_in_use(whose);
+            }
+            ApiError::insufficient_quota(whose, period::end(per, hour).as_deref())
+        })
     }
 
     /// What was spent is asked for again: the store has forgotten some of it.
@@ -126,7 +132,7 @@ impl Spending {
         self.pending.add(used, self.hour());
         if let Some(nanodollars) = used.nanodollars.filter(|amount| *amount > 0) {
             // After the sum: counted twice for a moment is better than not at all.
-            self.tabs.add(used.key, used.tenant, nanodollars);
+            self.tabs.add(used.limited_as, used.tenant, nanodollars);
         }
     }
 
@@ -159,13 +165,16 @@ impl Spending {
 
     /// What was spent by everybody, here and in other processes.
     async fn read(&self) -> Result<(), store::Error> {
-        let (tabs, asked): (Vec<_>, Vec<_>) = self.tabs.all(self.hour()).into_iter().unzip();
-        if asked.is_empty() {
+        let tabs = self.tabs.all(self.hour());
+        if tabs.is_empty() {
             return Ok(());
         }
-        let spent = self.store.spent(asked.clone()).await?;
-        for ((tab, asked), spent) in tabs.iter().zip(&asked).zip(spent) {
-            tab.read(asked, spent);
+        let spent = self.store.spent(tabs.iter().flat_map(|(_, asked)| asked.each()).collect()).await?;
+        let mut rest = spent.as_slice();
+        for (tab, asked) in &tabs {
+            let (own, others) = rest.split_at(asked.spenders.len().min(rest.len()));
+            tab.read(asked, own);
+            rest = others;
         }
         Ok(())
     }

@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// The most tokens per minute that can be said, and that several instances can share.
+pub const MOST_TPM: u64 = 1 << 50;
+
 /// What may be done. What is not said is not limited.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 // What a newer version has added is a limit that this one would not keep.

@@ -9,6 +9,7 @@ use store::{ApiKey, Store, Tenant};
 use super::{Terms, key};
 use crate::clock;
 use crate::config::{NAME, Secret, is_name};
+use crate::terms::MOST_TPM;
 
 /// A key to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,8 +106,16 @@ pub(crate) fn check(terms: &Terms) -> Result<(), ManageError> {
     }
     let none =
         [("rpm", terms.rpm), ("tpm", terms.tpm), ("concurrency", terms.concurrency), ("body_bytes", terms.body_bytes)];
-    match none.into_iter().find(|(_, limit)| *limit == Some(0)) {
-        Some((name, _)) => Err(ManageError::Invalid(format!("with {name} 0 nothing could be done"))),
+    if let Some((name, _)) = none.into_iter().find(|(_, limit)| *limit == Some(0)) {
+        return Err(ManageError::Invalid(format!("with {name} 0 nothing could be done")));
+    }
+    // As in the configuration: more is no limit, and several instances could not share it.
+    let counted = [("rpm", terms.rpm), ("concurrency", terms.concurrency), ("queue", terms.queue)];
+    let counted = counted.map(|(name, limit)| (name, limit, u64::from(u32::MAX)));
+    match counted.into_iter().chain([("tpm", terms.tpm, MOST_TPM)]).find(|(_, limit, most)| *limit > Some(*most)) {
+        Some((name, _, most)) => {
+            Err(ManageError::Invalid(format!("{name} is at most {most}; without it there is no limit")))
+        }
         None => Ok(()),
     }
 }

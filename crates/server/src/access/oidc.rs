@@ -150,7 +150,7 @@ impl Oidc {
         if text("iss").as_deref() != Some(self.config.issuer.as_str()) {
             return Err(wrong("it is of another issuer"));
         }
-        if !texts(claims.get("aud")).contains(&self.config.audience) {
+        if !audiences(claims.get("aud")).contains(&self.config.audience) {
             return Err(wrong("it is for another audience"));
         }
         let expires_at = time(claims.get("exp")).ok_or_else(|| wrong("it does not say when it expires"))?;
@@ -169,7 +169,7 @@ impl Oidc {
         let terms = self.terms(claims)?;
         let tenant_terms = tenant_terms(&tenant).ok_or_else(credential::unknown_now)?;
         let id = format!("{PREFIX}{subject}");
-        Ok(Grant { id, name: subject, tenant, terms, tenant_terms, expires_at: Some(expires_at) })
+        Ok(Grant { id, name: subject, tenant, terms, tenant_terms, expires_at: Some(expires_at), line: Arc::default() })
     }
 
     fn no_tenant(&self) -> ApiError {
@@ -277,7 +277,15 @@ impl Oidc {
 /// token: they expire within minutes, and are not revoked.
 pub(super) fn granted_earlier(id: &str, tenant: &Tenant, terms: &str, tenant_terms: Arc<Terms>) -> Option<Grant> {
     let (name, terms) = (id.strip_prefix(PREFIX)?.to_owned(), Terms::from_json(terms).ok()?);
-    Some(Grant { id: id.to_owned(), name, tenant: tenant.clone(), terms, tenant_terms, expires_at: None })
+    Some(Grant {
+        id: id.to_owned(),
+        name,
+        tenant: tenant.clone(),
+        terms,
+        tenant_terms,
+        expires_at: None,
+        line: Arc::default(),
+    })
 }
 
 /// Whether a grant is by a token.
@@ -294,16 +302,20 @@ fn unavailable() -> ApiError {
     ApiError::new(Code::KeysUnavailable, message)
 }
 
-/// One text, or those of an array; of one text with blanks, its words as well.
+/// One text, or those of an array; of one text with blanks, its words.
 fn texts(raw: Option<Raw<'_>>) -> Vec<String> {
+    let words = |text: &String| text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    match (raw.map(Raw::kind), audiences(raw)) {
+        (Some(Kind::String), text) => text.first().map(words).unwrap_or_default(),
+        (_, texts) => texts,
+    }
+}
+
+/// One text, whatever is in it, or those of an array.
+fn audiences(raw: Option<Raw<'_>>) -> Vec<String> {
     let Some(raw) = raw else { return Vec::new() };
     let text = |raw: Raw<'_>| raw.text().map(|text| text.decode().into_owned());
-    match raw.kind() {
-        Kind::Array => raw.elements().filter_map(text).collect(),
-        _ => text(raw)
-            .map(|text| text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect())
-            .unwrap_or_default(),
-    }
+    if raw.kind() == Kind::Array { raw.elements().filter_map(text).collect() } else { text(raw).into_iter().collect() }
 }
 
 /// Seconds since the epoch, which may have a fraction.

@@ -1,6 +1,6 @@
 //! All keys at one moment, by what they are found with. Made anew when the configuration or the store has changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -25,6 +25,24 @@ pub(super) struct Table {
     by_hash: HashMap<[u8; 32], Entry, BuildHasherDefault<FirstBytes>>,
     /// Hashes by the ids of their grants.
     by_id: HashMap<String, [u8; 32]>,
+}
+
+/// The ids of keys that took each other's place, the oldest first, by each of them.
+fn lines(stored: &[ApiKey]) -> HashMap<&str, Arc<[String]>> {
+    let next: HashMap<&str, &str> =
+        stored.iter().filter_map(|key| Some((key.id.as_str(), key.replaced_by.as_deref()?))).collect();
+    let later: HashSet<&str> = next.values().copied().collect();
+    let known: HashSet<&str> = stored.iter().map(|key| key.id.as_str()).collect();
+    let mut lines = HashMap::new();
+    for first in next.keys().copied().filter(|id| !later.contains(id)) {
+        let line: Vec<&str> = std::iter::successors(Some(first), |id| next.get(id).copied())
+            .take_while(|id| known.contains(id))
+            .take(stored.len())
+            .collect();
+        let shared: Arc<[String]> = line.iter().map(|id| (*id).to_owned()).collect();
+        lines.extend(line.into_iter().map(|id| (id, Arc::clone(&shared))));
+    }
+    lines
 }
 
 /// What is a hash already needs no other: nobody chooses the hashes of the keys that are in the table.
@@ -99,7 +117,10 @@ impl Table {
     }
 
     fn built(mut self) -> Self {
-        let stored = self.stored.iter().filter(|key| key.revoked_at.is_none()).filter_map(|key| self.stored_entry(key));
+        let lines = lines(&self.stored);
+        let line = |key: &ApiKey| lines.get(key.id.as_str()).cloned().unwrap_or_default();
+        let good = self.stored.iter().filter(|key| key.revoked_at.is_none());
+        let stored = good.filter_map(|key| self.stored_entry(key, line(key)));
         // What the configuration says of a key comes last, and counts.
         let declared = self.declared.iter().filter_map(|key| self.declared_entry(key));
         let by_hash: HashMap<_, _, _> = stored.chain(declared).collect();
@@ -108,7 +129,7 @@ impl Table {
         self
     }
 
-    fn stored_entry(&self, key: &ApiKey) -> Option<([u8; 32], Entry)> {
+    fn stored_entry(&self, key: &ApiKey, line: Arc<[String]>) -> Option<([u8; 32], Entry)> {
         let terms = Terms::from_json(&key.terms).map_err(|error| {
             tracing::warn!(
                 key = key.name,
@@ -124,6 +145,7 @@ impl Table {
             terms: terms.ok()?,
             tenant_terms: self.tenant_terms(&key.tenant)?,
             expires_at: key.expires_at.map(|at| u64::try_from(at).unwrap_or_default() / 1000),
+            line,
         };
         Some((key.hash, Entry { grant: Arc::new(grant), is_stored: true }))
     }
@@ -137,6 +159,7 @@ impl Table {
             tenant,
             terms: key.terms.clone(),
             expires_at: key.expires_at,
+            line: Arc::default(),
         };
         Some((key.hash.0, Entry { grant: Arc::new(grant), is_stored: false }))
     }
@@ -157,5 +180,52 @@ impl Table {
 
     pub(super) fn by_id(&self, id: &str) -> Option<&Entry> {
         self.by_hash.get(self.by_id.get(id)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str, replaced_by: Option<&str>) -> ApiKey {
+        ApiKey {
+            id: id.to_owned(),
+            tenant: Tenant::default(),
+            name: "web".to_owned(),
+            hash: [0; 32],
+            hint: String::new(),
+            created_at: 0,
+            expires_at: None,
+            revoked_at: None,
+            replaced_by: replaced_by.map(str::to_owned),
+            terms: "{}".to_owned(),
+        }
+    }
+
+    #[test]
+    fn keys_know_whose_place_they_took() {
+        let stored = [
+            key("b", Some("c")),
+            key("a", Some("b")),
+            key("c", None),
+            key("alone", None),
+            // The one after it was forgotten.
+            key("last", Some("gone")),
+            // Nobody writes these, and nobody waits for their end.
+            key("x", Some("y")),
+            key("y", Some("x")),
+        ];
+        let lines = lines(&stored);
+        for (id, expected) in [
+            ("a", &["a", "b", "c"][..]),
+            ("b", &["a", "b", "c"]),
+            ("c", &["a", "b", "c"]),
+            ("last", &["last"]),
+            ("alone", &[]),
+            ("x", &[]),
+        ] {
+            let line = lines.get(id).cloned().unwrap_or_default();
+            assert_eq!(*line, *expected, "{id}");
+        }
     }
 }

@@ -7,9 +7,9 @@ use crate::trace::Charge;
 impl Entries {
     /// What the turn has really used is known now.
     pub(super) fn settle(&mut self, charges: &[Charge]) {
-        let tokens = |charge: &Charge| charge.usage.input_tokens + charge.usage.output_tokens;
+        let tokens = |charge: &Charge| charge.usage.input_tokens.saturating_add(charge.usage.output_tokens);
         if let Some(permit) = self.permit.take() {
-            permit.settle((!charges.is_empty()).then(|| charges.iter().map(tokens).sum()));
+            permit.settle((!charges.is_empty()).then(|| charges.iter().map(tokens).fold(0, u64::saturating_add)));
         }
     }
 
@@ -19,6 +19,7 @@ impl Entries {
             spending.add(&Used {
                 tenant: caller.tenant().name(),
                 key: caller.grant().map_or("", |grant| &grant.id),
+                limited_as: caller.grant().map_or("", |grant| grant.limited_as()),
                 provider,
                 model,
                 usage: *usage,

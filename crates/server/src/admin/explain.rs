@@ -73,8 +73,14 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
     let trace = find(place, &app, id, tenant.as_ref()).await?;
     let detail = trace.as_ref().map(traces::detail);
     let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
-        let detail = detail.ok_or_else(|| ApiError::response_not_found(id))?;
-        return Ok(routes::json(&json!({"trace": detail, "source": "none", "plan": null})));
+        let (Some(trace), Some(detail)) = (&trace, detail) else { return Err(ApiError::response_not_found(id)) };
+        let mut answer = json!({"trace": detail, "source": "none", "plan": null});
+        // It may be there, though what it continued is not.
+        let (id, tenant) = (trace.row.response_id.as_deref().unwrap_or(id), Tenant::new(&trace.row.tenant));
+        if let Some(response) = Source::stored(&app, id, &tenant).await? {
+            (answer["past_is_gone"], answer["response"]) = (true.into(), response);
+        }
+        return Ok(routes::json(&answer));
     };
     let model = routes::query(uri, "model");
     let mut again = Box::pin(explain::again(&app, source, model.as_deref())).await?;

@@ -9,8 +9,10 @@ use store::{Begun, Error, JobKind, JobLimits, NewEvents, NewJob, Status};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::maintain::granted;
 use super::{Ending, end};
 use crate::account::Outcome;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::follow::Follower;
 use crate::jobs::{Entered, Job, Order};
@@ -159,9 +161,9 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
 }
 
 /// Nothing was asked of anybody yet, so a store that is away for a moment is waited for, and a place among the turns of
-/// its key much longer: it is in the queue as long as it has none.
+/// its key much longer: it is in the queue as long as it has none. After each wait its key has to be good still.
 async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Started, ApiError> {
-    let (began, mut held_back) = (Instant::now(), None);
+    let (began, mut held_back, mut context) = (Instant::now(), None, context.clone());
     loop {
         let start = Start { past: Past::Begun, job: Some(job.clone()), ..Start::default() };
         match Box::pin(Turn::start(context.clone(), body.clone(), start)).await {
@@ -179,11 +181,19 @@ async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Start
             }
             started => return started,
         }
+        context.caller = renewed(&context).await?;
     }
 }
 
+/// Whoever asked, with what it may do by now.
+async fn renewed(context: &RequestContext) -> Result<Caller, ApiError> {
+    let (caller, earlier) = (&context.caller, context.caller.grant().map(|grant| grant.for_later()));
+    let grant = granted(&context.app, caller.tenant(), earlier.as_ref()).await?;
+    Ok(Caller::earlier(caller.tenant().clone(), grant, caller.client()))
+}
+
 const fn waits_for_place(code: Code) -> bool {
-    matches!(code, Code::TurnsAtOnce | Code::TokensPerMinute | Code::Overloaded | Code::BodyBytes)
+    matches!(code, Code::TurnsAtOnce | Code::TokensPerMinute | Code::BudgetInUse | Code::Overloaded | Code::BodyBytes)
 }
 
 /// An error that a foreground client would have been answered with.

@@ -240,7 +240,11 @@ async fn end_unrun(app: &Arc<App>, tenant: Tenant, claim: Claim, ending: Ending)
 }
 
 /// What whoever asked may do now, as soon as that can be said: a store that is away for a moment is no reason to refuse.
-async fn granted(app: &App, tenant: &Tenant, earlier: Option<&Earlier>) -> Result<Option<Arc<Grant>>, ApiError> {
+pub(super) async fn granted(
+    app: &App,
+    tenant: &Tenant,
+    earlier: Option<&Earlier>,
+) -> Result<Option<Arc<Grant>>, ApiError> {
     let began = Instant::now();
     loop {
         match still_granted(app, tenant, earlier).await {

@@ -79,6 +79,10 @@ impl Budget {
         whole.take(bytes).inspect_err(|_| _ = self.used.fetch_sub(bytes, Ordering::Relaxed))
     }
 
+    fn most(&self) -> usize {
+        self.whole.as_ref().map_or(self.limit, |whole| whole.most().min(self.limit))
+    }
+
     fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.whole {
@@ -91,7 +95,6 @@ impl Budget {
         Arc::new(Room { budget: Arc::clone(self), bytes: AtomicUsize::new(0) })
     }
 
-    /// What is taken at the moment.
     /// What is held now.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -125,14 +128,24 @@ impl Share {
         Ok(())
     }
 
-    /// Bytes that give the share back when the last reference to them is gone.
+    /// What it could take if nobody else took anything.
+    pub(crate) fn most(&self) -> usize {
+        self.budget.most()
+    }
+
+    /// Bytes that give the share back when the last reference to them is gone; what was taken beyond them, now.
     pub(crate) fn hold(mut self, bytes: Vec<u8>) -> Bytes {
-        if bytes.is_empty() {
-            return Bytes::new();
-        }
         let spare = self.bytes.saturating_sub(bytes.len());
         self.budget.give_back(spare);
         self.bytes -= spare;
+        self.hold_all(bytes)
+    }
+
+    /// The same, and what was taken beyond them is kept as long.
+    pub(crate) fn hold_all(self, bytes: Vec<u8>) -> Bytes {
+        if bytes.is_empty() {
+            return Bytes::new();
+        }
         Bytes::from_owner(Held { bytes, _share: self })
     }
 }

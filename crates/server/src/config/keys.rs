@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use providers::yaml::{Field, Section};
 
 use super::{Secret, print, units};
-use crate::terms::{Budget, Terms};
+use crate::terms::{Budget, MOST_TPM, Terms};
 
 /// Shorter ones could be guessed, or be found from their hashes.
 const SHORTEST: usize = 20;
@@ -163,7 +163,7 @@ pub(super) fn terms(section: &mut Section<'_>) -> Terms {
         models: section.read("models", Field::texts),
         tools: section.read("tools", tools),
         rpm: section.read("rpm", number),
-        tpm: section.read("tpm", |field| field.integer(1..=1 << 50)),
+        tpm: section.read("tpm", |field| field.integer(1..=MOST_TPM)),
         concurrency: section.read("concurrency", number),
         queue: section.read("queue", |field| field.integer(0..=u64::from(u32::MAX))),
         body_bytes: section.read("body_bytes", |field| units::size(field, &(1..=1 << 44))),

@@ -191,6 +191,8 @@ codes! {
     RequestBeyondLimit(TOO_MANY_REQUESTS, "request_beyond_limit", Some("rate_limit_exceeded")) => "Send less: no wait helps; the operator can raise the limit.";
     /// The key, or its tenant, runs as many requests as it may at the same time (`concurrency`).
     TurnsAtOnce(TOO_MANY_REQUESTS, "turns_at_once", Some("rate_limit_exceeded")) => "Wait until some of them are answered; the operator can raise the limit.";
+    /// What is left of the budget of the key, or of its tenant, is what its running requests may cost.
+    BudgetInUse(TOO_MANY_REQUESTS, "budget_in_use", Some("rate_limit_exceeded")) => "Wait until some of them are answered; the operator can give a larger budget.";
     /// The requests of the key, or of its tenant, hold as many bytes as they may together (`body_bytes`).
     BodyBytes(TOO_MANY_REQUESTS, "body_bytes", Some("rate_limit_exceeded")) => "Wait until some of them are answered; the operator can raise the limit.";
     /// The server runs as many requests as it can, or is short of memory or of file descriptors.
@@ -242,7 +244,7 @@ impl Code {
     pub fn kind(self) -> &'static str {
         match self {
             Self::Upstream(class) => class.kind(),
-            Self::RequestsPerMinute | Self::TurnsAtOnce | Self::BodyBytes => "requests",
+            Self::RequestsPerMinute | Self::TurnsAtOnce | Self::BudgetInUse | Self::BodyBytes => "requests",
             Self::TokensPerMinute | Self::RequestBeyondLimit => "tokens",
             Self::BudgetSpent => "insufficient_quota",
             code if code.status().is_server_error() => "server_error",

@@ -131,6 +131,13 @@ impl Source {
         Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, gone, served, response, _room: room }))
     }
 
+    /// The response, if the store has it.
+    pub(crate) async fn stored(app: &Arc<App>, id: &str, tenant: &Tenant) -> Result<Option<Value>, ApiError> {
+        let stored = app.runtime.sessions.of(tenant.clone()).stored(id).await?;
+        let object = |stored| Session::object(&stored).and_then(|object| super::read(&object).ok());
+        Ok(stored.map(|stored| object(stored).unwrap_or_default()))
+    }
+
     /// Whether the store has that response; of this tenant, or of any.
     pub(crate) async fn is_stored(app: &Arc<App>, id: &str, tenant: Option<&Tenant>) -> Result<bool, ApiError> {
         let tenants = match tenant {

@@ -21,6 +21,11 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// The same with a past of so many bytes.
+    pub(crate) const fn after(self, past: usize) -> Self {
+        Self { input: self.input + past as u64 / BYTES_PER_TOKEN, ..self }
+    }
+
     /// Of a request with this body. What it continues is in the store, and counts when it is known.
     pub(crate) fn of(body: &[u8], max_output_tokens: Option<i64>) -> Self {
         let most = max_output_tokens.and_then(|most| u64::try_from(most).ok());

@@ -92,6 +92,7 @@ fn grant(id: &str, terms: Terms, tenant_terms: Terms) -> Arc<Grant> {
         terms,
         tenant_terms: Arc::new(tenant_terms),
         expires_at: None,
+        line: Arc::default(),
     })
 }
 

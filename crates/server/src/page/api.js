@@ -38,6 +38,12 @@ async function send(method, path, body, signal) {
   for (;;) {
     const headers = { accept: "application/json, text/event-stream" };
     const known = sessionStorage.getItem(TOKEN);
+    // No header can carry anything else, so it is not the token.
+    if (/[^\x21-\x7e]/.test(known ?? "")) {
+      sessionStorage.removeItem(TOKEN);
+      await token(true);
+      continue;
+    }
     if (known) headers.authorization = `Bearer ${known}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     let answer;

@@ -106,6 +106,7 @@ export async function show(main, { signal }) {
     [send.disabled, stop.disabled] = [true, false];
     replace(output);
     replace(events);
+    counted.textContent = "Events";
     replace(told, "Sent; waiting…");
     const [shown, began, state] = [new Output(output), performance.now(), { first: undefined, count: 0, response: undefined }];
     const take = (type, data) => {

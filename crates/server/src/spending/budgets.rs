@@ -1,7 +1,8 @@
 //! What is left of budgets. A budget that somebody uses here has a tab: what the store says was spent in its period, by
 //! all processes; what was spent here and is not written yet; and what running turns will cost at least.
 //!
-//! A turn begins as long as anything is left, so what is spent ends beyond the budget by what the running turns cost.
+//! A turn begins as long as anything is left that is not promised to others, so what is spent ends beyond the budget by
+//! what running turns cost more than was expected of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,13 +30,16 @@ pub(super) struct Tabs {
 /// What is known of one budget.
 #[derive(Debug)]
 pub(super) struct Tab {
-    spender: Spender,
+    /// `key` or `project`.
+    whose: &'static str,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     budget: Budget,
+    /// Who spends it: a tenant, or a key with those that it has taken the place of.
+    spenders: Arc<[Spender]>,
     /// The first hour of the period, and the hour in which that was looked at.
     begin: i64,
     looked_at: i64,
@@ -56,41 +60,53 @@ pub(super) struct Spent {
     /// `key` or `project`.
     pub(super) whose: &'static str,
     pub(super) per: Period,
+    /// It is not, but what is left is promised to running turns.
+    pub(super) is_promised: bool,
 }
 
 /// What is asked of the store: whose spending, and since when.
-pub(super) type Asked = (Spender, i64);
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) spenders: Arc<[Spender]>,
+    begin: i64,
+}
+
+impl Asked {
+    pub(super) fn each(&self) -> impl Iterator<Item = (Spender, i64)> {
+        self.spenders.iter().map(|spender| (spender.clone(), self.begin))
+    }
+}
+
+/// Who spends the budget of a key.
+fn spenders(grant: &Grant) -> Arc<[Spender]> {
+    let line = if grant.line.is_empty() { std::slice::from_ref(&grant.id) } else { &grant.line };
+    line.iter().cloned().map(Spender::Key).collect()
+}
 
 impl Tabs {
     /// Those that a grant's turns are on: of its key, and of its tenant.
     pub(super) fn of(&self, grant: &Grant, hour: i64) -> [Option<Arc<Tab>>; 2] {
-        let key = grant
-            .terms
-            .budget
-            .map(|budget| self.tab(&self.keys, &grant.id, budget, hour, || Spender::Key(grant.id.clone())));
+        let key = grant.terms.budget.map(|budget| {
+            let tab = self.tab(&self.keys, grant.limited_as(), || Tab::new("key", spenders(grant), budget, hour));
+            tab.turn_to(budget, hour, Some(grant));
+            tab
+        });
         let tenant = grant.tenant_terms.budget.map(|budget| {
-            self.tab(&self.tenants, grant.tenant.name(), budget, hour, || Spender::Tenant(grant.tenant.clone()))
+            let spender = || Arc::from([Spender::Tenant(grant.tenant.clone())]);
+            let tab = self.tab(&self.tenants, grant.tenant.name(), || Tab::new("project", spender(), budget, hour));
+            tab.turn_to(budget, hour, None);
+            tab
         });
         [key, tenant]
     }
 
-    fn tab(
-        &self,
-        tabs: &RwLock<HashMap<String, Arc<Tab>>>,
-        name: &str,
-        budget: Budget,
-        hour: i64,
-        spender: impl FnOnce() -> Spender,
-    ) -> Arc<Tab> {
+    fn tab(&self, tabs: &RwLock<HashMap<String, Arc<Tab>>>, name: &str, new: impl FnOnce() -> Tab) -> Arc<Tab> {
         let known = tabs.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        let tab = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let mut tabs = tabs.write().unwrap_or_else(PoisonError::into_inner);
             self.count.fetch_add(usize::from(!tabs.contains_key(name)), Ordering::Relaxed);
-            let tab = tabs.entry(name.to_owned()).or_insert_with(|| Arc::new(Tab::new(spender(), budget, hour)));
-            Arc::clone(tab)
-        });
-        tab.turn_to(budget, hour);
-        tab
+            Arc::clone(tabs.entry(name.to_owned()).or_insert_with(|| Arc::new(new())))
+        })
     }
 
     pub(super) fn clear(&self) {
@@ -133,8 +149,7 @@ impl Tabs {
         self.each(|tab| {
             let budget = tab.enter().budget;
             tab.roll(budget, hour);
-            let begin = tab.enter().begin;
-            all.push((Arc::clone(tab), (tab.spender.clone(), begin)));
+            all.push((Arc::clone(tab), tab.enter().asked()));
         });
         all
     }
@@ -146,21 +161,31 @@ impl Tabs {
     }
 }
 
+impl State {
+    fn asked(&self) -> Asked {
+        Asked { spenders: Arc::clone(&self.spenders), begin: self.begin }
+    }
+}
+
 impl Tab {
-    const fn new(spender: Spender, budget: Budget, hour: i64) -> Self {
+    const fn new(whose: &'static str, spenders: Arc<[Spender]>, budget: Budget, hour: i64) -> Self {
         let begin = period::begin(budget.per, hour);
-        let state = State { budget, begin, looked_at: hour, stored: None, writing: 0, open: 0, reserved: 0, idle: 0 };
-        Self { spender, state: Mutex::new(state) }
+        let state =
+            State { budget, spenders, begin, looked_at: hour, stored: None, writing: 0, open: 0, reserved: 0, idle: 0 };
+        Self { whose, state: Mutex::new(state) }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody asks for it, at this hour, and the budget may be another by now.
-    fn turn_to(&self, budget: Budget, hour: i64) {
+    /// Somebody asks for it, at this hour, and the budget may be another by now; so may the key be that spends it.
+    fn turn_to(&self, budget: Budget, hour: i64, key: Option<&Grant>) {
         let mut state = self.enter();
         state.idle = 0;
+        if let Some(grant) = key.filter(|grant| grant.line.len() > state.spenders.len()) {
+            state.spenders = spenders(grant);
+        }
         if (state.budget, state.looked_at) != (budget, hour) {
             drop(state);
             self.roll(budget, hour);
@@ -183,15 +208,15 @@ impl Tab {
     /// What the store has to be asked before the budget can be held against anything.
     pub(super) fn unknown(&self) -> Option<Asked> {
         let state = self.enter();
-        state.stored.is_none().then(|| (self.spender.clone(), state.begin))
+        state.stored.is_none().then(|| state.asked())
     }
 
     /// What the store says, which has all that was being written.
-    pub(super) fn read(&self, (_, begin): &Asked, spent: u64) {
+    pub(super) fn read(&self, asked: &Asked, spent: &[u64]) {
         let mut state = self.enter();
         // A new period may have begun since it was asked.
-        if state.begin == *begin {
-            (state.stored, state.writing) = (Some(spent), 0);
+        if state.begin == asked.begin {
+            (state.stored, state.writing) = (Some(spent.iter().copied().fold(0, u64::saturating_add)), 0);
         }
     }
 
@@ -203,13 +228,10 @@ impl Tab {
 
     fn reserve(&self, nanodollars: u64) -> Result<(), Spent> {
         let mut state = self.enter();
-        let known = [state.stored.unwrap_or(0), state.writing, state.open, state.reserved];
-        if known.into_iter().fold(0, u64::saturating_add) >= state.budget.nanodollars {
-            let whose = match self.spender {
-                Spender::Key(_) => "key",
-                Spender::Tenant(_) => "project",
-            };
-            return Err(Spent { whose, per: state.budget.per });
+        let spent = [state.stored.unwrap_or(0), state.writing, state.open].into_iter().fold(0, u64::saturating_add);
+        let all = state.budget.nanodollars;
+        if spent.saturating_add(state.reserved) >= all {
+            return Err(Spent { whose: self.whose, per: state.budget.per, is_promised: spent < all });
         }
         state.reserved = state.reserved.saturating_add(nanodollars);
         Ok(())

@@ -120,7 +120,7 @@ mod tests {
     fn used(model: &str, nanodollars: Option<u64>) -> Used<'_> {
         let usage =
             Usage { input_tokens: 10, cached_tokens: 4, output_tokens: 3, reasoning_tokens: 1, ..Usage::default() };
-        Used { tenant: "t", key: "k", provider: "p", model, usage, nanodollars, tool_calls: 0 }
+        Used { tenant: "t", key: "k", limited_as: "k", provider: "p", model, usage, nanodollars, tool_calls: 0 }
     }
 
     #[test]

@@ -37,19 +37,21 @@ fn grant(key: Option<&str>, tenant: Option<&str>) -> Grant {
         terms: terms(key),
         tenant_terms: Arc::new(terms(tenant)),
         expires_at: None,
+        line: Arc::default(),
     }
 }
 
 fn used(key: &str, nanodollars: Option<u64>) -> Used<'_> {
+    let limited_as = key;
     let usage = Usage { input_tokens: 10, output_tokens: 5, total_tokens: 15, ..Usage::default() };
-    Used { tenant: "default", key, provider: "p", model: "m", usage, nanodollars, tool_calls: 0 }
+    Used { tenant: "default", key, limited_as, provider: "p", model: "m", usage, nanodollars, tool_calls: 0 }
 }
 
 impl Rig {
     /// A turn begins, costs so much, and ends.
     async fn turn(&self, grant: &Grant, nanodollars: u64) -> Result<(), ApiError> {
         let reservation = self.spending.check(grant, 0).await?;
-        self.spending.add(&used(&grant.id, Some(nanodollars)));
+        self.spending.add(&Used { limited_as: grant.limited_as(), ..used(&grant.id, Some(nanodollars)) });
         drop(reservation);
         Ok(())
     }
@@ -81,6 +83,47 @@ async fn a_budget_stops_at_its_limit() {
     assert_eq!(rig.requests().await, 2);
     // Another process has to read it first, and finds the same.
     assert!(rig_on(rig.store.clone()).turn(&grant, 5).await.is_err());
+}
+
+/// Rotating a key gives it no second budget, also not in a process that knew only the older one.
+#[tokio::test]
+async fn keys_that_took_each_others_place_share_a_budget() {
+    let rig = rig();
+    let older = grant(Some("0.00000001usd/month"), None);
+    rig.turn(&older, 6).await.unwrap();
+    rig.spending.write_and_read().await.unwrap();
+    let line: Arc<[String]> = ["key_1", "key_2"].map(str::to_owned).into();
+    let older = Grant { line: Arc::clone(&line), ..older };
+    let newer = Grant { id: "key_2".to_owned(), ..older.clone() };
+    rig.turn(&newer, 6).await.unwrap();
+    for process in [&rig, &rig_on(rig.store.clone())] {
+        rig.spending.write_and_read().await.unwrap();
+        for grant in [&older, &newer] {
+            let refused = process.turn(grant, 1).await.unwrap_err();
+            assert_eq!(refused.wire.as_deref(), Some("insufficient_quota"));
+        }
+    }
+    // What was used is still told apart.
+    let query = UsageQuery {
+        from: 0,
+        to: i64::MAX / 3600,
+        by: UsageBy { key: true, ..UsageBy::default() },
+        ..UsageQuery::default()
+    };
+    assert_eq!(rig.store.usage(query).await.unwrap().len(), 2);
+}
+
+/// What running turns may cost is nobody else's; who is refused for that may try again.
+#[tokio::test]
+async fn what_is_promised_is_not_promised_twice() {
+    let rig = rig();
+    let grant = grant(Some("0.00000001usd/day"), None);
+    let first = rig.spending.check(&grant, 12).await.unwrap();
+    let refused = rig.spending.check(&grant, 1).await.unwrap_err();
+    assert_eq!((refused.status.as_u16(), refused.wire.as_deref()), (429, Some("rate_limit_exceeded")));
+    assert_eq!((refused.code.lasts(), refused.retry_after), (false, Some(1)));
+    drop(first);
+    rig.turn(&grant, 1).await.unwrap();
 }
 
 #[tokio::test]

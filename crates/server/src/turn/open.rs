@@ -68,20 +68,20 @@ impl Turn {
             },
             None => None,
         };
+        let tokens = || Tokens::of(&bytes, request.max_output_tokens);
         if !warm_up {
             let asks = match (&job, request.background) {
                 (Some(_), _) => Asks::Runs,
                 (None, Some(true)) => Asks::Submits,
                 (None, _) => Asks::Turn,
             };
-            let tokens = || Tokens::of(&bytes, request.max_output_tokens);
-            if let Err(error) = context.admit(asks, Some((&failover, bytes.len())), tokens).await {
+            if let Err(error) = context.admit(asks, Some(&failover), tokens).await {
                 release(None, key).await;
                 return Err(error);
             }
         }
         let mut past = read_past(&context, &request, past).await?;
-        if !warm_up && let Err(error) = context.set_aside(&failover, bytes.len(), past.bytes()).await {
+        if !warm_up && let Err(error) = context.set_aside(&failover, tokens, past.bytes()).await {
             release(None, key).await;
             return Err(error);
         }
@@ -131,9 +131,12 @@ pub(super) fn ask_in(
     document: Raw<'_>,
 ) -> Result<(), ApiError> {
     context.account.asks(Asked::new(request));
+    if let Some(model) = request.model {
+        context.account.names_model(&model.decode());
+    }
     if let Some(mut tape) = context.account.tape() {
         tape.push(&shown(document));
-        context.account.capture(Body::Request, Some(tape), |_| {});
+        context.account.capture(Body::Request, Some(tape), |bytes| context.snapshot.redact(bytes));
     }
     check(request)
 }

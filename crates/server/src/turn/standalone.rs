@@ -52,7 +52,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     CompactionWish::of(&request)?;
     let (mut failover, model) = targets(context, &request)?;
     keep_priced(context, &mut failover)?;
-    context.admit(Asks::Turn, Some((&failover, bytes.len())), || Tokens::of(bytes, None)).await?;
+    context.admit(Asks::Turn, Some(&failover), || Tokens::of(bytes, None)).await?;
     let past = context.session().context(&request, Past::Stored).await?;
     past.refer(&mut request)?;
     let items = past.past()?;

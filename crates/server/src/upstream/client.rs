@@ -1,5 +1,6 @@
 //! The HTTP client of one provider: one exchange at a time, over its pool, with its keys in turn.
 
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -337,6 +338,7 @@ impl HttpClient {
     ) -> Refused {
         let status = response.status().as_u16();
         let retry_after = failure::retry_after(response.headers());
+        let is_packed = response.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding == "gzip");
         let mut response = response.into_body();
         let mut body = Vec::new();
         let read = async {
@@ -349,6 +351,9 @@ impl HttpClient {
         };
         // What arrived in time is enough.
         let _ = tokio::time::timeout(deadlines.idle.min(Duration::from_secs(10)), read).await;
+        if is_packed {
+            body = unpacked(&body);
+        }
         let mut failure = Failure::from_answer_in(dialect, status, &body).weighed(request, &body);
         failure.retry_after = retry_after.or(failure.retry_after);
         self.redactor().failure(&mut failure);
@@ -404,6 +409,13 @@ impl Read {
             Self::More(joined) => Some(joined.freeze()),
         }
     }
+}
+
+/// An error's body, which some front ends pack whatever they were asked: as much of it as can be read.
+fn unpacked(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let _ = flate2::read::MultiGzDecoder::new(body).take(ERROR_BODY as u64).read_to_end(&mut out);
+    out
 }
 
 /// The API in which the provider answers.

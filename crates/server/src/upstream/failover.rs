@@ -30,6 +30,7 @@ use super::{Accepted, Deadlines, Outgoing, breaker, fit};
 use crate::account::{Account, Body};
 use crate::clock;
 use crate::config::ResilienceConfig;
+use crate::limits::Tokens;
 use crate::tokens::TokenCounts;
 use crate::trace::Attempted;
 use place::unless_it_falls;
@@ -246,9 +247,9 @@ impl Failover {
         true
     }
 
-    /// What so many tokens of input cost at the most, in nanodollars.
-    pub(crate) fn input_cost(&self, tokens: u64) -> u64 {
-        let usage = Usage { input_tokens: tokens, ..Usage::default() };
+    /// What so many tokens cost at the most, in nanodollars.
+    pub(crate) fn cost(&self, tokens: Tokens) -> u64 {
+        let usage = Usage { input_tokens: tokens.input, output_tokens: tokens.output, ..Usage::default() };
         let prices = self.candidates.iter().filter_map(Candidate::price);
         prices.map(|price| price.cost(&usage)).max().unwrap_or(0)
     }

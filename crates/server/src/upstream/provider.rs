@@ -86,7 +86,7 @@ impl Connections {
     }
 
     /// Takes the provider's keys out of what is shown or kept.
-    pub(super) fn redactor(&self) -> Redactor {
+    pub(crate) fn redactor(&self) -> Redactor {
         match self.client() {
             Some(UpstreamClient::Http(client)) => client.redactor(),
             Some(UpstreamClient::Demo) | None => Redactor::default(),

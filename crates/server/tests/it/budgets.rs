@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http::Method;
 use serde_json::{Value, json};
 use testkit::{Answer, Postgres, Script, Upstream};
@@ -13,7 +15,7 @@ const POOR: &str = "key-with-a-small-budget-01";
 const RICH: &str = "key-without-any-budget-0002";
 
 /// An answer costs 9,000 nanodollars: three of them are more than 20,000.
-const KEYS: &str = "keys:\n- {name: poor, key: key-with-a-small-budget-01, budget: 0.00002usd/total}\n\
+const KEYS: &str = "keys:\n- {name: poor, key: key-with-a-small-budget-01, budget: 0.00002usd/total, rpm: 100000}\n\
                     - {name: rich, key: key-without-any-budget-0002}\n";
 
 async fn upstream() -> Upstream {
@@ -49,6 +51,14 @@ fn is_spent(answer: &Answer) {
     assert_eq!(error(answer).key(), (429, "insufficient_quota", "insufficient_quota", None));
     assert_eq!((answer.header("x-should-retry"), answer.header("retry-after")), (Some("false"), None));
     assert_eq!(answer.header("x-godex-error"), Some("budget_spent"));
+    assert_eq!(answer.header("x-ratelimit-limit-requests"), Some("100000"));
+}
+
+/// What is left is promised to what runs: whoever comes later may try again.
+fn is_in_use(answer: &Answer) {
+    assert_eq!(error(answer).key(), (429, "requests", "rate_limit_exceeded", None));
+    assert_eq!((answer.header("x-should-retry"), answer.header("retry-after")), (None, Some("1")));
+    assert_eq!(answer.header("x-godex-error"), Some("budget_in_use"));
 }
 
 #[tokio::test]
@@ -102,12 +112,28 @@ async fn turns_that_run_at_once_do_not_outrun_a_budget_for_long() {
     let running = post(&rig, POOR, "/v1/responses", &body);
     let refused = async {
         rig.upstream.arrived(1).await;
-        is_spent(&ask(&rig, POOR, "m").await);
+        is_in_use(&ask(&rig, POOR, "m").await);
     };
     tokio::select! {
         answer = running => panic!("{answer:?}"),
         () = refused => {}
     }
+}
+
+/// What is asked costs next to nothing, and its answer more than all: of a hundred at once few are let in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_answers_may_cost_is_set_aside() {
+    let rig = rig("backend: memory").await;
+    for _ in 0..100 {
+        rig.upstream.queue(Script::silent());
+    }
+    let body = json!({"model": "m", "input": "Hi", "max_output_tokens": 16});
+    let mut asked: FuturesUnordered<_> = (0..100).map(|_| post(&rig, POOR, "/v1/responses", &body)).collect();
+    for _ in 0..96 {
+        let answer = tokio::time::timeout(Duration::from_secs(30), asked.next()).await.expect("more were let in");
+        is_in_use(&answer.unwrap());
+    }
+    assert!((1..=4).contains(&rig.upstream.requests().len()));
 }
 
 /// What a turn continues is sent as well, and costs as much, though it is not in the request.
@@ -121,7 +147,7 @@ async fn what_is_continued_is_set_aside_too() {
     let running = post(&rig, POOR, "/v1/responses", &next);
     let refused = async {
         rig.upstream.arrived(2).await;
-        is_spent(&ask(&rig, POOR, "m").await);
+        is_in_use(&ask(&rig, POOR, "m").await);
     };
     tokio::select! {
         answer = running => panic!("{answer:?}"),

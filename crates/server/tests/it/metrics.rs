@@ -259,6 +259,10 @@ async fn with_keys_it_is_for_the_operator_alone() {
     );
 
     let url = format!("http://{}", rig.metrics.unwrap());
+    // By whatever name a web page finds it.
+    let headers = [("host", "evil.example")];
+    let page = rig.client.request(Method::GET, &format!("{url}/metrics"), &headers, String::new()).await.unwrap();
+    assert_eq!((page.status, page.header("x-godex-error")), (403, Some("host_not_allowed")));
     let own = rig.client.get(&format!("{url}/metrics")).await.unwrap();
     assert_eq!(own.status, 200);
     read(std::str::from_utf8(&own.body).unwrap(), Format::Plain).unwrap();

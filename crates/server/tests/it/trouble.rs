@@ -4,6 +4,7 @@
 //! Afterwards a stream ends with `error` and
 //! `response.failed`; it is never completed.
 
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -59,6 +60,12 @@ fn said(status: u16, message: &str) -> Script {
     Script::json(status, &json!({"error": {"message": message, "type": "x", "code": null}}))
 }
 
+fn packed(body: &Value) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(body.to_string().as_bytes()).unwrap();
+    gzip.finish().unwrap()
+}
+
 #[tokio::test]
 async fn statuses_keep_their_class() {
     let no = |status| said(status, "no");
@@ -87,6 +94,11 @@ async fn statuses_keep_their_class() {
         ("504", no(504), (504, SERVER, "upstream_timeout", "upstream_timeout")),
         ("529", no(529), (503, SERVER, "upstream_overloaded", "upstream_overloaded")),
         ("redirect", no(307).header("location", "/elsewhere"), (502, SERVER, "upstream_protocol", "upstream_protocol")),
+        (
+            "400, packed though nobody asked for that",
+            Script::body(400, "application/json", packed(&coded)).header("content-encoding", "gzip"),
+            (400, INVALID, "bad_thing", "upstream_invalid_request"),
+        ),
         (
             "cut in the error's body",
             Script::respond(500).send("{\"err").cut(),

@@ -197,8 +197,13 @@ async fn what_waits_for_a_revoked_key_fails() {
     until(&rig, one.key.expose(), 401).await;
     let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
     send(&rig, other.key.expose(), Method::POST, &format!("{}/cancel", path(&running)), &Value::Null).await;
+    fails_as_revoked(&rig, other.key.expose(), &path(&waiting)).await;
+}
+
+/// What waits is asked for with a key that is revoked meanwhile.
+async fn fails_as_revoked(rig: &Rig, key: &str, path: &str) {
     for _ in 0..600 {
-        let ended = get(&rig, other.key.expose(), &path(&waiting)).await.json();
+        let ended = get(rig, key, path).await.json();
         if ended["status"] == "failed" {
             assert!(ended["error"]["message"].as_str().unwrap().contains("revoked"), "{ended}");
             return;
@@ -207,4 +212,29 @@ async fn what_waits_for_a_revoked_key_fails() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("it never failed");
+}
+
+/// The same for one that is claimed already, and waits for a place among the turns of its key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_a_place_of_a_revoked_key_fails() {
+    let Some(postgres) = Postgres::start() else { return };
+    let session = format!("{{backend: postgres, postgres: {{url: '{}'}}}}", postgres.url());
+    let store = Store::postgres(&postgres.url(), &PostgresOptions::default()).await.unwrap();
+    let terms = Terms { concurrency: Some(1), ..Terms::default() };
+    let one = manage::create(&store, NewKey { terms, ..named("one", "a") }).await.unwrap();
+    let other = manage::create(&store, named("other", "a")).await.unwrap();
+    let rig = start(&session, "").await;
+    rig.upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    let body = json!({"model": "m", "input": "Hi", "background": true});
+    let [running, waiting] = [(); 2].map(|()| send(&rig, one.key.expose(), Method::POST, "/v1/responses", &body));
+    let running = rig::object_now(&running.await);
+    rig.upstream.arrived(1).await;
+    let waiting = rig::object_now(&waiting.await);
+    // It has looked for its place, and found none.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    manage::revoke(&store, "one").await.unwrap();
+    until(&rig, one.key.expose(), 401).await;
+    let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    send(&rig, other.key.expose(), Method::POST, &format!("{}/cancel", path(&running)), &Value::Null).await;
+    fails_as_revoked(&rig, other.key.expose(), &path(&waiting)).await;
 }
