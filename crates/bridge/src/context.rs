@@ -1,6 +1,7 @@
 //! What the reader of an answer must know about the request: plan writes it, readers read it, nobody else.
 
 use crate::dialect::ItemIds;
+use crate::seal::PromptEnd;
 
 /// How to read the answer to one request.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,8 @@ pub struct AnswerContext {
     pub output: OutputContract,
     /// Grammars of custom tools that the provider does not see to itself.
     pub grammars: Vec<InputGrammar>,
+    /// How what was sent ends: the answer's reasoning has to remember it.
+    pub prompt_end: PromptEnd,
 }
 
 /// The API that an upstream speaks.

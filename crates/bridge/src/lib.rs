@@ -45,5 +45,5 @@ pub use reader::{
 };
 pub use replay::{EventReplay, LoggedItems, Lost, replay, replay_terminal};
 pub use response::{ClientCall, HostedEnd, HostedItem, HostedStart, ResponseWriter};
-pub use seal::{Encrypted, Seal, SealedReasoning, SealedSummary, Unsealed};
+pub use seal::{Encrypted, PromptEnd, Seal, SealedReasoning, SealedSummary, ThoughtPlace, Unsealed};
 pub use shown::{holds_secrets, shown_item, shown_tool, shown_tools};

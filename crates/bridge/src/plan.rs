@@ -38,7 +38,7 @@ pub use messages::{plan_messages, plan_messages_linked};
 use crate::context::{AnswerContext, AnswerWire, OutputContract};
 use crate::dialect::{AbsentContent, CacheMarks, Dialect, EffortField, ReplayField, StreamUsage};
 use crate::note::Note;
-use crate::seal::Seal;
+use crate::seal::{PromptEnd, Seal};
 use item_path::Items;
 pub use needs::Needs;
 use notes::Notes;
@@ -79,6 +79,8 @@ pub struct Hosting {
     /// What is done about `web_search` where nobody runs it.
     pub unsearched: Unsearched,
     pub round: Round,
+    /// The input ends with what the model said when it paused by itself ([`crate::RoundEnd::Paused`]): it goes on from there.
+    pub resumes: bool,
     /// What the rounds before this one have answered, in tokens: `max_output_tokens` is for all of them.
     pub answered_tokens: u64,
 }
@@ -220,7 +222,7 @@ fn build(
     let Decided { mut tools, format, contract, mut messages, reasoning } =
         Decided::plan(request, &items, target, &mut notes)?;
     let native_members = tools.members();
-    if dialect.request.reasoning.placeholder && reasoning.thinks {
+    if dialect.request.reasoning.placeholder && !reasoning.is_off {
         transcript::fill_lost_reasoning(&mut messages, &dialect.request.reasoning);
     }
     let messages = transcript::shape(messages, &dialect.request.messages, notes.links());
@@ -253,6 +255,7 @@ fn build(
         logprobs: body.logprobs,
         output: contract,
         grammars: tools.grammars(),
+        prompt_end: PromptEnd::default(),
     };
     body.extra.extend(native_members.iter().map(String::as_str));
     body.tool_choice = tools.choice.take();

@@ -281,7 +281,12 @@ impl ResponseWriter {
             RoundEnd::Completed => Outcome::Completed,
             RoundEnd::Incomplete(reason) => Outcome::Incomplete(reason),
             RoundEnd::Failed(failure) => Outcome::Failed(failure),
-            RoundEnd::Hosted(_) | RoundEnd::Rejected(_) | RoundEnd::Paused => {
+            // No reason of an incomplete response says this, and completed it is not.
+            RoundEnd::Paused => {
+                let message = "The provider paused in the middle of its answer, and was not asked to go on any more.";
+                Outcome::Failed(Failure::new(FailureClass::Server, message))
+            }
+            RoundEnd::Hosted(_) | RoundEnd::Rejected(_) => {
                 let message = "The response ended although the model was to be asked again.";
                 Outcome::Failed(Failure::new(FailureClass::Server, message))
             }
@@ -409,6 +414,11 @@ impl ResponseWriter {
     /// The place of the item that is open, or of the next one: items never overlap.
     pub(crate) const fn output_index(&self) -> u32 {
         self.output.count
+    }
+
+    /// How many items of this answer are closed.
+    pub(crate) const fn items_of_answer(&self) -> u32 {
+        self.output.count.saturating_sub(self.rounds.next.count)
     }
 
     /// `output_item.done`, and the item is part of the output.

@@ -26,6 +26,54 @@ pub struct SealedReasoning {
     pub replay_data: Option<String>,
     /// What it is to an upstream that encrypts its reasoning itself.
     pub native: Option<Encrypted>,
+    pub place: ThoughtPlace,
+}
+
+/// Where reasoning was, as far as items alone do not say it: what an upstream has signed is good only after what it was
+/// signed after.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThoughtPlace {
+    /// Of the first reasoning of an answer: so many items of the answer came before it, and the prompt ended in this way.
+    pub began: Option<(usize, PromptEnd)>,
+    /// Where in the text of the message before it another block began, in characters.
+    pub breaks: Vec<usize>,
+}
+
+/// How a prompt ended, as far as the items in it do not say it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PromptEnd {
+    /// After something of the assistant's, behind which only a placeholder of ours stood.
+    pub after_assistant: bool,
+    /// With these words of ours.
+    pub demand: Option<String>,
+}
+
+impl ThoughtPlace {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut place = ObjectWriter::new(out);
+        if let Some((items, end)) = &self.began {
+            place.int("began", *items).bool("after_assistant", end.after_assistant);
+            if let Some(words) = &end.demand {
+                place.text("demand", words);
+            }
+        }
+        if !self.breaks.is_empty() {
+            place.json("breaks", format!("{:?}", self.breaks).as_bytes());
+        }
+        place.end();
+    }
+
+    fn read(raw: Raw<'_>) -> Self {
+        let number = |raw: Raw<'_>| raw.as_str().parse().ok();
+        let end = PromptEnd {
+            after_assistant: raw.get("after_assistant").is_some_and(|is| is.as_str() == "true"),
+            demand: raw.get("demand").and_then(Raw::text).map(|words| words.decode().into_owned()),
+        };
+        Self {
+            began: raw.get("began").and_then(number).map(|items| (items, end)),
+            breaks: raw.get("breaks").into_iter().flat_map(Raw::elements).filter_map(number).collect(),
+        }
+    }
 }
 
 /// Reasoning under somebody else's seal, which may hold for one id only.
@@ -50,6 +98,9 @@ impl SealedReasoning {
             encrypted.text("id", &native.id).text("content", &native.content);
             encrypted.end();
         }
+        if self.place != ThoughtPlace::default() {
+            self.place.write(object.key("place"));
+        }
         object.end();
         out
     }
@@ -67,6 +118,7 @@ impl SealedReasoning {
             text: string("text")?,
             replay_data: raw.get("bag").map(|data| data.as_str().to_owned()),
             native: raw.get("native").and_then(encrypted),
+            place: raw.get("place").map(ThoughtPlace::read).unwrap_or_default(),
         })
     }
 }
@@ -163,7 +215,13 @@ mod tests {
             instructions: "[]".into(),
             kept: r#"[{"role":"user","content":"Hi"}]"#.into(),
         };
-        let reasoning = SealedReasoning { family: "f".into(), text: "t".into(), replay_data: None, native: None };
+        let reasoning = SealedReasoning {
+            family: "f".into(),
+            text: "t".into(),
+            replay_data: None,
+            native: None,
+            place: ThoughtPlace::default(),
+        };
         assert_eq!(SealedReasoning::decode(&summary.encode()), None);
         assert_eq!(SealedSummary::decode(&reasoning.encode()), None);
         assert_eq!(SealedSummary::decode(&summary.encode()), Some(summary));
@@ -176,6 +234,10 @@ mod tests {
             text: "hm \"so\"\n".into(),
             replay_data: Some(r#"[{"sig":"x"}]"#.into()),
             native: Some(Encrypted { id: "rs_1".into(), content: "gAAA".into() }),
+            place: ThoughtPlace {
+                began: Some((1, PromptEnd { after_assistant: true, demand: Some("\"Do\"".into()) })),
+                breaks: vec![3, 14],
+            },
         };
         assert_eq!(SealedReasoning::decode(&reasoning.encode()), Some(reasoning));
         for stranger in ["", "{}", r#"{"v":2,"family":"f","text":"t"}"#, "nonsense"] {

@@ -14,10 +14,15 @@ use serde_json::{Map, Value};
 
 /// The first thing that is wrong with a request's body.
 pub fn check_request(body: &Value) -> Result<(), String> {
+    check_request_after(body, false)
+}
+
+/// The same for one that may go on from an answer that has paused, whatever that ended with.
+pub fn check_request_after(body: &Value, pause: bool) -> Result<(), String> {
     let body = object(body, "the body")?;
     parameters::check(body)?;
     tools::check(body)?;
-    turns::check(body)?;
+    turns::check(body, pause)?;
     images::check(body)?;
     marks::check(body)
 }

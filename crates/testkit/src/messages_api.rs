@@ -59,6 +59,8 @@ struct State {
     seen: Seen,
     cache: PrefixCache,
     answers: usize,
+    /// The last answer did.
+    has_paused: bool,
 }
 
 /// The trial without which a request may say nothing about what its thoughts are bound to.
@@ -89,6 +91,7 @@ fn answer(received: &Received, state: &mut State, model: &dyn Fn(&Value, usize) 
         Ok(dropped) => {
             let reply = model(&request, state.answers);
             state.answers += 1;
+            state.has_paused = reply.stop_reason == "pause_turn";
             let used = state.cache.use_for(&request);
             state.seen.cache.push(used);
             let blocks = signed::sign(&request, &reply.blocks);
@@ -111,7 +114,7 @@ fn text(value: &Value) -> &str {
 
 /// How many thoughts are dropped, or what is wrong.
 fn accept(received: &Received, request: &Value, state: &mut State) -> Result<usize, String> {
-    crate::messages::check_request(request)?;
+    crate::messages::check_request_after(request, state.has_paused)?;
     let model = text(&request["model"]);
     if model.contains("claude") {
         crate::messages::check_for_model(model, request)?;

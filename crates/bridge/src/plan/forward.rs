@@ -17,6 +17,7 @@ use super::output::Output;
 use super::{Link, Plan, PlanTarget, capacity, check, compaction, reasoning, wants_summary};
 use crate::context::{AnswerContext, AnswerWire, NativeContext};
 use crate::dialect::{Dialect, Effort, EffortField, Parameter};
+use crate::seal::PromptEnd;
 use hosted::{HostedTools, Member};
 
 const ENCRYPTED: &str = "reasoning.encrypted_content";
@@ -120,6 +121,7 @@ fn build(
         logprobs: wants_logprobs(request),
         output: contract,
         grammars: Vec::new(),
+        prompt_end: PromptEnd::default(),
     };
     let (notes, links) = notes.finish_linked(request, past, &unfolded)?;
     Ok((Plan { body, context, notes }, links))

@@ -14,15 +14,16 @@ mod thinking;
 
 use wire::chat::{self, Declared, ResponseFormat};
 use wire::json::Invalid;
-use wire::messages::{CacheMark, Function, Request, Tool};
+use wire::messages::{CacheMark, Function, Request, Role, Tool};
 use wire::responses::{CreateResponse, InputItem};
 
 use super::item_path::Items;
 use super::notes::Notes;
 use super::remaining_params::{self, Retention};
-use super::{Decided, Link, Plan, PlanTarget, capacity, check, compaction, wants_summary};
+use super::{Decided, Link, Plan, PlanTarget, capacity, check, compaction, transcript, wants_summary};
 use crate::context::{AnswerContext, AnswerWire};
 use crate::dialect::{BlockCache, BlockRules};
+use crate::seal::PromptEnd;
 use lower::Conversation;
 
 /// So many tools may be strict; more are refused.
@@ -60,9 +61,17 @@ fn build(
     let opened = compaction::open(request, past, target.seal);
     let unfolded = compaction::unfold(&opened);
     let items = Items::of(request, past, &unfolded);
-    let Decided { mut tools, format, contract, messages, reasoning } =
+    let Decided { mut tools, format, contract, mut messages, reasoning } =
         Decided::plan(request, &items, target, &mut notes)?;
-    let Conversation { system, messages } = lower::lower(messages, &dialect.request.messages, &mut notes);
+    let demand = tools.demand.take().filter(|_| !target.hosting.resumes);
+    if let Some(words) = &demand {
+        transcript::demand(words, &mut messages, &mut notes);
+    }
+    let Conversation { system, messages } =
+        lower::lower(messages, &dialect.request.messages, target.hosting.resumes, &mut notes);
+    // Who goes on by itself begins nothing.
+    let goes_on = messages.last().is_some_and(|last| last.role == Role::Assistant);
+    let after_assistant = !goes_on && transcript::ends_with_assistant(request, &items);
     let mut body = Request {
         model: (!rules.model_in_path).then_some(target.model),
         // A connection on which nothing comes for long is cut by proxies.
@@ -87,6 +96,7 @@ fn build(
         logprobs: false,
         output: contract,
         grammars: tools.grammars(),
+        prompt_end: PromptEnd { after_assistant, demand },
     };
     body.tool_choice = tools.choice.take();
     body.one_call = tools.parallel == Some(false);

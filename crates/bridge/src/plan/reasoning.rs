@@ -19,6 +19,8 @@ pub(super) struct Planned<'a> {
     pub(super) members: Vec<&'a str>,
     /// The model thinks, as far as we know.
     pub(super) thinks: bool,
+    /// The request switches it off, in the way that the dialect has for that.
+    pub(super) is_off: bool,
 }
 
 /// What the request asks for.
@@ -79,7 +81,8 @@ pub(super) fn plan<'a>(
         members.push(object);
         effort = None;
     }
-    Ok(Planned { effort, members, thinks: state != Asked::Off || always_thinks(rules) })
+    let is_off = state == Asked::Off && rules.off.is_some() && !always_thinks(rules);
+    Ok(Planned { effort, members, thinks: state != Asked::Off || always_thinks(rules), is_off })
 }
 
 /// Whether nothing switches thinking off.

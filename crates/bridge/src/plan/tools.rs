@@ -21,6 +21,7 @@ use crate::dialect::{ChoiceKind, Dialect, Parallel, Parameter};
 
 pub(super) use catalog::Catalog;
 use catalog::{Entry, What};
+use choice::Chosen;
 pub(super) use choice::unsupported;
 
 /// The tools of one turn.
@@ -31,6 +32,8 @@ pub(super) struct Tools<'a> {
     sent: Option<Vec<usize>>,
     pub(super) choice: Option<ToolChoice>,
     pub(super) forced: bool,
+    /// What the model is told instead, where it cannot be made to call a tool.
+    pub(super) demand: Option<String>,
     pub(super) parallel: Option<bool>,
 }
 
@@ -49,8 +52,8 @@ impl<'a> Tools<'a> {
             demand_tools(asked)?;
         }
         let chosen = choice::choose(asked, &catalog, dialect, hosting, notes)?;
-        let mut tools =
-            Self { catalog, sent: chosen.only, choice: chosen.choice, forced: chosen.forced, parallel: None };
+        let Chosen { choice, forced, demand, only: sent } = chosen;
+        let mut tools = Self { catalog, sent, choice, forced, demand, parallel: None };
         tools.check_limit(rules.max)?;
         tools.settle_choice(dialect, notes);
         tools.parallel = tools.plan_parallel(request, dialect, notes);
@@ -59,8 +62,13 @@ impl<'a> Tools<'a> {
 
     /// The choice gives way: to thinking, or to a dialect that has none.
     pub(super) fn forget_choice(&mut self) {
-        self.choice = None;
-        self.forced = false;
+        let name = match self.choice.take() {
+            Some(ToolChoice::Function(name) | ToolChoice::Custom(name)) => Some(name),
+            _ => None,
+        };
+        if std::mem::take(&mut self.forced) {
+            self.demand = Some(choice::in_words(name.as_deref()));
+        }
     }
 
     pub(super) fn any(&self) -> bool {

@@ -27,11 +27,27 @@ use super::notes::Notes;
 use super::tools::Catalog;
 use super::{FileTexts, ImageTexts, PlanTarget, Policy};
 use crate::dialect::{DeveloperRole, Dialect, ToolImages};
-use crate::seal::Seal;
 pub use pairs::{CallRole, call_role};
 use pairs::{Link, Pairs};
 
+use replay::Recalled;
 pub(super) use shape::{fill_lost_reasoning, shape};
+
+/// Whether nobody has spoken since the assistant did.
+pub(super) fn ends_with_assistant(request: &CreateResponse<'_>, items: &Items<'_, '_>) -> bool {
+    !matches!(request.input, Some(Input::Text(_))) && pairs::assistant_spoke_last(&items.sent)
+}
+
+/// Words of ours at the end of a prompt, as the application's.
+pub(super) fn demand(words: &str, messages: &mut Vec<Message<'_>>, notes: &mut Notes) {
+    let is_leading = |message: &Message<'_>| matches!(message, Message::Plain { role: "system" | "developer", .. });
+    // What the application says before all others is no end of anything.
+    let role = if messages.iter().all(is_leading) { "user" } else { "system" };
+    if let Some(links) = notes.links() {
+        links.message(Source::Own, messages.len());
+    }
+    messages.push(Message::Plain { role, content: Content::Text(vec![Str::Ours(words.to_owned().into())]) });
+}
 
 /// What a turn's messages came to.
 #[derive(Debug)]
@@ -51,22 +67,24 @@ impl<'a> Transcript<'a> {
         target: PlanTarget<'_>,
         notes: &mut Notes,
     ) -> Result<Self, Invalid> {
+        let recalled = Recalled::of(items, target);
         let mut builder = Builder {
             dialect: target.dialect,
             policy: target.policy,
-            seal: target.seal,
             images: target.images,
             files: target.files,
             read: FilesRead::default(),
             catalog,
             notes,
             items,
-            pairs: Pairs::of(items),
+            pairs: Pairs::of(items, &recalled.starts),
+            recalled,
             approvals: Approvals::of(items),
             made_ids: BTreeSet::new(),
             messages: Vec::with_capacity(items.sent.len() + 2),
             open: Open::default(),
             at_results: false,
+            is_paused: false,
             carries_reasoning: false,
             at: Source::Instructions,
         };
@@ -85,6 +103,7 @@ impl<'a> Transcript<'a> {
             builder.at = Source::Text;
             builder.plain("user", Content::Text(vec![(*text).into()]));
         }
+        builder.is_paused = target.hosting.resumes;
         builder.close();
         builder.check_not_empty(request)?;
         Ok(Self { messages: builder.messages, carries_reasoning: builder.carries_reasoning })
@@ -95,7 +114,6 @@ impl<'a> Transcript<'a> {
 struct Builder<'r, 'a, 't> {
     dialect: &'t Dialect,
     policy: Policy,
-    seal: &'t dyn Seal,
     images: Option<&'t dyn ImageTexts>,
     files: Option<&'t dyn FileTexts>,
     read: FilesRead,
@@ -103,6 +121,7 @@ struct Builder<'r, 'a, 't> {
     notes: &'t mut Notes,
     items: &'t Items<'r, 'a>,
     pairs: Pairs<'a>,
+    recalled: Recalled,
     approvals: Approvals<'a>,
     /// Ids of calls that had none of their own.
     made_ids: BTreeSet<String>,
@@ -110,6 +129,8 @@ struct Builder<'r, 'a, 't> {
     open: Open<'a>,
     /// The last messages are a batch's results: an output here is where it belongs.
     at_results: bool,
+    /// The assistant's message under way is not over.
+    is_paused: bool,
     carries_reasoning: bool,
     /// What is being written.
     at: Source,
@@ -150,6 +171,14 @@ enum Pending<'a> {
     Inline(ToolResult<'a>),
 }
 
+/// Between two texts of one message.
+const SEPARATOR: &str = "\n";
+
+/// Whether a piece of a message separates texts, and is none of its own.
+pub(super) fn is_separator(piece: &Str<'_>) -> bool {
+    matches!(piece, Str::Ours(text) if text == SEPARATOR)
+}
+
 const INTERRUPTED: &str = "[tool result unavailable: call interrupted]";
 
 impl<'a> Builder<'_, 'a, '_> {
@@ -175,7 +204,7 @@ impl<'a> Builder<'_, 'a, '_> {
     fn say(&mut self, texts: Vec<Str<'a>>) {
         let mut texts = texts.into_iter().filter(|text| !text.is_empty()).peekable();
         if texts.peek().is_some() && !self.open.content.is_empty() {
-            self.open.content.push("\n".into());
+            self.open.content.push(SEPARATOR.into());
         }
         self.at_results &= texts.peek().is_none();
         if texts.peek().is_some() && self.notes.is_linking() {
@@ -188,7 +217,8 @@ impl<'a> Builder<'_, 'a, '_> {
     fn close(&mut self) {
         let Open { content, mut calls, results, replay, call_extras, thought_at, sources, ran: _ } =
             std::mem::take(&mut self.open);
-        if content.is_empty() && calls.is_empty() {
+        let goes_on = self.is_paused && !replay.blocks.is_empty();
+        if content.is_empty() && calls.is_empty() && !goes_on {
             return self.lose_thought(thought_at);
         }
         let replay = self.settle_replay(replay, !calls.is_empty());

@@ -82,7 +82,7 @@ struct Attached {
 
 impl ChatReader {
     pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
-        let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _ } = context;
+        let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _, prompt_end: _ } = context;
         let promise = setup.promise(output);
         Self {
             wanted: Wanted { reasoning_summary, logprobs },

@@ -33,6 +33,7 @@ use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::{Action, Note, code};
 use crate::response::{ResponseWriter, Slot};
+use crate::seal::PromptEnd;
 use block::OpenBlock;
 use blocks::Blocks;
 use counts::Counts;
@@ -53,6 +54,8 @@ pub struct MessagesReader {
     open: Option<Slot>,
     /// Where in the open text the last block of text began.
     text_from: usize,
+    /// What reasoning needs of its place that items do not say.
+    place: Place,
     /// The beginning of the text, while it may be a tag or a fence.
     held: HeldText,
     calls: Calls,
@@ -60,6 +63,18 @@ pub struct MessagesReader {
     search: Option<Search>,
     /// What must go back to the upstream with the reasoning.
     kept: Blocks,
+}
+
+/// So many characters of what a provider says about an end are repeated in a note.
+const MOST_WORDS: usize = 256;
+
+/// What the next reasoning is to remember.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    /// How the prompt ended, until some reasoning remembers it.
+    prompt_end: PromptEnd,
+    /// Where in the open text, or in the one before, another block began.
+    breaks: Vec<usize>,
 }
 
 /// What has come of the answer.
@@ -79,7 +94,7 @@ struct Heard {
 
 impl MessagesReader {
     pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
-        let AnswerContext { tools, reasoning_summary, output, grammars, logprobs: _, wire: _ } = context;
+        let AnswerContext { tools, reasoning_summary, output, grammars, prompt_end, logprobs: _, wire: _ } = context;
         let promise = setup.promise(output);
         Self {
             reasoning_summary,
@@ -91,6 +106,7 @@ impl MessagesReader {
             block: None,
             open: None,
             text_from: 0,
+            place: Place { prompt_end, breaks: Vec::new() },
             calls: Calls::new(Offered::new(tools, setup.input_checks(grammars))),
             search: None,
             kept: Blocks::default(),
@@ -199,7 +215,7 @@ impl MessagesReader {
     }
 
     fn used(&mut self, usage: Option<Raw<'_>>, response: &mut ResponseWriter) {
-        self.report.usage = self.counts.usage(self.volume());
+        self.report.usage = self.counts.usage(self.setup.prompt_bytes, self.volume());
         let Some(tier) = usage.and_then(|usage| usage.get("service_tier")).and_then(Raw::text) else { return };
         // The usual one has another name there.
         if !tier.is("standard") {
@@ -218,7 +234,13 @@ impl MessagesReader {
                 self.refuse(words, response, out);
                 Finish::known("refusal", FinishMeaning::Complete)
             }
-            (reason, _) => Finish::read(reason, &self.setup.dialect),
+            (reason, words) => {
+                if let Some(words) = words.filter(|_| reason == "refusal") {
+                    let words: String = words.decode().chars().take(MOST_WORDS).collect();
+                    response.remark(Action::Degraded, "output", format!("the provider broke it off: {words}"));
+                }
+                Finish::read(reason, &self.setup.dialect)
+            }
         };
         self.report.finish = Some(finish);
     }
@@ -266,7 +288,7 @@ impl MessagesReader {
         if is_good {
             self.write_kept(response, out);
         }
-        self.report.usage = self.counts.usage(self.volume());
+        self.report.usage = self.counts.usage(self.setup.prompt_bytes, self.volume());
         if self.report.usage.is_some() && !self.counts.is_final() && !matches!(round, RoundEnd::Failed(_)) {
             response.remark(Action::Degraded, "usage", "the provider did not say all of it: estimated from sizes");
         }
@@ -301,7 +323,7 @@ impl MessagesReader {
     }
 
     pub(super) fn taken(&self) -> (Usage, bool) {
-        match self.counts.usage(self.volume()) {
+        match self.counts.usage(self.setup.prompt_bytes, self.volume()) {
             Some(usage) => (usage, !self.counts.is_final()),
             None => report::taken(&Report::default(), self.setup.prompt_bytes, self.volume()),
         }

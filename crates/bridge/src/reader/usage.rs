@@ -62,10 +62,14 @@ pub(super) fn estimate(prompt_bytes: usize, answer_bytes: usize, reasoning_bytes
     Usage { input_tokens, output_tokens, reasoning_tokens, total_tokens, ..Usage::default() }
 }
 
-/// A count, also where it is written as a float.
+/// More tokens than this nobody has ever read or written at once.
+const MOST: u64 = 1 << 40;
+
+/// A count, also where it is written as a float. What cannot be one is not said.
 pub(super) fn number(raw: Raw<'_>) -> Option<u64> {
     let text = raw.as_str();
-    text.parse().ok().or_else(|| text.strip_suffix(".0")?.parse().ok())
+    let count = text.parse().ok().or_else(|| text.strip_suffix(".0")?.parse().ok());
+    count.filter(|count| *count <= MOST)
 }
 
 #[cfg(test)]
@@ -102,6 +106,17 @@ mod tests {
             (r#"{"input_tokens":5,"output_tokens":7,"cache_read_input_tokens":2}"#, Some(usage(5, 2, 7, 0))),
             (r#"{"prompt_tokens":5,"completion_tokens":7,"prompt_tokens_details":null}"#, Some(usage(5, 0, 7, 0))),
             (r#"{"prompt_tokens":"x"}"#, None),
+            // No count at all, or of more than there can be: not said.
+            (r#"{"prompt_tokens":-5,"completion_tokens":7}"#, None),
+            (r#"{"prompt_tokens":5,"completion_tokens":1e18}"#, None),
+            (r#"{"prompt_tokens":5,"completion_tokens":1099511627777}"#, None),
+            (r#"{"prompt_tokens":5,"completion_tokens":1099511627776}"#, Some(usage(5, 0, 1 << 40, 0))),
+            (
+                r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":18446744073709551615,
+                "prompt_tokens_details":{"cached_tokens":9999999999999},
+                "completion_tokens_details":{"reasoning_tokens":9999999999999}}"#,
+                Some(usage(5, 0, 7, 0)),
+            ),
             ("{}", None),
         ] {
             assert_eq!(read(Raw::parse(json).unwrap()), expected, "{json}");

@@ -22,13 +22,13 @@ impl FileTexts for Known {
     fn pdf(&self, data: &str) -> Result<PdfText, PdfUnread> {
         let text = |text: &str, pages, of, cut| Ok(PdfText { text: text.into(), pages, of, cut });
         match data {
-            "b25l" => text("[page 1]\none", 1, 1, false),
-            "bWFueQ==" => text("[page 1]\na\n[page 2]\nb", 2, 30, true),
-            "bG9uZw==" => text(&"é".repeat(3000), 1, 1, false),
-            "c2VjcmV0" => Err(PdfUnread::Encrypted),
-            "c2Nhbg==" => Err(PdfUnread::NoText),
-            "Ym9tYg==" => Err(PdfUnread::Limits),
-            "bm9uZQ==" => Err(PdfUnread::NotBuilt),
+            "JVBERi1vbmU=" => text("[page 1]\none", 1, 1, false),
+            "JVBERi1tYW55" => text("[page 1]\na\n[page 2]\nb", 2, 30, true),
+            "JVBERi1sb25n" => text(&"é".repeat(3000), 1, 1, false),
+            "JVBERi1zZWNyZXQ=" => Err(PdfUnread::Encrypted),
+            "JVBERi1zY2Fu" => Err(PdfUnread::NoText),
+            "JVBERi1ib21i" => Err(PdfUnread::Limits),
+            "JVBERi1ub25l" => Err(PdfUnread::NotBuilt),
             _ => Err(PdfUnread::Unavailable),
         }
     }
@@ -87,38 +87,42 @@ fn files_become_what_a_model_can_take() {
     let read = "read as text: this model takes no files";
     for (part, text, note) in [
         (
-            file("a.pdf", "data:application/pdf;base64,b25l"),
+            file("a.pdf", "data:application/pdf;base64,JVBERi1vbmU="),
             "[a.pdf: PDF of 1 page, as text]\n[page 1]\none",
             format!("PDF of 1 page {read}"),
         ),
         (
-            file("", "data:application/pdf;base64,b25l"),
+            file("", "data:application/pdf;base64,JVBERi1vbmU="),
             "[file.pdf: PDF of 1 page, as text]\n[page 1]\none",
             format!("PDF of 1 page {read}"),
         ),
-        (file("a.PDF", "b25l"), "[a.PDF: PDF of 1 page, as text]\n[page 1]\none", format!("PDF of 1 page {read}")),
         (
-            file("a.pdf", "bWFueQ=="),
+            file("a.PDF", "JVBERi1vbmU="),
+            "[a.PDF: PDF of 1 page, as text]\n[page 1]\none",
+            format!("PDF of 1 page {read}"),
+        ),
+        (
+            file("a.pdf", "JVBERi1tYW55"),
             "[a.pdf: PDF of 30 pages, as text]\n[page 1]\na\n[page 2]\nb\n[cut here: the rest of page 2 and pages 3 to 30 are left out]",
             format!("PDF of 30 pages {read}; the rest of page 2 and pages 3 to 30 are left out"),
         ),
         (
-            file("a.pdf", "c2VjcmV0"),
+            file("a.pdf", "JVBERi1zZWNyZXQ="),
             "[a.pdf: PDF omitted: it needs a password]",
             "PDF left out: it needs a password".into(),
         ),
         (
-            file("a.pdf", "c2Nhbg=="),
+            file("a.pdf", "JVBERi1zY2Fu"),
             "[a.pdf: PDF omitted: its pages have no text, only images]",
             "PDF left out: its pages have no text, only images".into(),
         ),
         (
-            file("a.pdf", "Ym9tYg=="),
+            file("a.pdf", "JVBERi1ib21i"),
             "[a.pdf: PDF omitted: reading it took more time or memory than it may]",
             "PDF left out: reading it took more time or memory than it may".into(),
         ),
         (
-            file("a.pdf", "bm9uZQ=="),
+            file("a.pdf", "JVBERi1ub25l"),
             "[a.pdf: PDF omitted: this server was built without the reading of PDFs]",
             "PDF left out: this server was built without the reading of PDFs".into(),
         ),
@@ -129,6 +133,14 @@ fn files_become_what_a_model_can_take() {
         ),
         (file("Makefile", "YWxsOgo="), "[Makefile]\nall:\n", String::new()),
         (file("a.txt", "data:text/plain,a%20b"), "[a.txt]\na b", String::new()),
+        // What it is called is not what it is.
+        (
+            file("a.txt", "data:text/plain;base64,JVBERi1vbmU="),
+            "[a.txt: PDF of 1 page, as text]\n[page 1]\none",
+            format!("PDF of 1 page {read}"),
+        ),
+        (file("a.pdf", "data:application/pdf;base64,PGh0bWw+"), "[a.pdf]\n<html>", String::new()),
+        (file("a.txt", "data:text/plain;base64,77u/YQ=="), "[a.txt]\na", String::new()),
         (file("a.csv", "6Q=="), "[a.csv]\né", "file read as Latin-1: it is not UTF-8".into()),
         (
             file("a.zip", "UEsDBAAAAAAA/w=="),
@@ -166,7 +178,7 @@ fn files_become_what_a_model_can_take() {
 #[test]
 fn a_tool_may_give_back_a_file() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
-    let output = json!({"type": "function_call_output", "call_id": "c", "output": [file("a.pdf", "b25l")]});
+    let output = json!({"type": "function_call_output", "call_id": "c", "output": [file("a.pdf", "JVBERi1vbmU=")]});
     let (messages, notes) =
         planned(&json!([call, output]), &blind(), Some(&Known { room: 10_000, most: 9 }), None).unwrap();
     assert_eq!(messages[1]["content"], "[a.pdf: PDF of 1 page, as text]\n[page 1]\none");
@@ -178,12 +190,17 @@ fn what_a_provider_takes_goes_as_it_is() {
     let known = Known { room: 10_000, most: 9 };
     let mut native = blind();
     native.request.content.files = true;
-    let parts = [file("a.pdf", "data:application/pdf;base64,b25l"), file("b", PNG), file("c.txt", "YQ==")];
+    let parts = [file("a.pdf", "data:application/pdf;base64,JVBERi1vbmU="), file("b", PNG), file("c.txt", "YQ==")];
     let (messages, notes) = planned(&json!([user(&parts)]), &native, Some(&known), None).unwrap();
-    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,b25l");
+    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,JVBERi1vbmU=");
     assert_eq!(messages[0]["content"][1]["file"]["file_data"], PNG);
     assert_eq!(messages[0]["content"][2]["text"], "[c.txt]\na");
     assert_eq!(notes, Vec::<String>::new());
+    // But under its own name.
+    let misnamed = [file("a.txt", "data:text/plain;base64,JVBERi1vbmU="), file("b.pdf", "aGk=")];
+    let (messages, _) = planned(&json!([user(&misnamed)]), &native, Some(&known), None).unwrap();
+    assert_eq!(messages[0]["content"][0]["file"]["file_data"], "data:application/pdf;base64,JVBERi1vbmU=");
+    assert_eq!(messages[0]["content"][1]["text"], "[b.pdf]\nhi");
 
     let mut sees = blind();
     sees.request.content.images = ImageInput::Data;
@@ -199,22 +216,23 @@ fn what_a_provider_takes_goes_as_it_is() {
 #[test]
 fn nobody_reads_and_some_refuse() {
     let input = |data: &str| json!([user(&[file("a.pdf", data)])]);
-    let (messages, _) = planned(&input("b25l"), &blind(), None, None).unwrap();
+    let (messages, _) = planned(&input("JVBERi1vbmU="), &blind(), None, None).unwrap();
     assert_eq!(messages[0]["content"], "[file omitted: this model cannot read it]");
     let mut strict = blind();
     strict.request.content.lacking = Lacking::Reject;
     let known = Known { room: 10_000, most: 9 };
-    assert!(planned(&input("b25l"), &strict, Some(&known), None).is_ok());
+    assert!(planned(&input("JVBERi1vbmU="), &strict, Some(&known), None).is_ok());
     assert!(planned(&input("AAAA"), &strict, Some(&known), None).is_ok(), "it may be read another time");
-    assert!(planned(&input("c2VjcmV0"), &strict, Some(&known), None).is_err());
-    assert!(planned(&input("b25l"), &strict, None, None).is_err());
+    assert!(planned(&input("JVBERi1zZWNyZXQ="), &strict, Some(&known), None).is_err());
+    assert!(planned(&input("JVBERi1vbmU="), &strict, None, None).is_err());
 }
 
 /// The first files of a conversation get the room: what was sent once is sent again as it was.
 #[test]
 fn a_longer_conversation_begins_as_the_shorter_one() {
     let known = Known { room: 7101, most: 9 };
-    let items = [user(&[file("a.pdf", "bG9uZw==")]), user(&[file("b.pdf", "bG9uZw=="), file("c.pdf", "b25l")])];
+    let items =
+        [user(&[file("a.pdf", "JVBERi1sb25n")]), user(&[file("b.pdf", "JVBERi1sb25n"), file("c.pdf", "JVBERi1vbmU=")])];
     let (short, notes) = planned(&json!(items[..1]), &blind(), Some(&known), None).unwrap();
     assert_eq!(notes.len(), 1);
     let (long, notes) = planned(&json!(items), &blind(), Some(&known), None).unwrap();
@@ -235,8 +253,8 @@ fn a_longer_conversation_begins_as_the_shorter_one() {
 fn only_so_many_are_read_by_their_place() {
     let known = Known { room: 10_000, most: 2 };
     let items = [
-        user(&[file("a.pdf", "c2VjcmV0"), file("b.txt", "Yg=="), file("c.pdf", "b25l")]),
-        user(&[file("d.pdf", "b25l"), file("e.txt", "ZQ==")]),
+        user(&[file("a.pdf", "JVBERi1zZWNyZXQ="), file("b.txt", "Yg=="), file("c.pdf", "JVBERi1vbmU=")]),
+        user(&[file("d.pdf", "JVBERi1vbmU="), file("e.txt", "ZQ==")]),
     ];
     let (long, notes) = planned(&json!(items), &blind(), Some(&known), None).unwrap();
     let expected =

@@ -2,6 +2,7 @@
 
 use bridge::{
     DeveloperRole, Dialect, Effort, Encrypted, ItemIds, Parameter, PlanTarget, Policy, Replay, Seal, SealedReasoning,
+    ThoughtPlace,
 };
 use serde_json::{Value, json};
 use wire::json::{FromRaw, Invalid, Kept, Raw};
@@ -170,9 +171,8 @@ fn a_text_is_an_item_and_bad_values_are_refused() {
 
 fn sealed(family: &str, native: Option<&str>) -> String {
     let native = native.map(|content| Encrypted { id: "rs_up".to_owned(), content: content.to_owned() });
-    TransparentSeal.seal(
-        &SealedReasoning { family: family.to_owned(), text: "raw".to_owned(), replay_data: None, native }.encode(),
-    )
+    let (family, text, place) = (family.to_owned(), "raw".to_owned(), ThoughtPlace::default());
+    TransparentSeal.seal(&SealedReasoning { family, text, replay_data: None, native, place }.encode())
 }
 
 /// Reasoning goes to those who thought it, in the form in which they take it, and to nobody else.

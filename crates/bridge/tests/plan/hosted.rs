@@ -15,6 +15,7 @@ const ALL: Hosting = Hosting {
     lists_pending: false,
     web_search: Some(SearchFunctions { pages: true }),
     round: Round::First,
+    resumes: false,
     answered_tokens: 0,
 };
 

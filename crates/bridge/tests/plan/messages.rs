@@ -1,5 +1,6 @@
 //! The Messages API: what each thing becomes there, and laws that hold for any conversation.
 
+mod bound;
 mod images;
 mod laws;
 mod tables;
@@ -54,9 +55,18 @@ pub(crate) fn plan_text(
     policy: Policy,
     seal: &dyn Seal,
 ) -> Result<(Planned, Vec<Link>), Invalid> {
+    plan_hosting(request, dialect, policy, seal, Hosting::default())
+}
+
+fn plan_hosting(
+    request: &str,
+    dialect: &Dialect,
+    policy: Policy,
+    seal: &dyn Seal,
+    hosting: Hosting,
+) -> Result<(Planned, Vec<Link>), Invalid> {
     let request = CreateResponse::from_raw(Raw::parse(request).unwrap())?;
     let past: &[InputItem<'_>] = &[];
-    let hosting = Hosting::default();
     let target = PlanTarget { model: "up", dialect, policy, seal, images: None, files: None, cache_key: None, hosting };
     let (plan, links) = bridge::plan_messages_linked(&request, past, target)?;
     let bytes = plan.body;

@@ -1,6 +1,6 @@
 //! Reasoning that comes back: to whom it is given, under which name, and what never leaves.
 
-use bridge::{Dialect, Policy, Replay, ReplayField, SealedReasoning, Unsealed};
+use bridge::{Dialect, Policy, Replay, ReplayField, SealedReasoning, ThoughtPlace, Unsealed};
 use serde_json::{Value, json};
 
 use crate::dialects::named;
@@ -8,9 +8,9 @@ use crate::run::{TransparentSeal, plan_with};
 use bridge::Seal;
 
 fn sealed(family: &str, replay_data: Option<&str>) -> Value {
+    let (family, text, place) = (family.to_owned(), "I think.".to_owned(), ThoughtPlace::default());
     let replay_data = replay_data.map(str::to_owned);
-    let reasoning =
-        SealedReasoning { family: family.to_owned(), text: "I think.".to_owned(), replay_data, native: None };
+    let reasoning = SealedReasoning { family, text, replay_data, native: None, place };
     json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": TransparentSeal.seal(&reasoning.encode())})
 }
 
@@ -59,12 +59,14 @@ fn plain_reasoning_serves_where_it_is_wanted() {
 }
 
 #[test]
-fn a_placeholder_is_sent_only_while_the_model_thinks() {
+fn a_placeholder_is_sent_unless_thinking_is_switched_off() {
     let mut request = turn(&json!({"type": "reasoning", "id": "rs", "summary": []}));
     assert_eq!(assistant(&request, &named("deepseek"))["reasoning_content"], " ");
     request["reasoning"] = json!({"effort": "none"});
     assert_eq!(assistant(&request, &named("deepseek")).get("reasoning_content"), None);
     assert_eq!(assistant(&request, &named("minimax")).get("reasoning_content"), None);
+    // An effort of none is no switch to those who know only the other one.
+    assert_eq!(assistant(&request, &named("openai-compatible/deepseek-v4-pro"))["reasoning_content"], " ");
 }
 
 /// It is said that it cannot be switched off, and what it thought must still go back.

@@ -35,7 +35,7 @@ pub(crate) struct Asked<'r, 'a> {
     pub(crate) past: &'r [InputItem<'a>],
     pub(crate) policy: Policy,
     /// The tools that godex runs for it, and how far its rounds are.
-    pub(crate) hosted: Option<(&'r Hosted, Hosting)>,
+    pub(crate) hosted: (Option<&'r Hosted>, Hosting),
     /// Whether a call whose input does not fit may be asked for once more.
     pub(crate) asks_input_again: bool,
 }
@@ -184,7 +184,7 @@ fn for_target<T>(
             Unsearched::ClientCall if !context.caller.profile().may_search => Unsearched::LeaveOut,
             unsearched => unsearched,
         },
-        ..hosted.map(|(_, hosting)| hosting).unwrap_or_default()
+        ..hosted.1
     };
     let seen = config.images.describe.as_ref().map(|by| runtime.descriptions.of(context.caller.tenant(), by));
     let images = seen.as_ref().map(|seen| seen as &dyn ImageTexts);
@@ -222,7 +222,7 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         repair: config.output.repair,
         inputs: checks_inputs.then(|| Arc::new(InputChecks::new(&runtime.grammars)) as Arc<dyn InputCheck>),
         asks_input_again,
-        sources: hosted.and_then(|(hosted, _)| hosted.sources()),
+        sources: hosted.0.and_then(Hosted::sources),
         prompt_bytes: plan.body.len(),
     };
     let body = runtime.budget.hold(plan.body)?;

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use bridge::{End, Events, Failure, FailureClass, IncompleteReason, Policy, ResponseWriter, RoundEnd};
+use bridge::{End, Events, Failure, FailureClass, Hosting, IncompleteReason, Policy, ResponseWriter, RoundEnd};
 use bytes::Bytes;
 use tokio::time::Instant;
 use wire::json::Kept;
@@ -119,7 +119,14 @@ fn empty() -> Failure {
 async fn send(context: &RequestContext, failover: &mut Failover, request: &Bytes) -> Result<Attempt, Unanswered> {
     let Kept { raw: document, value: request } =
         body::parse::<Kept<'_, CreateResponse<'_>>>(request).map_err(Unanswered::Invalid)?;
-    let asked = Asked { request: &request, document, past: &[], policy: POLICY, hosted: None, asks_input_again: false };
+    let asked = Asked {
+        request: &request,
+        document,
+        past: &[],
+        policy: POLICY,
+        hosted: (None, Hosting::default()),
+        asks_input_again: false,
+    };
     attempt::send(context, failover, &asked).await
 }
 

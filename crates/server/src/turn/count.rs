@@ -53,7 +53,8 @@ pub(crate) async fn count_input(context: &RequestContext, bytes: &Bytes) -> Resu
         hosted.look_at(&items, &request);
     }
     // Tools that nobody has listed yet are not counted.
-    let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(Round::First, 0, true)));
+    let hosting = hosted.as_deref().map(|hosted| hosted.hosting(Round::First, 0, true));
+    let hosted = (hosted.as_deref(), hosting.unwrap_or_default());
     let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
     let attempt::Planned { body, mut notes, .. } = attempt::preview(context, &mut failover, &asked)?;
     let (provider, tokenizer) = (&failover.provider().name, failover.dialect().tokenizer);

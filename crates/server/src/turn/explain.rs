@@ -77,7 +77,8 @@ impl Question {
                 hosted.look_at(&items, &request);
             }
             // Servers are not asked for their tools: what is not listed yet is not in the plan.
-            let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(Round::First, 0, true)));
+            let hosting = hosted.as_deref().map(|hosted| hosted.hosting(Round::First, 0, true));
+            let hosted = (hosted.as_deref(), hosting.unwrap_or_default());
             let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
             match attempt::explained(context, failover, &asked) {
                 Err(error) if failover.unfit().is_err() => return Err(error),

@@ -260,7 +260,8 @@ impl Opened {
                 }
             }
             let pending = !before.lists.is_empty();
-            let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(Round::First, 0, pending)));
+            let hosting = hosted.as_deref().map(|hosted| hosted.hosting(Round::First, 0, pending));
+            let hosted = (hosted.as_deref(), hosting.unwrap_or_default());
             let asked =
                 ask::Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: true };
             match compacting::wanted(&self.context, &failover, &asked, &past, wish) {
@@ -459,7 +460,8 @@ fn check_plan<'a>(
         hosted.look_at(&items, &request);
         approval::pending(&context.app.runtime.seal(&context.caller), &items, input(&request), policy.repair_history)?;
     }
-    let hosted = hosted.map(|hosted| (hosted, hosted.hosting(Round::First, 0, !hosted.unlisted().is_empty())));
+    let hosting = hosted.map(|hosted| hosted.hosting(Round::First, 0, !hosted.unlisted().is_empty()));
+    let hosted = (hosted, hosting.unwrap_or_default());
     let asked = ask::Asked { request: &request, document, past: &items, policy, hosted, asks_input_again: false };
     attempt::check(context, &mut failover, &asked)
 }

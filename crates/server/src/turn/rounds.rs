@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use bridge::{
-    Action, End, Failure, FailureClass, HeldCall, IncompleteReason, Note, RejectedCall, Round, RoundEnd, note_code,
-};
+use bridge::{Action, End, Failure, FailureClass, HeldCall, Hosting, Note, RejectedCall, Round, RoundEnd, note_code};
 use bytes::Bytes;
 use tokio::time::Instant;
 use wire::json::{Kept, Kind, ObjectWriter, Raw};
@@ -53,6 +51,8 @@ pub(super) struct Material {
     pub(super) calls: u64,
     /// How often the upstream has paused.
     pauses: u32,
+    /// It has just now.
+    resumes: bool,
     /// The next answer is to call no tool.
     pub(super) is_last: bool,
     /// What the answers so far have, in tokens.
@@ -86,6 +86,7 @@ impl Material {
             rounds: 0,
             calls: 0,
             pauses: 0,
+            resumes: false,
             is_last: false,
             answered_tokens: 0,
         }
@@ -124,7 +125,7 @@ impl Material {
     }
 
     async fn send(&mut self, context: &RequestContext) -> Result<Attempt, Unanswered> {
-        let (round, answered) = (self.round(), self.answered_tokens);
+        let (round, answered, resumes) = (self.round(), self.answered_tokens, std::mem::take(&mut self.resumes));
         let Self { bytes, past, failover, added, hosted, asks_input_again, .. } = self;
         let asks_input_again = *asks_input_again;
         let bytes = context.app.runtime.budget.hold(extended(bytes, added)).map_err(Unanswered::Invalid)?;
@@ -133,7 +134,9 @@ impl Material {
         past.refer(&mut request).map_err(Unanswered::Invalid)?;
         let items = past.past().map_err(Unanswered::Invalid)?;
         let policy = context.snapshot.policy(&context.caller);
-        let hosted = hosted.as_deref().map(|hosted| (hosted, hosted.hosting(round, answered, false)));
+        let alone = Hosting { round, answered_tokens: answered, ..Hosting::default() };
+        let hosting = hosted.as_deref().map_or(alone, |hosted| hosted.hosting(round, answered, false));
+        let hosted = (hosted.as_deref(), Hosting { resumes, ..hosting });
         let asked = Asked { request: &request, document, past: &items, policy, hosted, asks_input_again };
         truncating::send(context, failover, &asked).await
     }
@@ -204,21 +207,19 @@ impl Turn {
     /// The upstream has paused by itself, in the middle of what it does: it goes on from what it said, in the same response.
     /// One that does nothing but pause is not waited for without end.
     fn resume(&mut self) {
-        let incomplete = RoundEnd::Incomplete(IncompleteReason::MaxOutputTokens);
         let mut object = Vec::new();
         self.response.object(clock::unix_seconds(), false, &mut object);
         let answered = self.response.usage().map_or(0, |usage| usage.output_tokens);
         let Some(material) = self.material.as_mut().filter(|material| material.pauses < MAX_PAUSES) else {
-            let message = "the provider paused, and was not asked to go on: the response is incomplete";
-            self.response.note(Note::new(Action::Degraded, "output", message));
-            return self.finish(incomplete);
+            return self.finish(RoundEnd::Paused);
         };
         material.pauses += 1;
+        material.resumes = true;
         material.answered_tokens = answered;
         let items = items::of_object(&object);
         material.added.extend(items.iter().skip(material.shown).cloned());
         material.shown = items.len();
-        self.ask(incomplete);
+        self.ask(RoundEnd::Paused);
     }
 
     /// There is no better call: the client gets this one.

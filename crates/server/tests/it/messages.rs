@@ -217,8 +217,11 @@ async fn a_pause_is_gone_on_from() {
     assert_eq!((kinds.as_slice(), &response["status"]), (&expected[..], &json!("completed")));
     assert_eq!(rig.upstream.requests().len(), 2);
     // One that does nothing else is left in the end.
-    let response = object(&rig.post(&json!({"model": "m", "input": "Hi", "tools": [{"type": "web_search"}]})).await);
-    assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens");
+    let response = stream(&rig.post(&body).await).response;
+    assert_eq!((&response["status"], &response["error"]["code"]), (&json!("failed"), &json!("server_error")));
+    assert!(
+        rig.upstream.requests().iter().all(|request| !request.json()["messages"].to_string().contains("(continue)"))
+    );
     assert_eq!((rig.upstream.requests().len(), api.seen().refused), (2 + 11, Vec::new()));
     rig.stop().await;
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{blocks, demand, object, only};
 
-pub(super) fn check(body: &Map<String, Value>) -> Result<(), String> {
+pub(super) fn check(body: &Map<String, Value>, pause: bool) -> Result<(), String> {
     if let Some(system) = body.get("system") {
         blocks::texts(system, "system")?;
     }
@@ -16,7 +16,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Result<(), String> {
     for (index, message) in messages.iter().enumerate() {
         state.message(message, &format!("messages[{index}]"))?;
     }
-    state.end()
+    state.end(pause)
 }
 
 /// What the messages so far demand of the next one.
@@ -61,10 +61,10 @@ impl<'v> Conversation<'v> {
         Ok(())
     }
 
-    fn end(&self) -> Result<(), String> {
+    fn end(&self, pause: bool) -> Result<(), String> {
         demand(self.open.is_empty(), || format!("messages: the end has no results of {:?}", self.open))?;
         // One that paused in the midst of what its server's tools do goes on from there.
-        demand(self.turn == "user" || self.has_paused, || {
+        demand(self.turn == "user" || self.has_paused || pause, || {
             "messages: the last one must be the user's (no prefill)".to_owned()
         })
     }

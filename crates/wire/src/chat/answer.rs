@@ -11,7 +11,7 @@ use crate::json::{Raw, Text};
 /// `chat.completion` or `chat.completion.chunk`.
 #[derive(Debug, Default, Deserialize)]
 pub struct Answer<'a> {
-    /// The first choice; godex never asks for more.
+    /// The choice of the number 0, else the first one; godex never asks for more.
     #[serde(borrow, default, rename = "choices", deserialize_with = "first")]
     pub choice: Option<Choice<'a>>,
     #[serde(borrow, default)]
@@ -186,7 +186,7 @@ fn is_success(code: Raw<'_>) -> bool {
     matches!(&*code, "" | "0" | "200" | "ok" | "success")
 }
 
-/// The first element of an array, without a `Vec`; `null` is an empty array.
+/// The element of an array that is said to be the first, or stands first, without a `Vec`; `null` is an empty array.
 fn first<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Choice<'de>>, D::Error> {
     struct First;
     impl<'de> Visitor<'de> for First {
@@ -201,7 +201,16 @@ fn first<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cho
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let choice = seq.next_element::<Option<Choice<'de>>>()?.flatten();
+            let mut choice = seq.next_element::<Option<Choice<'de>>>()?.flatten();
+            let is_other =
+                |choice: &Choice<'de>| choice.index.is_some_and(|index| !matches!(index.as_str(), "0" | "null"));
+            while choice.as_ref().is_some_and(is_other) {
+                match seq.next_element::<Option<Choice<'de>>>()? {
+                    Some(Some(next)) if !is_other(&next) => choice = Some(next),
+                    Some(_) => {}
+                    None => return Ok(choice),
+                }
+            }
             while seq.next_element::<IgnoredAny>()?.is_some() {}
             Ok(choice)
         }
@@ -222,6 +231,14 @@ mod tests {
                 Some(r#""x""#),
             ),
             (r#"{"choices":[{"delta":{"content":null,"role":"assistant"}},{"delta":{"content":"no"}}]}"#, None),
+            (
+                r#"{"choices":[{"index":1,"delta":{"content":"no"}},null,{"index":0,"delta":{"content":"yes"}},{"index":2}]}"#,
+                Some(r#""yes""#),
+            ),
+            (
+                r#"{"choices":[{"index":1,"delta":{"content":"a"}},{"index":2,"delta":{"content":"b"}}]}"#,
+                Some(r#""a""#),
+            ),
             (r#"{"choices":[],"usage":{"prompt_tokens":1}}"#, None),
             (r#"{"choices":null}"#, None),
             (r#"{"choices":[null]}"#, None),

@@ -30,11 +30,13 @@ impl Renderer<'_> {
                 None => self.lacking("file", "has no access to", at),
             };
         };
-        if let Some(text) = inline.is_called_text().then(|| inline.utf8()).flatten() {
+        let may_be_text = (inline.is_called_text() || inline.is_called_pdf()) && inline.pdf().is_none();
+        if let Some(text) = may_be_text.then(|| inline.utf8()).flatten() {
             return named(&name, &text);
         }
         if self.rules.files {
-            return ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() });
+            let data = inline.pdf_url().map_or_else(|| data.into(), |url| Str::Ours(url.into()));
+            return ContentPiece::Media(chat::Part::File { filename: file.filename, data });
         }
         if let Some(url) = inline.image_url() {
             return self.image_file(&url, file.detail, at);

@@ -18,8 +18,12 @@ const IMAGES: &[(&[u8], &str)] = &[
     (b"GIF89a", "image/gif"),
 ];
 
+const PDF: &str = "application/pdf";
+
 /// Digits of base64 that are enough to know a kind by.
 const HEAD: usize = 64;
+/// Those among which a PDF says that it is one, whatever may be before that: 1,024 bytes.
+const PDF_HEAD: usize = 1366;
 
 /// A file with what its part says of it.
 #[derive(Debug, Clone, Copy)]
@@ -70,16 +74,32 @@ impl<'t> InlineFile<'t> {
         }
     }
 
-    /// A PDF's data, as they are in the request.
+    /// A PDF's data, as they are in the request. Its bytes say so, or somebody does whose word they do not belie.
     pub fn pdf(&self) -> Option<&'t str> {
-        let is_said = self.media_type == "application/pdf" || (self.is_unsaid() && ends_with_any(self.name, &[".pdf"]));
-        let is_pdf = is_said || self.head().trim_ascii_start().starts_with(b"%PDF-");
-        is_pdf.then_some(self.data)
+        const MAGIC: &[u8] = b"%PDF-";
+        let is_pdf = || self.head(HEAD).trim_ascii_start().starts_with(MAGIC);
+        let may_be = || self.head(PDF_HEAD).windows(MAGIC.len()).any(|bytes| bytes == MAGIC) || !self.is_plainly_text();
+        (is_pdf() || self.is_called_pdf() && may_be()).then_some(self.data)
+    }
+
+    /// The same, where it is called a text: the data URL that says what it is.
+    pub(super) fn pdf_url(&self) -> Option<String> {
+        let data = self.pdf().filter(|_| self.is_called_text() && self.encoding == Encoding::Base64)?;
+        Some(format!("data:{PDF};base64,{data}"))
+    }
+
+    /// Whether somebody has said that it is a PDF.
+    pub(super) fn is_called_pdf(&self) -> bool {
+        self.media_type == PDF || (self.is_unsaid() && ends_with_any(self.name, &[".pdf"]))
+    }
+
+    fn is_plainly_text(&self) -> bool {
+        self.utf8().is_some_and(|text| !text.trim().is_empty() && is_written(&text))
     }
 
     /// An image's data URL, where it is of a kind that models see.
     pub fn image_url(&self) -> Option<String> {
-        let head = self.head();
+        let head = self.head(HEAD);
         let is_webp = head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP");
         let known = IMAGES.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, media_type)| *media_type);
         let media_type = known.or(is_webp.then_some("image/webp"))?;
@@ -100,7 +120,7 @@ impl<'t> InlineFile<'t> {
 
     /// Its text, if it is UTF-8. Zeros are no text: UTF-16 of English is UTF-8 with a zero after each letter.
     pub(super) fn utf8(&self) -> Option<String> {
-        String::from_utf8(self.bytes()?).ok().filter(|text| !text.contains('\0'))
+        String::from_utf8(self.bytes()?).ok().filter(|text| !text.contains('\0')).map(without_mark)
     }
 
     /// Its text, if it looks like any, whatever it is called.
@@ -116,7 +136,7 @@ impl<'t> InlineFile<'t> {
         }
         let is_called_text = self.is_called_text();
         match String::from_utf8(bytes) {
-            Ok(text) => is_written(&text).then_some(FileText::Utf8(text)),
+            Ok(text) => is_written(&text).then(|| FileText::Utf8(without_mark(text))),
             Err(other) if is_called_text => {
                 let text: String = other.into_bytes().into_iter().map(char::from).collect();
                 is_written(&text).then_some(FileText::Converted(text, "Latin-1"))
@@ -129,15 +149,24 @@ impl<'t> InlineFile<'t> {
         self.media_type.is_empty() || self.media_type == "application/octet-stream"
     }
 
-    /// How it begins.
-    fn head(&self) -> Vec<u8> {
-        let end = self.data.floor_char_boundary(HEAD);
+    /// How it begins: what is in so many digits.
+    fn head(&self, digits: usize) -> Vec<u8> {
+        let end = self.data.floor_char_boundary(digits);
         let head = self.data.get(..end).unwrap_or_default();
         match self.encoding {
             Encoding::Base64 => base64(head).unwrap_or_default(),
             Encoding::Percent => Vec::new(),
         }
     }
+}
+
+/// The mark before a text says how it is encoded, and is no part of it.
+fn without_mark(mut text: String) -> String {
+    const MARK: char = '\u{feff}';
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len_utf8());
+    }
+    text
 }
 
 fn ends_with_any(name: &str, endings: &[&str]) -> bool {
@@ -240,6 +269,14 @@ mod tests {
             ("a.bin", "JVBERi0xLjcK", true, None),
             ("a.bin", "data:application/octet-stream;base64,CiVQREYtMS43Cg==", true, None),
             ("a.pdf", "data:text/plain;base64,YQ==", false, None),
+            // All of it is ASCII, and yet it is no text; and the other way round.
+            ("a.txt", "data:text/plain;base64,JVBERi0xLjcK", true, None),
+            ("a.txt", "JVBERi0xLjcK", true, None),
+            ("a.txt", "data:text/plain;base64,U2VlICVQREYtMS43", false, None),
+            ("a.pdf", "data:application/pdf;base64,PGh0bWw+", false, None),
+            ("a.pdf", "PGh0bWw+", false, None),
+            ("a.pdf", "data:application/pdf;base64,eAolUERGLTEuNw==", true, None),
+            ("a.pdf", "data:application/pdf;base64,", true, None),
             ("a.pdf", png, true, Some("data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")),
             ("a.jpg", "/9j/4AAQ", false, Some("data:image/jpeg;base64,/9j/4AAQ")),
             ("a", "R0lGODlhAQABAAAA", false, Some("data:image/gif;base64,R0lGODlhAQABAAAA")),
@@ -261,6 +298,7 @@ mod tests {
         for (name, data, expected) in [
             ("Makefile", "YWxsOgo=", utf8("all:\n")),
             ("a.kt", "data:application/x-kotlin;base64,w6k=", utf8("é")),
+            ("a.kt", "data:application/x-kotlin;base64,77u/w6k=", utf8("é")),
             ("a.svg", "data:image/svg+xml,%3Csvg%2F%3E", utf8("<svg/>")),
             ("a.bin", "AAEC", None),
             ("a.bin", "/w==", None),
@@ -281,5 +319,6 @@ mod tests {
         }
         assert_eq!(InlineFile::new("a.txt", "aABpAA==").utf8(), None, "it has zeros");
         assert_eq!(InlineFile::new("a.txt", "aGk=").utf8().as_deref(), Some("hi"));
+        assert_eq!(InlineFile::new("a.txt", "77u/aGk=").utf8().as_deref(), Some("hi"));
     }
 }

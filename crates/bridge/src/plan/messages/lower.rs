@@ -9,6 +9,7 @@ use super::media::{block, one_text};
 use crate::dialect::{LateSystem, MessageRules};
 use crate::plan::links::{Placed, Source};
 use crate::plan::notes::{Notes, code};
+use crate::plan::transcript::is_separator;
 
 /// Where the user has to say something, and has nothing to say.
 const CONTINUE: &str = "(continue)";
@@ -21,8 +22,15 @@ pub(super) struct Conversation<'a> {
     pub(super) messages: Vec<Message<'a>>,
 }
 
-pub(super) fn lower<'a>(messages: Vec<chat::Message<'a>>, rules: &MessageRules, notes: &mut Notes) -> Conversation<'a> {
+/// `resumes`: the assistant paused at the end, and goes on from there.
+pub(super) fn lower<'a>(
+    messages: Vec<chat::Message<'a>>,
+    rules: &MessageRules,
+    resumes: bool,
+    notes: &mut Notes,
+) -> Conversation<'a> {
     let mut lowering = Lowering {
+        resumes_at: messages.len().checked_sub(1).filter(|_| resumes),
         late_system: rules.late_system,
         notes,
         conversation: Conversation { system: Vec::new(), messages: Vec::with_capacity(messages.len()) },
@@ -38,6 +46,8 @@ pub(super) fn lower<'a>(messages: Vec<chat::Message<'a>>, rules: &MessageRules, 
 }
 
 struct Lowering<'a, 'n> {
+    /// The message that is not over.
+    resumes_at: Option<usize>,
     late_system: LateSystem,
     notes: &'n mut Notes,
     conversation: Conversation<'a>,
@@ -101,23 +111,30 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn assistant(&mut self, content: Vec<Str<'a>>, calls: Vec<Call<'a>>, thoughts: &[ThoughtBlock]) -> Placed {
-        let blocks = spoken(content, calls, thoughts, self.notes);
+        let mut blocks = spoken(content, calls, thoughts);
+        if self.resumes_at != Some(self.places.len()) {
+            self.end_in_words(&mut blocks);
+        }
         if blocks.is_empty() {
             return Placed::Nowhere;
         }
         self.settle();
         let messages = &mut self.conversation.messages;
-        if let Some(Message { role: Role::Assistant, blocks: known }) = messages.last_mut() {
-            known.extend(blocks.into_iter().map(Block::from));
-        } else {
-            if messages.is_empty() {
-                self.own.push(0);
-                messages.push(user_says(CONTINUE));
-            }
-            let blocks = blocks.into_iter().map(Block::from).collect();
-            messages.push(Message { role: Role::Assistant, blocks });
+        // Two messages of the assistant are two answers: what was between them when the second one began is there again.
+        if matches!(messages.last(), None | Some(Message { role: Role::Assistant, .. })) {
+            self.own.push(messages.len());
+            messages.push(user_says(CONTINUE));
         }
-        Placed::Message(self.conversation.messages.len() - 1)
+        let blocks = blocks.into_iter().map(Block::from).collect();
+        messages.push(Message { role: Role::Assistant, blocks });
+        Placed::Message(messages.len() - 1)
+    }
+
+    /// A thought cannot be the end of a message.
+    fn end_in_words(&mut self, blocks: &mut Vec<Content<'a>>) {
+        while blocks.pop_if(|last| matches!(last, Content::Raw(json) if is_thought(json))).is_some() {
+            self.notes.skipped(code::REASONING_IGNORED, "input", "no message or call follows this reasoning");
+        }
     }
 
     /// What the application said late finds its place: behind the user. Where the user said nothing, it goes as the
@@ -151,7 +168,8 @@ impl<'a> Lowering<'a, '_> {
     fn end(mut self) -> Conversation<'a> {
         self.settle();
         let messages = &mut self.conversation.messages;
-        if !matches!(messages.last(), Some(Message { role: Role::User | Role::System, .. })) && !is_paused(messages) {
+        let is_said = matches!(messages.last(), Some(Message { role: Role::User | Role::System, .. }));
+        if !is_said && (messages.is_empty() || self.resumes_at.is_none()) && !is_paused(messages) {
             self.own.push(messages.len());
             messages.push(user_says(CONTINUE));
         }
@@ -200,8 +218,8 @@ impl<'a> Lowering<'a, '_> {
     }
 }
 
-/// Whether the assistant stopped in the middle of what it does with tools of its own: it goes on from there. A word of the
-/// user between would have to be there ever after.
+/// Whether the assistant stopped in the middle of what it does with tools of its own: it goes on from there, also where
+/// nobody says that it paused. A word of the user between would have to be there ever after.
 fn is_paused(messages: &[Message<'_>]) -> bool {
     let last = messages.last().filter(|last| last.role == Role::Assistant).and_then(|last| last.blocks.last());
     last.is_some_and(|block| matches!(&block.content, Content::Raw(json) if !is_thought(json)))
@@ -242,41 +260,34 @@ fn tagged(blocks: Vec<Content<'_>>) -> Vec<Content<'_>> {
 }
 
 /// The assistant's blocks: what it said and thought in its order, then its calls, with what it thought between them.
-fn spoken<'a>(
-    content: Vec<Str<'a>>,
-    calls: Vec<Call<'a>>,
-    thoughts: &[ThoughtBlock],
-    notes: &mut Notes,
-) -> Vec<Content<'a>> {
+fn spoken<'a>(content: Vec<Str<'a>>, calls: Vec<Call<'a>>, thoughts: &[ThoughtBlock]) -> Vec<Content<'a>> {
     let count = calls.len();
     // A client may give its items back in another order, calls first: such a thought comes before all of them.
     let first = |thought: &&ThoughtBlock| count > 0 && thought.calls_before >= count;
     let raw = |thought: &ThoughtBlock| Content::Raw(thought.json.clone());
     let mut blocks: Vec<Content<'a>> = thoughts.iter().filter(first).map(raw).collect();
     let mut texts = content.into_iter().enumerate().peekable();
-    let mut text_until = |end: usize| {
-        let mut pieces: Vec<Str<'a>> = Vec::new();
+    let mut texts_until = |end: usize| {
+        let mut blocks: Vec<Vec<Str<'a>>> = vec![Vec::new()];
         while let Some((_, piece)) = texts.next_if(|(index, _)| *index < end) {
-            // What separates two texts belongs to neither.
-            if !(pieces.is_empty() && matches!(&piece, Str::Ours(text) if text == "\n")) {
-                pieces.push(piece);
+            // What separates two texts belongs to neither, and they stay apart: so they were when the second one was said.
+            if is_separator(&piece) {
+                blocks.push(Vec::new());
+            } else if let Some(last) = blocks.last_mut() {
+                last.push(piece);
             }
         }
-        text(pieces, "")
+        blocks.into_iter().filter_map(|pieces| text(pieces, ""))
     };
     for thought in thoughts.iter().filter(|thought| thought.calls_before == 0 && !first(thought)) {
-        blocks.extend(text_until(thought.texts_before));
+        blocks.extend(texts_until(thought.texts_before));
         blocks.push(raw(thought));
     }
-    blocks.extend(text_until(usize::MAX));
+    blocks.extend(texts_until(usize::MAX));
     for (index, Call { id, name, arguments: input, .. }) in calls.into_iter().enumerate() {
         let between = thoughts.iter().filter(|thought| index > 0 && thought.calls_before == index);
         blocks.extend(between.filter(|thought| !first(thought)).map(raw));
         blocks.push(Content::ToolUse { id, name, input });
-    }
-    // A thought cannot be the end of a message.
-    while blocks.pop_if(|last| matches!(last, Content::Raw(json) if is_thought(json))).is_some() {
-        notes.skipped(code::REASONING_IGNORED, "input", "no message or call follows this reasoning");
     }
     blocks
 }

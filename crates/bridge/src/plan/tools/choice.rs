@@ -18,6 +18,8 @@ pub(super) struct Chosen {
     pub(super) choice: Option<chat::ToolChoice>,
     /// Some tool must be called.
     pub(super) forced: bool,
+    /// That, in words, where the provider has no other way to be told.
+    pub(super) demand: Option<String>,
     /// Only these are sent, in order; `None`: all.
     pub(super) only: Option<Vec<usize>>,
 }
@@ -99,8 +101,26 @@ fn nearest_form(wanted: &Wanted, catalog: &Catalog<'_>, dialect: &Dialect, chose
             chosen.only = Some(vec![*index]);
             notes.lowered(code::PARAM_DEGRADED, "tool_choice", "only this tool is offered, and a call is required");
         }
-        Wanted::Required | Wanted::Named(_) => lacking("a tool", rules, notes),
-        Wanted::Unnameable(name) => lacking(name, rules, notes),
+        Wanted::Required => {
+            chosen.demand = Some(in_words(None));
+            lacking("a tool", rules, notes);
+        }
+        Wanted::Named(index) => {
+            chosen.demand = catalog.entries.get(*index).map(|entry| in_words(Some(&entry.provider_name)));
+            lacking("a tool", rules, notes);
+        }
+        Wanted::Unnameable(name) => {
+            chosen.demand = Some(in_words(Some(name)));
+            lacking(name, rules, notes);
+        }
+    }
+}
+
+/// What a model is told that cannot be made to call a tool, or this one.
+pub(super) fn in_words(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("Answer this with a call of the tool {name}: nothing else counts as an answer."),
+        None => "Answer this with a call of one of your tools: nothing else counts as an answer.".to_owned(),
     }
 }
 

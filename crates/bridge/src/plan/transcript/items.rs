@@ -13,11 +13,14 @@ const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
 
 impl<'a> Builder<'_, 'a, '_> {
     pub(super) fn item(&mut self, index: usize, item: &Item<'a>, path: ItemPath) -> Result<(), Invalid> {
+        if let Some(end) = self.recalled.starts.remove(&index) {
+            self.begin_answer(end);
+        }
         match item {
             Item::Message(message) => self.message(message, path)?,
             Item::Reasoning(reasoning) => {
                 self.go_on();
-                self.think(reasoning, path);
+                self.think(index, reasoning, path);
             }
             Item::FunctionCall(_)
             | Item::CustomToolCall(_)

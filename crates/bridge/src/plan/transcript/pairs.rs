@@ -5,11 +5,13 @@
 //! and what it has cached, and what the model thought since, begins with that.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use wire::json::Text;
 use wire::responses::Item;
 
-use crate::plan::item_path::Items;
+use crate::plan::item_path::{ItemPath, Items};
+use crate::seal::PromptEnd;
 
 /// What an item is in this respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +50,10 @@ pub(super) struct Pairs<'a> {
 type Keyed<'a> = (Cow<'a, str>, usize);
 
 impl<'a> Pairs<'a> {
-    pub(super) fn of(items: &Items<'_, 'a>) -> Self {
+    /// `starts`: where answers began, beside those that began after the user or a tool had spoken.
+    pub(super) fn of(items: &Items<'_, 'a>, starts: &BTreeMap<usize, PromptEnd>) -> Self {
         let mut links = vec![Link::Neither; items.sent.len()];
-        let places = places(items);
+        let places = places(items, starts);
         let (mut calls, mut outputs): (Vec<Keyed<'a>>, Vec<Keyed<'a>>) = (Vec::new(), Vec::new());
         for (index, (item, _)) in items.sent.iter().enumerate() {
             match answered_role(item) {
@@ -102,10 +105,11 @@ struct Place {
     answer: usize,
 }
 
-fn places(items: &Items<'_, '_>) -> Vec<Place> {
+fn places(items: &Items<'_, '_>, starts: &BTreeMap<usize, PromptEnd>) -> Vec<Place> {
     let (mut place, mut was_asked) = (Place::default(), false);
-    let number = |(item, _): &(&Item<'_>, _)| {
+    let number = |(index, (item, _)): (usize, &(&Item<'_>, _))| {
         let role = answered_role(item);
+        was_asked |= starts.contains_key(&index);
         place.batch += usize::from(!matches!(role, CallRole::Output(_)));
         match (item, role) {
             (Item::Message(message), _) if !message.role.is_some_and(|role| role.is("assistant")) => was_asked = true,
@@ -118,7 +122,7 @@ fn places(items: &Items<'_, '_>) -> Vec<Place> {
         }
         place
     };
-    items.sent.iter().map(number).collect()
+    items.sent.iter().enumerate().map(number).collect()
 }
 
 /// What the output before has been, of those of one id.
@@ -183,6 +187,17 @@ fn another(
         }
         before => (Link::Extra, before),
     }
+}
+
+/// Whether the assistant was the last to speak in these.
+pub(super) fn assistant_spoke_last(items: &[(&Item<'_>, ItemPath)]) -> bool {
+    let spoke = |(item, _): &(&Item<'_>, ItemPath)| match (item, answered_role(item)) {
+        (Item::Message(message), _) => Some(message.role.is_some_and(|role| role.is("assistant"))),
+        (Item::Reasoning(_), _) | (_, CallRole::Call(_)) => Some(true),
+        (_, CallRole::Output(_)) => Some(false),
+        _ => None,
+    };
+    items.iter().rev().find_map(spoke).unwrap_or(false)
 }
 
 /// Whether an item is a call of a tool or the output of one, and the id that both have.

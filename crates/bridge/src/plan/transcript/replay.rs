@@ -1,26 +1,67 @@
 //! Earlier reasoning: opened, if we sealed it, and given back to those who want it. What another family
 //! thought, or what does not open, is left out and never forwarded.
 
+use std::collections::BTreeMap;
+
 use wire::chat::{Call, Replay, Str, ThoughtBlock};
 use wire::json::{Kind, Raw, Text};
-use wire::responses::{Part, Reasoning};
+use wire::responses::{Item, Part, Reasoning};
 
-use super::Builder;
+use super::pairs::assistant_spoke_last;
+use super::{Builder, PlanTarget, SEPARATOR, demand, is_separator};
 use crate::dialect::{self, ReplayField};
-use crate::plan::item_path::ItemPath;
+use crate::plan::item_path::{ItemPath, Items};
 use crate::plan::notes::code;
-use crate::seal::SealedReasoning;
+use crate::seal::{PromptEnd, SealedReasoning};
+
+/// Earlier reasoning, opened before anything is written: where answers began is known from it, and so which output came
+/// too late.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    /// By the place of its item; none where it does not open.
+    thoughts: BTreeMap<usize, Option<SealedReasoning>>,
+    /// Where answers began whose prompts ended with something that is no item. It goes there again: thoughts of such an
+    /// answer are signed after it.
+    pub(super) starts: BTreeMap<usize, PromptEnd>,
+}
+
+impl Recalled {
+    pub(super) fn of(items: &Items<'_, '_>, target: PlanTarget<'_>) -> Self {
+        let mut recalled = Self::default();
+        let rules = &target.dialect.request.reasoning;
+        if rules.replay == dialect::Replay::Never {
+            return recalled;
+        }
+        for (index, (item, _)) in items.sent.iter().enumerate() {
+            let Item::Reasoning(Reasoning { encrypted_content: Some(sealed), .. }) = item else { continue };
+            if sealed.is_empty() {
+                continue;
+            }
+            let thought = target.seal.open(&sealed.decode()).and_then(|plain| SealedReasoning::decode(&plain));
+            let ours = thought.as_ref().filter(|thought| thought.family == target.dialect.family());
+            let ours = ours.filter(|_| rules.field == ReplayField::Blocks);
+            if let Some((before, end)) = ours.and_then(|thought| thought.place.began.clone())
+                && let Some(start) = index.checked_sub(before)
+                // A client may have left items out, or given them back in another order.
+                && assistant_spoke_last(items.sent.get(..start).unwrap_or_default()) == end.after_assistant
+            {
+                recalled.starts.insert(start, end);
+            }
+            recalled.thoughts.insert(index, thought);
+        }
+        recalled
+    }
+}
 
 impl<'a> Builder<'_, 'a, '_> {
     /// Reasoning belongs to the assistant's message that follows, or is under way.
-    pub(super) fn think(&mut self, reasoning: &Reasoning<'a>, path: ItemPath) {
+    pub(super) fn think(&mut self, index: usize, reasoning: &Reasoning<'a>, path: ItemPath) {
         if self.dialect.request.reasoning.replay == dialect::Replay::Never {
             return;
         }
         self.open.thought_at = Some(path);
-        let sealed = reasoning.encrypted_content.filter(|sealed| !sealed.is_empty());
-        if let Some(sealed) = sealed {
-            match self.seal.open(&sealed.decode()).and_then(|plain| SealedReasoning::decode(&plain)) {
+        if let Some(opened) = self.recalled.thoughts.remove(&index) {
+            match opened {
                 Some(thought) if thought.family == self.dialect.family() => return self.recall(thought),
                 Some(_) => {
                     return self.notes.ignored(code::REASONING_IGNORED, path, "another model's reasoning");
@@ -43,6 +84,15 @@ impl<'a> Builder<'_, 'a, '_> {
         self.thought();
     }
 
+    /// An answer begins: what the assistant said before it is a message of its own, and what we said then comes again.
+    pub(super) fn begin_answer(&mut self, end: PromptEnd) {
+        self.close();
+        if let Some(words) = end.demand {
+            self.at_results = false;
+            demand(&words, &mut self.messages, self.notes);
+        }
+    }
+
     fn thought(&mut self) {
         if self.notes.is_linking() {
             self.open.sources.thought.push(self.at);
@@ -51,8 +101,11 @@ impl<'a> Builder<'_, 'a, '_> {
 
     fn recall(&mut self, thought: SealedReasoning) {
         self.thought();
-        let SealedReasoning { text, replay_data: bag, .. } = thought;
+        let SealedReasoning { text, replay_data: bag, place, .. } = thought;
         if self.dialect.request.reasoning.field == ReplayField::Blocks {
+            if !place.breaks.is_empty() {
+                self.break_text(&place.breaks);
+            }
             return self.recall_blocks(bag.as_deref());
         }
         if !text.is_empty() {
@@ -71,6 +124,29 @@ impl<'a> Builder<'_, 'a, '_> {
                 self.open.replay.members.push((key.decode().into_owned(), value.as_str().to_owned()));
             }
         }
+    }
+
+    /// The text before it came in several blocks, and is the last of the message under way.
+    fn break_text(&mut self, breaks: &[usize]) {
+        let content = &mut self.open.content;
+        let begins = content.iter().rposition(is_separator).map_or(0, |at| at + 1);
+        let texts: String = content.iter().skip(begins).map(Str::decode).collect();
+        if texts.trim().is_empty() {
+            return;
+        }
+        content.truncate(begins);
+        let (mut rest, mut taken) = (texts.as_str(), 0);
+        for end in breaks {
+            let at = rest.char_indices().nth(end.saturating_sub(taken)).map(|(at, _)| at);
+            // No block is blank.
+            let Some((block, more)) = at.and_then(|at| rest.split_at_checked(at)) else { break };
+            if block.trim().is_empty() || more.trim().is_empty() {
+                continue;
+            }
+            content.extend([Str::Ours(block.to_owned().into()), SEPARATOR.into()]);
+            (rest, taken) = (more, *end);
+        }
+        content.push(Str::Ours(rest.to_owned().into()));
     }
 
     /// The blocks in which it came: their bytes, and their place among what else the message says.

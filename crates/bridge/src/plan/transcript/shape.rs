@@ -58,8 +58,8 @@ pub(in crate::plan) fn shape<'a>(
     out
 }
 
-/// Gives a blank to the messages that must carry reasoning and have lost it. Only while the model thinks: else there
-/// was no reasoning to lose.
+/// Gives a blank to the messages that must carry reasoning and have lost it. Not where thinking is switched off: to say so
+/// in another way, such as an effort, does not count everywhere.
 pub(in crate::plan) fn fill_lost_reasoning(messages: &mut [Message<'_>], rules: &ReasoningRules) {
     for message in messages {
         if let Message::Assistant { tool_calls, replay, .. } = message {

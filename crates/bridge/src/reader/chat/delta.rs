@@ -17,7 +17,7 @@ use crate::failure::{Failure, FailureClass};
 use crate::json::join;
 use crate::note::Action;
 use crate::response::{PartKind, ResponseWriter, Slot, SlotKind};
-use crate::seal::SealedReasoning;
+use crate::seal::{SealedReasoning, ThoughtPlace};
 
 impl ChatReader {
     pub(super) fn choice(&mut self, choice: &Choice<'_>, response: &mut ResponseWriter, out: &mut Events) {
@@ -260,7 +260,16 @@ impl ChatReader {
             let replay_data = if slot.kind() == SlotKind::Reasoning { self.replay_data.take() } else { None };
             let sealed = |text: Escaped<'_>| {
                 let text = text.decode().into_owned();
-                seal.seal(&SealedReasoning { family: family.clone(), text, replay_data, native: None }.encode())
+                seal.seal(
+                    &SealedReasoning {
+                        family: family.clone(),
+                        text,
+                        replay_data,
+                        native: None,
+                        place: ThoughtPlace::default(),
+                    }
+                    .encode(),
+                )
             };
             slot.close(status, sealed, response, out);
         }

@@ -11,7 +11,7 @@ use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::Events;
 use crate::failure::{Failure, FailureClass};
 use crate::note::Action;
-use crate::response::{HostedEnd, HostedStart, PartKind, ResponseWriter, SlotKind};
+use crate::response::{HostedEnd, HostedStart, PartKind, ResponseWriter, Slot, SlotKind};
 
 /// A block that is being read.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ impl MessagesReader {
     }
 
     fn open_text(&mut self, block: Raw<'_>, response: &mut ResponseWriter, out: &mut Events) -> BlockKind {
-        self.text_from = self.open.as_ref().map_or(0, |slot| slot.written().len());
+        self.begin_text();
         if let Some(text) = string(block.get("text")) {
             self.text(text, response, out);
         }
@@ -197,11 +197,22 @@ impl MessagesReader {
         }
     }
 
+    /// A block of text begins, perhaps in a message that is open.
+    fn begin_text(&mut self) {
+        let written = self.open.as_ref().map(Slot::written).unwrap_or_default();
+        let last = written.after(self.text_from);
+        if !last.is_empty() {
+            let before = self.place.breaks.last().copied().unwrap_or(0);
+            self.place.breaks.push(before + last.decode().chars().count());
+        }
+        self.text_from = written.len();
+    }
+
     /// Text that was not announced is text all the same.
     fn be_in_text(&mut self, index: Option<i64>, response: &mut ResponseWriter, out: &mut Events) {
         if !matches!(self.block, Some(OpenBlock { kind: BlockKind::Text(_), .. })) {
             self.stop(response, out);
-            self.text_from = self.open.as_ref().map_or(0, |slot| slot.written().len());
+            self.begin_text();
             self.block = Some(OpenBlock { index, kind: BlockKind::Text(Vec::new()) });
         }
     }

@@ -48,13 +48,15 @@ impl Counts {
         output.is_some_and(|output| output > 0)
     }
 
-    /// What the answer took so far; what is not known of its end is estimated from its size. None where nothing is known.
-    pub(super) fn usage(&self, volume: Volume) -> Option<Usage> {
-        let input = self.input?;
+    /// What the answer took so far; what is not said of it is estimated from sizes. None where nothing is said.
+    pub(super) fn usage(&self, prompt_bytes: usize, volume: Volume) -> Option<Usage> {
+        self.input.or(self.output)?;
         let (cached, written) = (self.cache_read.unwrap_or(0), self.cache_written.unwrap_or(0));
-        let input_tokens = input.saturating_add(cached).saturating_add(written);
+        let guess = usage::estimate(prompt_bytes, volume.answered, volume.reasoned);
+        let stored = cached.saturating_add(written);
+        let input_tokens =
+            self.input.map_or_else(|| stored.max(guess.input_tokens), |input| input.saturating_add(stored));
         let output = self.output.unwrap_or(0);
-        let guess = usage::estimate(0, volume.answered, volume.reasoned);
         let output_tokens = if self.is_final { output } else { output.max(guess.output_tokens) };
         let total_tokens = input_tokens.saturating_add(output_tokens);
         (total_tokens > 0).then(|| Usage {
@@ -95,12 +97,22 @@ mod tests {
                 Some((8, 0, 0, 3, 0)),
             ),
             ("null", "null", None),
-            (r#"{"input_tokens":"x"}"#, r#"{"output_tokens":3}"#, None),
+            // One odd number costs no other: the prompt has 80 bytes.
+            (r#"{"input_tokens":"x"}"#, r#"{"output_tokens":3}"#, Some((20, 0, 0, 3, 0))),
+            (r#"{"input_tokens":-1,"output_tokens":1}"#, r#"{"output_tokens":3}"#, Some((20, 0, 0, 3, 0))),
+            (r#"{"input_tokens":1.5,"cache_read_input_tokens":50}"#, r#"{"output_tokens":3}"#, Some((50, 50, 0, 3, 0))),
+            (
+                r#"{"input_tokens":-1,"output_tokens":1}"#,
+                r#"{"input_tokens":8,"output_tokens":3}"#,
+                Some((8, 0, 0, 3, 0)),
+            ),
+            (full, r#"{"input_tokens":1099511627777,"output_tokens":9}"#, Some((150, 100, 7, 9, 0))),
+            (full, r#"{"output_tokens":1099511627777}"#, Some((150, 100, 7, 10, 0))),
         ] {
             let mut counts = Counts::default();
             counts.begin(Raw::parse(begin).ok());
             counts.end(Raw::parse(end).ok());
-            let found = counts.usage(size).map(|usage| {
+            let found = counts.usage(80, size).map(|usage| {
                 assert_eq!(usage.total_tokens, usage.input_tokens + usage.output_tokens);
                 let Usage { input_tokens, cached_tokens, cache_write_tokens, output_tokens, reasoning_tokens, .. } =
                     usage;

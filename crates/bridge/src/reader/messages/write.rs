@@ -3,7 +3,7 @@
 use wire::json::Text;
 use wire::responses::Status;
 
-use super::MessagesReader;
+use super::{MessagesReader, Place};
 use crate::client::ReasoningChannel;
 use crate::dialect::RefusalForm;
 use crate::escaped::{Escaped, EscapedBuf};
@@ -13,7 +13,16 @@ use crate::note::Action;
 use crate::reader::Repair;
 use crate::reader::held_text::TaggedText;
 use crate::response::{PartKind, ResponseWriter, Slot, SlotKind};
-use crate::seal::SealedReasoning;
+use crate::seal::{PromptEnd, SealedReasoning, ThoughtPlace};
+
+impl Place {
+    /// Of reasoning that is the next item, after so many of the answer.
+    fn of_thought(&mut self, before: u32) -> ThoughtPlace {
+        let Self { prompt_end, breaks } = std::mem::take(self);
+        let began = usize::try_from(before).ok().filter(|_| prompt_end != PromptEnd::default());
+        ThoughtPlace { began: began.map(|before| (before, prompt_end)), breaks }
+    }
+}
 
 impl MessagesReader {
     /// Output text. While its beginning may be a tag or a fence it is held back.
@@ -89,6 +98,7 @@ impl MessagesReader {
         if self.open.is_none() {
             if kind.slot() == SlotKind::Message {
                 self.write_kept(response, out);
+                self.place.breaks.clear();
             }
             self.text_from = 0;
             self.open = Some(Slot::open(kind.slot(), response, out).citing(self.setup.sources.clone()));
@@ -101,10 +111,13 @@ impl MessagesReader {
     pub(super) fn close_slot(&mut self, status: Status, response: &mut ResponseWriter, out: &mut Events) {
         let Some(slot) = self.open.take() else { return };
         let (family, seal) = (&self.setup.dialect.family, &self.setup.seal);
-        let replay_data = if slot.kind() == SlotKind::Reasoning { self.kept.take() } else { None };
+        let is_reasoning = slot.kind() == SlotKind::Reasoning;
+        let replay_data = if is_reasoning { self.kept.take() } else { None };
+        let place =
+            if is_reasoning { self.place.of_thought(response.items_of_answer()) } else { ThoughtPlace::default() };
         let sealed = |text: Escaped<'_>| {
             let text = text.decode().into_owned();
-            seal.seal(&SealedReasoning { family: family.clone(), text, replay_data, native: None }.encode())
+            seal.seal(&SealedReasoning { family: family.clone(), text, replay_data, native: None, place }.encode())
         };
         slot.close(status, sealed, response, out);
     }

@@ -12,7 +12,7 @@ use crate::escaped::{Escaped, EscapedBuf};
 use crate::json::{bracketed, compact, join};
 use crate::note::Action;
 use crate::response::{Part, PartIndex, PartKind, SlotKind};
-use crate::seal::{Encrypted, SealedReasoning};
+use crate::seal::{Encrypted, SealedReasoning, ThoughtPlace};
 
 /// `phase` of a message.
 const PHASES: [&str; 2] = ["\"commentary\"", "\"final_answer\""];
@@ -283,6 +283,7 @@ impl TextItem {
             text: self.said.get().decode().into_owned(),
             replay_data: None,
             native: encrypted.map(|content| Encrypted { id: self.upstream_id.clone(), content }),
+            place: ThoughtPlace::default(),
         };
         ctx.setup.seal.seal(&reasoning.encode())
     }

@@ -78,6 +78,7 @@ fn a_refusal_says_why_where_nothing_else_was_said() {
     assert_eq!(ran.stream.response["output"][0]["content"][0]["type"], "output_text");
     let ran = read(&refused(&[text("First")]));
     assert_eq!(ran.stream.response["incomplete_details"]["reason"], "content_filter");
+    assert!(ran.notes.iter().any(|note| note.message.contains("Not this.")), "{:?}", ran.notes);
 }
 
 fn round(events: &[Value]) -> RoundEnd {
@@ -97,6 +98,8 @@ fn a_pause_is_no_end() {
     for blocks in [vec![text("Still.")], vec![thinking("Hm", "s"), text("Still.")], vec![thinking("Hm", "s")], vec![]] {
         assert_eq!(round(&stream(&blocks, "pause_turn")), RoundEnd::Paused, "{blocks:?}");
     }
+    // Where it is not gone on from, it is neither complete nor cut for a reason that the API has.
+    assert_eq!(status(&[text("Still.")], "pause_turn"), ("failed".to_owned(), "server_error".to_owned()));
     // With a call for the client, the turn is the client's.
     assert_eq!(round(&stream(&[call("a", "f", &["{}"])], "pause_turn")), RoundEnd::Completed);
 }
