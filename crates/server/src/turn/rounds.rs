@@ -49,14 +49,19 @@ pub(super) struct Material {
     /// How often hosted tools ran, and how many of their calls.
     pub(super) rounds: u32,
     pub(super) calls: u64,
-    /// How often the upstream has paused.
-    pauses: u32,
-    /// It has just now.
-    resumes: bool,
+    pauses: Pauses,
     /// The next answer is to call no tool.
     pub(super) is_last: bool,
     /// What the answers so far have, in tokens.
     pub(super) answered_tokens: u64,
+}
+
+/// How often the upstream has paused.
+#[derive(Debug)]
+struct Pauses {
+    count: u32,
+    /// It has just now, and goes on from there.
+    is_new: bool,
 }
 
 /// What came of asking once more.
@@ -85,8 +90,7 @@ impl Material {
             shown: 0,
             rounds: 0,
             calls: 0,
-            pauses: 0,
-            resumes: false,
+            pauses: Pauses { count: 0, is_new: false },
             is_last: false,
             answered_tokens: 0,
         }
@@ -99,7 +103,7 @@ impl Material {
     }
 
     const fn round(&self) -> Round {
-        match (self.rounds + self.pauses, self.is_last) {
+        match (self.rounds + self.pauses.count, self.is_last) {
             (0, _) => Round::First,
             (_, false) => Round::Later,
             (_, true) => Round::Last,
@@ -125,7 +129,7 @@ impl Material {
     }
 
     async fn send(&mut self, context: &RequestContext) -> Result<Attempt, Unanswered> {
-        let (round, answered, resumes) = (self.round(), self.answered_tokens, std::mem::take(&mut self.resumes));
+        let (round, answered, resumes) = (self.round(), self.answered_tokens, std::mem::take(&mut self.pauses.is_new));
         let Self { bytes, past, failover, added, hosted, asks_input_again, .. } = self;
         let asks_input_again = *asks_input_again;
         let bytes = context.app.runtime.budget.hold(extended(bytes, added)).map_err(Unanswered::Invalid)?;
@@ -210,11 +214,10 @@ impl Turn {
         let mut object = Vec::new();
         self.response.object(clock::unix_seconds(), false, &mut object);
         let answered = self.response.usage().map_or(0, |usage| usage.output_tokens);
-        let Some(material) = self.material.as_mut().filter(|material| material.pauses < MAX_PAUSES) else {
+        let Some(material) = self.material.as_mut().filter(|material| material.pauses.count < MAX_PAUSES) else {
             return self.finish(RoundEnd::Paused);
         };
-        material.pauses += 1;
-        material.resumes = true;
+        material.pauses = Pauses { count: material.pauses.count + 1, is_new: true };
         material.answered_tokens = answered;
         let items = items::of_object(&object);
         material.added.extend(items.iter().skip(material.shown).cloned());
