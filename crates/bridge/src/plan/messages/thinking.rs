@@ -14,9 +14,6 @@ const LEAST: i64 = 1024;
 const ANSWER: i64 = 4096;
 
 const ENABLED: &str = "\"enabled\"";
-/// Off, but for what is said between calls: that comes as thoughts, which are bound and shown as others are. unverified: that
-/// both members are taken with it.
-const BETWEEN_TOOLS: &str = "\"between_tools\"";
 const BINDING: &str = r#"{"prefix_mismatch_behavior":"drop_block"}"#;
 
 pub(super) fn plan(
@@ -36,10 +33,10 @@ pub(super) fn plan(
     }
     keep_to_budget(off, body, notes);
     let kind = get(&body.thinking, "type").map(str::to_owned);
-    if !matches!(kind.as_deref(), Some("\"adaptive\"" | ENABLED | BETWEEN_TOOLS)) {
+    if !matches!(kind.as_deref(), Some("\"adaptive\"" | ENABLED)) {
         return;
     }
-    if !planned.thinks && kind.as_deref() != Some(BETWEEN_TOOLS) {
+    if !planned.thinks {
         notes.degraded(code::PARAM_DEGRADED, "reasoning.effort", "this model always thinks: as little as it can");
     }
     let display = match rules.display {

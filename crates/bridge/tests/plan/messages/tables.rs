@@ -213,20 +213,13 @@ fn media_become_blocks() {
 fn thinking_is_what_each_model_takes() {
     let adaptive = |display: &str| json!({"type": "adaptive", "display": display});
     let bound = |display: &str| json!({"type": "adaptive", "display": display, "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
-    let between_tools = |display: &str| json!({"type": "between_tools", "display": display, "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
     let budget = |tokens: u64| json!({"type": "enabled", "budget_tokens": tokens});
     for (dialect, reasoning, thinking, effort) in [
         (OPUS, json!(null), bound("summarized"), json!(null)),
         (OPUS, json!({"effort": "none"}), bound("summarized"), json!("low")),
         (OPUS, json!({"effort": "minimal"}), bound("summarized"), json!("low")),
         (OPUS, json!({"effort": "xhigh"}), bound("summarized"), json!("xhigh")),
-        ("anthropic/claude-sonnet-5-5", json!({"effort": "none"}), between_tools("omitted"), json!(null)),
-        (
-            "anthropic/claude-sonnet-5-5",
-            json!({"effort": "none", "summary": "auto"}),
-            between_tools("summarized"),
-            json!(null),
-        ),
+        ("anthropic/claude-sonnet-5-5", json!({"effort": "none"}), json!({"type": "between_tools"}), json!(null)),
         (SONNET, json!(null), adaptive("omitted"), json!(null)),
         (SONNET, json!({"summary": "auto"}), adaptive("summarized"), json!(null)),
         (SONNET, json!({"effort": "none"}), json!({"type": "disabled"}), json!(null)),
