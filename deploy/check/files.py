@@ -58,6 +58,10 @@ godexes = compose["services"]["godex"]
 check(godexes["read_only"] and godexes["cap_drop"] == ["ALL"], "compose.yaml: godex is not confined")
 for port in compose["services"]["balancer"]["ports"]:
     check(port.startswith("127.0.0.1:"), f"compose.yaml: {port} is open to everybody")
+balancer = re.sub(r"#.*", "", compose["configs"]["balancer"]["content"])
+check("non_idempotent" not in balancer, "compose.yaml: the balancer has what an instance was sent done twice")
+for wanted in ("proxy_set_header Upgrade $$http_upgrade;", "proxy_set_header Connection $$connection_upgrade;"):
+    check(wanted in balancer, f"compose.yaml: no WebSocket passes without {wanted}")
 
 # --- Kubernetes, beyond what the schemas say
 kinds = {}
@@ -108,6 +112,25 @@ check(
     seconds(godexes["stop_grace_period"]) > seconds(server["drain_delay"]) + seconds(server["drain_timeout"]) + 5,
     "compose.yaml: killed while it drains",
 )
+
+# --- what they count can be scraped although there are keys, and not where clients are let in
+def metrics_port(configuration):
+    return int(configuration.get("metrics", {}).get("listen", ":0").rpartition(":")[2])
+
+
+for name, text in (("compose.yaml", in_compose), ("kubernetes", in_map)):
+    port = metrics_port(yaml.safe_load(text))
+    check(port not in (0, 5678), f"{name}: nobody can scrape /metrics")
+check(metrics_port(parsed["deploy/systemd/godex.yaml"][0]) not in (0, 5678), "systemd: nobody can scrape /metrics")
+port = metrics_port(yaml.safe_load(in_map))
+check({"name": "metrics", "containerPort": port} in container["ports"], "Kubernetes: the port of metrics has no name")
+annotations = deployment["spec"]["template"]["metadata"].get("annotations", {})
+check(annotations.get("prometheus.io/port") == str(port), "Kubernetes: the annotations name another port")
+services = {service["metadata"]["name"]: service["spec"] for service in kinds["Service"]}
+check([one["targetPort"] for one in services["godex"]["ports"]] == ["http"], "Kubernetes: clients reach more than they need")
+scraped = services.get("godex-metrics", {"ports": []})
+check([one["targetPort"] for one in scraped["ports"]] == ["metrics"], "Kubernetes: no service for metrics")
+check(str(metrics_port(yaml.safe_load(in_compose))) not in balancer, "compose.yaml: the balancer leads to metrics")
 
 # --- every configuration is one
 configurations = {

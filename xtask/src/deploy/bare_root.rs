@@ -13,6 +13,9 @@ use super::package;
 use crate::bare;
 use crate::process::{self, Running, free_address, get};
 
+/// `metrics.listen` of the package's configuration.
+const METRICS: &str = "127.0.0.1:9464";
+
 /// False: this machine cannot.
 pub(super) fn run() -> Result<bool> {
     let root_user = process::output(Command::new("id").arg("-u"))?.trim() == "0";
@@ -81,6 +84,14 @@ impl System {
         self.run(&["dpkg", "--verify", "godex"])
     }
 
+    /// A word of a file by another; its owner and rights stay.
+    fn replace(&self, path: &str, word: &str, other: &str) -> Result<()> {
+        let path = self.root.join(path.trim_start_matches('/'));
+        let text = fs::read_to_string(&path)?;
+        ensure!(text.contains(word), "{} has no {word}", path.display());
+        Ok(fs::write(&path, text.replace(word, other))?)
+    }
+
     /// The very command of the unit, as its user, with the folder that systemd would have made.
     fn serve(&self) -> Result<()> {
         let unit = fs::read_to_string(self.root.join("usr/lib/systemd/system/godex.service"))?;
@@ -89,8 +100,9 @@ impl System {
         let home = value("Environment=").context("no Environment")?;
         let user = value("User=").context("no User")?;
         self.run(&["install", "--directory", "--owner", &user, "--group", &user, "--mode", "0700", "/run/godex"])?;
-        let address = free_address()?;
-        // The port is this machine's, and may be taken.
+        let (address, metrics) = (free_address()?, free_address()?);
+        // Ports are this machine's, and may be taken.
+        self.replace("/etc/godex/godex.yaml", METRICS, &metrics.to_string())?;
         let port = format!("GODEX_PORT={}", address.port());
         let as_user = |words: &[&str]| {
             let mut all =
@@ -108,6 +120,7 @@ impl System {
             process::run(as_user(&[&config[..], more].concat()).stdout(Stdio::null()))?;
         }
         ensure!(get(address, "/v1/models")?.contains("demo"), "it has no models");
+        ensure!(get(metrics, "/metrics")?.contains("godex_build_info"), "nobody can scrape it");
         godex.signal(Signal::TERM)?;
         let status = godex.ended_within(Duration::from_secs(40))?;
         ensure!(status.success(), "it ended with {status}; see {}", log.display());
