@@ -71,6 +71,22 @@ fn a_file_is_private_and_takes_the_place_of_none() {
 }
 
 #[test]
+fn a_note_names_the_entry_that_it_is_about() {
+    let home = home("");
+    let entries = "model_list:\n- model_name: [a]\n  litellm_params: {model: openai/m, api_key: os.environ/K}\n\
+                   - model_name: bad\n  litellm_params: {model: openai/m, api_base: 'ftp://x'}\n";
+    fs::write(home.path().join("in.yaml"), entries).unwrap();
+    let (code, _, err) = godex(home.path(), &["import", "litellm", "in.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    for expected in [
+        "in.yaml:2: its `model_name` is a list, and no text: clients ask for `openai/m`\n",
+        "in.yaml:4: `bad` is left out: the URL must be an http:// or https:// URL\n",
+    ] {
+        assert!(err.contains(expected), "{expected}{err}");
+    }
+}
+
+#[test]
 fn what_is_no_such_file_is_said() {
     let home = home("");
     for (text, expected) in [

@@ -15,13 +15,19 @@ pub(super) struct Deployment {
     pub(super) provider: Provider,
     /// As the provider calls it; `*`: every one.
     pub(super) model: String,
-    /// Its share of the requests.
-    pub(super) weight: Option<f64>,
+    /// Its share of the requests, by each of `SHARES`.
+    pub(super) shares: [Option<f64>; SHARES.len()],
+    /// Where it is said.
+    pub(super) line: usize,
     pub(super) order: Option<f64>,
     /// In dollars for a million tokens: input, output, input that was cached.
     pub(super) price: Option<(String, String, Option<String>)>,
     pub(super) context_window: Option<u64>,
+    pub(super) max_output: Option<u64>,
 }
+
+/// What may say how often a deployment is chosen, in the order in which LiteLLM looks for it.
+pub(super) const SHARES: [&str; 3] = ["weight", "rpm", "tpm"];
 
 /// What deployments share that are of one provider.
 #[derive(Clone, PartialEq, Eq)]
@@ -99,6 +105,9 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
         return None;
     };
     let group = text(entry, "model_name").unwrap_or(whole).to_owned();
+    if let Some((_, node)) = no_text(entry, &["model_name"]) {
+        notes.add(entry, format!("its `model_name` is {}, and no text: clients ask for `{whole}`", node.kind()));
+    }
     if let Some(mode) = text(info, "mode").filter(|mode| !matches!(*mode, "chat" | "completion" | "responses")) {
         notes.add(entry, format!("`{group}` is left out: godex serves responses only, and not `mode: {mode}`"));
         return None;
@@ -118,7 +127,10 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
     let at_shared = shared.is_some_and(has_address);
     let (vendor, model) = vendor(whole, params, at_shared, entry, &group, notes)?;
     let provider = provider(vendor, params, shared, entry, &group, notes)?;
-    remarks(params, info, notes);
+    remarks(params, notes);
+    if let Some(info) = get(entry, "model_info") {
+        informed(info, &group, notes);
+    }
     let cost = |name: &str| number(params, name).or_else(|| number(info, name)).map(per_million);
     let price = match (cost("input_cost_per_token"), cost("output_cost_per_token")) {
         (Some(input), Some(output)) => Some((input, output, cost("cache_read_input_token_cost"))),
@@ -128,15 +140,17 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
             None
         }
     };
-    let weight = ["weight", "rpm", "tpm"].iter().find_map(|name| number(params, name).or_else(|| number(entry, name)));
+    let tokens = |name: &str| number(info, name).map(whole_number).filter(|tokens| *tokens > 0);
     Some(Deployment {
         group,
         provider,
         model,
-        weight,
+        shares: SHARES.map(|name| number(params, name).or_else(|| number(entry, name))),
+        line: entry.position.line,
         order: number(params, "order"),
         price,
-        context_window: number(info, "max_input_tokens").map(whole_number).filter(|tokens| *tokens > 0),
+        context_window: tokens("max_input_tokens"),
+        max_output: tokens("max_output_tokens"),
     })
 }
 
@@ -221,7 +235,12 @@ fn provider(
         first_byte: milliseconds(params, "stream_timeout", notes),
     };
     match given {
-        Some(given) => provider.address(vendor, &spec, given, value("api_version"), entry, notes)?,
+        Some(given) => {
+            if let Err(why) = provider.address(vendor, &spec, given, value("api_version"), entry, notes) {
+                notes.add(entry, format!("`{group}` is left out: {why}"));
+                return None;
+            }
+        }
         None => provider.usual_address(vendor, params, text(params, "model").unwrap_or_default()),
     }
     if provider.base_url.is_none() && spec.base_url.is_none() {
@@ -268,7 +287,10 @@ impl Provider {
         self.params = vendor.params.iter().filter_map(filled).collect();
     }
 
-    /// An address that was given; None, with a note, where it cannot be used.
+    /// An address that was given.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
     fn address(
         &mut self,
         vendor: &Vendor,
@@ -277,7 +299,7 @@ impl Provider {
         version: Option<Text>,
         entry: &Node,
         notes: &mut Notes,
-    ) -> Option<()> {
+    ) -> Result<(), String> {
         let given = match given {
             Text::Literal(url) => Text::Literal(tidy(&url, spec.wire).to_owned()),
             variable @ Text::Variable(_) => variable,
@@ -298,8 +320,7 @@ impl Provider {
                         "keys and prompts go to a public host in clear (http): `allow_plain_http` lets them",
                     );
                 } else {
-                    notes.add(entry, format!("left out: {why}"));
-                    return None;
+                    return Err(why);
                 }
             }
         }
@@ -312,7 +333,7 @@ impl Provider {
             self.query.push(("api-version".to_owned(), version));
         }
         self.base_url = Some((given, end));
-        Some(())
+        Ok(())
     }
 }
 
@@ -361,12 +382,12 @@ fn per_million(cost: f64) -> String {
 }
 
 /// What has no equal in the rest of an entry.
-fn remarks(params: &Node, info: &Node, notes: &mut Notes) {
+fn remarks(params: &Node, notes: &mut Notes) {
     for (key, value) in entries(params).iter().filter(|(_, value)| !value.is_null()) {
         let name = key.name.as_str();
         match name {
             "rpm" | "tpm" => {
-                notes.add(value, format!("`{name}` of a deployment only says how often it is chosen here; limits are those of keys (`keys`, `godex keys`)"));
+                notes.add(value, format!("`{name}` of a deployment says at most how often it is chosen here; limits are those of keys (`keys`, `godex keys`)"));
             }
             "max_retries" | "num_retries" => {
                 notes.add(value, format!("`{name}` of a deployment: `resilience.retries` holds for all"));
@@ -388,8 +409,46 @@ fn remarks(params: &Node, info: &Node, notes: &mut Notes) {
             _ => notes.add(value, format!("`litellm_params.{name}` has no equal")),
         }
     }
-    if let Some(groups) = get(info, "access_groups") {
-        notes.add(groups, "`access_groups`: `models` of a key says what it may use");
+}
+
+/// Members of `model_info` that only describe, or that are read elsewhere.
+const DESCRIBING: &[&str] = &[
+    "id",
+    "db_model",
+    "key",
+    "mode",
+    "base_model",
+    "litellm_provider",
+    "description",
+    "created_at",
+    "created_by",
+    "updated_at",
+    "updated_by",
+    "max_input_tokens",
+    "max_output_tokens",
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+];
+
+/// What has no equal in what is said of a model.
+fn informed(info: &Node, group: &str, notes: &mut Notes) {
+    for (key, value) in entries(info).iter().filter(|(_, value)| !value.is_null()) {
+        let name = key.name.as_str();
+        match name {
+            "team_id" => notes.add(
+                value,
+                format!(
+                    "CAREFUL: `{group}` was for the team `{}` alone (`model_info.team_id`), and here every key may use it: \
+                     say which may with `models` of each key (`godex keys create --models`)",
+                    scalar(value).unwrap_or(value.kind())
+                ),
+            ),
+            "access_groups" => notes.add(value, "`access_groups`: `models` of a key says what it may use"),
+            "max_tokens" => notes.add(value, "`model_info.max_tokens` is left out: `max_output_tokens` is clear, and is read"),
+            _ if DESCRIBING.contains(&name) || name.starts_with("supports_") => {}
+            _ => notes.add(value, format!("`model_info.{name}` has no equal")),
+        }
     }
 }
 

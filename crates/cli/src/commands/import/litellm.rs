@@ -3,7 +3,7 @@
 use anyhow::{bail, ensure};
 use providers::yaml::{Document, Node, Value};
 
-use super::deployment::{self, Deployment, Provider};
+use super::deployment::{self, Deployment, Provider, SHARES};
 use super::notes::{Note, Notes};
 use super::settings::{self, MasterKey, Settings};
 use super::source::{Text, entries, get, list, text};
@@ -39,11 +39,11 @@ pub(super) struct Group {
 const SECTIONS: &[&str] = &["general_settings", "litellm_settings", "router_settings"];
 const READ: &[&str] = &["model_list", "credential_list", "environment_variables"];
 
-/// `odd`: what was left out before, by its line.
+/// `odd`: what was left out before, by its line, and why.
 pub(super) fn convert(document: &Document, file: &str, odd: &[(usize, String)]) -> anyhow::Result<Imported> {
     let (root, mut notes) = (&document.root, Notes::default());
     for (line, why) in odd {
-        notes.add_at(*line, format!("left out: {why}"));
+        notes.add_at(*line, why.clone());
     }
     let known = |name: &str| SECTIONS.contains(&name) || READ.contains(&name);
     ensure!(
@@ -95,7 +95,7 @@ fn plan(root: &Node, settings: Settings, notes: &mut Notes) -> Plan {
         }
         plan.deployments.push((name, deployment));
     }
-    plan.group();
+    plan.group(notes);
     plan.fall_back(notes);
     plan
 }
@@ -125,7 +125,7 @@ impl Plan {
     }
 
     /// Deployments of one name.
-    fn group(&mut self) {
+    fn group(&mut self, notes: &mut Notes) {
         let mut names: Vec<String> = Vec::new();
         for (_, deployment) in self.deployments.iter().filter(|(_, deployment)| !deployment.model.contains('*')) {
             if !names.contains(&deployment.group) {
@@ -141,7 +141,7 @@ impl Plan {
             let ordered = own.iter().any(|(_, deployment)| deployment.order.is_some());
             let order = |(_, deployment): &&(String, Deployment)| deployment.order.unwrap_or(f64::MAX);
             own.sort_by(|a, b| order(a).total_cmp(&order(b)));
-            let weights = if ordered || own.len() == 1 { None } else { Some(weights(&own)) };
+            let weights = if ordered || own.len() == 1 { None } else { Some(weights(&name, &own, notes)) };
             let mut targets: Targets = Vec::new();
             for (index, (provider, deployment)) in own.iter().enumerate() {
                 let target = format!("{provider}/{}", deployment.model);
@@ -161,7 +161,10 @@ impl Plan {
         let own: Vec<(String, Targets)> =
             self.groups.iter().map(|group| (group.name.clone(), group.targets.clone())).collect();
         let of = |name: &str| own.iter().find(|(known, _)| known == name).map(|(_, targets)| targets.clone());
-        for (name, other, line) in self.settings.aliases.iter().filter(|(name, other, _)| name != other) {
+        // One for itself changes nothing.
+        for (name, other, line) in
+            self.settings.aliases.iter().filter(|(name, other, _)| name != other || of(other).is_none())
+        {
             let named = || self.groups.iter().find(|group| group.name == *other).map(|group| group.targets.clone());
             if name.trim_matches('/').is_empty() {
                 notes.add_at(*line, format!("`model_group_alias.{name}` is left out: that is no name"));
@@ -220,16 +223,36 @@ impl Group {
     }
 }
 
-/// Whole numbers in the same proportion.
-fn weights(deployments: &[&(String, Deployment)]) -> Vec<u64> {
-    let given: Vec<f64> = deployments.iter().map(|(_, deployment)| deployment.weight.unwrap_or(1.0)).collect();
+/// Whole numbers in the same proportion. All are of one kind, as in LiteLLM: the first that the first deployment has. What has
+/// none of that kind gets nothing there while others answer.
+fn weights(name: &str, deployments: &[&(String, Deployment)], notes: &mut Notes) -> Vec<u64> {
+    let first = deployments.first().map(|(_, deployment)| (deployment.shares, deployment.line)).unwrap_or_default();
+    let kind = first.0.iter().position(Option::is_some);
+    let Some((kind, by)) = kind.and_then(|kind| Some((kind, SHARES.get(kind)?))) else {
+        let said = |(_, deployment): &&(String, Deployment)| deployment.shares.iter().any(Option::is_some);
+        if deployments.iter().any(said) {
+            let why = "its first deployment has neither `weight` nor `rpm` nor `tpm`, so that all get as many requests";
+            notes.add_at(first.1, format!("`{name}`: {why}, as in LiteLLM"));
+        }
+        return vec![1; deployments.len()];
+    };
+    let share = |deployment: &Deployment| deployment.shares.get(kind).copied().flatten();
+    let given: Vec<f64> = deployments.iter().map(|(_, deployment)| share(deployment).unwrap_or_default()).collect();
     let largest = given.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 {
         return vec![1; given.len()];
     }
+    for (_, deployment) in deployments.iter().filter(|(_, deployment)| share(deployment).is_none()) {
+        let why = "this one has none, and is asked only when the others fail (LiteLLM does not choose it)";
+        notes.add_at(
+            deployment.line,
+            format!("`{name}` shares its requests by `{by}`, as its first deployment does: {why}"),
+        );
+    }
     let fits = given.iter().all(|weight| weight.fract() == 0.0) && largest <= 1000.0;
     let scale = if fits { 1.0 } else { 1000.0 / largest };
-    given.iter().map(|weight| deployment::whole_number((weight * scale).max(1.0))).collect()
+    let whole = |weight: &f64| if *weight > 0.0 { deployment::whole_number((weight * scale).max(1.0)) } else { 0 };
+    given.iter().map(whole).collect()
 }
 
 fn variables(plan: &Plan) -> Vec<(String, bool)> {

@@ -26,6 +26,19 @@ pub(super) struct Settings {
     pub(super) fallbacks: Vec<(String, Vec<String>, usize)>,
     /// Other names for a name. With the line.
     pub(super) aliases: Vec<(String, String, usize)>,
+    /// Who has said a number that holds: which, its path, its line.
+    said: Vec<(Number, String, usize)>,
+}
+
+/// What may be said in several places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Number {
+    Retries,
+    Timeout,
+    FirstByte,
+    BreakerFailures,
+    Turns,
+    MaxBodyBytes,
 }
 
 pub(super) enum MasterKey {
@@ -43,7 +56,6 @@ const NEEDLESS: &[&str] = &[
     "enable_pre_call_checks",
     "disable_spend_logs",
     "database_connection_pool_limit",
-    "model_group_retry_policy",
 ];
 
 /// Others that have an answer elsewhere.
@@ -63,6 +75,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("cooldown_time", "a target that fails gets one request per second to try"),
     ("retry_after", "waits grow from `resilience.backoff_ms`; a provider's own wish is followed"),
     ("retry_policy", "what may help is retried, the same for all: `resilience`"),
+    ("model_group_retry_policy", "what may help is retried, the same for all: `resilience`"),
     ("routing_strategy", "targets of a name are chosen by weight, or in order"),
     ("routing_strategy_args", "targets of a name are chosen by weight, or in order"),
     ("context_window_fallbacks", "`context.rescue: compact` shortens what is too long"),
@@ -88,32 +101,69 @@ impl Settings {
     /// A section. What is said in a later one wins.
     pub(super) fn read(&mut self, section: &str, node: &Node, notes: &mut Notes) {
         for (Key { name, .. }, value) in entries(node).iter().filter(|(_, value)| !value.is_null()) {
-            if !self.take(name, value, node, notes) && !NEEDLESS.contains(&name.as_str()) {
+            if !self.take(section, name, value, node, notes) && !NEEDLESS.contains(&name.as_str()) {
                 notes.add(value, format!("`{section}.{name}`: {}", advice(name)));
             }
         }
     }
 
     /// Whether it has an equal, or its own note.
-    fn take(&mut self, name: &str, value: &Node, section: &Node, notes: &mut Notes) -> bool {
+    fn take(&mut self, path: &str, name: &str, value: &Node, section: &Node, notes: &mut Notes) -> bool {
+        let path = format!("{path}.{name}");
         let mut count = |range: RangeInclusive<u64>| count(section, name, &range, notes);
+        let found = match name {
+            "num_retries" => Some((Number::Retries, count(0..=10))),
+            "request_timeout" | "timeout" => Some((Number::Timeout, milliseconds(section, name, notes))),
+            "stream_timeout" => Some((Number::FirstByte, milliseconds(section, name, notes))),
+            "allowed_fails" => Some((Number::BreakerFailures, count(0..=99_999).map(|fails| fails + 1))),
+            // Of one deployment each, where the other is of the whole proxy.
+            "max_parallel_requests" if number(section, "global_max_parallel_requests").is_some() => {
+                notes.add(value, format!("`{path}` is left out: `global_max_parallel_requests` holds"));
+                return true;
+            }
+            "max_parallel_requests" | "global_max_parallel_requests" => Some((Number::Turns, count(1..=1 << 32))),
+            "max_request_size_mb" => Some((Number::MaxBodyBytes, count(1..=4095).map(|size| size << 20))),
+            _ => None,
+        };
+        if let Some((which, number)) = found {
+            if let Some(number) = number {
+                self.settle(which, number, path, value.position.line, notes);
+            }
+            return true;
+        }
         match name {
-            "num_retries" => self.retries = count(0..=10).or(self.retries),
-            "request_timeout" | "timeout" => self.timeout = milliseconds(section, name, notes).or(self.timeout),
-            "stream_timeout" => self.first_byte = milliseconds(section, name, notes).or(self.first_byte),
-            "allowed_fails" => self.breaker_failures = count(0..=99_999).map(|fails| fails + 1),
-            "max_parallel_requests" | "global_max_parallel_requests" => self.turns = count(1..=1 << 32),
-            "max_request_size_mb" => self.max_body_bytes = count(1..=4095).map(|size| size << 20),
             "set_verbose" => self.debug |= is_true(value),
             "json_logs" => self.json_logs |= is_true(value),
             "routing_strategy" => return scalar(value) == Some("simple-shuffle"),
             "master_key" => self.master_key = master_key(value, notes),
             "fallbacks" => self.fallbacks.extend(list(value).iter().flat_map(pairs)),
             "default_fallbacks" => self.fallbacks.push(("*".to_owned(), names(value), value.position.line)),
-            "model_group_alias" => self.aliases.extend(entries(value).iter().filter_map(alias)),
+            "model_group_alias" => self.aliases.extend(entries(value).iter().filter_map(|entry| alias(entry, notes))),
             _ => return false,
         }
         true
+    }
+
+    /// A number holds from now on; with a note if another did.
+    fn settle(&mut self, which: Number, number: u64, path: String, line: usize, notes: &mut Notes) {
+        let slot = match which {
+            Number::Retries => &mut self.retries,
+            Number::Timeout => &mut self.timeout,
+            Number::FirstByte => &mut self.first_byte,
+            Number::BreakerFailures => &mut self.breaker_failures,
+            Number::Turns => &mut self.turns,
+            Number::MaxBodyBytes => &mut self.max_body_bytes,
+        };
+        let before = slot.replace(number);
+        match self.said.iter_mut().find(|(known, ..)| *known == which) {
+            Some((_, other, at)) => {
+                if before != Some(number) {
+                    notes.add_at(*at, format!("`{other}` is left out: `{path}` holds, which is another number"));
+                }
+                (*other, *at) = (path, line);
+            }
+            None => self.said.push((which, path, line)),
+        }
     }
 }
 
@@ -142,8 +192,11 @@ fn names(node: &Node) -> Vec<String> {
 }
 
 /// `{name: other}`, or `{name: {model: other, hidden: true}}`.
-fn alias((key, node): &(Key, Node)) -> Option<(String, String, usize)> {
+fn alias((key, node): &(Key, Node), notes: &mut Notes) -> Option<(String, String, usize)> {
     let other = scalar(node).or_else(|| super::source::text(node, "model"))?;
+    if get(node, "hidden").is_some_and(is_true) {
+        notes.add(node, format!("`model_group_alias.{}` is `hidden`, and here it is in the list of models", key.name));
+    }
     Some((key.name.clone(), other.to_owned(), key.position.line))
 }
 

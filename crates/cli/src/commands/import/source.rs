@@ -59,11 +59,17 @@ fn put(entries: &mut Vec<(Key, Node)>, more: Vec<(Key, Node)>) {
     }
 }
 
-/// Leaves out the entries of `model_list` that are not to be kept. Each is shown with its line, in a file that has nothing
-/// else but credentials.
+/// What an entry of `model_list` is called.
+pub(super) fn entry_name(entry: &Node) -> &str {
+    let model = || get(entry, "litellm_params").and_then(|params| text(params, "model"));
+    text(entry, "model_name").or_else(model).unwrap_or_default()
+}
+
+/// Leaves out the entries of `model_list` that are not to be kept. Each is shown, and in a file that has nothing else but
+/// credentials.
 pub(super) fn keep_entries(
     document: &mut Document,
-    mut keep: impl FnMut(usize, &Document) -> anyhow::Result<bool>,
+    mut keep: impl FnMut(&Node, &Document) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let mut alone = document.clone();
     let Value::Map(members) = &mut alone.root.value else { return Ok(()) };
@@ -74,7 +80,7 @@ pub(super) fn keep_entries(
         if let Some(only) = model_list(&mut alone) {
             *only = vec![entry.clone()];
         }
-        if keep(entry.position.line, &alone)? {
+        if keep(&entry, &alone)? {
             kept.push(entry);
         }
     }

@@ -109,8 +109,14 @@ fn models(out: &mut String, deployments: &[&Deployment]) {
     let of =
         |name: &str| deployments.iter().filter(move |deployment| deployment.model == name).copied().collect::<Vec<_>>();
     for name in &names {
-        if let Some(tokens) = of(name).iter().find_map(|deployment| deployment.context_window) {
-            let _ = writeln!(out, "      - {{match: {}, context_window: {tokens}}}", quote(name));
+        let own = of(name);
+        let known = [
+            ("context_window", own.iter().find_map(|deployment| deployment.context_window)),
+            ("max_output", own.iter().find_map(|deployment| deployment.max_output)),
+        ];
+        let known: String = known.iter().filter_map(|(key, tokens)| Some(format!(", {key}: {}", (*tokens)?))).collect();
+        if !known.is_empty() {
+            let _ = writeln!(out, "      - {{match: {}{known}}}", quote(name));
         }
     }
     let priced: Vec<_> =
