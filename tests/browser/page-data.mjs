@@ -104,6 +104,21 @@ export function explained(number) {
   };
 }
 
+/// The same turn with a plain text as its input, of a provider with a Messages API, not streamed: all of it was captured.
+export function plain(number) {
+  const request = { model: "fast", instructions: "Be brief.", input: "second check" };
+  const chat = { model: "deepseek-chat", system: [{ type: "text", text: "Be brief." }], messages: [{ role: "user", content: [{ type: "text", text: "second check" }] }] };
+  const trace = detail(number);
+  trace.request = { ...trace.request, stream: false, items: 1, tools: 0 };
+  trace.events = { upstream: 1, sent: 0 };
+  delete trace.payloads.events;
+  trace.payloads.request.text = JSON.stringify(request);
+  return {
+    trace, source: "captured", request, past: [], response: RESPONSE,
+    plan: { provider: "deepseek", model: "deepseek-chat", wire: "messages", notes: [], chat_request: chat, links: [{ item: "instructions", to: ["system[0]"] }, { item: "input", to: ["messages[0]"] }] },
+  };
+}
+
 /// A root, two that continue it, and what continues these.
 export function chain(number) {
   const at = (offset, previous) => ({ ...summary(number + offset), response_id: `resp_t${number + offset}`, previous_response_id: previous === null ? null : `resp_t${number + previous}` });

@@ -27,7 +27,7 @@ async function open({ home, env }) {
 
 before(async () => {
   upstream = await provider();
-  server = await godex(upstream);
+  server = await godex(upstream, {}, { trace: { capture_payload: true } });
   door = await open(server);
   browser = await Chromium.start(["evil.example"]);
 });
@@ -99,6 +99,8 @@ describe("the page of a real godex", { concurrency: false }, () => {
     await until(page, "() => document.querySelector('.compare .pair:not(.titles)')");
     const text = await page.evaluate(() => document.getElementById("main").innerText);
     for (const expected of ["Say hello in three languages.", "the answer", "messages[0]", "Where the time went", "accepted"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
+    const pairs = await page.evaluate(() => [...document.querySelectorAll(".pair:not(.titles)")].map((pair) => pair.getAttribute("aria-label")));
+    assert.deepEqual(pairs, ["input became messages[0]: as asked"]);
     for (const [hash, sign] of [["#/charts", ".charts .chart"], ["#/providers", ".cards .panel"], ["#/keys", ".panel"]]) {
       await page.evaluate((hash) => { location.hash = hash; }, hash);
       await until(page, "(sign) => document.querySelector(sign) && !document.querySelector('.nothing-title')?.textContent.includes('did not work')", sign);

@@ -63,7 +63,7 @@ after(async () => {
 afterEach(async () => {
   await page?.close();
   page = undefined;
-  Object.assign(server.state, { mangle: (value) => value, token: undefined, fail: undefined, empty: false, count: 190, text: "Hello! Bonjour! Hallo!" });
+  Object.assign(server.state, { mangle: (value) => value, token: undefined, fail: undefined, empty: false, plain: false, count: 190, text: "Hello! Bonjour! Hallo!" });
 });
 
 // What acts instead of being seen is shown as an escape.
@@ -130,6 +130,17 @@ describe("the page", { concurrency: false }, () => {
     }
     assert.ok(await page.evaluate(() => document.querySelectorAll(".timeline rect").length >= 7));
     await visit(page, "#/turns/99999", ".nothing");
+    await clean();
+  });
+
+  test("an input that is a text is one row, sent as asked, and a turn without a stream has no events", async () => {
+    server.state.plain = true;
+    await open("#/turns/190", ".compare .pair");
+    const pairs = await page.evaluate(() => [...document.querySelectorAll(".pair:not(.titles)")].map((pair) => pair.getAttribute("aria-label")));
+    assert.deepEqual(pairs, ["instructions became system[0]: as asked", "input became messages[0]: as asked"]);
+    const text = await page.evaluate(() => document.getElementById("main").innerText);
+    for (const wrong of ["left out", "is not known here", "Chat Completions", "are kept with trace.capture_payload"]) assert.ok(!text.includes(wrong), `${wrong}: ${text}`);
+    assert.ok(text.includes("The answer was not streamed"), text);
     await clean();
   });
 

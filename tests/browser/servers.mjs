@@ -67,11 +67,11 @@ export async function pages() {
   return { port, close };
 }
 
-// godex in front of the provider, with `server` as it is in a configuration.
-export async function godex(provider, server = {}) {
+// godex in front of the provider, with `server` and other sections as they are in a configuration.
+export async function godex(provider, server = {}, others = {}) {
   const home = await mkdtemp(join(tmpdir(), "godex-browser-"));
   const up = { spec: "openai-compatible", endpoint: { base_url: provider.url }, models: ["m"] };
-  const configuration = { server, providers: { up }, session: { backend: "memory" } };
+  const configuration = { server, providers: { up }, session: { backend: "memory" }, ...others };
   await writeFile(join(home, "godex.yaml"), JSON.stringify(configuration, null, 1));
   const env = { HOME: home, PATH: process.env.PATH };
   const child = spawn(process.env.GODEX, ["serve", "--port", "0"], { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });

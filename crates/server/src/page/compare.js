@@ -1,7 +1,7 @@
 // What was asked beside what was sent: each item in one row with the messages that it became.
 
 import { chip, el, json, long } from "./dom.js";
-import { severity } from "./format.js";
+import { pick, severity } from "./format.js";
 
 const TEXT_PARTS = ["input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"];
 
@@ -39,17 +39,18 @@ function kind(value) {
   return String(value.type ?? "item").replaceAll("_", " ");
 }
 
-/// The parts of both sides under the names that links have: `input[0]`, `messages[1]`, `tools[0]`.
+/// The parts of both sides under the names that links have: `input[0]`, `messages[1]`, `tools[0]`; an input that is a text is
+/// `input`.
 function parts(request, past, chat) {
   const left = new Map();
   const right = new Map();
   if (request.instructions) left.set("instructions", request.instructions);
   (past ?? []).forEach((item, index) => left.set(`past[${index}]`, item));
-  const input = typeof request.input === "string" ? [{ role: "user", content: request.input }] : request.input ?? [];
-  input.forEach((item, index) => left.set(`input[${index}]`, item));
+  if (typeof request.input === "string") left.set("input", { role: "user", content: request.input });
+  else (request.input ?? []).forEach((item, index) => left.set(`input[${index}]`, item));
   (Array.isArray(request.tools) ? request.tools : []).forEach((item, index) => left.set(`tools[${index}]`, item));
-  // A provider with a Responses API of its own is sent items.
-  for (const name of ["messages", "input", "tools"]) {
+  // A provider with a Responses API of its own is sent items, one with a Messages API instructions of their own.
+  for (const name of ["system", "messages", "input", "tools"]) {
     const list = chat?.[name];
     (Array.isArray(list) ? list : []).forEach((item, index) => right.set(`${name}[${index}]`, item));
   }
@@ -138,7 +139,7 @@ const belongs = (path, name) => path === name || path?.startsWith(`${name}.`) ||
 function parameters(request, chat, notes) {
   const without = (value, names) => Object.fromEntries(Object.entries(value ?? {}).filter(([name]) => !names.includes(name)));
   const asked = without(request, ["input", "instructions", "tools"]);
-  const sent = without(chat, ["messages", "input", "instructions", "tools"]);
+  const sent = without(chat, ["system", "messages", "input", "instructions", "tools"]);
   const names = [...new Set([...Object.keys(asked), ...Object.keys(sent)])];
   if (names.length === 0) return null;
   const cell = (value) => (value === undefined ? el("span", { class: "quiet-text" }, "–") : el("span", { class: "code" }, JSON.stringify(value).slice(0, 2000)));
@@ -152,8 +153,10 @@ function parameters(request, chat, notes) {
     })));
 }
 
+const WIRES = { chat: "Sent: Chat Completions", messages: "Sent: Messages", responses: "Sent: Responses" };
+
 /// Both sides and, beside them, what came back.
-export function compare({ request, past, chat, links, notes, response }) {
+export function compare({ request, past, chat, wire, links, notes, response }) {
   const { rows, left, right, reasons, own } = align(request ?? {}, past, chat ?? {}, links);
   const used = new Set();
   const shown = rows.map((row) => {
@@ -171,7 +174,7 @@ export function compare({ request, past, chat, links, notes, response }) {
   const output = Array.isArray(response?.output) ? response.output : [];
   return el("div", { class: "compare" },
     el("div", { class: "translation" },
-      el("div", { class: "pair titles", "aria-hidden": "true" }, el("p", null, "Asked: Responses"), el("p"), el("p", null, chat?.messages ? "Sent: Chat Completions" : "Sent")),
+      el("div", { class: "pair titles", "aria-hidden": "true" }, el("p", null, "Asked: Responses"), el("p"), el("p", null, pick(WIRES, wire, "Sent"))),
       shown, parameters(request, chat, rest)),
     el("section", { class: "answer", "aria-label": "The answer" }, el("h3", null, "Answered"),
       response?.error && el("p", { class: "problem" }, String(response.error.message ?? response.error.code ?? "")),

@@ -97,7 +97,15 @@ function events(turn) {
     facts([["Chunks from the provider", upstream === undefined ? undefined : count(upstream)], ["Events to the client", sent === undefined ? undefined : count(sent)]]),
     shown.length > 0 ? el("ol", { class: "event-list" }, shown.map((event) => el("li", null,
       el("details", null, el("summary", null, el("span", { class: "number" }, String(event.sequence_number ?? "")), " ", String(event.type ?? "event")), long(json(event), 2000)))))
-      : el("p", { class: "quiet-text" }, "The events themselves are kept with trace.capture_payload: true."));
+      : el("p", { class: "quiet-text" }, without(turn)));
+}
+
+/// Why there are no events to show.
+function without({ events, payloads, request }) {
+  if (request?.stream === false && !events?.sent) return "The answer was not streamed: the client was sent no events.";
+  if (payloads?.request) return "None were captured.";
+  if (request?.store === false) return "Of a request with store: false the events themselves are kept with trace.capture_payload: true and trace.capture_unstored: true.";
+  return "The events themselves are kept with trace.capture_payload: true.";
 }
 
 function usage(turn) {
@@ -149,7 +157,7 @@ async function translation(node, id, turn, signal) {
     el("p", { class: "hint" }, pick(SOURCES, explained.source, "")),
     explained.past_is_gone && el("p", { class: "problem" }, "What this request continued was deleted. The plan is of the request without it, and is not what was sent."),
     plan.error && el("p", { class: "problem" }, typeof plan.error === "string" ? plan.error : String(plan.error.message ?? "")),
-    explained.source !== "none" && compare({ request, past: explained.past, chat, links: plan.links, notes: list(plan.notes), response }));
+    explained.source !== "none" && compare({ request, past: explained.past, chat, wire: plan.wire, links: plan.links, notes: list(plan.notes), response }));
 }
 
 async function chain(node, id, turn, signal) {
