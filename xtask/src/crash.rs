@@ -18,7 +18,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::process;
-use crate::test::cargo;
+use crate::test::{build_godex, cargo};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// These parts, one after the other.
 pub(crate) fn all(parts: &[&str], full: bool, seed: u64) -> Result<()> {
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     for part in parts {
         let began = Instant::now();
         match *part {

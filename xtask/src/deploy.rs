@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::test::{cargo, once, venv};
+use crate::test::{build_godex, once, venv};
 use crate::{dist, process};
 
 #[derive(Args)]
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let binary = match &arguments.binary {
         Some(binary) => binary.clone(),
         None => {
-            process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+            build_godex()?;
             crate::root().join("target/debug/godex")
         }
     };

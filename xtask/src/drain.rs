@@ -12,8 +12,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::process;
-use crate::test::cargo;
+use crate::test::build_godex;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -40,7 +39,7 @@ const PARTS: &[(&str, Part)] = &[
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let wanted = |(name, _): &&(&str, Part)| arguments.only.as_deref().is_none_or(|only| only == *name);
     ensure!(PARTS.iter().any(|part| wanted(&part)), "no such part");
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     for (name, part) in PARTS.iter().filter(wanted) {
         let began = Instant::now();
         part(arguments.full)?;

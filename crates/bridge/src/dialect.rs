@@ -37,7 +37,7 @@ mod request;
 mod rules;
 
 pub use answer::{AnswerDialect, EofTolerance, FinishMeaning, RefusalForm, ThinkTags};
-pub use blocks::{BlockCache, BlockRules, ThoughtDisplay};
+pub use blocks::{BlockCache, BlockRules, ThinkingType, ThoughtDisplay};
 pub use errors::{ErrorMeaning, ErrorRule, ErrorRules};
 pub use request::Tokenizer;
 pub use request::{

@@ -4,6 +4,7 @@ mod api;
 mod class;
 mod error_body;
 mod hearsay;
+mod room;
 mod unsupported;
 mod wait;
 

@@ -28,7 +28,7 @@ pub use dialect::{
     ErrorMeaning, ErrorRule, ErrorRules, Exclusion, FinishMeaning, ForcedWhileThinking, Hosted, ImageInput, ItemIds,
     JsonSchema, Lacking, LateSystem, LimitField, MessageRules, NativeRules, OptionRules, Parallel, Parameter,
     ReasoningRules, RefusalForm, Replay, ReplayField, RequestRules, RequiredWord, SchemaRule, StreamUsage, ThinkTags,
-    Thinking, ThoughtDisplay, Tokenizer, ToolImages, ToolRules, Turns, UserField,
+    Thinking, ThinkingType, ThoughtDisplay, Tokenizer, ToolImages, ToolRules, Turns, UserField,
 };
 pub use events::{Events, Frame};
 pub use failure::{Basis, Failure, FailureClass, Proof, Refusal, Unsupported, adapted};

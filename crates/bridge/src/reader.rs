@@ -14,6 +14,7 @@ mod input;
 mod messages;
 mod native;
 mod opening;
+mod ran;
 mod report;
 mod setup;
 mod sources;
@@ -259,6 +260,11 @@ impl Reader {
             Self::Responses(reader) => reader.taken(),
             Self::Messages(reader) => reader.taken(),
         }
+    }
+
+    /// Which tools the upstream has run itself so far, and how often, as far as it tells.
+    pub fn ran(&self) -> &[(&'static str, u64)] {
+        self.report().ran.all()
     }
 
     /// Whether anything of an answer has come. That it was cut, or held back, before it began is an answer, too.

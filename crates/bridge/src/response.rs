@@ -155,6 +155,11 @@ impl ResponseWriter {
         &self.notes
     }
 
+    /// The same, to take out of them what nobody may see.
+    pub fn notes_mut(&mut self) -> &mut [Note] {
+        &mut self.notes
+    }
+
     /// What all answers cost that have ended.
     pub const fn usage(&self) -> Option<Usage> {
         self.usage

@@ -35,6 +35,9 @@ pub struct SealedReasoning {
 pub struct ThoughtPlace {
     /// Of the first reasoning of an answer: so many items of the answer came before it, and the prompt ended in this way.
     pub began: Option<(usize, PromptEnd)>,
+    /// So many calls of the answer came before it. Those that are run here become items only after the whole answer, and
+    /// a client may give calls back before all else.
+    pub calls: Option<usize>,
     /// Where in the text of the message before it another block began, in characters.
     pub breaks: Vec<usize>,
 }
@@ -44,6 +47,10 @@ pub struct ThoughtPlace {
 pub struct PromptEnd {
     /// After something of the assistant's, behind which only a placeholder of ours stood.
     pub after_assistant: bool,
+    /// The last so many items in it were calls.
+    pub after_calls: usize,
+    /// Without what was thought before: the provider would not take that any more.
+    pub without_thoughts: bool,
     /// With these words of ours.
     pub demand: Option<String>,
 }
@@ -53,9 +60,18 @@ impl ThoughtPlace {
         let mut place = ObjectWriter::new(out);
         if let Some((items, end)) = &self.began {
             place.int("began", *items).bool("after_assistant", end.after_assistant);
+            if end.after_calls > 0 {
+                place.int("after_calls", end.after_calls);
+            }
+            if end.without_thoughts {
+                place.bool("without_thoughts", true);
+            }
             if let Some(words) = &end.demand {
                 place.text("demand", words);
             }
+        }
+        if let Some(calls) = self.calls {
+            place.int("calls", calls);
         }
         if !self.breaks.is_empty() {
             place.json("breaks", format!("{:?}", self.breaks).as_bytes());
@@ -65,12 +81,16 @@ impl ThoughtPlace {
 
     fn read(raw: Raw<'_>) -> Self {
         let number = |raw: Raw<'_>| raw.as_str().parse().ok();
+        let flag = |name| raw.get(name).is_some_and(|is| is.as_str() == "true");
         let end = PromptEnd {
-            after_assistant: raw.get("after_assistant").is_some_and(|is| is.as_str() == "true"),
+            after_assistant: flag("after_assistant"),
+            without_thoughts: flag("without_thoughts"),
+            after_calls: raw.get("after_calls").and_then(number).unwrap_or(0),
             demand: raw.get("demand").and_then(Raw::text).map(|words| words.decode().into_owned()),
         };
         Self {
             began: raw.get("began").and_then(number).map(|items| (items, end)),
+            calls: raw.get("calls").and_then(number),
             breaks: raw.get("breaks").into_iter().flat_map(Raw::elements).filter_map(number).collect(),
         }
     }
@@ -235,7 +255,16 @@ mod tests {
             replay_data: Some(r#"[{"sig":"x"}]"#.into()),
             native: Some(Encrypted { id: "rs_1".into(), content: "gAAA".into() }),
             place: ThoughtPlace {
-                began: Some((1, PromptEnd { after_assistant: true, demand: Some("\"Do\"".into()) })),
+                began: Some((
+                    1,
+                    PromptEnd {
+                        after_assistant: true,
+                        after_calls: 2,
+                        without_thoughts: true,
+                        demand: Some("\"Do\"".into()),
+                    },
+                )),
+                calls: Some(0),
                 breaks: vec![3, 14],
             },
         };

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub enum Endpoint {
     /// `POST /chat/completions`.
     Chat,
+    /// `POST` to where the provider's spec says that its API is.
+    Own,
     /// `POST /responses`: the provider's own.
     Responses,
     /// `POST /messages`: Anthropic's API, with the key as the spec has it.
@@ -19,12 +21,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    pub const fn path(self) -> &'static str {
+    /// None: what the spec says.
+    pub const fn path(self) -> Option<&'static str> {
         match self {
-            Self::Chat => "/chat/completions",
-            Self::Responses => "/responses",
-            Self::Messages | Self::MessagesByKey => "/messages",
-            Self::Models => "/models",
+            Self::Chat => Some("/chat/completions"),
+            Self::Own => None,
+            Self::Responses => Some("/responses"),
+            Self::Messages | Self::MessagesByKey => Some("/messages"),
+            Self::Models => Some("/models"),
         }
     }
 }
@@ -35,6 +39,8 @@ pub struct Request {
     /// What it is about, for progress.
     pub about: &'static str,
     pub endpoint: Endpoint,
+    /// The model that is asked, which may be part of the address.
+    pub model: String,
     pub body: Vec<u8>,
     pub stream: bool,
 }

@@ -132,8 +132,17 @@ pub(crate) const ASK_FOR_WORD: &str =
 
 /// Instructions of some 1,600 tokens: the least that providers cache is about a thousand.
 pub(crate) fn long_prefix() -> String {
+    rules(90)
+}
+
+/// Of some 4,800: the least that a Messages API caches is up to 4,096, by model.
+pub(crate) fn longer_prefix() -> String {
+    rules(270)
+}
+
+fn rules(count: usize) -> String {
     let line = |number: usize| format!("Rule {number}: be brief, be kind, and never speak of rule {number}.\n");
-    (1..=90).map(line).collect()
+    (1..=count).map(line).collect()
 }
 
 /// More than any model reads.

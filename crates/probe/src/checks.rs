@@ -12,6 +12,7 @@ mod history;
 mod listed;
 mod media;
 mod messages;
+mod native;
 mod parameters;
 mod reasoning;
 mod replay;
@@ -20,12 +21,14 @@ mod roles;
 mod thinking;
 mod tools;
 
+use providers::Wire;
 use serde_json::json;
 
 use crate::ask::ProbeUpstream;
 use crate::finding::Finding;
 use crate::reply::Reply;
 use crate::run::{Abort, Cost, Probed, Run, Settings, Tools};
+use crate::wires;
 
 bridge::vocabulary! {
     /// One concern of the battery, with requests of its own.
@@ -106,9 +109,20 @@ impl Check {
 /// # Errors
 /// The key, the model or the address is wrong: nothing can be learnt.
 pub async fn run(upstream: &mut impl ProbeUpstream, settings: &Settings) -> Result<Probed, Abort> {
-    let mut run = Run::new(upstream, settings);
-    let mut probed = Probed::default();
-    for &check in Check::ALL.iter().filter(|check| settings.wants(**check)) {
+    run_in(upstream, settings, settings.wire).await
+}
+
+/// The same with all questions in another API's words.
+pub(crate) async fn run_in(
+    upstream: &mut impl ProbeUpstream,
+    settings: &Settings,
+    speaks: Wire,
+) -> Result<Probed, Abort> {
+    let mut run = Run::new(upstream, settings, speaks);
+    let wanted = Check::ALL.iter().copied().filter(|check| settings.wants(*check));
+    let (asked, not_asked): (Vec<Check>, Vec<Check>) = wanted.partition(|check| wires::asks(settings.wire, *check));
+    let mut probed = Probed { not_asked, ..Probed::default() };
+    for check in asked {
         if probed.ended.is_some() {
             run.findings.push(Finding { check, ..Finding::skipped(check.name(), "-", "the probe ended before") });
             continue;
@@ -139,8 +153,10 @@ async fn one(run: &mut Run<'_, impl ProbeUpstream>, check: Check) -> Result<(), 
         return Ok(());
     }
     match check {
+        Check::Plain if !run.is_chat() => native::plain(run).await,
         Check::Plain => basics::plain(run).await,
         Check::Parameters => parameters::sent(run).await,
+        Check::Stream if !run.is_chat() => native::stream(run).await,
         Check::Stream => basics::stream(run).await,
         Check::Reasoning => reasoning::places(run).await,
         Check::Roles => roles::run(run).await,
@@ -157,9 +173,11 @@ async fn one(run: &mut Run<'_, impl ProbeUpstream>, check: Check) -> Result<(), 
         Check::Stop => parameters::stop(run).await,
         Check::Images => media::images(run).await,
         Check::Files => media::files(run).await,
+        Check::Caching if !run.is_chat() => native::caching(run).await,
         Check::Caching => caching::run(run).await,
         Check::Errors => endpoints::errors(run).await,
         Check::Responses => responses::run(run).await,
+        Check::Messages if !run.is_chat() => native::turn(run).await,
         Check::Messages => messages::run(run).await,
         Check::Listed => listed::run(run).await,
         Check::Overflow => endpoints::overflow(run).await,

@@ -67,6 +67,9 @@ impl Diff<'_> {
                 let _ = writeln!(out, "# no word for it: {}: {}", finding.feature, comment(note));
             }
         }
+        if let Some(sentence) = self.report.only_chat() {
+            let _ = writeln!(out, "# {sentence}");
+        }
         let open = self.undecided();
         if !open.is_empty() {
             let _ = writeln!(out, "# undecided: {}", comment(&open.join(", ")));

@@ -1,9 +1,11 @@
-//! What a probe will cost, before it starts: the battery is run against the demo model, which costs nothing.
+//! What a probe will cost, before it starts: the battery is run against the demo model, which costs nothing. It chats
+//! only, so that all is asked as chat there.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bridge::Replay;
+use providers::Wire;
 use providers::demo::{self, Step};
 use serde_json::Value;
 
@@ -33,7 +35,7 @@ pub fn estimate(settings: &Settings) -> Estimate {
     let unlimited = Settings { limits, ..settings.clone() };
     let mut counting = Counting { estimate: Estimate::default(), thought: thought(settings) };
     let result = {
-        let mut run = pin!(checks::run(&mut counting, &unlimited));
+        let mut run = pin!(checks::run_in(&mut counting, &unlimited, Wire::Chat));
         // The demo model never waits, so this ends at the first poll.
         loop {
             if let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -71,7 +73,9 @@ impl ProbeUpstream for Counting {
         }
         // The demo model thinks when it is asked to; whether this one does, its spec tells best.
         let limit = limit.map_or(0, |limit| if limit > THOUGHT { limit - THOUGHT } else { limit });
-        self.estimate.output_tokens += limit + self.thought;
+        // A budget for thoughts is room for as many.
+        let budget = body["thinking"]["budget_tokens"].as_u64().unwrap_or(0);
+        self.estimate.output_tokens += limit + self.thought.max(budget);
         Outcome::Answered(answer(&request))
     }
 }

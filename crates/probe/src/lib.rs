@@ -19,6 +19,7 @@ mod reply;
 mod report;
 mod run;
 mod spec_writer;
+mod wires;
 
 pub use ask::{Answer, Endpoint, Outcome, ProbeUpstream, Request};
 pub use checks::{Check, run};

@@ -104,6 +104,36 @@ pub(crate) fn read(answer: &Answer, dialect: &AnswerDialect) -> Reply {
         }
         said.add(&value);
     }
+    finished(answer, said)
+}
+
+/// Reads an answer to a question that was asked by another wire: what its documents say, the events of a stream or one
+/// object, becomes a chat reply.
+pub(crate) fn read_as(answer: &Answer, dialect: &AnswerDialect, reader: fn(&[Value], &mut ChatReply)) -> Reply {
+    if !(200..300).contains(&answer.status) {
+        return refused(answer, answer.status, &answer.body, dialect);
+    }
+    let text = String::from_utf8_lossy(without_mark(&answer.body));
+    let begins = ["data:", "event:", ":"].iter().any(|word| text.trim_start().starts_with(word));
+    let streams = answer.content_type.contains("event-stream") || begins;
+    let (documents, shape) = if streams { events(answer) } else { (vec![text.trim().to_owned()], None) };
+    let mut values = Vec::with_capacity(documents.len());
+    for document in &documents {
+        let Ok(value) = serde_json::from_str::<Value>(document) else {
+            return Reply::Lost(format!("the answer is not JSON: {}", clip(document, 60)));
+        };
+        if is_error(&value) || is_error(&value["response"]) {
+            return refused(answer, status_in(&value), document.as_bytes(), dialect);
+        }
+        values.push(value);
+    }
+    let mut said = ChatReply { stream: shape, took: answer.took, ..ChatReply::default() };
+    reader(&values, &mut said);
+    finished(answer, said)
+}
+
+/// What was said, unless it is half an answer or none.
+fn finished(answer: &Answer, said: ChatReply) -> Reply {
     if !answer.whole && said.finish.is_none() {
         return Reply::Lost("the answer broke off".to_owned());
     }
@@ -205,7 +235,7 @@ impl ChatReply {
         }
     }
 
-    fn add_reasoning(&mut self, field: &'static str, piece: &str) {
+    pub(crate) fn add_reasoning(&mut self, field: &'static str, piece: &str) {
         if piece.is_empty() {
             return;
         }

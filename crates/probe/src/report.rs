@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use wire::visible::visible;
 
+use crate::checks::Check;
 use crate::finding::{Difference, Finding, Observed};
 use crate::reply::clip;
 use crate::run::{Abort, Cost, Probed, Spent};
@@ -21,6 +22,8 @@ pub struct Report {
     /// The spec that it was compared with.
     pub spec: String,
     pub findings: Vec<Finding>,
+    /// Checks that were wanted, and that the provider's API has no words for.
+    pub not_asked: Vec<Check>,
     pub spent: Spent,
     /// What each check has cost.
     pub costs: Vec<Cost>,
@@ -31,9 +34,9 @@ pub struct Report {
 impl Report {
     /// Of a probe of this model, compared with this spec.
     pub fn new(target: &str, model: &str, spec: &str, probed: Probed) -> Self {
-        let Probed { findings, spent, costs, ended } = probed;
-        let owned = str::to_owned;
-        Self { target: owned(target), model: owned(model), spec: owned(spec), findings, spent, costs, ended }
+        let Probed { findings, not_asked, spent, costs, ended } = probed;
+        let [target, model, spec] = [target, model, spec].map(str::to_owned);
+        Self { target, model, spec, findings, not_asked, spent, costs, ended }
     }
 
     /// A table: feature, declared, observed, how sure, difference; below it why.
@@ -59,10 +62,19 @@ impl Report {
         if let Some(abort) = &self.ended {
             let _ = writeln!(out, "\nended early: {}", visible(&abort.to_string()));
         }
+        if let Some(sentence) = self.only_chat() {
+            let _ = writeln!(out, "\n{sentence}");
+        }
         let Spent { requests, input_tokens, output_tokens } = self.spent;
         let _ = writeln!(out, "\nrequests by check: {}", costs(&self.costs));
         let _ = writeln!(out, "{requests} requests, {input_tokens} tokens in, {output_tokens} out");
         out
+    }
+
+    /// What was not asked because only chat servers can be asked it.
+    pub(crate) fn only_chat(&self) -> Option<String> {
+        let names: Vec<&str> = self.not_asked.iter().map(|check| check.name()).collect();
+        (!names.is_empty()).then(|| format!("not asked, for they are for chat servers only: {}", names.join(", ")))
     }
 
     /// The evidence of what differs or stayed open.
@@ -91,6 +103,7 @@ impl Report {
         let report = json!({
             "target": self.target, "model": self.model, "spec": self.spec, "spent": spent, "findings": findings,
             "checks": self.costs.iter().map(cost).collect::<Vec<_>>(),
+            "not_asked": self.not_asked.iter().map(|check| check.name()).collect::<Vec<_>>(),
             "ended_early": self.ended.as_ref().map(ToString::to_string),
         });
         format!("{report:#}\n")

@@ -1,13 +1,14 @@
 //! The state of a probe: what it may spend, what it has learnt, what it has found.
 
-use bridge::{Dialect, FailureClass, LimitField};
-use providers::DiscoveryRules;
+use bridge::{AnswerDialect, Dialect, EffortField, FailureClass, LimitField};
+use providers::{DiscoveryRules, Wire};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{Endpoint, Outcome, ProbeUpstream, Request};
+use crate::ask::{Answer, Endpoint, Outcome, ProbeUpstream, Request};
 use crate::checks::Check;
 use crate::finding::Finding;
 use crate::reply::{self, Reply};
+use crate::wires;
 
 /// A row of failures after which the upstream is taken for dead.
 const PATIENCE: usize = 3;
@@ -21,6 +22,8 @@ pub(crate) const THOUGHT: u64 = 600;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub model: String,
+    /// The API by which the spec says that the model is asked.
+    pub wire: Wire,
     /// What the spec declares.
     pub dialect: Dialect,
     /// How many tokens it says that the model takes.
@@ -71,6 +74,8 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probed {
     pub findings: Vec<Finding>,
+    /// Checks that were wanted and that this API has no words for.
+    pub not_asked: Vec<Check>,
     pub spent: Spent,
     /// In the order of the checks.
     pub costs: Vec<Cost>,
@@ -89,8 +94,8 @@ pub enum Abort {
     Model(String),
     #[error("{0}")]
     Unreachable(String),
-    #[error("even a plain request was refused ({0}); is this the base URL of a chat server?")]
-    Refused(String),
+    #[error("even a plain request was refused ({0}); is this the base URL of a {1}?")]
+    Refused(String, &'static str),
     #[error("a plain request got no answer that can be read: {0}")]
     Unreadable(String),
     #[error("{0} answers in a row were of no use; the last: {1}")]
@@ -135,6 +140,8 @@ pub(crate) enum Tools {
 pub(crate) struct Run<'a, U> {
     upstream: &'a mut U,
     pub(crate) settings: &'a Settings,
+    /// The API in which questions go out; that of the settings, but for an estimate.
+    speaks: Wire,
     pub(crate) known: Known,
     pub(crate) findings: Vec<Finding>,
     pub(crate) spent: Spent,
@@ -146,11 +153,12 @@ pub(crate) struct Run<'a, U> {
 }
 
 impl<'a, U: ProbeUpstream> Run<'a, U> {
-    pub(crate) fn new(upstream: &'a mut U, settings: &'a Settings) -> Self {
+    pub(crate) fn new(upstream: &'a mut U, settings: &'a Settings, speaks: Wire) -> Self {
         let known = Known { limit: Some(settings.dialect.limit_field), ..Known::default() };
         Self {
             upstream,
             settings,
+            speaks,
             known,
             findings: Vec::new(),
             spent: Spent::default(),
@@ -163,6 +171,16 @@ impl<'a, U: ProbeUpstream> Run<'a, U> {
 
     pub(crate) fn dialect(&self) -> &'a Dialect {
         &self.settings.dialect
+    }
+
+    /// Whether it is a chat server: others have checks of their own for some of it.
+    pub(crate) fn is_chat(&self) -> bool {
+        matches!(self.settings.wire, Wire::Chat | Wire::Demo)
+    }
+
+    /// Where questions go.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        wires::endpoint(self.speaks)
     }
 
     /// A chat request's body: these messages, and room for about so many tokens.
@@ -187,9 +205,12 @@ impl<'a, U: ProbeUpstream> Run<'a, U> {
         members(self.dialect().request.reasoning.off.as_deref())
     }
 
-    /// The members that switch it on.
+    /// The members that switch it on. Where a Messages API has none of its own for that, thinking is on with an effort.
     pub(crate) fn thinking_on(&self) -> Map<String, Value> {
-        members(self.dialect().request.reasoning.on.as_deref())
+        let rules = &self.dialect().request.reasoning;
+        let on = members(rules.on.as_deref());
+        let by_effort = self.settings.wire == Wire::Messages && rules.effort == EffortField::Members && on.is_empty();
+        if by_effort { members(rules.ladder.first().map(|(_, object)| object.as_str())) } else { on }
     }
 
     /// A model that thinks needs room for that, too.
@@ -197,19 +218,30 @@ impl<'a, U: ProbeUpstream> Run<'a, U> {
         if self.known.thinks { room + THOUGHT } else { room }
     }
 
-    /// Sends a chat request.
+    /// Asks a question, which is written as a chat request, by the wire of the provider.
     pub(crate) async fn ask(&mut self, about: &'static str, body: Map<String, Value>) -> Result<Reply, Abort> {
         let stream = body.get("stream") == Some(&Value::Bool(true));
-        let body = Value::Object(body).to_string().into_bytes();
-        self.send(Request { about, endpoint: Endpoint::Chat, body, stream }).await
+        let model = body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (wire, endpoint) = (self.speaks, self.endpoint());
+        let body = wires::lower(wire, self.dialect(), body).to_string().into_bytes();
+        let request = Request { about, endpoint, model, body, stream };
+        self.exchange(request, |answer, dialect| wires::read(wire, answer, dialect)).await
     }
 
-    /// Sends any request, within what may be spent.
+    /// Sends any request, within what may be spent. Its answer stays as it is, but for a chat.
     pub(crate) async fn send(&mut self, request: Request) -> Result<Reply, Abort> {
+        let read = if request.endpoint == Endpoint::Chat { reply::read } else { reply::read_other };
+        self.exchange(request, read).await
+    }
+
+    async fn exchange(
+        &mut self,
+        request: Request,
+        read: impl Fn(&Answer, &AnswerDialect) -> Reply,
+    ) -> Result<Reply, Abort> {
         if let Some(why) = self.exhausted() {
             return Ok(Reply::Unsent(why));
         }
-        let endpoint = request.endpoint;
         let estimate = request.body.len() as u64 / 4;
         self.spent.requests += 1;
         let answer = match self.upstream.send(request).await {
@@ -223,12 +255,7 @@ impl<'a, U: ProbeUpstream> Run<'a, U> {
             }
         };
         self.failures = 0;
-        let reply = match endpoint {
-            Endpoint::Chat => reply::read(&answer, &self.dialect().answer),
-            Endpoint::Responses | Endpoint::Messages | Endpoint::MessagesByKey | Endpoint::Models => {
-                reply::read_other(&answer, &self.dialect().answer)
-            }
-        };
+        let reply = read(&answer, &self.dialect().answer);
         self.count(&reply, estimate);
         self.answered |= matches!(reply, Reply::Answered(_));
         match reply {

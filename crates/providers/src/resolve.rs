@@ -242,7 +242,8 @@ mod tests {
         let root = resolve_named(Library::BUILTIN, ROOT, &none).unwrap();
         assert_eq!(provider.dialect, root.dialect);
         let problems = Problems(reader.finish()).to_string();
-        let needs = "a rule for errors needs `means`, and at least one of `status`, `code`, `words`, `no_message`";
+        let needs = "a rule for errors needs `means`, and at least one of `status`, `code`, `words`, \
+                     `details`, `names_wait`, `no_message`";
         for expected in [
             &format!("mine.yaml:3:5: answer.errors[0]: {needs}"),
             &format!("mine.yaml:4:5: answer.errors[1]: {needs}"),

@@ -61,12 +61,39 @@ pub(crate) struct Grant {
     /// The ids of all keys that took each other's place, this one among them, the oldest first: they share limits and budget.
     /// Empty where none did.
     pub(crate) line: Arc<[String]>,
+    /// By which a secret is known again, where its id does not say which one it was.
+    pub(crate) mark: Option<Mark>,
+}
+
+/// The beginning of a secret's hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark([u8; 8]);
+
+impl Mark {
+    fn of(hash: &[u8; 32]) -> Self {
+        Self(hash.first_chunk().copied().unwrap_or_default())
+    }
+
+    fn hex(self) -> String {
+        self.0.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    }
 }
 
 impl Grant {
     /// Whose limits and budget count for it.
     pub(crate) fn limited_as(&self) -> &str {
         self.line.first().unwrap_or(&self.id)
+    }
+
+    /// Whether it, or its tenant, has a budget.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.terms.budget.is_some() || self.tenant_terms.budget.is_some()
+    }
+
+    /// Whether a turn of it may have to wait for what it may use: such turns wait in a line.
+    pub(crate) fn waits_in_line(&self) -> bool {
+        let waits = |terms: &Terms| terms.concurrency.or(terms.tpm).or(terms.body_bytes).is_some();
+        waits(&self.terms) || waits(&self.tenant_terms) || self.has_budget()
     }
 
     /// Whether a model may be asked for by this name.
@@ -77,6 +104,11 @@ impl Grant {
     /// Whether a hosted tool may be used: `web_search`, or `mcp:LABEL`.
     pub(crate) fn allows_tool(&self, tool: &str) -> bool {
         self.terms.allow_tool(tool) && self.tenant_terms.allow_tool(tool)
+    }
+
+    /// Whether hosted tools need to be allowed at all.
+    pub(crate) fn binds_tools(&self) -> bool {
+        self.terms.tools.is_some() || self.tenant_terms.tools.is_some()
     }
 
     fn has_expired(&self) -> bool {
@@ -90,13 +122,15 @@ pub(crate) struct Earlier {
     pub(crate) id: String,
     /// As JSON, where nothing else would know them later.
     pub(crate) terms: Option<String>,
+    /// Which secret of that id it was, where it may be replaced under the same one. None also for what earlier versions kept.
+    pub(crate) mark: Option<String>,
 }
 
 impl Grant {
     /// What a turn that waits must keep of it.
     pub(crate) fn for_later(&self) -> Earlier {
         let terms = oidc::is_token(&self.id).then(|| self.terms.to_json());
-        Earlier { id: self.id.clone(), terms }
+        Earlier { id: self.id.clone(), terms, mark: self.mark.map(Mark::hex) }
     }
 }
 
@@ -225,20 +259,20 @@ impl Access {
     }
 
     /// Whether a grant is still good: for turns that begin later than they were asked for. By its id, and for one by a token
-    /// by its terms of then. None where nothing has to be shown any more.
-    pub(crate) fn still(&self, earlier: &Earlier, tenant: &Tenant) -> Result<Option<Arc<Grant>>, ApiError> {
+    /// by its terms of then. Also while the door is open: what was asked for with a key is not done as if there had been none.
+    pub(crate) fn still(&self, earlier: &Earlier, tenant: &Tenant) -> Result<Arc<Grant>, ApiError> {
         let (table, id) = (self.table(), &earlier.id);
-        if table.is_open() && table.may_be_open {
-            return Ok(None);
-        }
         if oidc::is_token(id) {
             let terms = earlier.terms.as_deref().filter(|_| self.oidc().is_some()).zip(table.tenant_terms(tenant));
             let grant = terms.and_then(|(terms, all)| oidc::granted_earlier(id, tenant, terms, all));
-            return grant.map(|grant| Some(Arc::new(grant))).ok_or_else(credential::revoked_meanwhile);
+            return grant.map(Arc::new).ok_or_else(credential::revoked_meanwhile);
         }
         match table.by_id(id) {
             Some(entry) if entry.grant.tenant != *tenant => Err(credential::revoked_meanwhile()),
-            Some(entry) => self.checked(entry, credential::expired_meanwhile).map(Some),
+            Some(entry) if earlier.mark.is_some() && earlier.mark != entry.grant.mark.map(Mark::hex) => {
+                Err(credential::revoked_meanwhile())
+            }
+            Some(entry) => self.checked(entry, credential::expired_meanwhile),
             None if self.age() > self.grace => Err(credential::unknown_now()),
             None => Err(credential::revoked_meanwhile()),
         }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bridge::Note;
+use bridge::{FailureClass, Note};
 use http::{HeaderMap, HeaderValue, Method};
 use tokio::time::Instant;
 use wire::id::Id;
@@ -20,7 +20,8 @@ use wire::responses::Usage;
 
 use crate::caller::Caller;
 use crate::clock;
-use crate::limits::{Permit, Rates};
+use crate::error::ApiError;
+use crate::limits::{Admitted, Permit, Rates};
 use crate::observe::Observers;
 use crate::pace::Pace;
 use crate::prefix::Shared;
@@ -272,6 +273,7 @@ impl Account {
         /// No policy allows as many; an account has to end somewhere.
         const MOST: usize = 64;
         let began = self.elapsed();
+        self.0.pace.asks();
         let attempts = &mut self.enter().facts.attempts;
         if attempts.len() < MOST {
             let (outcome, status, ended, usage) = (None, None, None, None);
@@ -286,6 +288,14 @@ impl Account {
         if let Some(attempt) = self.enter().facts.attempts.last_mut() {
             (attempt.outcome, attempt.status, attempt.took) = (Some(outcome), status, took);
         }
+    }
+
+    /// Whether the last target that was asked has the request, and has not said that it will not answer it: it is waited for,
+    /// was for too long, or its answer broke off before there was anything in it.
+    pub(crate) fn is_with_upstream(&self) -> bool {
+        const WORKED_ON: [&str; 2] = [FailureClass::Timeout.code(), FailureClass::Truncated.code()];
+        let last = self.enter().facts.attempts.last().map(|attempt| attempt.outcome);
+        self.0.pace.went_out() && last.is_some_and(|outcome| outcome.is_none_or(|outcome| WORKED_ON.contains(&outcome)))
     }
 
     /// An upstream answer has ended that the response is made of.
@@ -385,15 +395,39 @@ impl Account {
         }
     }
 
-    /// The turn may run; it keeps its place until this account closes.
-    pub(crate) fn permitted(&self, permit: Permit) {
-        self.enter().permit = Some(permit);
+    /// The turn may run, or not; it keeps its place until this account closes.
+    /// So does what is set aside of its budgets.
+    pub(crate) fn admitted(
+        &self,
+        Admitted { permit, rates }: Admitted,
+        reservation: Option<Reservation>,
+    ) -> Result<(), ApiError> {
+        let mut entries = self.enter();
+        entries.rates = rates;
+        entries.permit = Some(permit?);
+        if reservation.is_some() {
+            entries.reservation = reservation;
+        }
+        Ok(())
     }
 
-    /// The turn begins anew: what it had is given back first.
-    pub(crate) fn give_up_permit(&self) {
-        let permit = self.enter().permit.take();
-        drop(permit);
+    /// Whether it may run.
+    pub(crate) fn is_permitted(&self) -> bool {
+        self.enter().permit.is_some()
+    }
+
+    /// Whether anybody is told of it when it closes.
+    pub(crate) fn is_told(&self, told: bool) {
+        self.enter().untold = !told;
+    }
+
+    /// The turn did not begin, and waits to do so: its place, and what was set aside for it, are others' meanwhile.
+    pub(crate) fn waits(&self) {
+        let held = {
+            let mut entries = self.enter();
+            (entries.permit.take(), entries.reservation.take())
+        };
+        drop(held);
     }
 
     /// The client gets an error instead of an answer. If nobody was asked, it was no request, and what is left is as before.
@@ -413,8 +447,9 @@ impl Account {
         self.enter().rates = rates;
     }
 
-    pub(crate) fn rates(&self) -> Rates {
-        self.enter().rates
+    /// Writes that into the head of the answer.
+    pub(crate) fn write_rates(&self, headers: &mut HeaderMap) {
+        self.enter().rates.write(headers);
     }
 
     /// What is used is to be counted here.
@@ -427,9 +462,9 @@ impl Account {
         self.enter().reservation = Some(reservation);
     }
 
-    /// What was set aside is not any more.
-    pub(crate) fn not_reserved(&self) {
-        self.enter().reservation = None;
+    /// What was set aside is not any more; whether anything was.
+    pub(crate) fn not_reserved(&self) -> bool {
+        self.enter().reservation.take().is_some()
     }
 
     /// An upstream answer has ended, of this turn or of a question of godex's own; or a hosted tool was called. It counts
@@ -498,12 +533,19 @@ fn is_plain(id: &[u8]) -> bool {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let took = self.began.elapsed();
+        let now = Instant::now();
+        let took = now.saturating_duration_since(self.began);
         let mut entries = std::mem::take(self.entries.get_mut().unwrap_or_else(PoisonError::into_inner));
         let mut facts = std::mem::take(&mut entries.facts);
+        // Whoever left, or was stopped, while a provider was waited for.
+        if let Some(waiting) = facts.attempts.last_mut().filter(|attempt| attempt.outcome.is_none()) {
+            waiting.took = took.saturating_sub(waiting.began);
+            self.pace.waited_upstream(waiting.took);
+        }
         self.pace.settle(&mut facts.times.upstream, &mut facts.times.tools, &mut facts.times.client);
         facts.gaps = self.pace.gaps();
-        entries.settle(&facts.charges);
+        entries.settle(&facts.charges, now);
+        facts.forget_names();
         if entries.untold {
             return;
         }

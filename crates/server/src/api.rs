@@ -36,11 +36,11 @@ fn with_room(body: Body) -> Response<Body> {
 fn counted(
     context: &RequestContext,
     bytes: usize,
-    write: impl FnOnce(&mut Vec<u8>),
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let mut share = context.app.runtime.budget.reserve(bytes)?;
     let mut body = Vec::with_capacity(bytes);
-    write(&mut body);
+    write(&mut body)?;
     pair_surrogates(&mut body);
     share.grow_to(body.len())?;
     body.shrink_to_fit();

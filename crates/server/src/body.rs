@@ -35,10 +35,14 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 /// How much of a body is inflated before the budget is asked for more.
 const STEP: usize = 64 * 1024;
 
-/// Agents send fewer objects. Each one more is taken to need so much: a list of many small items becomes far more than its
-/// text.
+/// Agents send fewer objects, and fewer values in all. Each one more is taken to need so much: a list of many small items
+/// becomes far more than its text.
 const FEW_OBJECTS: usize = 4096;
 const OBJECT: usize = 1024;
+const FEW_VALUES: usize = 65_536;
+const VALUE: usize = 64;
+/// What is shorter becomes nothing worth counting.
+const SHORT: usize = 4 * FEW_OBJECTS;
 
 /// Frames of a whole answer are of this size: how fast a client takes them can be seen.
 const FRAME: usize = 64 * 1024;
@@ -93,6 +97,7 @@ async fn read(headers: &HeaderMap, mut incoming: Incoming, limits: &Limits) -> R
     // A length that is not kept to costs address space, not memory.
     let mut body = Vec::with_capacity(declared.unwrap_or(8 * 1024));
     let mut share = Share::new(&limits.budget);
+    share.expects(declared.unwrap_or(0))?;
     let began = Instant::now();
     loop {
         let earned = Duration::from_secs((body.len() / BODY_RATE) as u64);
@@ -131,8 +136,8 @@ fn inflate(mut decoder: impl Read, name: &str, limits: &Limits) -> Result<Bytes,
     let mut share = Share::new(&limits.budget);
     let mut body = Vec::new();
     loop {
-        share.grow_to(body.len() + STEP)?;
         let read = decoder.by_ref().take(STEP as u64).read_to_end(&mut body).map_err(|_| broken(name))?;
+        share.grow_to(body.len())?;
         if body.len() > limits.body {
             return Err(ApiError::too_large(limits.body));
         }
@@ -144,24 +149,49 @@ fn inflate(mut decoder: impl Read, name: &str, limits: &Limits) -> Result<Bytes,
 }
 
 /// Counts what the body will become, from now until it is gone.
-fn held(mut share: Share, body: Vec<u8>) -> Result<Bytes, ApiError> {
-    let objects = objects(&body);
-    let beyond = objects.saturating_sub(FEW_OBJECTS).saturating_mul(OBJECT);
-    if beyond == 0 {
-        return Ok(share.hold(body));
-    }
+pub(crate) fn held(mut share: Share, body: Vec<u8>) -> Result<Bytes, ApiError> {
+    let (objects, values) = if body.len() < SHORT { (0, 0) } else { counted(&body) };
+    let of_objects = objects.saturating_sub(FEW_OBJECTS).saturating_mul(OBJECT);
+    let beyond = of_objects.saturating_add(values.saturating_sub(FEW_VALUES).saturating_mul(VALUE));
     let needed = body.len().saturating_add(beyond);
-    if needed > share.most() {
-        return Err(ApiError::too_many_objects(objects));
+    if beyond > 0 && needed > share.most() {
+        return Err(ApiError::too_many_values(values));
     }
     share.grow_to(needed)?;
-    Ok(share.hold_all(body))
+    Ok(if beyond > 0 { share.hold_all(body) } else { share.hold(body) })
 }
 
-/// About how many objects there are in a JSON text: what is in its strings begins otherwise, but for a few.
-fn objects(body: &[u8]) -> usize {
-    let begins = |at: &usize| matches!(body.get(at + 1), Some(b'"' | b'}' | b' ' | b'\n' | b'\r' | b'\t'));
-    memchr::memchr_iter(b'{', body).filter(begins).count()
+/// How many objects there are in a JSON text, and how many values: all but the first of a list or an object come after a
+/// comma.
+fn counted(body: &[u8]) -> (usize, usize) {
+    let (mut rest, mut objects, mut values) = (body, 0, 1);
+    while let Some(at) = memchr::memchr3(b'"', b'{', b',', rest) {
+        let (sign, after) = (rest.get(at), rest.get(at + 1..).unwrap_or_default());
+        rest = match sign {
+            Some(b'"') => after_text(after),
+            Some(b'{') => {
+                objects += 1;
+                after
+            }
+            _ => {
+                values += 1;
+                after
+            }
+        };
+    }
+    (objects, values + objects)
+}
+
+/// What comes after a text whose beginning was read.
+fn after_text(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        let is_end = rest.get(at) == Some(&b'"');
+        rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+        if is_end {
+            return rest;
+        }
+    }
+    &[]
 }
 
 fn broken(encoding: &str) -> ApiError {
@@ -280,20 +310,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_small_objects_count_for_more_than_their_text() {
-        let body = |count: usize| format!("[{}]", vec![r#"{"a":"{\"b\":1}"}"#; count].join(",")).into_bytes();
-        let (budget, few, many) = (Budget::new(1 << 20), body(FEW_OBJECTS), body(FEW_OBJECTS + 100));
-        for (body, counted) in [(few.clone(), few.len()), (many.clone(), many.len() + 100 * OBJECT)] {
+    fn many_small_values_count_for_more_than_their_text() {
+        let body = |value: &str, count: usize| format!("[{}]", vec![value; count].join(",")).into_bytes();
+        let objects = |count| body(r#"{"a":"{\"b\":1,"}"#, count);
+        let budget = Budget::new(8 << 20);
+        for (body, beyond) in [
+            (objects(FEW_OBJECTS), 0),
+            (objects(FEW_OBJECTS + 100), 100 * OBJECT),
+            (body("1", FEW_VALUES), 0),
+            (body("1", FEW_VALUES + 100), 100 * VALUE),
+            (body(r#""","#, 1), 0),
+        ] {
+            let length = body.len();
             let held = held(Share::new(&budget), body).unwrap();
-            assert_eq!(budget.used(), if counted == few.len() { 0 } else { counted });
+            assert_eq!(budget.used(), length + beyond);
             drop(held);
             assert_eq!(budget.used(), 0);
         }
         // More than there will ever be is the request's fault, and no reason to wait.
-        let refused = held(Share::new(&budget.part("key", 100)), many).unwrap_err();
-        assert_eq!(refused.status.as_u16(), 413);
-        for (text, count) in [("{}", 1), ("{ \"a\": {\n}}", 2), (r#""{\"a\":1}""#, 0), ("", 0), ("{", 0)] {
-            assert_eq!(objects(text.as_bytes()), count, "{text}");
+        let small = budget.part("key", 100);
+        for body in [objects(FEW_OBJECTS + 100), body(r#""":1"#, FEW_VALUES * 2)] {
+            assert_eq!(held(Share::new(&small), body).unwrap_err().status.as_u16(), 413);
+        }
+        for (text, expected) in [
+            ("{}", (1, 2)),
+            ("{ \"a\": {\n}}", (2, 3)),
+            (r#""{\"a\":1,\\\"{""#, (0, 1)),
+            (r#"[1,"\\",{"a":2,"b":3}]"#, (1, 5)),
+            ("", (0, 1)),
+            ("\"{,", (0, 1)),
+            ("\"\\", (0, 1)),
+        ] {
+            assert_eq!(counted(text.as_bytes()), expected, "{text}");
         }
     }
 }

@@ -96,6 +96,7 @@ const CODEX: Profile = Profile {
             (FailureClass::Overloaded, "server_error"),
             // The usual one is retried, and the operator's key will not get better by that.
             (FailureClass::Auth, "invalid_prompt"),
+            (FailureClass::KeyEnded, "invalid_prompt"),
         ],
         // As it looks for it in a message.
         wait_in_words: Some(WaitInWords { before: "Please try again in ", after: "s.", most: CODEX_WAIT }),

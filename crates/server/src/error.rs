@@ -94,6 +94,12 @@ impl ApiError {
         Self::new(Code::ToolNotAllowed, message).with_param("tools")
     }
 
+    /// For callers that may use some tools only.
+    pub(crate) fn prompt_not_allowed() -> Self {
+        let message = "This API key does not have access to stored prompts: they may have tools of their own.";
+        Self::new(Code::ToolNotAllowed, message).with_param("prompt")
+    }
+
     /// For callers with a budget.
     pub(crate) fn not_priced(model: &str) -> Self {
         let message = format!(
@@ -128,9 +134,9 @@ impl ApiError {
     }
 
     /// Each of them becomes something in memory.
-    pub(crate) fn too_many_objects(count: usize) -> Self {
+    pub(crate) fn too_many_values(count: usize) -> Self {
         let message =
-            format!("The request body has {count} JSON objects, which is more than the server has memory for.");
+            format!("The request body has {count} JSON values, which is more than the server has memory for.");
         Self::new(Code::RequestTooLarge, message)
     }
 
@@ -150,6 +156,15 @@ impl ApiError {
     pub(crate) fn upgrade_required() -> Self {
         let message = "This path can become a WebSocket of version 13, and nothing else.";
         Self::new(Code::WebsocketNotSupported, message)
+    }
+
+    /// Of what the operator names, which may be the number of a trace.
+    pub(crate) fn trace_not_found(id: &str) -> Self {
+        if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Self::response_not_found(id);
+        }
+        let message = format!("There is no trace with the number {}; `godex traces` lists them.", clip(id));
+        Self { message: message.into(), ..Self::response_not_found(id) }
     }
 
     pub(crate) fn response_not_found(id: &str) -> Self {

@@ -2,6 +2,7 @@
 //! round of the same response. This is what is known of them for one response: the servers and the search that its request
 //! names, with the operator's policy over them. In which order they run and are shown is decided by `turn::tools`.
 
+pub(crate) mod allowed;
 pub(crate) mod approval;
 pub(crate) mod mcp;
 pub(crate) mod pages;
@@ -75,7 +76,7 @@ impl Hosted {
         context: &RequestContext,
     ) -> Result<Option<Arc<Self>>, ApiError> {
         let tools = || request.tools.iter().flatten().map(|tool| &tool.value).enumerate();
-        check_allowed(tools().map(|(_, tool)| tool), context)?;
+        allowed::check(request, failover, context)?;
         let mut servers: Vec<(usize, &McpTool<'_>)> = tools()
             .filter_map(|(index, tool)| if let Tool::Mcp(tool) = tool { Some((index, tool)) } else { None })
             .collect();
@@ -305,29 +306,6 @@ fn each_text(value: Raw<'_>, look: &mut impl FnMut(&str)) {
 /// The label of the server whose tool is called.
 fn server(call: &HostedCall) -> Option<&str> {
     (call.tool.kind == ToolKind::Mcp).then(|| call.tool.namespace.as_deref().unwrap_or_default())
-}
-
-/// What the caller's key may not use is refused, whoever would run it.
-fn check_allowed<'t>(mut tools: impl Iterator<Item = &'t Tool<'t>>, context: &RequestContext) -> Result<(), ApiError> {
-    let Some(grant) = context.caller.grant() else { return Ok(()) };
-    let refused = tools.find_map(|tool| {
-        let name = match tool {
-            Tool::WebSearch(_) => "web_search".into(),
-            Tool::FileSearch(_) => "file_search".into(),
-            Tool::CodeInterpreter(_) => "code_interpreter".into(),
-            Tool::ImageGeneration(_) => "image_generation".into(),
-            Tool::Mcp(tool) => mcp_name(tool, context),
-            _ => return None,
-        };
-        Some(name).filter(|name: &String| !grant.allows_tool(name))
-    });
-    refused.map_or(Ok(()), |tool| Err(ApiError::tool_not_allowed(&tool)))
-}
-
-/// A label says which server is meant only if it is the operator's; any other is whatever its client says.
-fn mcp_name(tool: &McpTool<'_>, context: &RequestContext) -> String {
-    let is_by_label = tool.server_url.is_none_or(Text::is_empty) && is_declared(tool, context);
-    label(tool).filter(|_| is_by_label).map_or_else(|| "mcp".to_owned(), |label| format!("mcp:{label}"))
 }
 
 fn label(tool: &McpTool<'_>) -> Option<String> {

@@ -17,7 +17,6 @@ use crate::descriptions::image_key;
 use crate::parts::parts;
 use crate::remembered::RememberedKey;
 use crate::request::RequestContext;
-use crate::spending;
 use crate::upstream::Failover;
 
 /// New images of one request that are described, the latest first: earlier ones have had their turn.
@@ -51,7 +50,7 @@ pub(crate) async fn describe(
         return;
     }
     // Whoever has a budget asks nobody whose price is not known.
-    let has_budget = context.caller.grant().is_some_and(|grant| spending::is_limited(grant));
+    let has_budget = context.caller.grant().is_some_and(|grant| grant.has_budget());
     if has_budget && !targets(context, model).is_some_and(|mut failover| failover.keep_priced()) {
         return;
     }
@@ -94,7 +93,7 @@ fn targets(context: &RequestContext, model: &str) -> Option<Failover> {
 /// What the model says. Why it says nothing is in the log of the failed attempts.
 async fn asked(context: &RequestContext, model: &str, url: &str) -> Option<String> {
     let mut failover = targets(context, model)?;
-    if context.caller.grant().is_some_and(|grant| spending::is_limited(grant)) {
+    if context.caller.grant().is_some_and(|grant| grant.has_budget()) {
         failover.keep_priced();
     }
     match ask(context, &mut failover, question(model, url), || ()).await {

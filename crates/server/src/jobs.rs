@@ -1,5 +1,7 @@
 //! The turns in the store that this process runs, and what they are told. Driving them is `background`.
 
+mod lines;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +12,8 @@ use tokio::sync::{Notify, watch};
 use wire::id::{Id, Ids};
 
 use crate::error::{ApiError, Code};
+pub(crate) use lines::InLine;
+use lines::Lines;
 
 /// The jobs of this process: turns that are in the store, and that it runs.
 #[derive(Debug)]
@@ -24,27 +28,8 @@ pub(crate) struct Jobs {
     pub(crate) check_claims: Notify,
     /// There is a turn of this process that nobody runs, and that has no end.
     pub(crate) without_end: AtomicBool,
-    /// Turns that have a place of their tenant and wait for one of their key, by its id.
-    held_back: Arc<Mutex<HashMap<String, u32>>>,
-}
-
-/// A turn that waits for a place of its key.
-#[derive(Debug)]
-pub(crate) struct HeldBack {
-    all: Arc<Mutex<HashMap<String, u32>>>,
-    key: String,
-}
-
-impl Drop for HeldBack {
-    fn drop(&mut self) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.key);
-            }
-        }
-    }
+    /// Turns that have a place of their tenant and wait for one of their key.
+    pub(crate) lines: Arc<Lines>,
 }
 
 /// Requests that wait and may be written nowhere, by their responses.
@@ -113,20 +98,11 @@ pub(crate) struct Job {
     pub(crate) next_event: u64,
     /// Unix milliseconds.
     pub(crate) created_at: i64,
+    /// Where it waits for what its key may use, if it does.
+    pub(crate) line: Option<Arc<InLine>>,
 }
 
 impl Jobs {
-    /// A turn of the key waits, until this is dropped.
-    pub(crate) fn hold_back(&self, key: &str) -> HeldBack {
-        *self.held_back.lock().unwrap_or_else(PoisonError::into_inner).entry(key.to_owned()).or_default() += 1;
-        HeldBack { all: Arc::clone(&self.held_back), key: key.to_owned() }
-    }
-
-    /// How many turns of the key wait here.
-    pub(crate) fn held_back(&self, key: &str) -> u32 {
-        self.held_back.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or(0)
-    }
-
     pub(crate) fn new() -> Result<Self, store::Error> {
         Ok(Self {
             worker: Worker::random()?,
@@ -135,7 +111,7 @@ impl Jobs {
             place_free: Notify::new(),
             check_claims: Notify::new(),
             without_end: AtomicBool::new(false),
-            held_back: Arc::default(),
+            lines: Arc::default(),
         })
     }
 
@@ -210,6 +186,7 @@ impl Drop for Entered {
         }
         self.running.over.send_replace(true);
         self.jobs.place_free.notify_one();
+        self.jobs.lines.ring();
     }
 }
 

@@ -101,6 +101,7 @@ pub use route::{ROUTES, Route};
 pub use spending::report as usage;
 pub use start::StartError;
 pub use store::{Rekeyed, TraceRekeyed, check_sqlite};
+pub use trace::OUTCOMES;
 pub use web::search::Found;
 
 /// A server that listens and has not begun to answer.

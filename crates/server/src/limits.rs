@@ -64,6 +64,15 @@ pub(crate) enum Asks {
     Submits,
     /// A background response runs: it was a request when it was submitted.
     Runs,
+    /// A warm-up of a WebSocket: it is a request, and nobody is asked for it.
+    WarmsUp,
+}
+
+impl Asks {
+    /// Whether a model is asked now: that takes a place, and tokens.
+    pub(crate) const fn runs(self) -> bool {
+        matches!(self, Self::Turn | Self::Runs)
+    }
 }
 
 /// What all that is limited has used.
@@ -164,7 +173,7 @@ impl Limits {
         tokens: impl FnOnce() -> Tokens,
         rates: &mut Rates,
     ) -> Result<Permit, ApiError> {
-        let place = if asks == Asks::Submits { None } else { Some(self.load.enter()?) };
+        let place = if asks.runs() { Some(self.load.enter()?) } else { None };
         let Some(grant) = grant else { return Ok(Permit::of(self, place, [None, None])) };
         let (wants, too_large) = self.wants(grant, asks, tokens);
         if wants.iter().all(Option::is_none) {
@@ -175,7 +184,7 @@ impl Limits {
             return Err(error);
         }
         for _ in 0..ROUNDS {
-            match self.take(&wants, self.mode(Instant::now()), rates) {
+            match self.take(&wants, rates) {
                 Ok(taken) => return Ok(Permit::of(self, place, taken)),
                 Err(Lacking::Reached(reached)) => return Err(reached.error(grant)),
                 Err(Lacking::Ask) => self.ask(&wants, true).await,
@@ -188,13 +197,13 @@ impl Limits {
     /// With what is wrong, if it is more than can ever be had.
     fn wants(&self, grant: &Grant, asks: Asks, tokens: impl FnOnce() -> Tokens) -> (Wants, Option<ApiError>) {
         let both = [(Whose::Key, &grant.terms), (Whose::Tenant, &*grant.tenant_terms)];
-        let counts = |terms: &Terms| asks != Asks::Submits && terms.tpm.is_some();
+        let counts = |terms: &Terms| asks.runs() && terms.tpm.is_some();
         let tokens = if both.iter().any(|(_, terms)| counts(terms)) { tokens() } else { Tokens::default() };
         let (mut wants, mut beyond) = ([None, None], None);
         for ((whose, terms), want) in both.into_iter().zip(&mut wants) {
             let rpm = terms.rpm.filter(|_| asks != Asks::Runs);
-            let tpm = terms.tpm.filter(|_| asks != Asks::Submits);
-            let places = terms.concurrency.filter(|_| asks != Asks::Submits);
+            let tpm = terms.tpm.filter(|_| asks.runs());
+            let places = terms.concurrency.filter(|_| asks.runs());
             if rpm.is_none() && tpm.is_none() && places.is_none() {
                 continue;
             }
@@ -247,8 +256,10 @@ impl Limits {
     }
 
     /// Takes all, or nothing.
-    fn take(self: &Arc<Self>, wants: &Wants, mode: Mode, rates: &mut Rates) -> Result<[Option<Taken>; 2], Lacking> {
+    fn take(self: &Arc<Self>, wants: &Wants, rates: &mut Rates) -> Result<[Option<Taken>; 2], Lacking> {
         let now = Instant::now();
+        let mode = self.mode(now);
+        *rates = Rates::default();
         // The key's first, always: nobody waits for one who waits.
         let mut states = wants.each_ref().map(|want| want.as_ref().map(|want| (want, want.subject.state())));
         let mut lacking: Option<Lacking> = None;
@@ -257,7 +268,7 @@ impl Limits {
             for (which, limit, need) in want.metered() {
                 let Some(meter) = state.meter(which) else { continue };
                 if let Err(lack) = meter.look(limit, need, mode, now) {
-                    let used = limit.saturating_sub(meter.rate(limit, mode, now).remaining);
+                    let used = limit.saturating_sub(meter.remaining(limit, mode, now));
                     let reached =
                         Reached { whose: want.whose, which, limit, used, requested: need, wait: Duration::ZERO };
                     lacking = Some(worse(lacking, lack, reached));
@@ -271,32 +282,32 @@ impl Limits {
                 lacking = Some(worse(lacking, lack, reached));
             }
         }
-        let mut soon = false;
-        let taken = match &lacking {
-            Some(_) => None,
-            None => Some(states.each_mut().map(|state| {
-                let (want, state) = state.as_mut()?;
-                let mut take = |meter: &mut Meter, limit: u64, amount: u64| {
-                    let number = meter.take(limit, amount, mode, now);
-                    soon |= mode == Mode::Together && meter.runs_out(limit, now);
-                    (amount, number)
-                };
-                let request = want.rpm.map(|limit| (take(&mut state.requests, limit, 1), limit));
-                let tokens = want.tpm.map(|limit| (take(&mut state.tokens, limit, want.tokens), limit));
-                want.places.inspect(|limit| state.places.take(*limit));
-                let (subject, place) = (Arc::clone(&want.subject), want.places.is_some());
-                Some(Taken { subject, place, request, tokens, at: now })
-            })),
-        };
-        *rates = Rates::default();
-        for (want, state) in states.iter_mut().flatten() {
-            rates.of(want, state, mode, now);
+        if let Some(lacking) = lacking {
+            for (want, state) in states.iter_mut().flatten() {
+                rates.of(want, state, mode, now);
+            }
+            return Err(lacking);
         }
+        let mut soon = false;
+        let taken = states.each_mut().map(|state| {
+            let (want, state) = state.as_mut()?;
+            let mut take = |which, meter: &mut Meter, limit: u64, amount: u64| {
+                let number = meter.take(limit, amount, mode, now);
+                soon |= mode == Mode::Together && meter.runs_out(limit, now);
+                rates.add(which, meter.rate(limit, mode, now));
+                ((amount, number), limit)
+            };
+            let request = want.rpm.map(|limit| take(Which::Requests, &mut state.requests, limit, 1));
+            let tokens = want.tpm.map(|limit| take(Which::Tokens, &mut state.tokens, limit, want.tokens));
+            want.places.inspect(|limit| state.places.take(*limit));
+            let (subject, place) = (Arc::clone(&want.subject), want.places.is_some());
+            Some(Taken { subject, place, request, tokens, at: now })
+        });
         drop(states);
         if soon {
             self.fetch(wants);
         }
-        taken.ok_or(lacking.unwrap_or(Lacking::Ask))
+        Ok(taken)
     }
 
     /// Asks for more before it is needed, where nobody waits for it.

@@ -7,10 +7,11 @@ mod labels;
 mod table;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use foldhash::quality::RandomState;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -139,7 +140,7 @@ impl Metrics {
             names: RwLock::default(),
             targets: RwLock::default(),
             rows: RwLock::default(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             sets: Default::default(),
             streams,
         }
@@ -208,8 +209,7 @@ impl Metrics {
     fn row(&self, facts: &Facts, outcome: Outcome) -> Arc<Row> {
         let (route, status) = (facts.route.unwrap_or("none"), facts.status.unwrap_or(0));
         let asked = facts.attempts.last().map(|attempt| attempt.target.as_str());
-        // The hash is keyed: nobody makes two requests have the same.
-        // Of what is named in the program, the place is enough.
+        // Only names that are known are entered, so two that have the same hash are chance. Of what is named in the program, the place is enough.
         let place = |name: &'static str| (name.as_ptr().addr(), name.len());
         let key = self.hasher.hash_one((place(route), place(outcome.name()), status, facts.model.as_deref(), asked));
         if let Some(row) = self.rows.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -235,9 +235,10 @@ impl Metrics {
     }
 
     fn count_attempts(&self, facts: &Facts, last: &Arc<Target>) {
-        let is_last = |target: &str| facts.attempts.last().is_some_and(|attempt| attempt.target == target);
         for (number, attempt) in facts.attempts.iter().enumerate() {
-            let target = if is_last(&attempt.target) { Arc::clone(last) } else { self.target(&attempt.target) };
+            let is_last = number + 1 == facts.attempts.len();
+            let earlier = (!is_last).then(|| self.target(&attempt.target));
+            let target = earlier.as_ref().unwrap_or(last);
             let outcome = attempt.outcome.unwrap_or("waiting");
             if outcome == Attempted::ACCEPTED {
                 target.accepted.inc();
@@ -246,7 +247,7 @@ impl Metrics {
             }
             let labels = OutcomeLabels::of(&target.labels, outcome);
             self.families.attempts.get_or_create(&labels).inc();
-            if number + 1 < facts.attempts.len() {
+            if !is_last {
                 self.families.retries.get_or_create(&labels).inc();
             }
         }
@@ -258,7 +259,11 @@ impl Metrics {
 
     fn count_charge(&self, charge: &Charge, facts: &Facts, last: Option<&Arc<Target>>) {
         if charge.tool_calls > 0 {
-            let tool = if charge.model == "web_search" { "web_search" } else { "mcp" };
+            let tool = match charge.model.as_str() {
+                "web_search" => "web_search",
+                _ if facts.attempts.iter().any(|attempt| attempt.is_of(&charge.provider)) => "provider",
+                _ => "mcp",
+            };
             self.families.tools.get_or_create(&ToolLabels { tool }).inc_by(charge.tool_calls);
             if let Some(nanodollars) = charge.nanodollars.filter(|nanodollars| *nanodollars > 0) {
                 let labels = TargetLabels { provider: TOOLS.into(), target: format!("{TOOLS}/{tool}").into() };
@@ -266,10 +271,9 @@ impl Metrics {
             }
             return;
         }
-        let target = match last.filter(|_| facts.attempts.last().is_some_and(|attempt| attempt.serves(charge))) {
-            Some(target) => Arc::clone(target),
-            None => self.target(&format!("{}/{}", charge.provider, charge.model)),
-        };
+        let of_last = last.filter(|_| facts.attempts.last().is_some_and(|attempt| attempt.serves(charge)));
+        let other = of_last.is_none().then(|| self.target(&format!("{}/{}", charge.provider, charge.model)));
+        let Some(target) = of_last.or(other.as_ref()) else { return };
         let usage = &charge.usage;
         let amounts = [usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens];
         for (counter, amount) in target.tokens.iter().zip(amounts).filter(|(_, amount)| *amount > 0) {

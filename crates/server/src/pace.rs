@@ -1,7 +1,7 @@
 //! How a request goes on while it is under way: whom it waits for, and how long the pauses between the pieces of its
 //! answer are. This is entered with every chunk, so without a lock and without an allocation.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The longest pause of each kind, in microseconds; longer ones are of one more kind.
@@ -18,6 +18,7 @@ pub(crate) struct Pace {
     client: AtomicU64,
     gaps: [AtomicU32; KINDS],
     gaps_sum: AtomicU64,
+    out: AtomicBool,
 }
 
 /// The pauses between the pieces of an answer: how many of each kind, and all together.
@@ -28,6 +29,20 @@ pub(crate) struct Gaps {
 }
 
 impl Pace {
+    /// Somebody is about to be asked.
+    pub(crate) fn asks(&self) {
+        self.out.store(false, Relaxed);
+    }
+
+    /// There is a connection, and the request goes out.
+    pub(crate) fn goes_out(&self) {
+        self.out.store(true, Relaxed);
+    }
+
+    pub(crate) fn went_out(&self) -> bool {
+        self.out.load(Relaxed)
+    }
+
     pub(crate) fn waited_upstream(&self, time: Duration) {
         self.upstream.fetch_add(nanoseconds(time), Relaxed);
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bridge::{Failure, FailureClass};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use probe::{Answer, Endpoint, Outcome, Request};
-use providers::Wire;
 use providers::demo::{self, Step};
+use providers::{Provider, Wire};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::config::ProviderConfig;
@@ -32,8 +32,15 @@ pub struct Client<'a> {
 
 #[derive(Debug)]
 enum Target {
-    Http(Box<HttpClient>),
+    Http(Box<Asked>),
     Demo,
+}
+
+/// A provider, and how it is reached.
+#[derive(Debug)]
+struct Asked {
+    client: HttpClient,
+    provider: Provider,
 }
 
 impl std::fmt::Debug for Client<'_> {
@@ -51,7 +58,9 @@ impl<'a> Client<'a> {
         progress: impl FnMut(&Request) + Send + 'a,
     ) -> Result<Self, StartError> {
         let target = match config.provider.wire {
-            Wire::Chat | Wire::Responses | Wire::Messages => Target::Http(Box::new(HttpClient::new(config)?)),
+            Wire::Chat | Wire::Responses | Wire::Messages => {
+                Target::Http(Box::new(Asked { client: HttpClient::new(config)?, provider: config.provider.clone() }))
+            }
             Wire::Demo => Target::Demo,
         };
         Ok(Self { target, until: Instant::now() + total, each, progress: Box::new(progress) })
@@ -62,7 +71,8 @@ impl<'a> Client<'a> {
     /// # Errors
     /// Why there is no answer, in a sentence.
     pub async fn models(&mut self) -> Result<Answer, String> {
-        let request = Request { about: "models", endpoint: Endpoint::Models, body: Vec::new(), stream: false };
+        let (endpoint, model) = (Endpoint::Models, String::new());
+        let request = Request { about: "models", endpoint, model, body: Vec::new(), stream: false };
         match probe::ProbeUpstream::send(self, request).await {
             Outcome::Answered(answer) => Ok(answer),
             Outcome::Unreachable(message) => Err(message),
@@ -108,11 +118,21 @@ impl Target {
     }
 }
 
-async fn http_answer(target: &HttpClient, request: &Request) -> Result<(Answer, Duration), Failure> {
+async fn http_answer(target: &Asked, request: &Request) -> Result<(Answer, Duration), Failure> {
     let began = Instant::now();
+    let Asked { client, provider } = target;
     let method = if request.endpoint == Endpoint::Models { Method::GET } else { Method::POST };
     let headers = |headers: &mut HeaderMap| adapt(request.endpoint, headers);
-    let (response, redactor) = target.raw_with(method, request.endpoint.path(), request.body.clone(), headers).await?;
+    let body = request.body.clone();
+    let (response, redactor) = match request.endpoint.path() {
+        None => client.raw_own(&request.model, body, |headers| try_out(provider, &request.model, headers)).await?,
+        Some(path) => {
+            // Beside chat the list is where all have it; of another API only the spec knows.
+            let listed = provider.discovery.path.as_deref().filter(|_| provider.wire == Wire::Messages);
+            let path = listed.filter(|_| request.endpoint == Endpoint::Models).unwrap_or(path);
+            client.raw_with(method, path, body, headers).await?
+        }
+    };
     let (head, mut body) = response.into_parts();
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let mut answer = Answer {
@@ -137,6 +157,19 @@ async fn http_answer(target: &HttpClient, request: &Request) -> Result<(Answer, 
     // Some servers repeat the key in their errors; the report must not.
     redactor.bytes(&mut answer.body, 0);
     Ok((answer, seconds.map_or(USUAL_WAIT, Duration::from_secs)))
+}
+
+/// What the spec tries out with each request to a model; what the configuration sets itself stays as it is.
+fn try_out(provider: &Provider, model: &str, headers: &mut HeaderMap) {
+    const BETAS: &str = "anthropic-beta";
+    let rules = provider.for_model(model).dialect.request.blocks;
+    let betas = rules.all_betas().collect::<Vec<_>>().join(",");
+    if let Ok(value) = HeaderValue::from_str(&betas)
+        && !betas.is_empty()
+        && !headers.contains_key(BETAS)
+    {
+        headers.insert(BETAS, value);
+    }
 }
 
 /// The headers that an endpoint wants beside those of the provider.

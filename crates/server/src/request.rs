@@ -16,11 +16,10 @@ use crate::body;
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::ModelError;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::limits::{Asks, Tokens};
 use crate::prefix::SessionKey;
 use crate::session::Session;
-use crate::spending;
 use crate::tokens::TokenCounts;
 use crate::trace::Kind;
 use crate::upstream::Failover;
@@ -140,14 +139,17 @@ impl RequestContext {
     ) -> Result<(), ApiError> {
         let runtime = &self.app.runtime;
         self.account.counted_by(&runtime.spending);
-        // A background turn that the store could not serve is begun again: its own place must not be in its way.
-        self.account.give_up_permit();
         let grant = self.caller.grant();
-        let mut counted = None;
-        if let Some(grant) = grant.filter(|grant| spending::is_limited(grant)) {
-            let nanodollars = targets.map_or(0, |failover| failover.cost(*counted.insert(tokens())));
+        let (mut counted, mut reservation) = (None, None);
+        if let Some(grant) = grant.filter(|grant| grant.has_budget()) {
+            let is_later = !asks.runs();
+            let cost = |failover: &Failover| failover.cost(*counted.insert(tokens()));
+            let nanodollars = targets.filter(|_| !is_later).map_or(0, cost);
             match runtime.spending.check(grant, nanodollars).await {
-                Ok(reservation) => self.account.reserved(reservation),
+                // What runs later sets aside what it costs then, and waits for it.
+                Ok(_) if is_later => {}
+                Err(error) if is_later && error.code == Code::BudgetInUse => {}
+                Ok(made) => reservation = Some(made),
                 Err(error) => {
                     self.account.limited(runtime.limits.left(grant).await);
                     return Err(error);
@@ -155,24 +157,50 @@ impl RequestContext {
             }
         }
         let admitted = runtime.limits.admit(grant, asks, || counted.unwrap_or_else(tokens)).await;
-        if grant.is_some() {
-            self.account.limited(admitted.rates);
-        }
-        self.account.permitted(admitted.permit?);
-        Ok(())
+        self.account.admitted(admitted, reservation)
     }
 
-    /// What a turn continues costs as well, which is known only now.
+    /// What a background turn runs in, with its place among the turns of its key: taken before it is put into the queue, so
+    /// that nobody else can have it and nothing more waits than may. None if it has to wait for it: others do, or there is
+    /// none. Nobody is told of it before it runs: if it is put into the queue, it runs in another.
+    pub(crate) async fn take_place(
+        &self,
+        failover: &Failover,
+        tokens: impl Fn() -> Tokens + Copy,
+        past: usize,
+    ) -> Option<Self> {
+        let run = self.for_background();
+        run.account.is_told(false);
+        let limited = self.caller.grant().filter(|grant| grant.waits_in_line());
+        let Some(grant) = limited.filter(|_| !self.app.is_draining()) else { return Some(run) };
+        if self.app.runtime.jobs.lines.any(grant.limited_as()) {
+            return None;
+        }
+        let admitted = match run.admit(Asks::Runs, Some(failover), tokens).await {
+            Ok(()) => run.set_aside(failover, tokens, past).await,
+            refused => refused,
+        };
+        match admitted {
+            Err(error) if error.code.waits_for_place() => None,
+            // It finds out once more when it runs, and fails with it.
+            Err(_) => {
+                run.account.waits();
+                Some(run)
+            }
+            Ok(()) => Some(run),
+        }
+    }
+
+    /// What a turn continues costs as well, which is known only now; if anything is set aside for it.
     pub(crate) async fn set_aside(
         &self,
         failover: &Failover,
         tokens: impl FnOnce() -> Tokens,
         past: usize,
     ) -> Result<(), ApiError> {
-        let Some(grant) = self.caller.grant().filter(|grant| past > 0 && spending::is_limited(grant)) else {
+        let Some(grant) = self.caller.grant().filter(|_| past > 0 && self.account.not_reserved()) else {
             return Ok(());
         };
-        self.account.not_reserved();
         let nanodollars = failover.cost(tokens().after(past));
         self.account.reserved(self.app.runtime.spending.check(grant, nanodollars).await?);
         Ok(())

@@ -149,7 +149,7 @@ pub(crate) async fn answer(app: Arc<App>, request: Request<Incoming>, from: &Pee
     if closes {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    account.rates().write(response.headers_mut());
+    account.write_rates(response.headers_mut());
     response.headers_mut().insert("x-request-id", account.request_id().clone());
     account.answered(response.status().as_u16(), domain);
     response.body_mut().charge(account);
@@ -165,12 +165,23 @@ async fn turned_away(request: Request<Incoming>, path: &str, account: &Account) 
     // Whoever waits to be asked for the body is not asked for it.
     let waits = request.headers().contains_key(EXPECT);
     let (is_plain, mut body) = (request.version() <= Version::HTTP_11, request.into_body());
-    let is_short = http_body::Body::size_hint(&body).upper().is_some_and(|length| length <= READ_AWAY);
     if !is_plain || http_body::Body::is_end_stream(&body) {
         return false;
     }
-    let read = async { while let Some(Ok(_)) = body.frame().await {} };
-    waits || !is_short || tokio::time::timeout(READ_AWAY_WITHIN, read).await.is_err()
+    if waits || http_body::Body::size_hint(&body).lower() > READ_AWAY {
+        return true;
+    }
+    let read = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, Bytes::len) as u64;
+            if read > READ_AWAY {
+                return false;
+            }
+        }
+        true
+    };
+    !tokio::time::timeout(READ_AWAY_WITHIN, read).await.unwrap_or(false)
 }
 
 /// Answers the operator as a client without a key is answered who creates a response. The body was read, under the cap for

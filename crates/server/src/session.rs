@@ -215,6 +215,12 @@ impl Session {
         })
     }
 
+    /// What was read is not what was stored: the operator is told, and whoever asked.
+    pub(crate) fn damaged(&self, what: String) -> ApiError {
+        let absent = || ApiError::new(Code::StorageDamaged, "The session store is damaged.");
+        self.observe::<()>(Err(Error::Corrupt(what.into())), absent).err().unwrap_or_else(absent)
+    }
+
     /// As [`Self::observe`], of a deletion. It needs a little room itself: where there is none, that is what it says, and
     /// not that the store cannot take more.
     pub(crate) fn erased<T>(&self, answer: Result<T, Error>, absent: impl FnOnce() -> ApiError) -> Result<T, ApiError> {

@@ -80,11 +80,6 @@ pub(crate) struct Used<'a> {
     pub(crate) tool_calls: u64,
 }
 
-/// Whether the key, or its tenant, has a budget.
-pub(crate) fn is_limited(grant: &Grant) -> bool {
-    grant.terms.budget.is_some() || grant.tenant_terms.budget.is_some()
-}
-
 impl Spending {
     pub(crate) fn new(store: Store, worker: Worker) -> Arc<Self> {
         Self::by(store, worker, Arc::new(clock::unix_seconds))
@@ -105,8 +100,8 @@ impl Spending {
     /// is left is set aside for others. So much is set aside until the reservation is dropped.
     pub(crate) async fn check(&self, grant: &Grant, nanodollars: u64) -> Result<Reservation, ApiError> {
         let hour = self.hour();
-        let tabs = self.tabs.of(grant, hour);
-        for tab in tabs.iter().flatten() {
+        let (tabs, are_known) = self.tabs.of(grant, hour);
+        for tab in tabs.iter().flatten().filter(|_| !are_known) {
             // Only the first request of a budget in this process, and in a period, waits.
             if let Some(asked) = tab.unknown() {
                 let spent = self.store.spent(asked.each().collect()).await.map_err(|error| ApiError::store(&error))?;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use store::dollars;
 
 /// The most tokens per minute that can be said, and that several instances can share.
 pub const MOST_TPM: u64 = 1 << 50;
@@ -138,19 +139,6 @@ impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}usd/{}", dollars(self.nanodollars), self.per.name())
     }
-}
-
-/// Without zeros at the end.
-pub fn dollars(nanodollars: u64) -> String {
-    let mut text = String::with_capacity(24);
-    text.push_str(itoa::Buffer::new().format(nanodollars / NANO));
-    let part = nanodollars % NANO;
-    if part > 0 {
-        text.push('.');
-        // With the zeros that it begins with, and without those at its end.
-        text.push_str(itoa::Buffer::new().format(NANO + part)[1..].trim_end_matches('0'));
-    }
-    text
 }
 
 impl Serialize for Budget {

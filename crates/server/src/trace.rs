@@ -27,6 +27,7 @@ use crate::config::{Config, TraceConfig, TracePlace};
 use crate::tasks;
 pub(crate) use capture::{Captured, Tape};
 pub(crate) use document::WORDS;
+pub use record::OUTCOMES;
 pub(crate) use record::{Asked, Attempted, Charge, Deadline, Facts, Head, Kind, Outcome, Round, ToolCall, Trace};
 use writer::Writer;
 pub(crate) use writer::of_traces;
@@ -211,12 +212,14 @@ impl Kept {
         let failed = facts.status.is_some_and(|status| status >= 400);
         match facts.route {
             Some("/health" | "/ready" | "/metrics") => false,
+            // There is no such path, or no such method of it.
+            None if matches!(facts.status, Some(404 | 405)) => false,
+            // Refused before it was known who asks, wherever that was.
+            _ if failed && facts.caller.is_none() => self.is_rare(),
             Some("background" | "/v1/responses/compact" | "/v1/alpha/search" | REPLAY) => true,
             Some("/v1/responses") => failed || !facts.put_off && (head.method == "POST" || facts.kind.is_some()),
             Some(_) => failed,
-            // There is no such path, or no such method of it.
-            None if matches!(facts.status, Some(404 | 405)) => false,
-            None => failed && self.is_rare(),
+            None => false,
         }
     }
 

@@ -77,6 +77,8 @@ pub(crate) struct Start {
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) context: RequestContext,
+    /// What it runs in, with its place, if there is one for it at once.
+    pub(crate) run: Option<RequestContext>,
     pub(crate) bytes: Bytes,
     pub(crate) record: NewRecord,
     pub(crate) response: ResponseWriter,

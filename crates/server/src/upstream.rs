@@ -35,7 +35,7 @@ use http::HeaderValue;
 use providers::Wire;
 use tokio::time::Instant;
 
-use crate::account::Deadline;
+use crate::account::{Account, Deadline};
 use crate::span::Propagated;
 pub(crate) use affinity::Affinity;
 pub(crate) use client::HttpClient;
@@ -87,6 +87,8 @@ pub(crate) struct Outgoing {
     pub(crate) propagated: Option<Propagated>,
     /// The conversation that it belongs to, where anything depends on that.
     pub(crate) affinity: Option<Affinity>,
+    /// Learns when it goes out.
+    pub(crate) account: Account,
 }
 
 /// An upstream that accepted the request: what its body is, and the body.
@@ -102,7 +104,7 @@ pub(crate) struct Accepted {
     pub(crate) resent: bool,
 }
 
-/// What an answer's body is, as its content type has it.
+/// What an answer's body is, as its content type has it. Its first bytes have the last word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Sse,

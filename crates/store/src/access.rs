@@ -58,6 +58,13 @@ impl Store {
         upkeep!(self, write, revoke_api_key(&id, at))
     }
 
+    /// The same for all keys of this name, in one step: a key that is put in the place of one of them meanwhile is revoked
+    /// with it, or not made. The ids of those that were not revoked before; none if there are none.
+    pub async fn revoke_api_keys_named(&self, name: &str, at: i64) -> Result<Vec<String>, Error> {
+        let name = name.to_owned();
+        upkeep!(self, write, revoke_api_keys_named(&name, at))
+    }
+
     /// Puts a new key in the place of an older one, which keeps working until then (at once if that is past), or until it
     /// expires, if that is earlier. The new one has its name, whatever name it came with; the older one is listed with it as
     /// well, and says by whom it was replaced.

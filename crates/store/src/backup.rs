@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::{Backend, Encryption, Error, Holding, OpenError, Store, Tenant, Tenanted, sqlite};
+use crate::encryption::{BodyTable, Cursor};
+use crate::whole::{Findings, Looked, Looker};
+use crate::{Backend, Encryption, Error, Holding, OpenError, Order, Page, Store, Tenant, Tenanted, sqlite};
 
 /// Stored things that are read in one step of a check.
 const STEP: usize = 100;
 
-/// Findings that are kept; whoever has more has enough.
-const MOST: usize = 100;
+/// Bytes of a conversation that are read at once.
+const BYTES: usize = 4 << 20;
 
 /// A copy of the database, to be taken chunk by chunk.
 #[derive(Debug)]
@@ -74,12 +76,13 @@ pub fn restore_sqlite(
     sqlite::restore(from, to, encryption, replace, secret)
 }
 
-/// What is wrong with a SQLite file that no process has open; nothing is changed in it.
+/// What is wrong with a SQLite file that no process has open; nothing is changed in it. What is encrypted is read as far as
+/// these keys open it.
 ///
 /// # Errors
 /// It cannot be read at all.
-pub fn check_sqlite(path: &Path) -> Result<Vec<String>, OpenError> {
-    sqlite::check_file(path)
+pub fn check_sqlite(path: &Path, encryption: &Encryption) -> Result<Findings, OpenError> {
+    sqlite::check_file(path, encryption)
 }
 
 impl Store {
@@ -97,28 +100,56 @@ impl Store {
         database.backup(secret.into_iter().collect()).await
     }
 
+    /// Looks at some bodies from that place on.
+    async fn look(&self, table: BodyTable, from: &Cursor, looker: Looker) -> Result<Looked, Error> {
+        match &self.backend {
+            Backend::Sqlite(database) => {
+                let from = from.clone();
+                let look =
+                    move |connection: &_| sqlite::look(connection, looker.tenant().name(), table, &from, &looker);
+                database.read(look).await
+            }
+            Backend::Postgres(database) => database.look(looker.tenant(), table, from, &looker).await,
+        }
+    }
+
     /// Looks everything over, step by step.
     pub fn checking(&self) -> Checking {
-        Checking { store: self.clone(), phase: Phase::File, found: Vec::new(), read: 0 }
+        Checking { store: self.clone(), phase: Phase::File, found: Findings::default(), read: 0, rows: 0 }
     }
 }
 
-/// A look at everything that is stored: the file and its rows, where there is one, then whether each response and
-/// conversation can be read.
+/// A look at everything that is stored: the file and its rows, where there is one, then of each tenant whether what is in
+/// its rows is what it must be, and whether each response and conversation can be read.
 #[derive(Debug)]
 pub struct Checking {
     store: Store,
     phase: Phase,
-    found: Vec<String>,
+    found: Findings,
     read: u64,
+    rows: u64,
 }
 
 #[derive(Debug)]
 enum Phase {
     File,
     /// The tenants that are left, the next one last, and where in it.
-    Tenants(Vec<Tenant>, Option<Holding>),
+    Tenants(Vec<Tenant>, At),
     Over,
+}
+
+#[derive(Debug)]
+enum At {
+    /// In a table, by its place among all.
+    Bodies(usize, Cursor),
+    /// After that one.
+    Holdings(Option<Holding>),
+}
+
+impl At {
+    fn start() -> Self {
+        Self::Bodies(0, Cursor::start())
+    }
 }
 
 impl Checking {
@@ -130,27 +161,54 @@ impl Checking {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::File => {
                 if let Backend::Sqlite(database) = &self.store.backend {
-                    self.found = database.check().await?;
+                    self.found = Findings::torn(database.check().await?);
                 }
                 // Of a torn file nothing more is to be learned.
                 if self.found.is_empty() {
                     let mut tenants: Vec<Tenant> =
                         self.store.holdings().await?.into_iter().map(|holdings| holdings.tenant).collect();
                     tenants.reverse();
-                    self.phase = Phase::Tenants(tenants, None);
+                    self.phase = Phase::Tenants(tenants, At::start());
                 }
             }
-            Phase::Tenants(mut tenants, after) => {
-                let Some(tenant) = tenants.last() else { return Ok(false) };
-                let last = self.read_some(self.store.for_tenant(tenant.clone()), tenant.clone(), after).await?;
-                if last.is_none() {
+            Phase::Tenants(mut tenants, at) => {
+                let Some(tenant) = tenants.last().cloned() else { return Ok(false) };
+                let next = match at {
+                    At::Bodies(table, from) => self.look_at_some(&tenant, table, &from).await?,
+                    At::Holdings(after) => {
+                        let last = self.read_some(self.store.for_tenant(tenant.clone()), tenant, after).await?;
+                        last.map(|last| At::Holdings(Some(last)))
+                    }
+                };
+                let next = next.unwrap_or_else(|| {
                     tenants.pop();
-                }
-                self.phase = Phase::Tenants(tenants, last);
+                    At::start()
+                });
+                self.phase = Phase::Tenants(tenants, next);
             }
             Phase::Over => return Ok(false),
         }
         Ok(!matches!(self.phase, Phase::Over))
+    }
+
+    /// Looks at some rows; where the next are. None: nothing of this tenant can be read.
+    async fn look_at_some(&mut self, tenant: &Tenant, table: usize, from: &Cursor) -> Result<Option<At>, Error> {
+        let Some(named) = BodyTable::ALL.get(table) else { return Ok(Some(At::Holdings(None))) };
+        let looked = match self.store.vault.reading(&self.store.backend, tenant).await {
+            Ok(cipher) => self.store.look(*named, from, Looker::new(tenant.clone(), cipher)).await,
+            Err(error) => Err(error),
+        };
+        let mut looked = match looked {
+            Err(Error::Corrupt(what)) => {
+                self.found.add(format!("nothing of tenant {} can be read: {what}", tenant.name()));
+                return Ok(None);
+            }
+            looked => looked?,
+        };
+        self.rows += looked.read;
+        let next = looked.next.take();
+        self.found.add_all(looked);
+        Ok(Some(next.map_or_else(|| At::Bodies(table + 1, Cursor::start()), |next| At::Bodies(table, next))))
     }
 
     /// Where it has come to; None: that was all of this tenant.
@@ -164,13 +222,11 @@ impl Checking {
         let last = page.last().cloned();
         for holding in page {
             let id = holding.id.clone();
-            match store.export(holding).await {
-                // What its owner has deleted is no damage.
-                Ok(_) | Err(Error::DeletedAncestor) => {}
+            match readable(&store, holding).await {
+                // What its owner has deleted, or deletes now, is no damage.
+                Ok(()) | Err(Error::DeletedAncestor | Error::NotFound | Error::NoSuchCursor) => {}
                 Err(Error::Corrupt(what)) => {
-                    if self.found.len() < MOST {
-                        self.found.push(format!("{id} of tenant {} cannot be read: {what}", tenant.name()));
-                    }
+                    self.found.add(format!("{id} of tenant {} cannot be read: {what}", tenant.name()));
                 }
                 Err(error) => return Err(error),
             }
@@ -184,8 +240,29 @@ impl Checking {
         self.read
     }
 
-    /// What is wrong, each in a line.
-    pub fn findings(&self) -> &[String] {
+    /// How many rows were looked at.
+    pub const fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub const fn findings(&self) -> &Findings {
         &self.found
+    }
+}
+
+/// Whether it can be given out, a part at a time.
+async fn readable(store: &Tenanted, holding: Holding) -> Result<(), Error> {
+    if holding.status.is_some() {
+        return store.export(holding).await.map(drop);
+    }
+    store.conversation(&holding.id).await?;
+    let mut after = None;
+    loop {
+        let page = Page { limit: 100, order: Order::OldestFirst, max_bytes: BYTES, after };
+        let page = store.conversation_items(&holding.id, page).await?;
+        after = page.items.last().map(|last| last.id.clone());
+        if !page.has_more || after.is_none() {
+            return Ok(());
+        }
     }
 }

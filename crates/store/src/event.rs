@@ -116,6 +116,19 @@ pub(crate) fn out_of_order(expected: i64) -> Error {
     Error::OutOfOrder { expected: u64::try_from(expected).unwrap_or(0) }
 }
 
+/// Takes the next event out of a batch that has one.
+pub(crate) fn next_event(batch: &mut Bytes) -> Result<Bytes, Error> {
+    let damaged = || Error::corrupt("a batch of events is cut off");
+    let length = batch.first_chunk::<4>().ok_or_else(damaged)?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| damaged())?;
+    let mut event = batch.split_off(4);
+    if event.len() < length {
+        return Err(damaged());
+    }
+    *batch = event.split_off(length);
+    Ok(event)
+}
+
 /// Fills a page from rows in their order.
 #[derive(Debug)]
 pub(crate) struct EventReader {
@@ -155,17 +168,10 @@ impl EventReader {
 
     /// Takes from a row of this response what is wanted.
     pub(crate) fn take(&mut self, cipher: &Cipher, response: &str, first: i64, packed: Vec<u8>) -> Result<(), Error> {
-        let damaged = || Error::corrupt("a batch of events is cut off");
         let mut rest = cipher.unpack(Place::events(response, first), packed)?;
         let mut number = first;
         while !rest.is_empty() && !self.full {
-            let length = rest.first_chunk::<4>().ok_or_else(damaged)?;
-            let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| damaged())?;
-            let mut event = rest.split_off(4);
-            if event.len() < length {
-                return Err(damaged());
-            }
-            rest = event.split_off(length);
+            let event = next_event(&mut rest)?;
             if number >= self.next {
                 self.push(number, event)?;
             }

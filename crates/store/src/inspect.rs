@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{OpenError, PostgresOptions, postgres};
+use crate::{OpenError, PostgresOptions, postgres, sqlite};
 
 /// The version of SQLite in this binary.
 pub fn sqlite_version() -> &'static str {
@@ -19,6 +19,10 @@ pub struct SqliteLook {
     pub schema: i64,
     /// What is damaged; None: nothing, or it was not looked at.
     pub damage: Option<String>,
+    /// Why a start would refuse it as a store, if it was one.
+    pub refused: Option<String>,
+    /// Whether it has API keys; also those that are revoked.
+    pub keys: bool,
 }
 
 /// Looks at a file that is there; `whole`: at every page of it, for damage.
@@ -29,14 +33,17 @@ pub fn inspect_sqlite(path: &Path, whole: bool) -> Result<SqliteLook, OpenError>
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
-    let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sqlite)?;
+    let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sqlite)?;
     let damage = if whole {
         let finding: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
         (finding != "ok").then_some(finding)
     } else {
         None
     };
-    Ok(SqliteLook { schema, damage })
+    let readable = schema > 0 && damage.is_none();
+    let refused = if readable { sqlite::schema_problem(&connection) } else { None };
+    let keys = readable && sqlite::has_keys(&connection);
+    Ok(SqliteLook { schema, damage, refused, keys })
 }
 
 /// What a database server says of itself.
@@ -45,13 +52,16 @@ pub struct PostgresLook {
     pub version: String,
     /// The number of the last step that its schema went through; 0: there is none yet.
     pub schema: i64,
+    /// Why a start would refuse it.
+    pub refused: Option<String>,
+    /// Whether it has API keys; also those that are revoked.
+    pub keys: bool,
 }
 
 /// # Errors
 /// It cannot be reached, or refuses.
 pub async fn inspect_postgres(url: &str, options: &PostgresOptions) -> Result<PostgresLook, OpenError> {
-    let (version, schema) = postgres::inspect(url, options).await?;
-    Ok(PostgresLook { version, schema })
+    postgres::inspect(url, options).await
 }
 
 #[cfg(test)]
@@ -71,7 +81,8 @@ mod tests {
         )
         .unwrap();
         made.close().unwrap();
-        assert_eq!(inspect_sqlite(&path, true).unwrap(), SqliteLook { schema: 3, damage: None });
+        let found = inspect_sqlite(&path, true).unwrap();
+        assert_eq!((found.schema, found.damage, found.keys), (3, None, false));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         let mut bytes = std::fs::read(&path).unwrap();
         let broken = folder.path().join("broken.db");
@@ -83,5 +94,21 @@ mod tests {
         assert!(found.as_ref().map_or(true, |look| look.damage.is_some()), "{found:?}");
         std::fs::write(&broken, "no database, but a text that is long enough to be one".repeat(20)).unwrap();
         assert!(inspect_sqlite(&broken, true).is_err());
+    }
+
+    #[test]
+    fn what_a_start_would_refuse_is_found_and_so_are_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        drop(crate::Store::sqlite(&path, &crate::SqliteOptions::default()).unwrap());
+        let change = |sql: &str| Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let found = inspect_sqlite(&path, true).unwrap();
+        assert_eq!((found.refused, found.keys), (None, false));
+        let key = "VALUES ('key_1', 't', 'a', x'00', '', 0, NULL, 0, NULL, '{}')";
+        change(&format!("{} INTO api_key {key}", "INSERT"));
+        assert!(inspect_sqlite(&path, true).unwrap().keys);
+        change("PRAGMA user_version = 999");
+        let refused = inspect_sqlite(&path, true).unwrap().refused.unwrap();
+        assert!(refused.contains("newer version (schema 999, this one knows "), "{refused}");
     }
 }

@@ -78,7 +78,7 @@ pub struct NewJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobLimits {
     pub running: u32,
-    /// Waiting for others to end.
+    /// Waiting for others to end: not claimed, or claimed after that and not dispatched yet.
     pub queued: u32,
 }
 
@@ -148,7 +148,8 @@ pub enum Runs {
 pub struct Beat {
     pub tenant: Tenant,
     pub response_id: String,
-    /// That of the newest claim; of a job that waits for this worker and was never claimed, 0.
+    /// That of the newest claim; of a job that waits for this worker and was never claimed, 1, as of one that was claimed when
+    /// it was begun.
     pub attempt: i64,
     /// Somebody asked to cancel it.
     pub cancel: bool,
@@ -177,20 +178,22 @@ impl PreparedJob {
         self.kind == JobKind::Background
     }
 
-    /// What becomes of it, by how many of the tenant's run and wait. One that comes while others wait comes after them.
-    pub(crate) fn place(&self, running: i64, waiting: i64) -> Result<i64, Error> {
+    /// What becomes of it, by how many of the tenant's run and wait, and how many were claimed after they had waited and are
+    /// not dispatched: they wait for something else. One that comes while others wait for a claim comes after them.
+    pub(crate) fn place(&self, running: i64, waiting: i64, claimed: i64) -> Result<i64, Error> {
         match self.kind {
             JobKind::Foreground => Ok(state::DISPATCHED),
             JobKind::Background if waiting == 0 && running < i64::from(self.limits.running) => Ok(state::CLAIMED),
-            JobKind::Background if waiting < i64::from(self.limits.queued) => Ok(state::WAITING),
+            JobKind::Background if waiting.saturating_add(claimed) < i64::from(self.limits.queued) => {
+                Ok(state::WAITING)
+            }
             JobKind::Background => Err(Error::QueueFull),
         }
     }
 
-    /// The attempt with which it begins in this state.
-    pub(crate) const fn attempt(state: i64) -> i64 {
-        if state == state::WAITING { 0 } else { 1 }
-    }
+    /// The attempt with which it begins. Also one that waits begins with the first: so what is claimed with a later one was
+    /// claimed after it had waited.
+    pub(crate) const FIRST: i64 = 1;
 
     /// Whose it is: nobody's, if it waits and anybody may run it.
     pub(crate) fn owner(&self, state: i64) -> Option<Worker> {
@@ -201,7 +204,7 @@ impl PreparedJob {
         if state == state::WAITING {
             return Begun::Queued;
         }
-        Begun::Claimed(Claim { response: response.to_owned(), attempt: Self::attempt(state), worker: self.worker })
+        Begun::Claimed(Claim { response: response.to_owned(), attempt: Self::FIRST, worker: self.worker })
     }
 }
 

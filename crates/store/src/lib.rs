@@ -46,6 +46,7 @@ mod trace;
 mod turn;
 mod upkeep;
 mod usage;
+mod whole;
 
 use std::path::Path;
 
@@ -68,13 +69,14 @@ pub use room::Room;
 pub use share::{Share, ShareWish};
 pub use tenanted::Tenanted;
 pub use trace::{
-    NewTrace, Payload, StoredTrace, TraceDocument, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRekeyed,
-    TraceRetention, TraceRow, TraceStore, member,
+    NewTrace, Payload, PlainTurn, StoredTrace, TraceDocument, TraceFilter, TraceNumber, TracePage, TracePoint,
+    TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
 };
 pub use turn::{
     ChainLimits, History, Item, ItemPage, NewTurn, Order, Page, Parent, Status, StoredResponse, Tenant, Turn, TurnEnd,
 };
-pub use usage::{Spender, UsageBatch, UsageBy, UsageKey, UsageQuery, UsageSum};
+pub use usage::{Spender, UsageBatch, UsageBy, UsageKey, UsageQuery, UsageSum, dollars};
+pub use whole::Findings;
 
 /// Where sessions live. Copies are the same store.
 #[derive(Clone)]

@@ -11,6 +11,7 @@ mod encryption;
 mod events;
 mod evict;
 mod holdings;
+mod identity;
 mod jobs;
 mod keys;
 mod migrate;
@@ -26,7 +27,7 @@ pub(crate) mod traces;
 mod turns;
 mod usage;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -35,6 +36,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::prefix::Secret;
 use crate::{Counters, Encryption, Error, MemoryLimits, OpenError, SqliteOptions, Unavailable};
+use identity::Place;
 use threads::{After, Counts, Job, Ran, ReadJob, WriteJob};
 
 pub(crate) use access::*;
@@ -43,12 +45,13 @@ pub(crate) use check::file as check_file;
 pub(crate) use conversations::*;
 pub(crate) use delete::{delete_response, sweep};
 pub(crate) use encryption::{
-    add_data_key, data_keys, forget_data_keys, forget_keys_of, keep_secret, rewrite, rotate, sealed_only,
+    add_data_key, data_keys, forget_data_keys, forget_keys_of, keep_secret, look, rewrite, rotate, sealed_only,
 };
 pub(crate) use events::{append_events, events_after, sweep_logs};
 pub(crate) use holdings::{count_conversations, count_responses, held_conversations, held_responses, tenant_after};
 pub(crate) use jobs::{ask_to_cancel, begin_job, claim, dispatch, heartbeat, jobs_queued, recover, store};
 pub(crate) use keys::{claim_key, key_user, release_key, sweep_keys, use_key};
+pub(crate) use migrate::problem as schema_problem;
 pub(crate) use notices::{due_notices, notice_done, notice_retry};
 pub(crate) use read::*;
 pub(crate) use turns::{advance, finish};
@@ -64,7 +67,7 @@ pub(crate) struct Database {
     /// None in memory: there, the writer's connection is the database.
     readers: Option<mpsc::Sender<ReadJob>>,
     /// Where the file is; without the lock on it, which ends with the threads.
-    path: Option<PathBuf>,
+    place: Option<Arc<Place>>,
     limits: Option<MemoryLimits>,
     /// The memory's clock for what was used last.
     uses: Arc<AtomicI64>,
@@ -82,17 +85,17 @@ impl Database {
         let writer = threads::writer(opened.writer, opened.path.clone(), &counts)?;
         let readers = Some(threads::readers(&opened.path, options.readers.max(1), &counts)?);
         let uses = Arc::new(AtomicI64::new(0));
-        let path = Some(path.to_owned());
-        Ok((Self { writer, readers, path, limits: None, uses, counts }, opened.secret))
+        let place = opened.path.place().map(Arc::new);
+        Ok((Self { writer, readers, place, limits: None, uses, counts }, opened.secret))
     }
 
     /// Not a store: a file of traces, with threads like a store's.
-    fn traces(path: &Path) -> Result<Self, OpenError> {
-        let (writer, path) = traces::open(path)?;
+    fn traces(path: &Path, damaged: traces::Damaged) -> Result<Self, OpenError> {
+        let (writer, path) = traces::open(path, damaged)?;
         let counts = Arc::new(Counts::default());
         let writer = threads::writer(writer, path.clone(), &counts)?;
         let readers = Some(threads::readers(&path, traces::READERS, &counts)?);
-        Ok(Self { writer, readers, path: None, limits: None, uses: Arc::default(), counts })
+        Ok(Self { writer, readers, place: None, limits: None, uses: Arc::default(), counts })
     }
 
     pub(crate) fn memory(limits: MemoryLimits) -> Result<(Self, Secret), OpenError> {
@@ -100,7 +103,7 @@ impl Database {
         let counts = Arc::new(Counts::default());
         let writer = threads::writer(opened.writer, opened.path, &counts)?;
         let uses = Arc::new(AtomicI64::new(0));
-        Ok((Self { writer, readers: None, path: None, limits: Some(limits), uses, counts }, opened.secret))
+        Ok((Self { writer, readers: None, place: None, limits: Some(limits), uses, counts }, opened.secret))
     }
 
     /// Runs in the writer's next transaction and is answered when that is on the disk. An error takes back what the
@@ -152,9 +155,9 @@ impl Database {
             return self.queue(false, once).await;
         };
         let (answer, answered) = oneshot::channel();
-        let job = move |connection: &Connection| {
+        let job = move |connection: Result<&Connection, Error>| {
             // Nobody waits any more: nothing to tell.
-            let _ = answer.send(job(connection));
+            let _ = answer.send(connection.and_then(job));
         };
         readers.send(Some(Box::new(job))).await.map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
@@ -236,6 +239,10 @@ fn stopped() -> Error {
 /// What SQLite's failures are to a caller.
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 pub(crate) fn failure(error: rusqlite::Error) -> Error {
+    // The file beside the database by which its connections share the log finds no room.
+    if error.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
+        return Error::Full;
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::Full,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::corrupt(error.to_string()),

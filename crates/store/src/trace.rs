@@ -22,12 +22,13 @@ mod walk;
 mod write;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 pub(crate) use block::{Block, Header};
 pub(crate) use document::{Chunk, PayloadRow, Stored};
-pub use members::{TraceDocument, member};
+pub use members::{PlainTurn, TraceDocument, member};
 pub(crate) use seal::{Place as SealPlace, Renewed, renew};
 pub use store::{TraceRekeyed, TraceStore};
 pub(crate) use walk::{Visit, Walk};
@@ -45,7 +46,7 @@ pub struct TraceRow {
     pub first_token_micros: Option<i64>,
     /// Until the last byte of the upstream, of that the time that was waited for it.
     pub upstream_micros: Option<i64>,
-    pub tenant: String,
+    pub tenant: Arc<str>,
     /// The name of the API key.
     pub key: Option<String>,
     pub request_id: String,
@@ -184,7 +185,7 @@ mod tests {
             took_micros: 1_000 + number * 37 % 5_000,
             first_token_micros: (number % 4 != 0).then_some(number),
             upstream_micros: (number % 5 != 0).then_some(number),
-            tenant: format!("t{}", number % 3),
+            tenant: format!("t{}", number % 3).into(),
             key: some(7, format!("key {}", number % 5)),
             request_id: format!("req_{number}"),
             response_id: some(6, format!("resp_{number}")),

@@ -21,6 +21,11 @@ impl Tenant {
         &self.0
     }
 
+    /// The same, for whoever keeps it.
+    pub fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+
     pub(crate) fn key(&self) -> &[u8] {
         self.0.as_bytes()
     }

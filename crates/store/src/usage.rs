@@ -38,6 +38,16 @@ pub struct UsageSum {
     pub nanodollars: u64,
 }
 
+/// Billionths of a US dollar as dollars, without zeros at the end.
+pub fn dollars(nanodollars: u64) -> String {
+    const NANO: u64 = 1_000_000_000;
+    let (whole, part) = (nanodollars / NANO, nanodollars % NANO);
+    if part == 0 {
+        return whole.to_string();
+    }
+    format!("{whole}.{part:09}").trim_end_matches('0').to_owned()
+}
+
 /// What was used since the batch before.
 #[derive(Debug, Clone)]
 pub struct UsageBatch {

@@ -1,7 +1,7 @@
 //! Two macros for inbound shapes. serde cannot derive them: what is unknown must survive as it was written,
 //! and an error must name the path to the value.
 
-use crate::json::{Cursor, FromRaw, Invalid, Kind, Raw, Text};
+use crate::json::{Cursor, FromRaw, Invalid, InvalidCode, Kind, Raw, Text};
 
 /// The members of an object that its type does not name, in wire order, byte for byte.
 pub type Extra<'a> = Vec<(Text<'a>, Raw<'a>)>;
@@ -32,6 +32,17 @@ pub(crate) fn tag(mut cursor: Cursor<'_>) -> Result<Option<Text<'_>>, Invalid> {
     Ok(None)
 }
 
+/// What is passed on as it came must be one thing to everybody: some readers take the first `type`, others the last.
+pub(crate) fn repeated_tag() -> Invalid {
+    Invalid::rule(InvalidCode::InvalidValue, "it is given more than once.").at("type")
+}
+
+/// An object of a kind that is not known, if it is of one kind only.
+pub(crate) fn of_one_kind(raw: Raw<'_>) -> Result<Raw<'_>, Invalid> {
+    let tags = raw.fields().filter(|(key, _)| key.is("type")).count();
+    if tags > 1 { Err(repeated_tag()) } else { Ok(raw) }
+}
+
 /// An object with known optional members and whatever else came with it.
 macro_rules! open_struct {
     ($(#[$meta:meta])* pub struct $name:ident { $($(#[$fmeta:meta])* $field:ident : $type:ty),* $(,)? }) => {
@@ -52,12 +63,14 @@ macro_rules! open_struct {
                 if cursor.kind() != $crate::json::Kind::Object {
                     return Err($crate::json::Invalid::expected("an object", cursor.raw()));
                 }
-                let mut out = Self::default();
+                let (mut out, mut has_tag) = (Self::default(), false);
                 cursor.enter();
                 while let Some(key) = cursor.key() {
                     match &*key.decode() {
                         // The tag: `tagged!` has read it.
+                        "type" if has_tag => return Err($crate::open::repeated_tag()),
                         "type" => {
+                            has_tag = true;
                             cursor.raw();
                         }
                         $(stringify!($field) => {
@@ -105,7 +118,7 @@ macro_rules! tagged {
                 let untagged: fn($crate::json::Raw<'_>) -> &'static str = $untagged;
                 match name.as_deref().unwrap_or_else(|| untagged(cursor.clone().raw())) {
                     $($($tag)|+ => $inner::from_cursor(cursor).map(Self::$variant),)*
-                    _ => Ok(Self::Other { kind, raw: cursor.raw() }),
+                    _ => Ok(Self::Other { kind, raw: $crate::open::of_one_kind(cursor.raw())? }),
                 }
             }
         }

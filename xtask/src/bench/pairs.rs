@@ -11,8 +11,8 @@ use super::Gateway;
 use super::cases::{self, Load, Row};
 use super::servers::{Place, Servers, Setup};
 
-/// Pairs of runs; the median of their ratios counts.
-const ROUNDS: usize = 15;
+/// Many short runs in turn: what neighbours take of the machine for a while hits both alike.
+const ROUNDS: usize = 100;
 
 /// What is measured.
 struct Pair {
@@ -93,23 +93,37 @@ fn instructions(gateway: Gateway, binary: &Path, pair: &Pair) -> Result<Row> {
 fn one(gateway: Gateway, binary: &Path, scale: usize, pair: &Pair) -> Result<Row> {
     let load = &pair.load;
     println!("measuring {} …", load.label);
-    let without = Servers::start(gateway, binary, pair.without)?;
-    let with = Servers::start(gateway, binary, pair.with)?;
-    let cpu = |servers: &Servers| -> Result<f64> {
-        let measured = cases::once(servers, &servers.targets[2], load, load.requests * scale)?;
-        Ok(measured.get("cpu_us").copied().unwrap_or(f64::NAN))
-    };
-    cpu(&without)?;
-    cpu(&with)?;
-    let mut pairs = Vec::new();
+    let servers = [Servers::start(gateway, binary, pair.without)?, Servers::start(gateway, binary, pair.with)?];
+    let requests = (load.requests * scale / 5).max(load.connections);
+    let ask = |which: usize| cases::once(&servers[which], &servers[which].targets[2], load, requests);
+    let cpu = || -> Result<[f64; 2]> { Ok([servers[0].targets[2].cpu()?, servers[1].targets[2].cpu()?]) };
+    ask(0)?;
+    ask(1)?;
+    let first = cpu()?;
+    let (mut before, mut ratios) = (first, Vec::with_capacity(ROUNDS));
     for round in 0..ROUNDS {
         // Whoever is first has the warmer, or the colder, core.
-        let (one, other) = if round % 2 == 0 { (&without, &with) } else { (&with, &without) };
-        let (one, other) = (cpu(one)?, cpu(other)?);
-        pairs.push(if round % 2 == 0 { (one, other) } else { (other, one) });
+        ask(round % 2)?;
+        ask(1 - round % 2)?;
+        // What one does while the other is asked, such as writing its traces, is its own as well.
+        let now = cpu()?;
+        ratios.push((now[1] - before[1]) / (now[0] - before[0]));
+        before = now;
     }
-    pairs.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
-    let (without, with) = pairs[pairs.len() / 2];
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "  {:.3} in half of the rounds at most, quartiles {:.3} and {:.3}",
+        at(&ratios, 2),
+        at(&ratios, 1),
+        at(&ratios, 3)
+    );
+    let count = f64::from(u32::try_from(ROUNDS * requests)?);
+    let each = |which: usize| Some((before[which] - first[which]) / count);
     let label = format!("{}, CPU per request", load.label);
-    Ok(Row { label, unit: "µs", values: [None, Some(without), Some(with)] })
+    Ok(Row { label, unit: "µs", values: [None, each(0), each(1)] })
+}
+
+/// So many quarters are not more.
+fn at(sorted: &[f64], quarters: usize) -> f64 {
+    sorted.get(sorted.len() * quarters / 4).copied().unwrap_or(f64::NAN)
 }

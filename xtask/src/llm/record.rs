@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{MODEL, folder, godex, model, python, source, unpacked};
 use crate::process::{self, Running};
-use crate::test::{cargo, once, venv};
+use crate::test::{build_godex, cargo, once, venv};
 
 /// A prompt of a thousand tokens is too long, so that its refusal can be recorded.
 const CONTEXT: &str = "1024";
@@ -116,7 +116,7 @@ pub(super) fn run(names: &[String]) -> Result<()> {
     let all: Vec<&str> = SERVERS.iter().map(|server| server.name).collect();
     ensure!(names.iter().all(known), "the servers are: {}", all.join(", "));
     super::install()?;
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     for server in SERVERS.iter().filter(|server| names.is_empty() || names.iter().any(|name| name == server.name)) {
         println!("── {}", server.name);
         record(server).with_context(|| server.name)?;

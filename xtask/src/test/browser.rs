@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::install;
-use super::programs::{cargo, works};
+use super::programs::{build_godex, works};
 use crate::process;
 
 /// The browser, by its names on various systems.
@@ -20,7 +20,7 @@ pub(super) fn program() -> Option<&'static str> {
 }
 
 pub(super) fn run() -> Result<()> {
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     let browser = program().context("missing: chromium. Install it and run again")?;
     let mut node = Command::new(install::node()?.node);
     node.args(["--test", "--test-concurrency=1", "--test-timeout=600000", "--test-reporter=spec"]);

@@ -16,12 +16,12 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 
 use super::install::{self, folder};
-use super::programs::cargo;
+use super::programs::build_godex;
 use crate::process::{self, Running};
 use hosted::Hosted;
 
 pub(super) fn run() -> Result<()> {
-    process::run(cargo().args(["build", "--locked", "--package", "godex"]))?;
+    build_godex()?;
     let home = folder("home");
     // Empty every time: a test must not find what an earlier run stored.
     fs::remove_dir_all(&home).ok();

@@ -24,6 +24,15 @@ vocabulary! {
     }
 }
 
+vocabulary! {
+    /// The kinds of thinking that this API tells apart and servers refuse.
+    pub enum ThinkingType {
+        Adaptive = "adaptive",
+        Enabled = "enabled",
+        Disabled = "disabled",
+    }
+}
+
 /// A provider that speaks the Messages API (`wire: messages`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a word of specs")]
@@ -45,6 +54,8 @@ pub struct BlockRules {
     /// The name of the trial with which thoughts that no longer fit are dropped there, instead of the whole request being
     /// refused; empty: there is none.
     pub binding_beta: String,
+    /// What turned out not to be taken there: no spec says so.
+    pub refused: Vec<ThinkingType>,
 }
 
 impl Default for BlockRules {
@@ -59,6 +70,7 @@ impl Default for BlockRules {
             fast: false,
             betas: Vec::new(),
             binding_beta: String::new(),
+            refused: Vec::new(),
         }
     }
 }

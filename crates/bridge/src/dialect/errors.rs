@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::request::Parameter;
-use crate::failure::FailureClass;
+use crate::failure::{FailureClass, Unsupported};
 
 vocabulary! {
     /// What an error means, and with that what is done about it.
@@ -35,6 +34,9 @@ vocabulary! {
         /// What the model thought is not taken back, because something before it has changed: the request is sent again
         /// without any of it.
         Thoughts = "thoughts",
+        /// The output that is asked for is more than there is, or than there is room for, as the error's numbers say: the
+        /// request is sent again with as much as they allow. Beside it the error has a class as any other.
+        OutputLimit = "output_limit",
         /// Nothing by itself: the HTTP status decides. Takes back a rule of the spec below.
         ByStatus = "by_status",
     }
@@ -54,13 +56,15 @@ impl ErrorMeaning {
             Self::ModelNotFound => FailureClass::ModelNotFound,
             Self::Server => FailureClass::Server,
             Self::Timeout => FailureClass::Timeout,
-            Self::Unsupported | Self::UnsupportedValue | Self::Thoughts | Self::ByStatus => return None,
+            Self::Unsupported | Self::UnsupportedValue | Self::Thoughts | Self::OutputLimit | Self::ByStatus => {
+                return None;
+            }
         })
     }
 
     /// Whether it is about a parameter, beside which the error has a class as any other.
     pub const fn is_of_a_parameter(self) -> bool {
-        matches!(self, Self::Unsupported | Self::UnsupportedValue | Self::Thoughts)
+        matches!(self, Self::Unsupported | Self::UnsupportedValue | Self::Thoughts | Self::OutputLimit)
     }
 }
 
@@ -76,10 +80,14 @@ pub struct ErrorRule {
     pub code: Vec<String>,
     /// Words in the error's message; lower case.
     pub words: Vec<String>,
+    /// Words in what the error's `details` say, as JSON; lower case.
+    pub details: Vec<String>,
+    /// Whether the error names a wait, of at most some minutes.
+    pub names_wait: bool,
     /// Whether the error comes without a message.
     pub no_message: bool,
     /// What is not supported, where the error itself never names it.
-    pub parameter: Option<Parameter>,
+    pub parameter: Option<Unsupported>,
     /// Whether the same provider is asked again; none: as it is usual for what the error means.
     pub retry: Option<bool>,
 }
@@ -92,6 +100,8 @@ impl ErrorRule {
             status: Vec::new(),
             code: Vec::new(),
             words: Vec::new(),
+            details: Vec::new(),
+            names_wait: false,
             no_message: false,
             parameter: None,
             retry: None,

@@ -35,6 +35,8 @@ wire::codes! {
         InvalidOutput = "invalid_output_format" => "Retry, simplify the schema, or use a model that follows formats.";
         /// An MCP server that the request needs does not say which tools it has.
         McpServer = "mcp_server_unavailable" => "Look at the server: `godex mcp check` for one that the operator declares. One that is `optional` is left out instead.";
+        /// In the background only: the API key that the response was asked for with was revoked, or has expired, before it ran.
+        KeyEnded = "api_key_ended" => "Ask again with a key that works.";
         /// The server was stopped before the response was whole.
         Shutdown = "server_shutdown" => "Retry: another instance answers, or this one when it is back.";
         /// The process that made the response ended before it was whole. What the provider was asked is not asked again by itself: it may have cost something.
@@ -59,6 +61,7 @@ impl FailureClass {
             Self::Overloaded => "server_is_overloaded",
             Self::InvalidOutput => "invalid_output_format",
             Self::McpServer => "http_error",
+            Self::KeyEnded => "invalid_api_key",
             Self::Shutdown => "server_shutdown",
             Self::Lost => "server_restarted",
             Self::Auth
@@ -77,9 +80,11 @@ impl FailureClass {
             Self::RateLimit => "rate_limit_error",
             Self::Quota => "insufficient_quota",
             Self::McpServer => "external_connector_error",
-            Self::ContextOverflow | Self::InvalidRequest | Self::ContentPolicy | Self::ModelNotFound => {
-                "invalid_request_error"
-            }
+            Self::ContextOverflow
+            | Self::InvalidRequest
+            | Self::ContentPolicy
+            | Self::ModelNotFound
+            | Self::KeyEnded => "invalid_request_error",
             Self::Auth
             | Self::Overloaded
             | Self::Server

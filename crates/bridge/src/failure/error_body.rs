@@ -5,14 +5,16 @@ use std::borrow::Cow;
 use wire::json::{Kind, Raw, without_mark};
 
 use super::hearsay::Basis;
-use super::{Failure, FailureClass, api, wait};
-use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule, Parameter};
+use super::{Failure, FailureClass, Unsupported, api, wait};
+use crate::dialect::{AnswerDialect, ErrorMeaning, ErrorRule};
 
 #[derive(Debug, Default)]
 pub(super) struct ErrorBody {
     message: Option<String>,
     /// The same in lower case, for comparison.
     lower: String,
+    /// What it adds to that for programs: JSON in lower case.
+    details: String,
     /// Its `code`, where that is a string.
     code: Option<String>,
     /// All that tells its kind; numbers as text.
@@ -94,7 +96,8 @@ impl ErrorBody {
         let codes = |object: Raw<'_>| CODES.into_iter().filter_map(|name| code(object.get(name)?)).collect::<Vec<_>>();
         let codes = [codes(error), error.get("details").map(codes).unwrap_or_default()].concat();
         let (code, param) = (string(error, "code"), string(error, "param"));
-        Self { message, lower, code, codes, param, unknown_member, is_list: list.is_some(), request_id: None }
+        let details = error.get("details").map(|details| details.as_str().to_lowercase()).unwrap_or_default();
+        Self { message, lower, details, code, codes, param, unknown_member, is_list: list.is_some(), request_id: None }
     }
 
     /// What an aggregator was answered itself: a body as text or as JSON, or plain words. In a shape that is not known,
@@ -127,6 +130,7 @@ impl ErrorBody {
         Self {
             lower: message.as_deref().unwrap_or_default().to_lowercase(),
             message,
+            details: self.details + &inner.details,
             code: self.code.or(inner.code),
             codes: [self.codes, inner.codes].concat(),
             param: self.param.or(inner.param),
@@ -150,7 +154,10 @@ impl ErrorBody {
         let known = verdict.and_then(|verdict| verdict.class);
         let class = known.unwrap_or_else(by_status);
         let retry_after = match class {
-            FailureClass::RateLimit | FailureClass::Overloaded => wait::seconds(&self.lower, &dialect.wait),
+            FailureClass::RateLimit | FailureClass::Overloaded => {
+                let seconds = |text: &str| wait::seconds(text, &dialect.wait);
+                seconds(&self.lower).or_else(|| seconds(&self.details))
+            }
             _ => None,
         };
         let basis = Basis::words(verdict.and_then(|verdict| verdict.words));
@@ -170,7 +177,7 @@ impl ErrorBody {
     fn verdict<'a>(&'a self, dialect: &'a AnswerDialect, status: Option<u16>) -> Option<Verdict<'a>> {
         let rules = move |by_fields: bool| {
             let rules = dialect.errors.iter().filter(move |rule| rule.asks_for_fields() == by_fields);
-            rules.filter_map(move |rule| self.verdict_by(rule, status))
+            rules.filter_map(move |rule| self.verdict_by(dialect, rule, status))
         };
         let code = api::class_of_code(|code| self.has_code(code));
         let code = code.map(|class| Verdict { class: Some(class), words: None, retry: None });
@@ -198,11 +205,11 @@ impl ErrorBody {
         Some(Verdict { class: Some(FailureClass::ContextOverflow), words: Some(words), retry: None })
     }
 
-    fn verdict_by<'a>(&self, rule: &'a ErrorRule, status: Option<u16>) -> Option<Verdict<'a>> {
+    fn verdict_by<'a>(&self, dialect: &AnswerDialect, rule: &'a ErrorRule, status: Option<u16>) -> Option<Verdict<'a>> {
         if rule.means.is_of_a_parameter() {
             return None;
         }
-        let words = match self.fit(rule, status)? {
+        let words = match self.fit(dialect, rule, status)? {
             Fit::Words(words) => Some(words),
             Fit::Fields => None,
         };
@@ -210,11 +217,14 @@ impl ErrorBody {
     }
 
     /// Whether this is an error of that kind, and by what.
-    fn fit<'a>(&self, rule: &'a ErrorRule, status: Option<u16>) -> Option<Fit<'a>> {
+    fn fit<'a>(&self, dialect: &AnswerDialect, rule: &'a ErrorRule, status: Option<u16>) -> Option<Fit<'a>> {
         let has_status = rule.status.is_empty() || status.is_some_and(|status| rule.status.contains(&status));
         let has_code = rule.code.is_empty() || rule.code.iter().any(|code| self.has_code(code));
         let is_silent = !rule.no_message || self.message.is_none();
-        if !has_status || !has_code || !is_silent {
+        let has_details = rule.details.is_empty() || rule.details.iter().any(|words| self.details.contains(words));
+        let is_short = |text: &str| wait::is_short(text, &dialect.wait);
+        let waits = || !rule.names_wait || is_short(&self.lower) || is_short(&self.details);
+        if !has_status || !has_code || !is_silent || !has_details || !waits() {
             return None;
         }
         if rule.words.is_empty() {
@@ -226,7 +236,7 @@ impl ErrorBody {
     /// Whether it is said that a parameter is not supported: the kind of rule says whether of the parameter or of its
     /// value.
     pub(super) fn fits(&self, dialect: &AnswerDialect, status: u16, means: ErrorMeaning) -> bool {
-        dialect.errors.iter().any(|rule| rule.means == means && self.fit(rule, Some(status)).is_some())
+        dialect.errors.iter().any(|rule| rule.means == means && self.fit(dialect, rule, Some(status)).is_some())
     }
 
     /// The first rule that names what is not supported, and the words that it knew the error by; without words, it was
@@ -235,10 +245,10 @@ impl ErrorBody {
         &self,
         dialect: &'a AnswerDialect,
         status: u16,
-    ) -> Option<(&'a ErrorRule, Parameter, &'a str)> {
+    ) -> Option<(&'a ErrorRule, Unsupported, &'a str)> {
         dialect.errors.iter().filter(|rule| rule.means.is_of_a_parameter()).find_map(|rule| {
             let parameter = rule.parameter?;
-            match self.fit(rule, Some(status))? {
+            match self.fit(dialect, rule, Some(status))? {
                 Fit::Words(words) => Some((rule, parameter, words)),
                 Fit::Fields => Some((rule, parameter, "")),
             }

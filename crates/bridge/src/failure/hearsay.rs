@@ -4,7 +4,7 @@
 use wire::json::{Kind, Raw, Text};
 
 use super::Failure;
-use super::unsupported::{Proof, is_mark};
+use super::unsupported::{Proof, is_ours};
 
 /// What a failure was sorted by: a status, a code or what we saw ourselves; else words. Boxed, because every turn
 /// has room for a failure, and hardly any has words.
@@ -47,7 +47,7 @@ impl Failure {
             words.is_hearsay |= asked.has(&words.words);
         }
         if let Some(refusal) = &mut self.unsupported {
-            let name = refusal.unsupported.member();
+            let name = refusal.unsupported.spelled();
             let is_spelled = || squeezed_bytes(answer).contains(&squeezed(name));
             let own = match (refusal.proof, self.named_by.as_deref()) {
                 (Proof::Hearsay, _) => false,
@@ -81,8 +81,8 @@ impl Asked {
         let mut asked = Self::default();
         match str::from_utf8(request).ok().and_then(|text| Raw::parse(text).ok()) {
             Some(request) => {
-                // The members' own names are ours.
-                for (_, value) in request.fields() {
+                // The members' own names are ours, and so is all that is said of thinking.
+                for (_, value) in request.fields().filter(|(name, _)| !name.is("thinking")) {
                     asked.gather(value);
                 }
             }
@@ -102,8 +102,8 @@ impl Asked {
             Kind::Array => value.elements().for_each(|element| self.gather(element)),
             Kind::Object => {
                 for (name, value) in value.fields() {
-                    // Roles and marks are not the client's words.
-                    if !name.is("role") && !is_mark(name, value) {
+                    // Roles, marks and the like are not the client's words.
+                    if !name.is("role") && !is_ours(name, value) {
                         let name = name.decode().to_lowercase();
                         self.text.push_str(&name);
                         self.text.push('\n');
@@ -166,7 +166,8 @@ mod tests {
             let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
             ErrorRule { code: texts(code), words: texts(words), ..ErrorRule::new(means) }
         };
-        let named = |rule| ErrorRule { parameter: Some(Parameter::ReasoningEffort), ..rule };
+        let effort = Unsupported::Parameter(Parameter::ReasoningEffort);
+        let named = |rule| ErrorRule { parameter: Some(effort), ..rule };
         let errors = [
             rule(ErrorMeaning::Unsupported, &[], &["unsupported parameter"]),
             rule(ErrorMeaning::Auth, &["1004"], &[]),

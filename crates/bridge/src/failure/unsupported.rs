@@ -3,10 +3,11 @@
 
 use wire::json::{Kind, Raw, Text};
 
-use super::api;
 use super::error_body::ErrorBody;
+use super::{api, room};
 use crate::dialect::{
-    AnswerDialect, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, Replay, StreamUsage,
+    AnswerDialect, BlockRules, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, Replay,
+    SchemaRule, StreamUsage, ThinkingType,
 };
 
 /// A member of the chat request that the provider refused.
@@ -23,6 +24,22 @@ pub enum Unsupported {
     Thoughts,
     /// Marks on messages for a cache.
     CacheMarks,
+    /// More output than this, whoever asks for it.
+    Output(u64),
+    /// More output than this beside the input of this one request. A client's own wish stays what it is.
+    Room(u64),
+    /// Thinking of this kind; none: of that which the request asks for.
+    Thinking(Option<ThinkingType>),
+    /// Where the Messages API has an effort and a format.
+    OutputConfig,
+    /// What is to become of thoughts that no longer fit.
+    Binding,
+    /// What is tried out, which a header says.
+    Betas,
+    /// The input of calls while it is written.
+    EagerInput,
+    /// Tools whose schema is kept to.
+    Strict,
 }
 
 /// What a refusal is about, and what speaks for it.
@@ -67,7 +84,15 @@ const MEMBERS: &[(&str, Unsupported)] = &[
     ("response_format", Unsupported::ResponseFormat),
     ("response_format", Unsupported::JsonObject),
     (CACHE_MARK, Unsupported::CacheMarks),
+    ("output_config", Unsupported::OutputConfig),
+    ("block_binding", Unsupported::Binding),
+    (EAGER_INPUT, Unsupported::EagerInput),
+    (STRICT, Unsupported::Strict),
 ];
+
+/// Members of a tool.
+const EAGER_INPUT: &str = "eager_input_streaming";
+const STRICT: &str = "strict";
 
 /// The member of a part that is a mark, and not of the body.
 const CACHE_MARK: &str = "cache_control";
@@ -75,20 +100,61 @@ const CACHE_MARK: &str = "cache_control";
 impl Unsupported {
     /// Its name in the chat request.
     pub fn member(self) -> &'static str {
-        if self == Self::Thoughts {
-            return "reasoning";
+        match self {
+            Self::Thoughts => return "reasoning",
+            Self::Output(_) | Self::Room(_) => return LimitField::MaxTokens.name(),
+            Self::Thinking(_) => return "thinking",
+            Self::Betas => return "betas",
+            _ => {}
         }
         MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
+    }
+
+    /// How an answer spells it of which a client cannot have said so.
+    pub(super) fn spelled(self) -> &'static str {
+        match self {
+            Self::Thinking(Some(ThinkingType::Adaptive)) => "thinking.type.adaptive",
+            Self::Thinking(Some(ThinkingType::Enabled)) => "thinking.type.enabled",
+            Self::Thinking(Some(ThinkingType::Disabled)) => "thinking.type.disabled",
+            Self::Strict => "custom.strict",
+            _ => self.member(),
+        }
+    }
+
+    /// Everything that a rule may name. Of the limit it cannot say which of its names is meant, which helps nobody.
+    pub fn nameable() -> impl Iterator<Item = Self> {
+        let parameters = Parameter::ALL.iter().copied().filter(|parameter| *parameter != Parameter::MaxOutputTokens);
+        let added = [Self::Thinking(None), Self::Betas, Self::Binding, Self::EagerInput];
+        parameters.map(Self::Parameter).chain(added)
     }
 
     /// What of it this chat request has: only then is there something to do without.
     pub fn within(self, body: &[u8]) -> Option<Self> {
         let request = str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok())?;
-        if self == Self::Thoughts {
-            return has_thoughts(request).then_some(self);
-        }
-        if self == Self::CacheMarks {
-            return has_marks(request).then_some(self);
+        let is_more = |most: u64| {
+            let asked = request.get(self.member()).and_then(|asked| asked.as_str().parse::<u64>().ok());
+            asked.is_some_and(|asked| asked > most)
+        };
+        match self {
+            Self::Thoughts => return has_thoughts(request).then_some(self),
+            Self::CacheMarks => return has_marks(request).then_some(self),
+            Self::Output(most) | Self::Room(most) => return is_more(most).then_some(self),
+            Self::Thinking(kind) => {
+                return thinking(request)
+                    .filter(|asked| kind.is_none_or(|kind| kind == *asked))
+                    .map(Some)
+                    .map(Self::Thinking);
+            }
+            Self::OutputConfig => {
+                let of = |name: &str| request.get(self.member())?.get(name);
+                let effort = of("effort").map(|_| Self::Parameter(Parameter::ReasoningEffort));
+                return effort.or_else(|| of("format").map(|_| Self::ResponseFormat));
+            }
+            Self::Binding => return request.get("thinking")?.get(self.member()).map(|_| self),
+            // They are in no body.
+            Self::Betas => return Some(self),
+            Self::EagerInput | Self::Strict => return has_on_a_tool(request, self.member()).then_some(self),
+            _ => {}
         }
         let value = self.value(request).filter(|value| !value.is_null())?;
         let is_object = || value.get("type").and_then(Raw::text).is_some_and(|name| name.is("json_object"));
@@ -143,9 +209,47 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
             Unsupported::JsonObject => dialect.no_json_object = true,
             Unsupported::Thoughts => dialect.request.reasoning.replay = Replay::Never,
             Unsupported::CacheMarks => dialect.request.messages.cache_marks = CacheMarks::None,
+            Unsupported::Output(most) => {
+                dialect.max_output = Some(dialect.max_output.map_or(most, |known| known.min(most)));
+            }
+            Unsupported::Strict => dialect.request.tools.schema.push(SchemaRule::NoStrict),
+            Unsupported::Room(_)
+            | Unsupported::Thinking(_)
+            | Unsupported::OutputConfig
+            | Unsupported::Binding
+            | Unsupported::Betas
+            | Unsupported::EagerInput => with_fewer_additions(&mut dialect.request.blocks, *unsupported),
         }
     }
     dialect
+}
+
+/// What is said of our own accord to a provider that speaks the Messages API.
+fn with_fewer_additions(rules: &mut BlockRules, unsupported: Unsupported) {
+    match unsupported {
+        Unsupported::Room(most) => rules.default_limit = rules.default_limit.min(most),
+        Unsupported::Thinking(kind) => rules.refused.extend(kind),
+        Unsupported::Binding => rules.binding_beta.clear(),
+        Unsupported::Betas => {
+            rules.betas.clear();
+            rules.binding_beta.clear();
+        }
+        Unsupported::EagerInput => rules.eager_input = false,
+        _ => {}
+    }
+}
+
+/// The kind of thinking that this request asks for.
+fn thinking(request: Raw<'_>) -> Option<ThinkingType> {
+    let kind = request.get("thinking")?.get("type")?.text()?;
+    ThinkingType::ALL.iter().copied().find(|known| kind.is(known.name()))
+}
+
+/// Whether some tool of this request has this member.
+fn has_on_a_tool(request: Raw<'_>, member: &str) -> bool {
+    let tools = request.get("tools").into_iter().flat_map(Raw::elements);
+    let has = |tool: Raw<'_>| tool.get(member).is_some_and(|value| !value.is_null());
+    tools.into_iter().any(|tool| has(tool) || tool.get("function").is_some_and(has))
 }
 
 /// Whether some message of this chat request is marked.
@@ -155,9 +259,12 @@ fn has_marks(request: Raw<'_>) -> bool {
     parts.flat_map(Raw::elements).any(|part| part.get(CACHE_MARK).is_some())
 }
 
-/// Whether this member, below the body, is a mark of ours.
-pub(super) fn is_mark(name: Text<'_>, value: Raw<'_>) -> bool {
-    name.is(CACHE_MARK) && value.as_str() == r#"{"type":"ephemeral"}"#
+/// Whether this member, below the body, is one that we add.
+pub(super) fn is_ours(name: Text<'_>, value: Raw<'_>) -> bool {
+    match value.as_str() {
+        "true" => name.is(EAGER_INPUT) || name.is(STRICT),
+        value => name.is(CACHE_MARK) && value == r#"{"type":"ephemeral"}"#,
+    }
 }
 
 impl ErrorBody {
@@ -168,6 +275,11 @@ impl ErrorBody {
         }
         if self.fits(dialect, status, ErrorMeaning::Thoughts) {
             return Some(Refusal { unsupported: Unsupported::Thoughts, proof: Proof::Hearsay });
+        }
+        if self.fits(dialect, status, ErrorMeaning::OutputLimit)
+            && let Some(refusal) = room::allowed(self.lower())
+        {
+            return Some(refusal);
         }
         let coded = api::is_unsupported(|code| self.has_code(code));
         let of_value = self.fits(dialect, status, ErrorMeaning::UnsupportedValue);
@@ -190,8 +302,7 @@ impl ErrorBody {
         dialect: &'a AnswerDialect,
         status: u16,
     ) -> Option<(Refusal, &'a str)> {
-        let (rule, parameter, words) = self.parameter_by(dialect, status)?;
-        let unsupported = Unsupported::Parameter(parameter);
+        let (rule, unsupported, words) = self.parameter_by(dialect, status)?;
         let proof = match rule.means {
             ErrorMeaning::UnsupportedValue if self.is_about_one_value(unsupported, true) => Proof::Hearsay,
             _ if words.is_empty() => Proof::Fields,
@@ -204,8 +315,9 @@ impl ErrorBody {
     fn is_about_one_value(&self, unsupported: Unsupported, of_value: bool) -> bool {
         use Parameter as P;
         match unsupported {
-            // Models that take one number only take no other.
-            Unsupported::Parameter(P::Temperature | P::TopP | P::PresencePenalty | P::FrequencyPenalty) => false,
+            // Models that take one number only take no other; and the kinds of thinking are told apart.
+            Unsupported::Parameter(P::Temperature | P::TopP | P::PresencePenalty | P::FrequencyPenalty)
+            | Unsupported::Thinking(_) => false,
             // A client's own schema may be what is wrong.
             Unsupported::ResponseFormat => self.lower().replace("json_schema", "").contains("schema"),
             _ => of_value,
@@ -243,13 +355,23 @@ fn mentioned(message: &str) -> Option<Unsupported> {
         while at < message.len() && !message.is_char_boundary(at) {
             at += 1;
         }
-        let quoted = message[..start].ends_with(['\'', '"', '`']);
-        let plain = matches!(word, "user" | "stop" | "metadata");
+        let (before, after) = (&message[..start], &message[start + word.len()..]);
+        let quoted = before.ends_with(['\'', '"', '`']) || word == STRICT && before.ends_with("custom.");
+        let plain = matches!(word, "user" | "stop" | "metadata" | STRICT);
+        if let Some(kind) = Some(after).filter(|_| word == "thinking").and_then(thinking_in) {
+            return Some(Unsupported::Thinking(Some(kind)));
+        }
         if let Some(unsupported) = named(word).or_else(|| run_together(word)).filter(|_| quoted || !plain) {
             return Some(unsupported);
         }
     }
     None
+}
+
+/// What follows `thinking` in a message: `.type.enabled`.
+fn thinking_in(after: &str) -> Option<ThinkingType> {
+    let kind = after.strip_prefix(".type.")?;
+    ThinkingType::ALL.iter().copied().find(|known| kind.starts_with(known.name()))
 }
 
 /// `presencepenalty`, of `presencePenalty`.

@@ -3,8 +3,22 @@
 /// The longest wait that is passed on: clients give up retrying beyond two minutes, or hang.
 const MOST: f64 = 120.0;
 
+/// A longer wait than this is for no limit of a minute.
+const SHORT: f64 = 300.0;
+
 /// Whole seconds from 1 to 120, out of a message in lower case. `before`: what comes before the time.
 pub(super) fn seconds(message: &str, before: &[String]) -> Option<u32> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1..=120 right here")]
+    named(message, before).map(|seconds| seconds.ceil().clamp(1.0, MOST) as u32)
+}
+
+/// Whether it names a wait after which a limit of a minute has passed.
+pub(super) fn is_short(message: &str, before: &[String]) -> bool {
+    named(message, before).is_some_and(|seconds| seconds <= SHORT)
+}
+
+/// Seconds, as many as are named.
+fn named(message: &str, before: &[String]) -> Option<f64> {
     let rest = before.iter().find_map(|words| message.split_once(words.as_str()).map(|(_, rest)| rest))?;
     let mut rest = rest.trim_start_matches([' ', '"', ':']);
     let mut total: Option<f64> = None;
@@ -13,8 +27,7 @@ pub(super) fn seconds(message: &str, before: &[String]) -> Option<u32> {
         total = Some(total.unwrap_or(0.0) + amount * scale);
         rest = after;
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1..=120 right here")]
-    total.map(|seconds| seconds.ceil().clamp(1.0, MOST) as u32)
+    total
 }
 
 /// One number and its unit, in seconds, and what follows.

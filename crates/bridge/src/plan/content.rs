@@ -18,6 +18,7 @@ use super::{FileTexts, ImageTexts};
 use crate::dialect::{ContentRules, ImageInput, Lacking, ToolImages};
 
 pub use inline::InlineFile;
+pub(super) use inline::standard;
 pub(super) use limits::keep_to_limits;
 
 /// In the place of an image that the model cannot see.
@@ -180,7 +181,7 @@ impl Renderer<'_> {
                 ContentPiece::Media(chat::Part::ImageUrl { url: url.into(), detail: detail.and_then(detail_name) })
             }
             None => match (url, self.images) {
-                (None, _) => self.lacking("image", "has no access to stored files", at),
+                (None, _) => self.lacking("image", "has no access to", at),
                 (Some(_), None) => self.lacking("image", "cannot see", at),
                 (Some(url), Some(images)) => self.described(images.of(&url.decode()).as_deref(), at),
             },

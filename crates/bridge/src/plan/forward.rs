@@ -172,12 +172,12 @@ fn parameters(
     object: &mut ObjectWriter<'_>,
     notes: &mut Notes,
 ) {
-    let members: Vec<(Text<'_>, Raw<'_>)> = document.fields().filter(|(_, value)| !value.is_null()).collect();
+    let members: Vec<(Text<'_>, Raw<'_>)> = document.fields().collect();
     for (at, (key, value)) in members.iter().enumerate() {
         let name = key.decode();
-        // A name that is repeated means its last value, as everywhere.
+        // A name that is repeated means its last value, as everywhere; also if that takes it back.
         let repeated = || members[at + 1..].iter().any(|(later, _)| later.is(&name));
-        if OURS.contains(&&*name) || repeated() {
+        if value.is_null() || OURS.contains(&&*name) || repeated() {
             continue;
         }
         if request.extra.iter().any(|(unknown, _)| unknown.is(&name)) {

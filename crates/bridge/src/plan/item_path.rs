@@ -81,6 +81,11 @@ impl<'r, 'a> Items<'r, 'a> {
         });
         items
     }
+
+    /// Whether anything that was thought is among them.
+    pub(super) fn have_thoughts(&self) -> bool {
+        self.sent.iter().any(|(item, _)| matches!(item, Item::Reasoning(_)))
+    }
 }
 
 /// Every item of the turn with its place and what is sent of it; in the place of a compaction item of ours, what it holds.

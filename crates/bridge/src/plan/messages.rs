@@ -18,11 +18,11 @@ use wire::messages::{CacheMark, Function, Request, Role, Tool};
 use wire::responses::{CreateResponse, InputItem};
 
 use super::item_path::Items;
-use super::notes::Notes;
+use super::notes::{Notes, code};
 use super::remaining_params::{self, Retention};
 use super::{Decided, Link, Plan, PlanTarget, capacity, check, compaction, transcript, wants_summary};
 use crate::context::{AnswerContext, AnswerWire};
-use crate::dialect::{BlockCache, BlockRules};
+use crate::dialect::{BlockCache, BlockRules, Replay};
 use crate::seal::PromptEnd;
 use lower::Conversation;
 
@@ -72,6 +72,8 @@ fn build(
     // Who goes on by itself begins nothing.
     let goes_on = messages.last().is_some_and(|last| last.role == Role::Assistant);
     let after_assistant = !goes_on && transcript::ends_with_assistant(request, &items);
+    let without_thoughts = dialect.request.reasoning.replay == Replay::Never && items.have_thoughts();
+    let after_calls = if after_assistant { transcript::calls_at_end(&items) } else { 0 };
     let mut body = Request {
         model: (!rules.model_in_path).then_some(target.model),
         // A connection on which nothing comes for long is cut by proxies.
@@ -83,7 +85,7 @@ fn build(
         ..Request::default()
     };
     options::plan(request, target, &mut body, &mut notes);
-    thinking::plan(reasoning, wants_summary(request), &dialect.request, &mut body, &mut notes);
+    thinking::plan(reasoning, wants_summary(request), dialect, &mut body, &mut notes);
     if let Some(ResponseFormat::JsonSchema { schema: chat::Json::Wire(schema), .. }) = format {
         body.output_config.push(format::of(schema));
     }
@@ -96,12 +98,12 @@ fn build(
         logprobs: false,
         output: contract,
         grammars: tools.grammars(),
-        prompt_end: PromptEnd { after_assistant, demand },
+        prompt_end: PromptEnd { after_assistant, after_calls, without_thoughts, demand },
     };
     body.tool_choice = tools.choice.take();
     body.one_call = tools.parallel == Some(false);
     tools.place(&mut notes);
-    body.tools = declared(tools.into_declared(), rules);
+    body.tools = declared(tools.into_declared(), rules, &mut notes);
     if rules.cache == BlockCache::Marks {
         marks::place(&mut body);
     }
@@ -116,12 +118,19 @@ fn wants_retention(request: &CreateResponse<'_>) -> bool {
 }
 
 /// The tools in that API's form, in the order in which they came first: what is added later is at the end.
-fn declared<'a>(tools: Vec<Declared<'a>>, rules: &BlockRules) -> Vec<Tool<'a>> {
+fn declared<'a>(tools: Vec<Declared<'a>>, rules: &BlockRules, notes: &mut Notes) -> Vec<Tool<'a>> {
     let mut strict = 0;
     let tool = |declared| match declared {
         Declared::Function(chat::Function { name, description, parameters, strict: asked }) => {
             let is_strict = asked == Some(true) && strict < STRICT && format::is_within(&parameters);
             strict += usize::from(is_strict);
+            if asked == Some(true) && !is_strict {
+                notes.lowered(
+                    code::PARAM_DEGRADED,
+                    "tools.strict",
+                    "this provider does not promise to keep to the schema",
+                );
+            }
             let description = description.into_iter().filter(|text| !text.is_blank()).collect();
             let streams_input = rules.eager_input;
             Tool::Function(Function { name, description, input_schema: parameters, is_strict, streams_input })

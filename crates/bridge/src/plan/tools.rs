@@ -6,6 +6,7 @@ mod declare;
 mod hosted;
 mod inline;
 pub(super) mod names;
+mod root;
 mod schema;
 mod template;
 

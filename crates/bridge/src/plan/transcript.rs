@@ -38,6 +38,11 @@ pub(super) fn ends_with_assistant(request: &CreateResponse<'_>, items: &Items<'_
     !matches!(request.input, Some(Input::Text(_))) && pairs::assistant_spoke_last(&items.sent)
 }
 
+/// How many calls are the last items.
+pub(super) fn calls_at_end(items: &Items<'_, '_>) -> usize {
+    pairs::calls_at_end(&items.sent)
+}
+
 /// Words of ours at the end of a prompt, as the application's.
 pub(super) fn demand(words: &str, messages: &mut Vec<Message<'_>>, notes: &mut Notes) {
     let is_leading = |message: &Message<'_>| matches!(message, Message::Plain { role: "system" | "developer", .. });

@@ -91,6 +91,11 @@ impl Calls {
         self.waiting.is_empty()
     }
 
+    /// How many calls are over: the client's, and those that godex runs.
+    pub(super) const fn over(&self) -> usize {
+        self.closed.len()
+    }
+
     /// Nothing that a client could be shown.
     pub(super) fn is_empty(&self) -> bool {
         self.closed.is_empty() && self.waiting.iter().all(|call| call.name.is_empty())

@@ -16,6 +16,7 @@ use wire::responses::{EventKind, Incoming, Status, Usage, Whole};
 
 use super::contract::Promise;
 use super::finish::{self, Content, Finish};
+use super::ran::Ran;
 use super::report::{self, Report, Volume};
 use super::{End, Flow, HeldCall, Repair, RoundEnd, Setup, let_go, only_hosted};
 use crate::context::{AnswerContext, NativeContext, OfferedTool};
@@ -79,6 +80,7 @@ struct Ctx<'r> {
     promise: &'r mut Promise,
     wanted: &'r Wanted,
     setup: &'r Setup,
+    ran: &'r mut Ran,
 }
 
 impl Ctx<'_> {
@@ -296,8 +298,8 @@ impl NativeReader {
         out: &mut Events,
         step: impl FnOnce(&mut Queue, &mut Ctx<'_>) -> T,
     ) -> T {
-        let Self { wanted, setup, promise, queue, tally, .. } = self;
-        step(queue, &mut Ctx { response, out, tally, promise, wanted, setup })
+        let Self { wanted, setup, promise, queue, tally, report, .. } = self;
+        step(queue, &mut Ctx { response, out, tally, promise, wanted, setup, ran: &mut report.ran })
     }
 }
 

@@ -4,6 +4,7 @@ use wire::json::{Kind, Raw};
 use wire::responses::Usage;
 
 use super::finish::Finish;
+use super::ran::Ran;
 use super::{Flow, RoundEnd, usage};
 use crate::failure::Failure;
 use crate::note::Action;
@@ -16,6 +17,8 @@ pub(super) struct Report {
     pub(super) finish: Option<Finish>,
     pub(super) failure: Option<Failure>,
     pub(super) has_ended: bool,
+    /// Tools that it ran itself.
+    pub(super) ran: Ran,
 }
 
 impl Report {

@@ -3,7 +3,7 @@
 mod endings;
 mod laws;
 
-use bridge::{AnswerWire, End};
+use bridge::{AnswerWire, End, OutputContract};
 use serde_json::{Value, json};
 
 use crate::run::{Ran, Run};
@@ -317,4 +317,25 @@ fn what_is_not_known_is_noted_and_costs_nothing() {
             "the provider went on with another model: b",
         ]
     );
+}
+
+/// JSON that was asked for comes out of its code fence, whatever came before it that is no text.
+#[test]
+fn a_fence_comes_off_after_thoughts() {
+    let redacted = vec![start(&json!({"type": "redacted_thinking", "data": "x"})), stop()];
+    let searched =
+        vec![start(&json!({"type": "server_tool_use", "id": "u", "name": "web_search", "input": {}})), stop()];
+    let mut run = messages();
+    run.context.output = OutputContract::JsonObject;
+    for before in [vec![], thinking("Hm.", "s"), redacted, searched, text("\n")] {
+        let mut blocks = vec![before.clone()];
+        blocks.extend([thinking("So.", "s"), text("```json\n{\"a\":1}\n```")]);
+        let ran = read_as(&run, &stream(&blocks, "end_turn"));
+        assert_eq!(ran.stream.response["status"], "completed", "{before:?}");
+        assert_eq!(gist(&ran).pop().unwrap(), r#"message {"a":1}"#, "{before:?}");
+        assert!(ran.notes.iter().any(|note| note.message.contains("code fence")), "{before:?}");
+    }
+    // What is no fence after all is text, and so is all that follows.
+    let blocks = [text("``"), thinking("So.", "s"), text("```json\n{}\n```")];
+    assert_eq!(gist(&read_as(&run, &stream(&blocks, "end_turn"))).pop().unwrap(), "message ```json\n{}\n```");
 }

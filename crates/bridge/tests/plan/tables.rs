@@ -239,7 +239,7 @@ fn items() {
             "content of all kinds",
             input(json!([{"role": "user", "content": [
             {"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "https://x/y.png", "detail": "original"},
-            {"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}, {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="},
+            {"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}, {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi1vbmU="},
             {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}, {"type": "smell", "of": "rain"}]}])),
         ),
         (

@@ -29,6 +29,7 @@ pub(crate) fn run(flags: &Flags, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         report.all(machine::logs(config))?;
         progress.say("looking at the port and the admin listener");
         report.all(runtime.block_on(network::listeners(config)))?;
+        report.all(runtime.block_on(network::guard(config)).into_iter().collect())?;
         let mut skews = Vec::new();
         if !args.offline {
             progress.say("asking the providers");

@@ -65,7 +65,8 @@ fn made(flags: &Flags, args: &ExplainArgs, id: &str) -> anyhow::Result<()> {
         query.iter().filter_map(|(name, value)| Some(format!("{name}={}", segment((*value)?)))).collect();
     let path = format!("/admin/traces/{}/explain?{}", segment(id), query.join("&"));
     let explained =
-        admin::look(flags, Look::Sessions, async |client: &AdminClient| ask(client, "GET", &path, None).await)?;
+        admin::look(flags, Look::Sessions, async |client: &AdminClient| ask(client, "GET", &path, None).await);
+    let explained = explained?;
     let screen = Screen::of_stdout();
     output::print(&if args.json { pretty(&explained) } else { turn::shown(&explained, id, screen) })
 }

@@ -12,7 +12,7 @@ mod write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, ensure};
-use providers::yaml::{Document, Problems};
+use providers::yaml::{Document, Problem, Problems};
 use server::config::{self, Overrides, Sources};
 use wire::visible::{visible, visible_lines};
 
@@ -62,11 +62,15 @@ fn imported(mut document: Document, name: &str) -> anyhow::Result<Imported> {
         return Ok(whole);
     }
     let mut odd = Vec::new();
-    source::keep_entries(&mut document, |line, alone| {
+    source::keep_entries(&mut document, |entry, alone| {
         let alone = litellm::convert(alone, name, &[])?;
         // Where it is in a file that nobody sees does not matter.
         let problem = check(&alone, &cwd).err().and_then(|problems| problems.0.into_iter().next());
-        odd.extend(problem.iter().map(|problem| (line, format!("`{}`: {}", problem.path, problem.message))));
+        let why = |problem: &Problem| {
+            let (name, Problem { path, message, .. }) = (source::entry_name(entry), problem);
+            (entry.position.line, format!("`{name}` is left out, all of it: `{path}`: {message}"))
+        };
+        odd.extend(problem.as_ref().map(why));
         Ok(problem.is_none())
     })?;
     let rest = litellm::convert(&document, name, &odd)?;

@@ -28,6 +28,7 @@ pub(crate) struct KeysArgs {
 enum KeysCommand {
     /// Make a key, and print it: once, on a line of its own.
     Create {
+        #[arg(value_parser = new_name)]
         name: String,
         /// Whose data it sees [default: default].
         #[arg(long, value_name = "TENANT")]
@@ -45,7 +46,7 @@ enum KeysCommand {
     List,
     /// Show one key, without itself.
     Show { name: String },
-    /// End a key, at once.
+    /// End all keys of this name, at once; by its id, one alone.
     Revoke { name: String },
     /// Make a new key in the place of one, which works on for a while; print the new one.
     Rotate {
@@ -59,6 +60,11 @@ enum KeysCommand {
     },
     /// Forget a key that was revoked or has expired.
     Delete { name: String },
+}
+
+/// One that begins so would be taken for an option ever after.
+fn new_name(text: &str) -> Result<String, String> {
+    if text.starts_with('-') { Err("a name does not begin with `-`".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn life(text: &str) -> Result<Duration, String> {
@@ -124,7 +130,9 @@ async fn answer(client: &AdminClient, args: &KeysArgs) -> anyhow::Result<()> {
         }
         KeysCommand::Revoke { name } => {
             let key = ask(client, "DELETE", &path(name, ""), None).await?;
-            told(&key, json, "is revoked: nobody gets in with it any more")
+            let one = "is revoked: nobody gets in with it any more";
+            let several = "are revoked: nobody gets in with them any more";
+            print(&key, json, |key| ended(key, "revoked", one, several))
         }
         KeysCommand::Rotate { name, grace, quiet } => {
             let body = json!({"grace": print_duration(*grace)});
@@ -137,8 +145,14 @@ async fn answer(client: &AdminClient, args: &KeysArgs) -> anyhow::Result<()> {
             show_made(&made, json, *quiet, &format!("{}; {older}\n", made_line(&made)))
         }
         KeysCommand::Delete { name } => {
-            let key = ask(client, "POST", &path(name, "/delete"), None).await?;
-            told(&key, json, "is forgotten")
+            let before = named(client, name).await?;
+            let mut key = ask(client, "POST", &path(name, "/delete"), None).await?;
+            let left = named(client, name).await?;
+            let gone: Vec<Value> = before.into_iter().filter(|id| !left.contains(id)).collect();
+            if let Some(members) = key.as_object_mut() {
+                members.insert("deleted".to_owned(), gone.into());
+            }
+            print(&key, json, |key| ended(key, "deleted", "is forgotten", "are forgotten"))
         }
     }
 }
@@ -183,9 +197,21 @@ fn explained(made: &Value) -> String {
     out
 }
 
-fn told(key: &Value, json: bool, what: &str) -> anyhow::Result<()> {
-    let line = || format!("key {} ({}) {what}\n", text(key, "name"), text(key, "id"));
-    output::print(&if json { pretty(key) } else { line() })
+/// What became of a key, or of all those of its name whose ids this member lists: one that was rotated has had several.
+fn ended(key: &Value, ids: &str, one: &str, several: &str) -> String {
+    let ids: Vec<&str> = key[ids].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if ids.len() < 2 {
+        return format!("key {} ({}) {one}\n", text(key, "name"), text(key, "id"));
+    }
+    let ids = ids.join(", ");
+    format!("all keys {} ({}) {several}\n", text(key, "name"), visible(&ids))
+}
+
+/// The ids of all keys that have this name or id.
+async fn named(client: &AdminClient, name: &str) -> anyhow::Result<Vec<Value>> {
+    let listed = ask(client, "GET", "/admin/keys", None).await?;
+    let own = listed["data"].as_array().into_iter().flatten().filter(|key| key["name"] == name || key["id"] == name);
+    Ok(own.map(|key| key["id"].clone()).collect())
 }
 
 fn list(keys: &Value) -> String {

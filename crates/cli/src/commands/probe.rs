@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use probe::{Estimate, Limits, Origin, Report, Settings, Was};
+use probe::{Abort, Check, Estimate, Limits, Origin, Probed, Report, Settings, Was};
+use providers::Wire;
 use server::config::{ProviderConfig, print_duration};
 use server::probe::Client;
+use tokio::runtime::Runtime;
 use wire::visible::{visible, visible_lines};
 
 use crate::args::{Flags, ProbeArgs};
@@ -29,34 +31,19 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
-    let target = runtime.block_on(Target::find(flags, args))?;
-    let Target { config, model, key_env } = &target;
-    let spec = config.provider.for_model(model);
-    let settings = Settings {
-        model: model.clone(),
-        dialect: spec.dialect,
-        context_window: spec.context_window,
-        discovery: config.provider.discovery.clone(),
-        allow_overflow: args.allow_overflow,
-        image_url: args.image_url.clone(),
-        only: args.only.clone(),
-        limits: Limits { requests: args.max_requests as usize, tokens: args.max_tokens },
-    };
-    let estimate = probe::estimate(&settings);
-    if !agreed(args, config, model, &estimate)? {
-        bail!("nothing was sent");
+    let mut target = runtime.block_on(Target::find(flags, args))?;
+    let mut probed = asked(&runtime, args, &target, &args.only)?;
+    // A server of another API refuses all that is asked as chat.
+    if let (Err(abort), Some(other)) = (&probed, target.by_messages()?)
+        && may_be_another_api(abort)
+        && run_probe(&runtime, args, &other, &settings(args, &other, &[Check::Plain]), 1)?.is_ok()
+    {
+        output::tell("note: it is no chat server, but it answers as a Messages API: it is asked as one\n");
+        probed = asked(&runtime, args, &other, &args.only)?;
+        target = other;
     }
-    let total = args.timeout;
-    let (progress, mut sent) = (Progress::start("probing"), 0);
-    let result = runtime.block_on(async {
-        let mut client = Client::new(config, total, EACH.min(total), |request| {
-            sent += 1;
-            progress.step(sent, estimate.requests, request.about);
-        })?;
-        anyhow::Ok(probe::run(&mut client, &settings).await)
-    });
-    drop(progress);
-    let probed = result?.with_context(|| format!("probe of {} ended early", target.name()))?;
+    let Target { config, model, key_env, .. } = &target;
+    let probed = probed.with_context(|| ended_early(&target))?;
     let report = Report::new(target.name(), model, &config.provider.spec_name, probed);
     let diff = report.diff(|path| {
         let (value, origin) = config.provider.setting(path, model)?;
@@ -80,6 +67,71 @@ pub(crate) fn run(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(if args.diff && diff.differs() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Asks the target, once its costs were agreed to.
+fn asked(
+    runtime: &Runtime,
+    args: &ProbeArgs,
+    target: &Target,
+    only: &[Check],
+) -> anyhow::Result<Result<Probed, Abort>> {
+    let settings = settings(args, target, only);
+    let estimate = probe::estimate(&settings);
+    if !agreed(args, &target.config, &target.model, &estimate)? {
+        bail!("nothing was sent");
+    }
+    run_probe(runtime, args, target, &settings, estimate.requests)
+}
+
+fn settings(args: &ProbeArgs, Target { config, model, .. }: &Target, only: &[Check]) -> Settings {
+    let spec = config.provider.for_model(model);
+    Settings {
+        model: model.clone(),
+        wire: spec.wire,
+        dialect: spec.dialect,
+        context_window: spec.context_window,
+        discovery: config.provider.discovery.clone(),
+        allow_overflow: args.allow_overflow,
+        image_url: args.image_url.clone(),
+        only: only.to_vec(),
+        limits: Limits { requests: args.max_requests as usize, tokens: args.max_tokens },
+    }
+}
+
+fn run_probe(
+    runtime: &Runtime,
+    args: &ProbeArgs,
+    target: &Target,
+    settings: &Settings,
+    requests: usize,
+) -> anyhow::Result<Result<Probed, Abort>> {
+    let total = args.timeout;
+    let (progress, mut sent) = (Progress::start("probing"), 0);
+    let result = runtime.block_on(async {
+        let mut client = Client::new(&target.config, total, EACH.min(total), |request| {
+            sent += 1;
+            progress.step(sent, requests, request.about);
+        })?;
+        anyhow::Ok(probe::run(&mut client, settings).await)
+    });
+    drop(progress);
+    result
+}
+
+/// What is said before the reason. Of what only a chat is probed in full, a turn may tell more.
+fn ended_early(target: &Target) -> String {
+    let name = target.name();
+    let is_chat = matches!(target.config.provider.for_model(&target.model).wire, Wire::Chat | Wire::Demo);
+    if is_chat || name.contains("://") {
+        return format!("probe of {name} ended early");
+    }
+    format!("probe of {name} ended early (`godex providers test {name}` asks it for a whole turn)")
+}
+
+/// Whether a server that only knows another API could have said this to a chat request.
+fn may_be_another_api(abort: &Abort) -> bool {
+    matches!(abort, Abort::Refused(..) | Abort::Unreadable(_) | Abort::Model(_) | Abort::Auth(_))
 }
 
 /// Better said before the tokens are spent than after.

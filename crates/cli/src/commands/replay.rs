@@ -10,13 +10,14 @@ use server::admin::AdminClient;
 
 use super::explain::turn::usage;
 use crate::admin::{self, ask, pretty};
-use crate::args::Flags;
+use crate::args::{Flags, some_id};
 use crate::screen::{Screen, Tone, brief};
 use crate::{diff, output};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReplayArgs {
     /// A response, a request, or the number of a trace.
+    #[arg(value_parser = some_id)]
     id: String,
     /// To this model instead.
     #[arg(long, short, value_name = "MODEL")]
@@ -39,7 +40,8 @@ pub(crate) fn run(flags: &Flags, args: &ReplayArgs) -> anyhow::Result<()> {
     let body = json!({"id": args.id, "model": args.model, "tenant": args.tenant});
     let replayed = admin::with_running(flags, "send it with", async |client: &AdminClient| {
         ask(client, "POST", "/admin/replay", Some(&body)).await
-    })?;
+    });
+    let replayed = replayed?;
     output::print(&if args.json { pretty(&replayed) } else { shown(&replayed, args, Screen::of_stdout()) })
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn run(flags: &Flags, command: &StoreCommand) -> anyhow::Result<()> {
         StoreCommand::Backup { file } => backup::make(flags, file),
         StoreCommand::Restore { file, force } => backup::restore(flags, file, *force),
         StoreCommand::Check { file: None } => check::store(flags),
-        StoreCommand::Check { file: Some(file) } => check::file(file),
+        StoreCommand::Check { file: Some(file) } => check::file(flags, file),
     }
 }
 

@@ -22,10 +22,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The most of one answer.
 const PAGE: u32 = 1000;
 
-/// How requests end.
-const OUTCOMES: [&str; 8] =
-    ["completed", "incomplete", "failed", "cancelled", "late", "stopped", "client_left", "answered"];
-
 /// Which traces, and how they are shown.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -77,7 +73,7 @@ struct Filter {
     #[arg(long, value_name = "CODE")]
     note: Option<String>,
     /// That ended so.
-    #[arg(long, value_parser = OUTCOMES)]
+    #[arg(long, value_parser = server::OUTCOMES)]
     outcome: Option<String>,
     /// That took longer, such as `2s` or `500ms`.
     #[arg(long, value_name = "TIME", value_parser = time)]

@@ -16,10 +16,15 @@ const FROZEN: Duration = Duration::from_secs(36);
 /// Every way in which a response is made: whether it is streamed, and whether in the background.
 const KINDS: &[(bool, bool)] = &[(false, false), (true, false), (false, true), (true, true)];
 
+/// What a stream ends with that nobody can get again: as a 503 to those who do not stream, it asks for another try.
+const NOT_KEPT: [&str; 2] = ["took the place of this one", "The response could not be stored."];
+
 /// The answer to one of the duplicates.
 struct Answered {
     id: String,
     at: Instant,
+    /// How it ends.
+    last: String,
 }
 
 /// Sends one of the duplicates until it is answered, by instances in turn or always by the same one.
@@ -27,8 +32,8 @@ async fn ask(world: &World, key: &str, body: &Value, first: usize, in_turn: bool
     let (deadline, mut chance) = (Instant::now() + PATIENCE, Chance::new(first));
     let mut instance = first;
     loop {
-        if let Some(id) = answer(world.any(instance), key, body).await {
-            return Answered { id, at: Instant::now() };
+        if let Some(answered) = answer(world.any(instance), key, body).await {
+            return answered;
         }
         assert!(Instant::now() < deadline, "{key} is not answered");
         chance.pause(200).await;
@@ -36,19 +41,21 @@ async fn ask(world: &World, key: &str, body: &Value, first: usize, in_turn: bool
     }
 }
 
-/// The id of the response; none where it runs already, and where the process was killed.
-async fn answer(instance: &Instance, key: &str, body: &Value) -> Option<String> {
+/// None where it runs already, and where the process was killed.
+async fn answer(instance: &Instance, key: &str, body: &Value) -> Option<Answered> {
     let headers = [("content-type", "application/json"), ("idempotency-key", key)];
     let url = instance.url("/v1/responses");
     let answer = instance.client.request(Method::POST, &url, &headers, body.to_string()).await.ok()?;
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {
         200 if body["stream"] == true && !text.contains("data: [DONE]") => None,
-        // It was held up for too long.
-        200 if text.contains("took the place of this one") => None,
+        // It was held up for too long: for its key, or for what it had asked the store when it was stopped.
+        200 if NOT_KEPT.iter().any(|told| text.contains(told)) => None,
         200 => {
             let at = text.find("\"resp_").unwrap() + 1;
-            Some(text[at..].split('"').next().unwrap().to_owned())
+            let id = text[at..].split('"').next().unwrap().to_owned();
+            let last = text[text.floor_char_boundary(text.len().saturating_sub(400))..].to_owned();
+            Some(Answered { id, at: Instant::now(), last })
         }
         // It runs already, or there is too much to do at once.
         409 | 503 => {
@@ -74,7 +81,8 @@ async fn key(world: Arc<World>, number: usize, duplicates: usize, wish: &'static
     for ask in asks {
         answers.push(ask.await.unwrap());
     }
-    assert!(answers.iter().all(|answer| answer.id == answers[0].id), "{key} has several responses");
+    let told: Vec<_> = answers.iter().map(|answer| (&answer.id, &answer.last)).collect();
+    assert!(answers.iter().all(|answer| answer.id == answers[0].id), "{key} has several responses: {told:#?}");
     answers
 }
 

@@ -53,6 +53,14 @@ async fn keys_are_made_and_revoked_while_it_runs() {
     let rotated = run(home.path(), &["keys", "rotate", "second", "--grace", "0s"]);
     assert_eq!(ask(&running, &second).await.status, 401);
     assert_eq!(ask(&running, rotated.trim_end()).await.status, 200);
+    // By its name both are ended, and both are named.
+    let newer = run(home.path(), &["keys", "rotate", "second", "--grace", "1h"]);
+    let said = run(home.path(), &["keys", "revoke", "second"]);
+    assert!(said.starts_with("all keys second (key_") && said.contains(", key_"), "{said}");
+    assert!(said.contains("are revoked"), "{said}");
+    for ended in [&rotated, &newer] {
+        assert_eq!(ask(&running, ended.trim_end()).await.status, 401);
+    }
     assert!(run(home.path(), &["keys", "revoke", "team-a"]).contains("is revoked"));
     assert_eq!(ask(&running, key).await.status, 401);
     assert!(refused(home.path(), &["keys", "show", "nobody"]).contains("there is no key nobody"));
@@ -89,6 +97,24 @@ fn without_a_server_the_database_is_used_itself() {
         runtime.block_on(async { (ask(&running, "").await.status, ask(&running, key.trim_end()).await.status) });
     assert_eq!(statuses, (401, 200));
     assert!(running.end(Signal::TERM).success());
+}
+
+#[test]
+fn a_name_is_no_option_and_all_keys_that_are_forgotten_are_named() {
+    let home = home(SQLITE);
+    let (code, _, err) = godex(home.path(), &["keys", "create", "--", "-q"]);
+    assert!(code == Some(2) && err.contains("a name does not begin with `-`"), "{err}");
+    for args in [&["create", "a", "-q"][..], &["rotate", "a", "--grace", "0s", "-q"], &["create", "b", "-q"]] {
+        run(home.path(), &[&["keys"][..], args].concat());
+    }
+    for (name, begins, ends, count) in
+        [("a", "all keys a (key_", "are forgotten\n", 2), ("b", "key b (key_", "is forgotten\n", 1)]
+    {
+        run(home.path(), &["keys", "revoke", name]);
+        let said = run(home.path(), &["keys", "delete", name]);
+        assert!(said.starts_with(begins) && said.ends_with(ends), "{said}");
+        assert_eq!(said.matches("key_").count(), count, "{said}");
+    }
 }
 
 /// What root makes, a service of another user cannot open: who only looks makes nothing.

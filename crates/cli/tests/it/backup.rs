@@ -208,28 +208,69 @@ fn what_cannot_be_is_said() {
     }
 }
 
-/// A row that nothing leads to, and a body that does not open.
+/// A row that nothing leads to, and bodies that nobody can be given: said to whoever looks, of the file and of the store, and
+/// to whoever asks for them; and no such file takes the place of another.
 #[tokio::test]
 async fn a_check_finds_what_is_broken() {
-    let dir = home(CONFIG);
+    let (dir, other) = (home(CONFIG), home(CONFIG));
     let running = Godex::logging_to(dir.path(), std::process::Stdio::null());
     let body = json!({"model": "demo", "input": "echo hello", "instructions": "Be brief."});
-    running.client.post_json(&format!("{}/v1/responses", running.url), &body).await.unwrap();
+    let answer = running.client.post_json(&format!("{}/v1/responses", running.url), &body).await.unwrap();
+    let response = format!("/v1/responses/{}", answer.json()["id"].as_str().unwrap());
+    let answer = running.client.post_json(&format!("{}/v1/conversations", running.url), &json!({})).await.unwrap();
+    let conversation = format!("/v1/conversations/{}", answer.json()["id"].as_str().unwrap());
     assert!(running.end(Signal::TERM).success());
     good(dir.path(), &["store", "check"]);
     let database = dir.path().join("data/s.db");
     let whole = fs::read(&database).unwrap();
-    for (change, expected) in [
-        ("DELETE FROM settings", "a response is without its settings"),
-        ("UPDATE item SET body = x'ff00'", "cannot be read"),
+    let (input, of_item) = (format!("{response}/input_items"), "item msg_");
+    for (change, expected, asked) in [
+        ("DELETE FROM settings", "a response is without its settings", &response),
+        ("UPDATE item SET body = x'ff00'", "cannot be read", &response),
+        ("UPDATE item SET body = x'00ff00ff'", of_item, &response),
+        ("UPDATE item SET body = x'00ff00ff'", of_item, &input),
+        ("UPDATE response SET head = x'00ff00ff'", "response resp_", &response),
+        ("UPDATE settings SET body = CAST(x'00' || '{\"tools\":[' AS BLOB)", "settings ", &response),
+        ("UPDATE conversation SET metadata = x'00ff'", "conversation conv_", &conversation),
     ] {
         fs::write(&database, &whole).unwrap();
         let connection = rusqlite::Connection::open(&database).unwrap();
         connection.execute_batch(change).unwrap();
         connection.close().unwrap();
-        let (code, out, err) = godex(dir.path(), &["store", "check"]);
-        assert!(code == Some(1) && out.contains(expected) && err.contains("found"), "{change}: {out} {err}");
+        for arguments in [&["store", "check"][..], &["store", "check", "data/s.db"]] {
+            let (code, out, err) = godex(dir.path(), arguments);
+            assert!(code == Some(1) && out.contains(expected) && err.contains("found"), "{change}: {out} {err}");
+        }
+        refused(other.path(), &["store", "restore", database.to_str().unwrap()], "the backup is damaged");
+        assert!(!other.path().join("data/s.db").exists() && !other.path().join("data/s.db.restoring").exists());
+        let running = Godex::logging_to(dir.path(), std::process::Stdio::null());
+        let (status, told) = running.get(asked).await;
+        assert_eq!((status, &told["error"]["code"]), (500, &json!("storage_damaged")), "{change}: {told}");
+        assert!(running.end(Signal::TERM).success());
     }
+    // A copy of what is left can be made, and says so.
+    let (code, _, err) = godex(dir.path(), &["store", "backup", "copy.db"]);
+    assert!(code == Some(0) && err.contains("warning: 1 found that cannot be read"), "{err}");
+}
+
+/// What is encrypted is read where there is a key for it, and not called good where there is none.
+#[tokio::test]
+async fn an_encrypted_file_is_read_with_its_key() {
+    let config = CONFIG.replace("s.db}", &format!("s.db}}, encryption: {{key: '{}'}}", "1".repeat(64)));
+    let (dir, without) = (home(&config), home(CONFIG));
+    let running = Godex::logging_to(dir.path(), std::process::Stdio::null());
+    let body = json!({"model": "demo", "input": "echo hello"});
+    running.client.post_json(&format!("{}/v1/responses", running.url), &body).await.unwrap();
+    assert!(running.end(Signal::TERM).success());
+    let database = dir.path().join("data/s.db");
+    let path = database.to_str().unwrap();
+    assert!(!good(dir.path(), &["store", "check", path]).contains("not read"));
+    assert!(good(without.path(), &["store", "check", path]).contains("3 rows are encrypted and were not read"));
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute_batch("UPDATE response SET head = substr(head, 1, length(head) - 1)").unwrap();
+    connection.close().unwrap();
+    let (code, out, _) = godex(dir.path(), &["store", "check", path]);
+    assert!(code == Some(1) && out.contains("response resp_"), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -251,4 +292,20 @@ fn manual_pages_are_written() {
     let page = fs::read_to_string(dir.path().join("pages/godex-store-backup.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("also while a server uses it"), "{page}");
     assert!(dir.path().join("pages/godex.1").exists());
+}
+
+/// It is the disk of the copy that is full, and not the godex that fails.
+#[tokio::test]
+async fn a_copy_that_finds_no_room_is_told_of_as_such() {
+    let home = home(CONFIG);
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    // What a full disk is to a process: its files may not grow.
+    let script = format!("trap '' XFSZ; ulimit -f 8; exec {} store backup copy.db", env!("CARGO_BIN_EXE_godex"));
+    let mut command = std::process::Command::new("sh");
+    let output = command.args(["-c", &script]).env("HOME", home.path()).current_dir(home.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write copy.db") && !said.contains("cannot be asked"), "{said}");
+    assert!(!home.path().join("copy.db").exists());
+    assert!(running.end(Signal::TERM).success());
 }

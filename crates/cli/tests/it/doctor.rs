@@ -94,6 +94,53 @@ fn ports_and_files_beside_the_store_are_looked_at() {
     assert_eq!(check(&found, "traces", "the next start moves it aside").as_deref(), Some("warn"), "{found}");
 }
 
+/// As a start would refuse them.
+#[test]
+fn a_newer_database_and_an_open_door_are_found() {
+    let config = |more: &str| {
+        format!("server: {{host: 0.0.0.0, port: {}{more}}}\nsession: {{sqlite: {{path: data/s.db}}}}\n", free_port())
+    };
+    let home = home(&config(""));
+    let doctor = || report(&mut command(home.path(), &["doctor", "--json", "--offline"]));
+    let (found, code) = doctor();
+    assert_eq!(code, Some(1), "{found:#}");
+    let open = "without API keys, anybody who reaches this address";
+    assert_eq!(check(&found, "access", open).as_deref(), Some("fail"), "{found:#}");
+    assert_eq!(check(&found, "access", "make one with `godex keys create NAME`").as_deref(), Some("fail"));
+    fs::write(home.path().join("godex.yaml"), config(", allow_unauthenticated: true")).unwrap();
+    assert_eq!(check(&doctor().0, "access", ""), None);
+    fs::write(home.path().join("godex.yaml"), config("")).unwrap();
+    assert_eq!(godex(home.path(), &["keys", "create", "a", "-q"]).0, Some(0));
+    let (found, code) = doctor();
+    assert_eq!((code, check(&found, "access", "")), (Some(0), None), "{found:#}");
+    let database = rusqlite::Connection::open(home.path().join("data/s.db")).unwrap();
+    database.execute_batch("PRAGMA user_version = 999").unwrap();
+    drop(database);
+    let (found, code) = doctor();
+    assert_eq!(code, Some(1), "{found:#}");
+    let newer = "it was written by a newer version (schema 999";
+    assert_eq!(check(&found, "store", newer).as_deref(), Some("fail"), "{found:#}");
+}
+
+/// Whatever answers there, it is not taken for a godex of another store.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_server_on_the_admin_port_is_no_godex() {
+    for answer in [Script::json(200, &json!({"ok": true})), Script::json(404, &json!({"error": {"message": "no"}}))] {
+        let stranger = Upstream::start(answer).await.unwrap();
+        let address = stranger.url().trim_start_matches("http://").to_owned();
+        let admin = format!("admin: {{listen: '{address}', token: a-token-of-the-admin}}\n");
+        let home = home(&format!("{}{admin}", config(free_port(), "demo: {}")));
+        let (found, code) = report(&mut command(home.path(), &["doctor", "--json", "--offline"]));
+        assert_eq!(code, Some(1), "{found:#}");
+        let said = format!("what listens on {address} is not godex");
+        assert_eq!(check(&found, "admin", &said).as_deref(), Some("fail"), "{found:#}");
+        let (_, _, err) = godex(home.path(), &["drain"]);
+        assert!(err.contains(&said), "{err}");
+        // The store is nobody's: it is used itself.
+        assert_eq!(godex(home.path(), &["keys", "create", "a", "-q"]).0, Some(0));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_found_with_what_to_do() {
     let upstream = Upstream::start(Script::json(401, &json!({"error": {"message": "no"}}))).await.unwrap();

@@ -86,7 +86,7 @@ fn what_is_wrong_is_said() {
         let said = refused(home.path(), args);
         assert!(said.contains(expected), "{args:?}: {said}");
     }
-    for args in [&["explain"][..], &["explain", "a", "--dry-run", "b"], &["replay"]] {
+    for args in [&["explain"][..], &["explain", "a", "--dry-run", "b"], &["replay"], &["replay", ""]] {
         assert_eq!(godex(home.path(), args).0, Some(2), "{args:?}");
     }
 }
@@ -151,4 +151,5 @@ async fn a_response_is_explained_and_sent_again() {
     assert!(running.end(Signal::TERM).success());
     // Without a server the database is looked at itself.
     looks();
+    assert!(refused(home.path(), &["explain", "0"]).contains("There is no trace with the number 0"));
 }

@@ -1,4 +1,4 @@
-//! The original system's configuration files load unchanged: what its wizard wrote, its quick start, its sample.
+//! Files of an earlier configuration format load unchanged: what its wizard wrote, its quick start, its sample.
 
 use crate::cli::{godex, home};
 
@@ -17,7 +17,7 @@ fn entry([name, variable, url, _]: [&str; 4], key: &str) -> String {
     )
 }
 
-/// The five lines that the original printed for it, without the first.
+/// The five lines that were printed for it then, without the first.
 fn check(config: &str, port: u16, provider: &str, providers: &str, session: &str) {
     let home = home(config);
     let (code, out, err) = godex(home.path(), &["config", "check"]);
@@ -67,7 +67,7 @@ fn the_quick_start_and_the_smallest_file() {
     check(config, 5678, "zhipu", "zhipu, zhipu-general", "session: sqlite (~/.godex/data/sessions.db)");
 }
 
-/// Every section of the shipped sample, also the key in it that the original did not know itself.
+/// Every section of the shipped sample, also the key in it that nothing read even then.
 #[test]
 fn the_sample_with_every_section() {
     let all: String = PROVIDERS.into_iter().map(|provider| entry(provider, "")).collect();

@@ -215,3 +215,77 @@ async fn a_probe_that_cannot_go_on_fails() {
         assert!(err.lines().last().unwrap_or_default().contains(expected), "{err}");
     }
 }
+
+/// A Messages API that says the same to everything, and knows no other.
+fn messages_parrot(received: &testkit::Received) -> Script {
+    if received.path != "/v1/messages" || received.header("x-api-key").is_none() {
+        let error = json!({"type": "not_found_error", "message": "Not found"});
+        return Script::json(404, &json!({"type": "error", "error": error}));
+    }
+    if let Err(fault) = testkit::messages::check_request(&received.json()) {
+        let error = json!({"type": "invalid_request_error", "message": fault});
+        return Script::json(400, &json!({"type": "error", "error": error}));
+    }
+    Script::json(
+        200,
+        &json!({
+            "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hello there."}],
+            "stop_reason": "end_turn", "usage": {"input_tokens": 3, "output_tokens": 3},
+        }),
+    )
+}
+
+async fn probed(mut command: std::process::Command) -> (Option<i32>, String, String) {
+    #[expect(clippy::disallowed_methods, reason = "the test waits for it")]
+    let run = tokio::task::spawn_blocking(move || command.env("MY_KEY", "sk-very-secret").output().unwrap());
+    let output = run.await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A provider whose spec says so is asked by the Messages API, and so is a bare URL that answers nothing else.
+#[tokio::test]
+async fn a_messages_api_is_probed_as_one() {
+    let upstream = Upstream::start_with(messages_parrot).await.unwrap();
+    let url = upstream.url();
+    let folder = home(&format!(
+        "providers:\n  claude: {{spec: anthropic, endpoint: {{base_url: '{url}'}}, credentials: {{api_key: '${{MY_KEY}}'}}}}\n"
+    ));
+    let (code, out, err) = probed(command(folder.path(), &["probe", "claude", "--yes"])).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("plain answer") && out.contains("native /messages"), "{out}");
+    assert!(out.contains("not asked, for they are for chat servers only: texts, replay, responses"), "{out}");
+    let is_chat = |request: &testkit::Received| request.path.contains("chat");
+    assert!(!upstream.requests().iter().any(is_chat));
+    let (code, out, err) = probed(command(folder.path(), &["probe", "claude", "--diff", "--only", "formats"])).await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(out.contains("json_schema: prompt\n"), "{out}");
+    let bare = format!("{url}/v1");
+    let args = ["probe", &bare, "--model", "m", "--only", "formats", "--api-key-env", "MY_KEY", "--write", "spec.yaml"];
+    let (code, out, err) = probed(command(folder.path(), &args)).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.contains("note: it is no chat server, but it answers as a Messages API: it is asked as one\n"),
+        "{err}"
+    );
+    assert!(err.contains("against the spec `messages-compatible`") && out.contains("json_schema"), "{err}{out}");
+    let spec = std::fs::read_to_string(folder.path().join("spec.yaml")).unwrap();
+    assert!(spec.contains("extends: messages-compatible\n") && spec.contains(&format!("{url}\"\n")), "{spec}");
+    check(folder.path());
+    assert!(!format!("{out}{err}{spec}").contains("very-secret"));
+}
+
+/// One that does not answer says where else to look.
+#[tokio::test]
+async fn a_provider_that_is_no_messages_api_is_not_called_a_chat_server() {
+    let refusal = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}});
+    let upstream = Upstream::start(Script::json(400, &refusal)).await.unwrap();
+    let folder = home(&format!(
+        "providers:\n  claude: {{spec: anthropic, endpoint: {{base_url: '{}'}}, credentials: {{api_key: k}}}}\n",
+        upstream.url()
+    ));
+    let (code, _, err) = probed(command(folder.path(), &["probe", "claude", "--yes"])).await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("is this the base URL of a Messages API?"), "{err}");
+    assert!(err.contains("`godex providers test claude` asks it for a whole turn"), "{err}");
+}

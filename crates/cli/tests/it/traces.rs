@@ -113,3 +113,27 @@ async fn whoever_follows_sees_them_come() {
     following.kill().unwrap();
     following.wait().unwrap();
 }
+
+/// Only a godex that serves puts it aside, and says where.
+#[tokio::test]
+async fn a_damaged_file_is_left_to_the_one_that_serves() {
+    let home = home("session: {sqlite: {path: data/s.db}}\ntrace: {path: data/t.db}\nmodels: {discover: off}\n");
+    run(home.path(), &["keys", "create", "a", "-q"]);
+    let (file, aside) = (home.path().join("data/t.db"), home.path().join("data/t.db.damaged"));
+    let damaged = ["SQLite format 3\0", &"no database ".repeat(400)].concat();
+    std::fs::write(&file, &damaged).unwrap();
+    for args in [&["traces"][..], &["traces", "show", "1"], &["explain", "resp_1"]] {
+        let (code, _, err) = godex(home.path(), args);
+        assert_eq!(code, Some(1), "{args:?}: {err}");
+        assert!(err.contains("t.db") && err.contains("is damaged"), "{args:?}: {err}");
+        assert!(err.contains("the next `godex serve` puts it aside"), "{args:?}: {err}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged);
+    assert!(!aside.exists());
+    let log = std::fs::File::create(home.path().join("log")).unwrap();
+    let running = Godex::logging_to(home.path(), log);
+    assert!(running.end(Signal::TERM).success());
+    assert_eq!(std::fs::read_to_string(&aside).unwrap(), damaged);
+    let log = std::fs::read_to_string(home.path().join("log")).unwrap();
+    assert!(log.contains("was moved aside") && log.contains("t.db.damaged"), "{log}");
+}

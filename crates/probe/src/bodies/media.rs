@@ -28,6 +28,7 @@ b2JqCnhyZWYKMCA2CjAwMDAwMDAwMDAgNjU1MzUgZiAKMDAwMDAwMDAwOSAwMDAwMCBuIAowMDAwMDAw
 biAKMDAwMDAwMDIxMCAwMDAwMCBuIAowMDAwMDAwMzAzIDAwMDAwIG4gCnRyYWlsZXI8PC9TaXplIDYvUm9vdCAxIDAgUj4+CnN0YXJ0eHJlZgozNjQKJSVF\
 T0YK";
 /// The same line.
+pub(crate) const LINE: &str = "The word is OSPREY-52.\n";
 const TEXT: &str = "data:text/plain;base64,VGhlIHdvcmQgaXMgT1NQUkVZLTUyLgo=";
 
 /// A question about the picture at this address.

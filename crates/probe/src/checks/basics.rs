@@ -9,6 +9,7 @@ use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::{ChatReply, Reply};
 use crate::run::{Abort, Run};
+use crate::wires;
 
 /// The limit that is tried, and the most that still counts as keeping it.
 const LIMIT: u64 = 16;
@@ -46,7 +47,7 @@ pub(super) async fn plain(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), A
     run.known.limit = limit;
     let said = match first {
         Reply::Answered(said) => said,
-        Reply::Refused(refusal) => return Err(Abort::Refused(refusal.words())),
+        Reply::Refused(refusal) => return Err(Abort::Refused(refusal.words(), wires::api(run.settings.wire))),
         Reply::Lost(why) => return Err(Abort::Unreadable(why)),
         Reply::Unsent(why) => return Err(Abort::Unreadable(why.to_owned())),
     };

@@ -103,10 +103,13 @@ async fn required(run: &mut Run<'_, impl ProbeUpstream>) -> Result<Required, Abo
     if first.seen != Choice::Refused {
         return Ok(Required { word, quiet: off, judged: first });
     }
-    let other = if word == RequiredWord::Required { RequiredWord::Any } else { RequiredWord::Required };
-    let again = force(run, "tool_choice required by another name", json!(other.name()), off).await?;
-    if again.seen == Choice::Kept {
-        return Ok(Required { word: other, quiet: off, judged: again });
+    // Other APIs have one word for it.
+    if run.is_chat() {
+        let other = if word == RequiredWord::Required { RequiredWord::Any } else { RequiredWord::Required };
+        let again = force(run, "tool_choice required by another name", json!(other.name()), off).await?;
+        if again.seen == Choice::Kept {
+            return Ok(Required { word: other, quiet: off, judged: again });
+        }
     }
     if off || run.dialect().request.reasoning.off.is_none() {
         return Ok(Required { word, quiet: off, judged: first });

@@ -4,7 +4,7 @@ use bridge::{AnswerDialect, Failure, FailureClass};
 use serde_json::{Map, Value, json};
 
 use super::{open, words};
-use crate::ask::{Endpoint, ProbeUpstream, Request};
+use crate::ask::{ProbeUpstream, Request};
 use crate::bodies;
 use crate::finding::{Change, Finding};
 use crate::reply::{Refusal, Reply, clip};
@@ -12,8 +12,8 @@ use crate::run::{Abort, Run};
 
 /// What mistakes are answered with.
 pub(super) async fn errors(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    let broken =
-        Request { about: "broken JSON", endpoint: Endpoint::Chat, body: b"{\"model\": ".to_vec(), stream: false };
+    let (endpoint, model) = (run.endpoint(), run.settings.model.clone());
+    let broken = Request { about: "broken JSON", endpoint, model, body: b"{\"model\": ".to_vec(), stream: false };
     let reply = run.send(broken).await?;
     run.findings.push(error("error: broken JSON", &reply));
     let mut body = run.body(bodies::user(bodies::HELLO), 8);

@@ -44,9 +44,13 @@ impl FormatVerdict {
 
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let declared = run.dialect().json_schema;
-    let reply = run.ask("json_object", body(run, bodies::json_object())).await?;
-    let object = form(&reply, |_| true);
-    run.findings.push(finding("json_object", "-", object, &reply));
+    // Other APIs have no word for it.
+    let mut object = FormatVerdict::Refused;
+    if run.is_chat() {
+        let reply = run.ask("json_object", body(run, bodies::json_object())).await?;
+        object = form(&reply, |_| true);
+        run.findings.push(finding("json_object", "-", object, &reply));
+    }
     let reply = run.ask("json_schema", body(run, bodies::json_schema())).await?;
     let schema = form(&reply, fits);
     run.findings.push(ladder(declared, object, schema, &reply));

@@ -48,8 +48,27 @@ fn ways(declared: AbsentContent) -> [(AbsentContent, Absent); 3] {
 }
 
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    calls(run).await?;
+    if run.is_chat() {
+        calls(run).await?;
+    } else {
+        blocks(run).await?;
+    }
     ids(run).await
+}
+
+/// A call and its result where both are blocks: there is one way to write them.
+async fn blocks(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    const FEATURE: &str = "history with a call";
+    let reply = run.ask(FEATURE, after(run, bodies::called(Absent::Omitted, PLAIN_ID), PLAIN_ID, None)).await?;
+    run.findings.push(match taken(&reply) {
+        Some(true) => {
+            run.known.history = Some(Absent::Omitted);
+            Finding::seen(FEATURE, "-", "taken", words(&reply))
+        }
+        Some(false) => Finding::seen(FEATURE, "-", "refused", words(&reply)).note("a call of another model is refused"),
+        None => open(FEATURE, "-", &reply),
+    });
+    Ok(())
 }
 
 /// A call, its result, and what may follow it.

@@ -12,7 +12,8 @@ use crate::run::{Abort, Run};
 const FEATURE: &str = "list of models";
 
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
-    let request = Request { about: FEATURE, endpoint: Endpoint::Models, body: Vec::new(), stream: false };
+    let model = run.settings.model.clone();
+    let request = Request { about: FEATURE, endpoint: Endpoint::Models, model, body: Vec::new(), stream: false };
     let reply = run.send(request).await?;
     let said = match &reply {
         Reply::Answered(said) => listing::find(&said.message, &run.settings.discovery, &run.settings.model),

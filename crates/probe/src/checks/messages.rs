@@ -118,5 +118,6 @@ async fn ask(
     if let Some(choice) = choice {
         body["tool_choice"] = json!({"type": choice});
     }
-    run.send(Request { about: FEATURE, endpoint, body: body.to_string().into_bytes(), stream }).await
+    let model = run.settings.model.clone();
+    run.send(Request { about: FEATURE, endpoint, model, body: body.to_string().into_bytes(), stream }).await
 }

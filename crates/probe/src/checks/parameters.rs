@@ -46,6 +46,9 @@ pub(super) async fn stop(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Ab
     Ok(())
 }
 
+/// Those of which a Messages API knows.
+const OF_MESSAGES: [Parameter; 4] = [Parameter::Temperature, Parameter::TopP, Parameter::ServiceTier, Parameter::User];
+
 /// A harmless value of each parameter, as godex would send it; null for those that have checks of their own.
 fn sample(parameter: Parameter) -> Value {
     match parameter {
@@ -77,7 +80,8 @@ fn with(run: &Run<'_, impl ProbeUpstream>, parameters: &[Parameter]) -> Map<Stri
 /// All parameters that the spec sends, at once; one by one when that is refused.
 pub(super) async fn sent(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let dialect = run.dialect();
-    let known = |parameter: &&Parameter| !sample(**parameter).is_null();
+    let is_chat = run.is_chat();
+    let known = |parameter: &&Parameter| !sample(**parameter).is_null() && (is_chat || OF_MESSAGES.contains(parameter));
     let (kept, declared): (Vec<Parameter>, Vec<Parameter>) =
         Parameter::ALL.iter().filter(known).copied().partition(|parameter| !dialect.drops(*parameter));
     let names = |list: &[Parameter]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");

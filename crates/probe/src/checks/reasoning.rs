@@ -43,7 +43,10 @@ pub(super) async fn places(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), 
         Finding::seen(FEATURE, "-", seen.join(", "), evidence)
     };
     run.findings.push(finding);
-    run.findings.push(tags(run.dialect().answer.think_tags, &seen));
+    // Other APIs have a place for it.
+    if run.is_chat() {
+        run.findings.push(tags(run.dialect().answer.think_tags, &seen));
+    }
     Ok(())
 }
 

@@ -81,6 +81,6 @@ async fn ask(
     if let Some(choice) = choice {
         body["tool_choice"] = json!(choice);
     }
-    let body = body.to_string().into_bytes();
-    run.send(Request { about: FEATURE, endpoint: Endpoint::Responses, body, stream }).await
+    let (model, body) = (run.settings.model.clone(), body.to_string().into_bytes());
+    run.send(Request { about: FEATURE, endpoint: Endpoint::Responses, model, body, stream }).await
 }

@@ -10,6 +10,8 @@ use crate::finding::{Change, Finding};
 use crate::reply::Reply;
 use crate::run::{Abort, Run};
 
+const LATE: &str = "late system message";
+
 /// What becomes of an instruction under a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
@@ -21,8 +23,28 @@ enum Role {
 }
 
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    if !run.is_chat() {
+        return late(run).await;
+    }
     developer(run).await?;
     order(run).await
+}
+
+/// A Messages API has no role but the system's, and merges users; the system may speak late, before the assistant.
+async fn late(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
+    let declared = run.dialect().request.messages.late_system;
+    let messages = json!([
+        {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"},
+        {"role": "user", "content": bodies::HELLO}, {"role": "system", "content": "Be brief."},
+    ]);
+    let reply = run.ask(LATE, run.body(messages, 24)).await?;
+    if taken(&reply) == Some(false) && !takes_histories(run).await? {
+        run.findings.push(open(LATE, declared.name(), &reply));
+        return Ok(());
+    }
+    let change = Change::new("request.messages.late_system", LateSystem::User.name());
+    run.findings.push(order_finding(LATE, declared.name(), &reply, declared == LateSystem::Keep, change));
+    Ok(())
 }
 
 async fn developer(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
@@ -92,13 +114,13 @@ async fn order(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
         (json!({"role": "user", "content": "Hi."}), json!({"role": "assistant", "content": "Hello!"}));
     let question = json!({"role": "user", "content": bodies::HELLO});
     let late = json!([user, assistant, {"role": "system", "content": "Be brief."}, question]);
-    let reply = run.ask("late system message", run.body(late, 24)).await?;
+    let reply = run.ask(LATE, run.body(late, 24)).await?;
     let change = Change::new("request.messages.late_system", LateSystem::User.name());
     let weak = rules.late_system == LateSystem::Keep;
     if taken(&reply) == Some(false) && !takes_histories(run).await? {
-        run.findings.push(open("late system message", rules.late_system.name(), &reply));
+        run.findings.push(open(LATE, rules.late_system.name(), &reply));
     } else {
-        run.findings.push(order_finding("late system message", rules.late_system.name(), &reply, weak, change));
+        run.findings.push(order_finding(LATE, rules.late_system.name(), &reply, weak, change));
     }
 
     let reply = run.ask("two users in a row", run.body(json!([user, question]), 24)).await?;

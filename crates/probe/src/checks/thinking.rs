@@ -23,6 +23,8 @@ const SWITCHES: [&str; 4] = [
 /// The declared switch: whether it is taken, and whether it does something. Others, where it does not.
 pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abort> {
     let declared = run.dialect().request.reasoning.off.clone();
+    // Some models always think, and the spec says how they do it least.
+    let is_least = declared.as_deref().is_some_and(|off| off.contains("adaptive"));
     let name = declared.clone().unwrap_or_else(|| "-".to_owned());
     let mut evidence = Vec::new();
     let mut seen = None;
@@ -30,6 +32,11 @@ pub(super) async fn run(run: &mut Run<'_, impl ProbeUpstream>) -> Result<(), Abo
         let reply = run.ask(FEATURE, body(run, bodies::THINK, members(Some(off)))).await?;
         match &reply {
             Reply::Refused(refusal) => seen = Some(("refused", refusal.words())),
+            Reply::Answered(said) if is_least => {
+                run.known.thinks |= said.thought() > 0;
+                run.findings.push(Finding::seen(FEATURE, name, "taken; it thinks as little as it can", ""));
+                return Ok(());
+            }
             Reply::Answered(said) if said.thought() > 0 => {
                 run.known.thinks = true;
                 seen = Some(("ignored", "it reasons all the same".to_owned()));
@@ -91,7 +98,8 @@ async fn other(
     evidence: &mut Vec<String>,
 ) -> Result<Option<&'static str>, Abort> {
     let known = declared.map(|declared| members(Some(declared)));
-    for switch in SWITCHES {
+    let is_chat = run.is_chat();
+    for switch in SWITCHES.into_iter().filter(|switch| is_chat || switch.starts_with("{\"thinking\"")) {
         let members = members(Some(switch));
         if known.as_ref() == Some(&members) {
             continue;

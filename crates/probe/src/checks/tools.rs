@@ -93,7 +93,8 @@ pub(super) async fn parallel(run: &mut Run<'_, impl ProbeUpstream>) -> Result<()
     };
     let finding = match count(&bare) {
         Some(2..) => Finding::seen(FEATURE, declared.name(), "yes", "two calls in one answer"),
-        Some(1) => {
+        // Only chat servers can be asked for several.
+        Some(1) if run.is_chat() => {
             let asked = run.ask("parallel_tool_calls: true", two(run, bodies::CALL_TWICE, Some(true))).await?;
             match count(&asked) {
                 Some(2..) => {
@@ -109,6 +110,7 @@ pub(super) async fn parallel(run: &mut Run<'_, impl ProbeUpstream>) -> Result<()
                 _ => Finding::unclear(FEATURE, declared.name(), "one call came where two were asked for"),
             }
         }
+        Some(1) => Finding::unclear(FEATURE, declared.name(), "one call came where two were asked for"),
         Some(0) => Finding::unclear(FEATURE, declared.name(), "no call came"),
         _ => open(FEATURE, declared.name(), &bare),
     };

@@ -1,7 +1,9 @@
 //! One thing is odd about each of these providers; the report says which, and nothing else.
 
 mod media;
+mod messages;
 mod options;
+mod responses;
 mod thinking;
 mod tools;
 

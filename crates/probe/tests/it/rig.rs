@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use probe::{Abort, Difference, Finding, Limits, Origin, Settings};
-use providers::DiscoveryRules;
+use providers::{DiscoveryRules, Wire};
 use server::config::{ProviderConfig, Secret, ad_hoc};
 use server::probe::Client;
 use testkit::{Script, Upstream};
@@ -48,8 +48,8 @@ pub(crate) async fn probe_settings(
     let key = Secret::new("sk-very-secret-key".to_owned());
     let config = ad_hoc(spec, Some(&url), Some(key), &|_| None).unwrap();
     let spec = config.provider.for_model("m");
-    let (context_window, discovery) = (spec.context_window, config.provider.discovery.clone());
-    let settings = change(Settings { context_window, discovery, ..settings(spec.dialect) });
+    let (wire, context_window, discovery) = (spec.wire, spec.context_window, config.provider.discovery.clone());
+    let settings = change(Settings { wire, context_window, discovery, ..settings(spec.dialect) });
     let each = Duration::from_secs(20);
     let mut client = Client::new(&config, 3 * each, each, |_| {}).unwrap();
     let result = probe::run(&mut client, &settings).await;
@@ -61,6 +61,7 @@ pub(crate) async fn probe_settings(
 pub(crate) fn settings(dialect: bridge::Dialect) -> Settings {
     Settings {
         model: "m".to_owned(),
+        wire: Wire::Chat,
         dialect,
         context_window: None,
         discovery: DiscoveryRules::default(),

@@ -1,7 +1,8 @@
 //! The `answer` section of a spec: how a provider's answers read. The keys are the dialect's own names.
 
 use bridge::{
-    AnswerDialect, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, FinishMeaning, Parameter, RefusalForm, ThinkTags,
+    AnswerDialect, EofTolerance, ErrorMeaning, ErrorRule, ErrorRules, FinishMeaning, RefusalForm, ThinkTags,
+    Unsupported,
 };
 
 use super::layer::{layer, word};
@@ -24,7 +25,9 @@ layer!(Answer over AnswerDialect {
     wait: Vec<String> = |field| Some(folded(&field.texts()?)),
     // Added to what the spec below says, and the last to be shown: see `show`.
     /// What errors mean, by status, code or words; added to what the spec below says. `parameter` is for errors that mean
-    /// `unsupported` or `unsupported_value` and never name what that is: one of the words of `drop`.
+    /// `unsupported` or `unsupported_value` and never name what that is: one of the words of `drop`, or of the additions of
+    /// `wire: messages` (`thinking`, `betas`, `block_binding`, `eager_input_streaming`). `details`: words in its `details`;
+    /// `names_wait`: it names a wait, of at most some minutes.
     errors: ErrorRules = rules,
 });
 
@@ -52,19 +55,24 @@ fn rules(field: &Field<'_>) -> Option<ErrorRules> {
     Some(field.entries()?.into_iter().filter_map(rule).collect())
 }
 
-/// `{code: CODE, status: STATUS, words: WORDS, no_message: true, means: MEANING, parameter: NAME, retry: false}`.
+/// `{code: CODE, status: STATUS, words: WORDS, details: WORDS, names_wait: true, no_message: true, means: MEANING,
+/// parameter: NAME, retry: false}`.
 fn rule(field: &Field<'_>) -> Option<ErrorRule> {
     let mut section = field.clone().section()?;
     let status = section.read("status", |field| several(field, |field| field.integer(100..=599))).unwrap_or_default();
     let code = section.read("code", |field| several(field, Field::text)).unwrap_or_default();
     let words = section.read("words", |field| several(field, Field::text)).unwrap_or_default();
+    let details = section.read("details", |field| several(field, Field::text)).unwrap_or_default();
+    let names_wait = section.read("names_wait", Field::boolean).unwrap_or_default();
     let no_message = section.read("no_message", Field::boolean).unwrap_or_default();
     let means = section.field("means");
     let (parameter, retry) = (section.field("parameter"), section.read("retry", Field::boolean));
-    let has_condition = !status.is_empty() || !code.is_empty() || !words.is_empty() || no_message;
+    let has_texts = !code.is_empty() || !words.is_empty() || !details.is_empty();
+    let has_condition = !status.is_empty() || has_texts || names_wait || no_message;
     if !has_condition || means.is_none() {
         let help = "such as `{code: 1113, means: quota}`".to_owned();
-        let message = "a rule for errors needs `means`, and at least one of `status`, `code`, `words`, `no_message`";
+        let message = "a rule for errors needs `means`, and at least one of `status`, `code`, `words`, `details`, `names_wait`, \
+                       `no_message`";
         section.problem(message, Some(help));
     }
     section.finish();
@@ -74,19 +82,18 @@ fn rule(field: &Field<'_>) -> Option<ErrorRule> {
         None => None,
         Some(field) => Some(named(&field, means)?),
     };
-    let rule = ErrorRule { means, status, code, words: folded(&words), no_message, parameter, retry };
+    let (words, details) = (folded(&words), folded(&details));
+    let rule = ErrorRule { means, status, code, words, details, names_wait, no_message, parameter, retry };
     has_condition.then_some(rule)
 }
 
 /// What an error is about that never says so.
-fn named(field: &Field<'_>, means: ErrorMeaning) -> Option<Parameter> {
+fn named(field: &Field<'_>, means: ErrorMeaning) -> Option<Unsupported> {
     if !means.is_of_a_parameter() {
         field.problem_of_key("only what means `unsupported` or `unsupported_value` is about a parameter", None);
         return None;
     }
-    // The limit has two names: an error that does not say which of them it is about helps nobody.
-    let all = Parameter::ALL.iter().copied().filter(|parameter| *parameter != Parameter::MaxOutputTokens);
-    field.choice(&all.collect::<Vec<_>>(), Parameter::name)
+    field.choice(&Unsupported::nameable().collect::<Vec<_>>(), Unsupported::member)
 }
 
 /// One value, or a list of them.

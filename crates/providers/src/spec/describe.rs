@@ -90,7 +90,7 @@ impl Takes for Bounds {
 
 impl Takes for ErrorRules {
     fn takes() -> Taken {
-        let form = "list of `{status, code, words, no_message, means, parameter, retry}`, or mapping of words; `means` is one of";
+        let form = "list of `{status, code, words, details, names_wait, no_message, means, parameter, retry}`, or mapping of words; `means` is one of";
         Taken { form: form.to_owned(), ..ErrorMeaning::takes() }
     }
 }

@@ -213,7 +213,7 @@ impl Yaml for ErrorRule {
     }
 
     fn shown(&self, path: &str, from: Source<'_>) -> String {
-        let Self { means, status, code, words, no_message, parameter, retry } = self;
+        let Self { means, status, code, words, details, names_wait, no_message, parameter, retry } = self;
         let mut members = Vec::new();
         if !status.is_empty() {
             members.push(format!("status: {}", one_or_list(status, "", Source::UNKNOWN)));
@@ -224,11 +224,17 @@ impl Yaml for ErrorRule {
         if !words.is_empty() {
             members.push(format!("words: {}", one_or_list(words, &format!("{path}.words"), from)));
         }
+        if !details.is_empty() {
+            members.push(format!("details: {}", one_or_list(details, &format!("{path}.details"), from)));
+        }
+        if *names_wait {
+            members.push("names_wait: true".to_owned());
+        }
         if *no_message {
             members.push("no_message: true".to_owned());
         }
         members.push(format!("means: {}", means.yaml()));
-        members.extend(parameter.map(|parameter| format!("parameter: {}", parameter.yaml())));
+        members.extend(parameter.map(|parameter| format!("parameter: {}", parameter.member())));
         members.extend(retry.map(|retry| format!("retry: {retry}")));
         format!("{{{}}}", members.join(", "))
     }

@@ -1,4 +1,4 @@
-//! What the original system documents of its four providers, with its mistakes mended: low and medium keep
+//! What was first documented of four providers, with the mistakes of then mended: low and medium keep
 //! DeepSeek thinking, an unsaid effort leaves DeepSeek its own default, and a schema works while tools are offered.
 //! Where a provider has changed since, it is as it is now: DeepSeek's xhigh, GLM's efforts, `MiMo`'s default.
 

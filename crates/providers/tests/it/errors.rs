@@ -31,6 +31,11 @@ const SHARED: &[(u16, &str, FailureClass)] = &[
     (402, r#"{"error":{"message":"Insufficient Balance"}}"#, FailureClass::Quota),
     (403, r#"{"error":{"message":"credit balance is too low"}}"#, FailureClass::Quota),
     (429, r#"{"error":{"type":"exceeded_current_quota_error","message":"x"}}"#, FailureClass::Quota),
+    (
+        400,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#,
+        FailureClass::Quota,
+    ),
     (400, r#"{"error":{"message":"Content Exists Risk"}}"#, FailureClass::ContentPolicy),
     (400, r#"{"error":{"code":"data_inspection_failed","message":"x"}}"#, FailureClass::ContentPolicy),
     (400, r#"{"error":{"message":"Model Not Exist"}}"#, FailureClass::ModelNotFound),
@@ -234,6 +239,114 @@ fn waits_are_in_the_words_of_those_who_are_busy() {
     }
 }
 
+/// The same words are said of a minute's limit, of a day's, and of what must be paid for.
+#[test]
+fn a_quota_that_a_short_wait_gives_back_is_a_rate() {
+    use FailureClass as C;
+    let words = "You exceeded your current quota, please check your plan and billing details.";
+    let delay = |time: &str| format!(r#"{{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{time}"}}"#);
+    let quota = |period: &str| {
+        let id = format!("GenerateRequestsPer{period}PerProjectPerModel-FreeTier");
+        format!(r#"{{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{{"quotaId":"{id}"}}]}}"#)
+    };
+    for (more, details, class, wait) in [
+        (" Please retry in 2.1s.", String::new(), C::RateLimit, Some(3)),
+        ("", delay("2s"), C::RateLimit, Some(2)),
+        (" Please retry in 2.1s.", format!("{},{}", quota("Minute"), delay("2s")), C::RateLimit, Some(3)),
+        ("", quota("Minute"), C::RateLimit, None),
+        (" Please retry in 4m.", String::new(), C::RateLimit, Some(120)),
+        ("", String::new(), C::Quota, None),
+        (" Please retry in 7h2m1.5s.", String::new(), C::Quota, None),
+        ("", delay("25321s"), C::Quota, None),
+        (" Please retry in 2.1s.", format!("{},{}", quota("Day"), delay("2s")), C::Quota, None),
+        ("", format!("{},{}", quota("Minute"), quota("Day")), C::Quota, None),
+    ] {
+        let error = format!(
+            r#"{{"error":{{"code":429,"message":"{words}{more}","status":"RESOURCE_EXHAUSTED","details":[{details}]}}}}"#
+        );
+        for (spec, body) in [("gemini", format!("[{error}]")), ("vertex", error.clone()), ("openai-compatible", error)]
+        {
+            let failure = failure(spec, 429, &body);
+            assert_eq!((failure.class, failure.retry_after), (class, wait), "{spec} {body}");
+        }
+    }
+    let coded = format!(r#"{{"error":{{"code":"insufficient_quota","message":"{words} Please retry in 2s."}}}}"#);
+    assert_eq!(failure("openai", 429, &coded).class, C::Quota);
+}
+
+/// What godex adds by itself to requests of the Messages API, and how servers refuse it.
+#[test]
+fn what_godex_adds_is_done_without_where_it_is_refused() {
+    use Proof as P;
+    let asked = |members: &str| {
+        format!(r#"{{"model":"m","max_tokens":128000,"messages":[{{"role":"user","content":"Hi"}}]{members}}}"#)
+    };
+    let thinks = |kind: &str| format!(r#","thinking":{{"type":"{kind}","block_binding":{{}}}}"#);
+    let effort = r#","output_config":{"effort":"low"}"#.to_owned();
+    let both = r#","output_config":{"effort":"low","format":{"type":"json_schema"}}"#.to_owned();
+    let format = r#","output_config":{"format":{"type":"json_schema"}}"#.to_owned();
+    let tool = r#","tools":[{"name":"f","input_schema":{},"strict":true,"eager_input_streaming":true}]"#.to_owned();
+    for (message, members, expected) in [
+        (
+            "thinking.block_binding: Extra inputs are not permitted",
+            thinks("adaptive"),
+            Some(("block_binding", P::Words)),
+        ),
+        (
+            "thinking.adaptive.block_binding: Extra inputs are not permitted",
+            thinks("adaptive"),
+            Some(("block_binding", P::Words)),
+        ),
+        (
+            "Unexpected value(s) `thinking-binding-controls-2026-08-01` for the `anthropic-beta` header.",
+            thinks("adaptive"),
+            Some(("betas", P::Words)),
+        ),
+        ("output_config: Extra inputs are not permitted", effort.clone(), Some(("reasoning_effort", P::Words))),
+        ("output_config: Extra inputs are not permitted", both, Some(("reasoning_effort", P::Words))),
+        ("output_config: Extra inputs are not permitted", format, Some(("response_format", P::Words))),
+        ("output_config: Extra inputs are not permitted", String::new(), None),
+        ("This model does not support the effort parameter.", effort.clone(), Some(("reasoning_effort", P::Words))),
+        ("output_config.effort: Input should be 'high'", effort, Some(("reasoning_effort", P::Hearsay))),
+        ("adaptive thinking is not supported on this model", thinks("adaptive"), Some(("thinking", P::Words))),
+        (
+            r#""thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior."#,
+            thinks("enabled"),
+            Some(("thinking", P::Words)),
+        ),
+        (
+            r#""thinking.type.disabled" is not supported for this model."#,
+            thinks("disabled"),
+            Some(("thinking", P::Words)),
+        ),
+        (r#""thinking.type.disabled" is not supported for this model."#, thinks("adaptive"), None),
+        (
+            "tools.0.custom.eager_input_streaming: Extra inputs are not permitted",
+            tool.clone(),
+            Some(("eager_input_streaming", P::Words)),
+        ),
+        ("tools.0.custom.strict: Extra inputs are not permitted", tool.clone(), Some(("strict", P::Words))),
+        ("Our strict rules are not supported here", tool, None),
+        (
+            "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for m",
+            String::new(),
+            Some(("max_tokens", P::Words)),
+        ),
+        (
+            "input length and `max_tokens` exceed context limit: 85000 + 128000 > 200000, decrease input length",
+            String::new(),
+            Some(("max_tokens", P::Hearsay)),
+        ),
+        ("input length and `max_tokens` exceed context limit: 205000 + 128000 > 200000", String::new(), None),
+    ] {
+        let body = format!(r#"{{"type":"error","error":{{"type":"invalid_request_error","message":{message:?}}}}}"#);
+        let request = asked(&members);
+        let refusal = failure("anthropic", 400, &body).weighed(request.as_bytes(), body.as_bytes()).unsupported;
+        let found = refusal.and_then(|refusal| Some((refusal.unsupported.within(request.as_bytes())?, refusal.proof)));
+        assert_eq!(found.map(|(unsupported, proof)| (unsupported.member(), proof)), expected, "{message} {members}");
+    }
+}
+
 fn refused(body: &str) -> Option<&'static str> {
     failure("openai-compatible", 400, body).unsupported.map(|refusal| refusal.unsupported.member())
 }
@@ -354,10 +467,9 @@ fn nothing_that_a_spec_says_of_errors_is_in_the_kernel() {
 fn gather(node: &Node, path: &str, facts: &mut Vec<String>) {
     match &node.value {
         Value::Map(entries) => {
-            for (key, child) in entries
-                .iter()
-                .filter(|(key, _)| !matches!(&*key.name, "means" | "status" | "no_message" | "parameter" | "retry"))
-            {
+            for (key, child) in entries.iter().filter(|(key, _)| {
+                !matches!(&*key.name, "means" | "status" | "names_wait" | "no_message" | "parameter" | "retry")
+            }) {
                 gather(child, &format!("{path}.{}", key.name), facts);
             }
         }

@@ -151,7 +151,7 @@ impl Signer {
 
 #[derive(Deserialize)]
 struct KeySet {
-    keys: Vec<Jwk>,
+    keys: Vec<serde_json::Value>,
 }
 
 /// Members that are not known say nothing to us.
@@ -172,7 +172,9 @@ struct Jwk {
 /// The keys of an issuer that can be used here; those of other kinds, and for other purposes, are left out.
 pub(super) fn signers(key_set: &[u8]) -> Result<Vec<Signer>, String> {
     let set: KeySet = serde_json::from_slice(key_set).map_err(|error| format!("it is no set of keys: {error}"))?;
-    let signers: Vec<Signer> = set.keys.into_iter().filter_map(signer).take(MOST_KEYS).collect();
+    // One that cannot be read is no reason to do without the others.
+    let keys = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
+    let signers: Vec<Signer> = keys.filter_map(signer).take(MOST_KEYS).collect();
     if signers.is_empty() { Err("it has no key that can be used here".to_owned()) } else { Ok(signers) }
 }
 

@@ -53,6 +53,14 @@ pub struct MadeKey {
     pub closes_the_door: bool,
 }
 
+/// A key that was revoked.
+#[derive(Debug, Clone)]
+pub struct RevokedKey {
+    pub info: KeyInfo,
+    /// All that worked until then, the oldest first: a name that was rotated may have several.
+    pub ids: Vec<String>,
+}
+
 /// Why a key cannot be managed as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
@@ -157,13 +165,24 @@ pub async fn show(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
 }
 
 /// Dead at once, on every instance within a second. By name: with all that was rotated and still works.
-pub async fn revoke(store: &Store, key: &str) -> Result<KeyInfo, ManageError> {
-    let shown = show(store, key).await?;
+pub async fn revoke(store: &Store, key: &str) -> Result<RevokedKey, ManageError> {
+    let shown = found(store, key).await?.ok_or_else(|| ManageError::Unknown(key.to_owned()))?;
     let at = now();
-    for found in named(store, key).await?.iter().filter(|key| key.revoked_at.is_none()) {
-        store.revoke_api_key(&found.id, at).await?;
-    }
-    show(store, &shown.id).await
+    let revoked = if shown.id == key {
+        store.revoke_api_key(key, at).await?;
+        Vec::from_iter(shown.revoked_at.is_none().then(|| key.to_owned()))
+    } else {
+        // What is rotated at the same moment has the name as well.
+        store.revoke_api_keys_named(key, at).await?
+    };
+    let mut found = named(store, key).await?;
+    found.sort_by_key(|key| key.created_at);
+    found.retain(|key| revoked.contains(&key.id));
+    let worked = found.iter().filter(|key| key.expires_at.is_none_or(|end| end > at));
+    let ids = worked.map(|key| key.id.clone()).collect();
+    // The one that had the name last.
+    let last = found.into_iter().max_by_key(|key| (key.replaced_by.is_none(), key.created_at));
+    Ok(RevokedKey { info: info(last.unwrap_or(shown)), ids })
 }
 
 /// A new key with the same name and terms; the older one works for `grace` more.

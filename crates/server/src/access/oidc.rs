@@ -169,7 +169,8 @@ impl Oidc {
         let terms = self.terms(claims)?;
         let tenant_terms = tenant_terms(&tenant).ok_or_else(credential::unknown_now)?;
         let id = format!("{PREFIX}{subject}");
-        Ok(Grant { id, name: subject, tenant, terms, tenant_terms, expires_at: Some(expires_at), line: Arc::default() })
+        let (expires_at, line) = (Some(expires_at), Arc::default());
+        Ok(Grant { id, name: subject, tenant, terms, tenant_terms, expires_at, line, mark: None })
     }
 
     fn no_tenant(&self) -> ApiError {
@@ -285,6 +286,7 @@ pub(super) fn granted_earlier(id: &str, tenant: &Tenant, terms: &str, tenant_ter
         tenant_terms,
         expires_at: None,
         line: Arc::default(),
+        mark: None,
     })
 }
 

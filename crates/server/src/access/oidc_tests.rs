@@ -116,9 +116,16 @@ async fn tokens_of_each_kind_are_taken_and_say_whose_they_are() {
     for ((name, pair), algs) in Pair::all().into_iter().zip([&["ES256"][..], &["RS256", "PS256"], &["EdDSA"]]) {
         let oidc = oidc(|_| {});
         // Of keys that are not for this, and kinds that are not known, nothing is used.
-        let others =
-            [json!({"kty": "oct", "k": "c2VjcmV0"}), json!({"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"})];
-        oidc.fetched(Ok(key_set(&[others[0].clone(), others[1].clone(), pair.jwk("k1")])));
+        // What cannot be read at all keeps nothing from being used.
+        let others = [
+            json!({"kty": "oct", "k": "c2VjcmV0"}),
+            json!({"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"}),
+            json!({"kty": "RSA", "kid": 5}),
+            json!({"kid": "x"}),
+            json!("key"),
+        ];
+        let keys: Vec<Value> = others.into_iter().chain([pair.jwk("k1")]).collect();
+        oidc.fetched(Ok(key_set(&keys)));
         for alg in algs {
             for header in [json!({"alg": alg, "kid": "k1", "typ": "JWT"}), json!({"alg": alg})] {
                 let token = pair.token(&header, &claims());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use store::{AccessList, ApiKey, Tenant};
 
-use super::{Grant, Terms};
+use super::{Grant, Mark, Terms};
 use crate::config::{Config, KeyConfig};
 
 #[derive(Debug)]
@@ -146,6 +146,7 @@ impl Table {
             tenant_terms: self.tenant_terms(&key.tenant)?,
             expires_at: key.expires_at.map(|at| u64::try_from(at).unwrap_or_default() / 1000),
             line,
+            mark: None,
         };
         Some((key.hash, Entry { grant: Arc::new(grant), is_stored: true }))
     }
@@ -160,6 +161,7 @@ impl Table {
             terms: key.terms.clone(),
             expires_at: key.expires_at,
             line: Arc::default(),
+            mark: Some(Mark::of(&key.hash.0)),
         };
         Some((key.hash.0, Entry { grant: Arc::new(grant), is_stored: false }))
     }

@@ -1,15 +1,18 @@
 //! What upstream answers and hosted tools have used for one request, and what that costs.
 
+use tokio::time::Instant;
+
 use super::Entries;
 use crate::spending::Used;
 use crate::trace::Charge;
 
 impl Entries {
     /// What the turn has really used is known now.
-    pub(super) fn settle(&mut self, charges: &[Charge]) {
+    pub(super) fn settle(&mut self, charges: &[Charge], now: Instant) {
         let tokens = |charge: &Charge| charge.usage.input_tokens.saturating_add(charge.usage.output_tokens);
         if let Some(permit) = self.permit.take() {
-            permit.settle((!charges.is_empty()).then(|| charges.iter().map(tokens).fold(0, u64::saturating_add)));
+            let used = (!charges.is_empty()).then(|| charges.iter().map(tokens).fold(0, u64::saturating_add));
+            permit.settle(used, now);
         }
     }
 

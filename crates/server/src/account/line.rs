@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bridge::FailureClass;
+use store::dollars;
 use wire::id::Id;
 use wire::responses::Usage;
 
 use crate::caller::Caller;
 use crate::compat;
-use crate::terms::dollars;
 use crate::trace::{Attempted, Facts, Outcome, Trace};
 
 /// What it is logged under.
@@ -83,7 +83,8 @@ pub(super) fn write(trace: &Trace) {
     );
     for note in &facts.notes {
         let (code, severity, action) = (note.code.name(), note.severity.name(), note.action.name());
-        let (path, detail) = (&*note.path, &*note.message);
+        // Nothing that anybody said.
+        let (path, detail) = (&*note.path, (!facts.has_words(note)).then_some(&*note.message));
         tracing::debug!(target: TARGET, request_id, code, severity, action, path, detail, "not done as asked");
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::listener::Stream;
 use super::routes::{self, Place};
 use crate::app::open_store;
-use crate::config::{AdminListen, Backend, Config, Origin};
+use crate::config::{AdminListen, Backend, Config, Origin, TracePlace};
 use crate::start::StartError;
 
 /// Who is there answers at once.
@@ -60,8 +60,12 @@ pub enum Unreachable {
     Another(String, String),
     /// One that was started with another configuration: where, and which.
     Other(String, String),
+    /// Something else answers there.
+    Stranger(String),
     /// It could not be asked: where, and why.
     Failed(String, String),
+    /// What it answered could not be given on.
+    Sink(io::Error),
     /// Without a server there is nothing in memory.
     Memory,
     Store(Box<StartError>),
@@ -79,6 +83,8 @@ impl fmt::Display for Unreachable {
                 f,
                 "the godex that listens on {address} was started with another configuration: {config}; name it with --config"
             ),
+            Self::Stranger(address) => write!(f, "what listens on {address} is not godex"),
+            Self::Sink(error) => write!(f, "the answer cannot be written: {error}"),
             Self::Failed(address, why) => write!(f, "the godex that listens on {address} cannot be asked: {why}"),
             Self::Memory => f.write_str(
                 "no godex runs, and with `session.backend: memory` nothing outlives one: start it first, or use SQLite or \
@@ -175,11 +181,15 @@ impl AdminClient {
         let client = Self { config: config.clone(), store: None, traces: OnceLock::new() };
         let status = client.ask("GET", "/admin/status", None).await?;
         let found: Value = serde_json::from_slice(&status.body).unwrap_or_default();
-        if status.status != 200 {
-            let why = found["error"]["message"].as_str().unwrap_or("it is no godex").to_owned();
-            return Err(Unreachable::Failed(client.address(), why));
+        let status = status.status;
+        if status == 200 && found["name"] == "godex" {
+            return Ok((client, found));
         }
-        Ok((client, found))
+        // A godex knows this path, and may refuse whoever asks.
+        match found["error"]["message"].as_str() {
+            Some(why) if status >= 400 && status != 404 => Err(Unreachable::Failed(client.address(), why.to_owned())),
+            _ => Err(Unreachable::Stranger(client.address())),
+        }
     }
 
     /// The store of this configuration, which no server of this machine may have open.
@@ -234,8 +244,9 @@ impl AdminClient {
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
         let Some(store) = &self.store else {
             let stream = self.connect().await?;
-            return self.over(stream, method, uri, body, sink).await.map_err(|why| failed(&why));
+            return self.over(stream, method, uri, body, sink).await;
         };
+        self.look_at_traces(&uri)?;
         let place = Place { store, config: &self.config, desk: None, traces: &self.traces };
         let answer = routes::answer(place, &method, &uri, body).await;
         let (head, mut body) = match answer {
@@ -244,10 +255,24 @@ impl AdminClient {
         };
         while let Some(Ok(frame)) = body.frame().await {
             if let Some(data) = frame.data_ref() {
-                sink(data).map_err(|error| failed(&error))?;
+                sink(data).map_err(Unreachable::Sink)?;
             }
         }
         Ok(head.status.as_u16())
+    }
+
+    /// Opens the traces for whoever only looks at them: a file that is damaged stays as it is.
+    fn look_at_traces(&self, uri: &Uri) -> Result<(), Unreachable> {
+        let looks = uri.path().starts_with("/admin/traces") || uri.path() == "/admin/series";
+        let TracePlace::File(path) = &self.config.trace.place else { return Ok(()) };
+        if !looks || !self.config.trace.enabled || self.traces.get().is_some() {
+            return Ok(());
+        }
+        let opened = TraceStore::look(path, &self.config.session.encryption.keys);
+        let opened = opened.map_err(|error| Unreachable::Store(Box::new(error.into())))?;
+        // Whoever was first has opened the same.
+        let _ = self.traces.set(Some(opened));
+        Ok(())
     }
 
     async fn connect(&self) -> Result<Box<dyn Stream>, Unreachable> {
@@ -281,15 +306,17 @@ impl AdminClient {
         uri: Uri,
         body: Bytes,
         sink: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
-    ) -> Result<u16, String> {
+    ) -> Result<u16, Unreachable> {
+        let failed = |why: String| Unreachable::Failed(self.address(), why);
         let mut headers = HeaderMap::new();
         if !body.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let (head, mut body) = self.exchange(stream, method, uri, headers, body).await?.into_parts();
+        let answer = self.exchange(stream, method, uri, headers, body).await.map_err(failed)?;
+        let (head, mut body) = answer.into_parts();
         while let Some(frame) = body.frame().await {
-            if let Some(data) = frame.map_err(|error| error.to_string())?.data_ref() {
-                sink(data).map_err(|error| error.to_string())?;
+            if let Some(data) = frame.map_err(|error| failed(error.to_string()))?.data_ref() {
+                sink(data).map_err(Unreachable::Sink)?;
             }
         }
         Ok(head.status.as_u16())

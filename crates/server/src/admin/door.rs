@@ -28,9 +28,9 @@ use super::routes::is_for_page;
 use crate::clock;
 use crate::token::are_same;
 
-/// Connections at the same time; a browser has six.
-const CONNECTIONS: usize = 64;
-const HEAD: Duration = Duration::from_secs(10);
+/// Connections at the same time; a browser has six. Those that say nothing are soon gone: they keep nobody out for long.
+const CONNECTIONS: usize = 256;
+const HEAD: Duration = Duration::from_secs(2);
 const BACK_OFF: Duration = Duration::from_millis(50);
 /// The admin listener has a cap of its own; this one is for what is held here.
 const LARGEST: usize = 64 << 20;

@@ -73,7 +73,7 @@ pub(super) async fn trace(place: Place<'_>, id: &str, uri: &Uri) -> Result<Respo
     let trace = find(place, &app, id, tenant.as_ref()).await?;
     let detail = trace.as_ref().map(traces::detail);
     let Some(source) = Source::find(&app, id, tenant, trace.as_ref()).await? else {
-        let (Some(trace), Some(detail)) = (&trace, detail) else { return Err(ApiError::response_not_found(id)) };
+        let (Some(trace), Some(detail)) = (&trace, detail) else { return Err(ApiError::trace_not_found(id)) };
         let mut answer = json!({"trace": detail, "source": "none", "plan": null});
         // It may be there, though what it continued is not.
         let (id, tenant) = (trace.row.response_id.as_deref().unwrap_or(id), Tenant::new(&trace.row.tenant));
@@ -96,7 +96,7 @@ pub(super) async fn replay(place: Place<'_>, asked: &Replay) -> Result<Response<
     let source = Source::find(&app, &asked.id, tenant, trace.as_ref()).await?;
     let Some(source) = source else {
         if trace.is_none() {
-            return Err(ApiError::response_not_found(&asked.id));
+            return Err(ApiError::trace_not_found(&asked.id));
         }
         let message = "Nothing of this request was captured, and its response, or what that continued, is not stored: it cannot \
                        be sent again.";
@@ -119,7 +119,7 @@ async fn find(
         Err(ApiError { code: Code::TracesOff | Code::TraceNotFound, .. }) => return Ok(None),
         found => found?,
     };
-    if tenant.is_some_and(|tenant| tenant.name() != trace.row.tenant) {
+    if tenant.is_some_and(|tenant| *tenant.name() != *trace.row.tenant) {
         return Ok(None);
     }
     let is_by_request = trace.row.request_id == id && trace.row.response_id.as_deref() != Some(id);

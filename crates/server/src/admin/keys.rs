@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::routes::{self, Place};
-use crate::access::manage::{self, KeyInfo, MadeKey, NewKey};
+use crate::access::manage::{self, KeyInfo, MadeKey, NewKey, RevokedKey};
 use crate::body::Body;
 use crate::clock;
 use crate::config::{Bare, parse_duration};
@@ -77,9 +77,11 @@ pub(super) async fn create(place: Place<'_>, mut body: Map<String, Value>) -> Re
 
 pub(super) async fn revoke(place: Place<'_>, name: &str) -> Result<Response<Body>, ApiError> {
     check_stored(place, name).await?;
-    let info = manage::revoke(place.store, name).await?;
+    let RevokedKey { info, ids } = manage::revoke(place.store, name).await?;
     refresh(place).await?;
-    Ok(routes::json(&Shown::from(info)))
+    let mut shown = serde_json::to_value(Shown::from(info)).unwrap_or_default();
+    shown["revoked"] = Value::from(ids);
+    Ok(routes::json(&shown))
 }
 
 /// How the older key ends.

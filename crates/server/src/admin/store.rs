@@ -54,10 +54,13 @@ pub(super) fn check(place: Place<'_>) -> Response<Body> {
     let lines = stream::unfold(Some(place.store.checking()), |checking: Option<Checking>| async move {
         let mut checking = checking?;
         let (line, next) = match checking.step().await {
-            Ok(true) => (json!({"object": "progress", "read": checking.read()}), Some(checking)),
+            Ok(true) => {
+                (json!({"object": "progress", "read": checking.read(), "rows": checking.rows()}), Some(checking))
+            }
             Ok(false) => {
-                let findings = checking.findings();
-                (json!({"object": "end", "read": checking.read(), "findings": findings}), None)
+                let found = checking.findings();
+                let (read, lines) = (checking.read(), found.lines());
+                (json!({"object": "end", "read": read, "findings": lines, "found": found.count()}), None)
             }
             Err(error) => {
                 let why = match &error {

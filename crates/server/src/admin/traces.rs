@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{Response, Uri};
 use serde_json::{Map, Value, json};
-use store::{StoredTrace, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRow, TraceStore};
+use store::{StoredTrace, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRow, TraceStore, dollars};
 use tokio::time::timeout;
 
 use super::routes::{self, Place, query};
@@ -14,7 +14,6 @@ use crate::body::Body;
 use crate::clock;
 use crate::config::{Bare, parse_duration};
 use crate::error::{ApiError, Code};
-use crate::terms::dollars;
 use crate::trace;
 
 /// The most of one page, and how many it has where nobody says.
@@ -105,7 +104,7 @@ pub(super) async fn chain(place: Place<'_>, id: &str) -> Result<Response<Body>, 
     let turns = match &row.response_id {
         Some(response_id) => {
             let store = store(place).await?;
-            patiently(store.chain(row.tenant.clone(), response_id.clone(), TREE)).await?
+            patiently(store.chain(row.tenant.to_string(), response_id.clone(), TREE)).await?
         }
         None => vec![(number, row)],
     };
@@ -230,7 +229,7 @@ pub(super) fn summary(number: TraceNumber, row: &TraceRow) -> Value {
         "first_token_ms": row.first_token_micros.map(ms),
         "upstream_ms": row.upstream_micros.map(ms),
         "overhead_ms": overhead.map(ms),
-        "tenant": row.tenant,
+        "tenant": &*row.tenant,
         "key": row.key,
         "request_id": row.request_id,
         "response_id": row.response_id,

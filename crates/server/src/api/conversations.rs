@@ -8,7 +8,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use store::{NewConversation, StoredConversation};
 use wire::id::IdKind;
-use wire::json::{Invalid, Kept, ObjectWriter, pair_surrogates};
+use wire::json::{Invalid, Kept, ObjectWriter, Raw, pair_surrogates};
 use wire::responses::{CreateConversation, UpdateConversation};
 
 use super::{deleted, json};
@@ -16,6 +16,7 @@ use crate::body::{self, Body};
 use crate::clock;
 use crate::error::ApiError;
 use crate::request::RequestContext;
+use crate::session::Session;
 pub(crate) use items::{create_items, delete_item, list_items, retrieve_item};
 
 pub(crate) async fn create(context: &RequestContext, request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
@@ -39,14 +40,14 @@ pub(crate) async fn create(context: &RequestContext, request: Request<Incoming>)
     let new = NewConversation { id, created_at, metadata, items };
     let absent = || ApiError::conversation_not_found(&conversation.id);
     session.observe(session.store().create_conversation(new).await, absent)?;
-    Ok(object(&conversation))
+    object(&session, &conversation)
 }
 
 pub(crate) async fn retrieve(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
     let session = context.session();
     let absent = || ApiError::conversation_not_found(id);
     let conversation = session.observe(session.store().conversation(id).await, absent)?;
-    Ok(object(&conversation))
+    object(&session, &conversation)
 }
 
 /// Replaces the metadata; `null` is none at all.
@@ -66,7 +67,7 @@ pub(crate) async fn update(
     let absent = || ApiError::conversation_not_found(id);
     let update = metadata(request.metadata);
     let updated = session.observe(session.store().update_conversation(id, update).await, absent)?;
-    Ok(object(&updated))
+    object(&session, &updated)
 }
 
 /// Its items stay with the responses that they belong to.
@@ -81,12 +82,14 @@ fn metadata(given: Option<wire::json::Object<'_>>) -> Bytes {
     Bytes::copy_from_slice(given.map_or("{}", |metadata| metadata.0.as_str()).as_bytes())
 }
 
-fn object(conversation: &StoredConversation) -> Response<Body> {
+fn object(session: &Session, conversation: &StoredConversation) -> Result<Response<Body>, ApiError> {
+    let metadata = str::from_utf8(&conversation.metadata).ok().and_then(|text| Raw::parse(text).ok());
+    let metadata = metadata.ok_or_else(|| session.damaged(format!("conversation {}", conversation.id)))?;
     let mut body = Vec::new();
     let mut object = ObjectWriter::new(&mut body);
     object.text("id", &conversation.id).text("object", "conversation");
-    object.int("created_at", conversation.created_at / 1000).json("metadata", &conversation.metadata);
+    object.int("created_at", conversation.created_at / 1000).raw("metadata", metadata);
     object.end();
     pair_surrogates(&mut body);
-    json(body)
+    Ok(json(body))
 }

@@ -1,7 +1,7 @@
 //! List objects: `{"object":"list","data":[…],"first_id","last_id","has_more"}`.
 
 use http::Response;
-use store::Item;
+use store::{Error, Item};
 use wire::json::ObjectWriter;
 
 use super::counted;
@@ -12,10 +12,11 @@ use crate::session::write_listed;
 
 pub(super) fn items(context: &RequestContext, items: &[Item], has_more: bool) -> Result<Response<Body>, ApiError> {
     let bytes = 256 + items.iter().map(|item| item.body.len() + 64).sum::<usize>();
-    counted(context, bytes, |body| write(items, has_more, body))
+    let absent = || ApiError::item_not_found("");
+    counted(context, bytes, |body| context.session().observe(write(items, has_more, body), absent))
 }
 
-fn write(items: &[Item], has_more: bool, body: &mut Vec<u8>) {
+fn write(items: &[Item], has_more: bool, body: &mut Vec<u8>) -> Result<(), Error> {
     let mut list = ObjectWriter::new(body);
     list.text("object", "list");
     let data = list.key("data");
@@ -24,7 +25,7 @@ fn write(items: &[Item], has_more: bool, body: &mut Vec<u8>) {
         if index > 0 {
             data.push(b',');
         }
-        write_listed(item, data);
+        write_listed(item, data)?;
     }
     data.push(b']');
     for (name, item) in [("first_id", items.first()), ("last_id", items.last())] {
@@ -35,4 +36,5 @@ fn write(items: &[Item], has_more: bool, body: &mut Vec<u8>) {
     }
     list.bool("has_more", has_more);
     list.end();
+    Ok(())
 }

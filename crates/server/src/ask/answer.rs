@@ -33,16 +33,18 @@ enum Source {
     Sse(Decoder),
     Json(Vec<u8>),
     /// Nothing has come that could tell: blanks, or a piece of a byte order mark.
-    Unknown(Vec<u8>),
+    Unknown {
+        held: Vec<u8>,
+        /// It is called JSON: only what is plainly a stream is taken for one.
+        called_json: bool,
+    },
 }
 
 impl Answer {
     pub(crate) fn new(reader: Metered, accepted: Accepted) -> Self {
-        let source = match accepted.format {
-            Format::Json => Source::Json(Vec::new()),
-            // Some servers answer a streamed request with one JSON, often an error, and call it a stream.
-            Format::Sse | Format::Unknown => Source::Unknown(Vec::new()),
-        };
+        // Some servers answer a streamed request with one JSON, often an error, and call it a stream; some proxies call
+        // a stream JSON. The first bytes tell.
+        let source = Source::Unknown { held: Vec::new(), called_json: accepted.format == Format::Json };
         Self { reader, source, body: accepted.body, redactor: accepted.redactor, received: 0 }
     }
 
@@ -55,10 +57,10 @@ impl Answer {
     pub(crate) fn feed(&mut self, bytes: &Bytes, response: &mut ResponseWriter, out: &mut Events) -> Option<End> {
         self.received += bytes.len();
         self.reader.read(bytes);
-        let Source::Unknown(held) = &mut self.source else { return self.take(bytes, response, out) };
+        let Source::Unknown { held, called_json } = &mut self.source else { return self.take(bytes, response, out) };
         held.extend_from_slice(bytes);
-        let Some(known) = known(held) else { return too_large(held.len()) };
-        let Source::Unknown(held) = std::mem::replace(&mut self.source, known) else { return None };
+        let Some(known) = known(held, *called_json) else { return too_large(held.len()) };
+        let Source::Unknown { held, .. } = std::mem::replace(&mut self.source, known) else { return None };
         self.take(&held, response, out)
     }
 
@@ -76,7 +78,7 @@ impl Answer {
                 let around = self.received.saturating_sub(MAX_CONTENT) / MAX_AROUND;
                 too_large(content).or_else(|| (around > content).then(|| End::Failed(oversized()))).or(end)
             }
-            Source::Unknown(_) => None,
+            Source::Unknown { .. } => None,
         }
     }
 
@@ -106,6 +108,9 @@ impl Answer {
 
     /// The upstream is through: reads what is left of it, closes what is open.
     pub(crate) fn end(&mut self, end: End, response: &mut ResponseWriter, out: &mut Events) -> RoundEnd {
+        if let Source::Unknown { held, called_json: true } = &mut self.source {
+            self.source = Source::Json(std::mem::take(held));
+        }
         let end = match (end, &mut self.source) {
             (End::Eof, Source::Json(buffer)) if wire::json::without_mark(buffer.trim_ascii()).is_empty() => {
                 let message = "The provider's answer has an empty body.";
@@ -152,15 +157,25 @@ pub(crate) fn oversized() -> Failure {
     Failure::new(FailureClass::Protocol, format!("The provider's answer is larger than {MAX_CONTENT} bytes."))
 }
 
+/// How a stream begins: a comment, or a field of its first event.
+const STREAMS: &[&[u8]] = &[b":", b"data:", b"event:", b"id:", b"retry:"];
+
 /// What an answer is that begins so; None while that cannot be told.
-fn known(start: &[u8]) -> Option<Source> {
+fn known(start: &[u8], called_json: bool) -> Option<Source> {
     let mark = b"\xef\xbb\xbf";
     let start = start.trim_ascii_start();
     if start.len() < mark.len() && mark.starts_with(start) {
         return None;
     }
-    Some(match wire::json::without_mark(start).trim_ascii_start().first()? {
+    let start = wire::json::without_mark(start).trim_ascii_start();
+    Some(match start.first()? {
         b'{' | b'[' | b'<' => Source::Json(Vec::new()),
+        _ if called_json && !STREAMS.iter().any(|field| start.starts_with(field)) => {
+            if STREAMS.iter().any(|field| field.starts_with(start)) {
+                return None;
+            }
+            Source::Json(Vec::new())
+        }
         _ => Source::Sse(Decoder::new(MAX_EVENT)),
     })
 }

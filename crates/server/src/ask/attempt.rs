@@ -89,17 +89,18 @@ pub(crate) async fn send(
             Ok(planned) => planned,
             Err(error) => match failover.unfit() {
                 Ok(()) => continue,
-                Err(Some(refused)) => return Err(Unanswered::Refused(refused, Vec::new())),
+                Err(Some(refused)) => return Err(Unanswered::Refused(*refused, Vec::new())),
                 Err(None) => return Err(Unanswered::Invalid(error)),
             },
         };
+        let reader = Metered::new(reader, context, failover);
         match failover.send(&body, cache_key.as_deref(), stream).await {
             Step::Accepted(accepted) => {
                 context.account.accepted(accepted.connecting);
                 context.sent(failover, asked.request, &body);
                 notes.extend(failover.notes());
                 let deadlines = failover.deadlines(stream);
-                let reader = Metered::new(reader, context, failover, &accepted.redactor);
+                let reader = reader.accepted(&accepted.redactor);
                 return Ok(Attempt { reader, accepted: *accepted, deadlines, notes, may_go_on });
             }
             Step::Again => {}
@@ -136,7 +137,7 @@ pub(crate) fn body(context: &RequestContext, failover: &Failover, asked: &Asked<
 /// A request planned for one target.
 pub(crate) struct Planned {
     pub(crate) body: Bytes,
-    reader: Reader,
+    reader: Box<Reader>,
     pub(crate) notes: Vec<Note>,
     may_go_on: MayGoOn,
     /// What the provider gets as the cache key.
@@ -226,6 +227,6 @@ fn plan(context: &RequestContext, failover: &Failover, asked: &Asked<'_, '_>) ->
         prompt_bytes: plan.body.len(),
     };
     let body = runtime.budget.hold(plan.body)?;
-    let reader = Reader::new(plan.context, setup);
+    let reader = Box::new(Reader::new(plan.context, setup));
     Ok(Planned { body, reader, notes: plan.notes, may_go_on, cache_key })
 }

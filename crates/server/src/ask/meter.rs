@@ -1,8 +1,9 @@
 //! The meter of one upstream answer: when the answer is over, or nobody reads it any more, it enters into the account what
 //! was taken, once, at the price of whoever has answered.
 //!
-//! An upstream that has accepted works, and is paid, whatever becomes of its answer: also where the client is gone, the
-//! answer fails, or it is only godex that has asked. What the provider does not say is estimated.
+//! An upstream that has the request works, and is paid, whatever becomes of its answer: also where the client is gone before
+//! it begins, the answer fails, or it is only godex that has asked. Who refuses is not. What the provider does not say is
+//! estimated.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use crate::upstream::{Failover, Redactor};
 /// A reader whose answer is paid for.
 #[derive(Debug)]
 pub(crate) struct Metered {
-    reader: Reader,
+    reader: Box<Reader>,
     bill: Option<Bill>,
+    accepted: bool,
     /// Events so far.
     heard: u64,
     /// What was read, where bodies are kept.
@@ -35,8 +37,8 @@ struct Bill {
 }
 
 impl Metered {
-    /// The target whose turn it is has accepted.
-    pub(super) fn new(reader: Reader, context: &RequestContext, failover: &Failover, redactor: &Redactor) -> Self {
+    /// The target whose turn it is will be asked.
+    pub(super) fn new(reader: Box<Reader>, context: &RequestContext, failover: &Failover) -> Self {
         context.account.counted_by(&context.app.runtime.spending);
         let bill = Bill {
             account: context.account.clone(),
@@ -44,8 +46,16 @@ impl Metered {
             model: failover.model().to_owned(),
             price: failover.price(),
         };
-        let tape = context.account.tape().map(|tape| Box::new((tape, redactor.clone())));
-        Self { reader, bill: Some(bill), heard: 0, tape }
+        Self { reader, bill: Some(bill), accepted: false, heard: 0, tape: None }
+    }
+
+    /// It has accepted.
+    #[must_use]
+    pub(super) fn accepted(mut self, redactor: &Redactor) -> Self {
+        let tape = self.bill.as_ref().and_then(|bill| bill.account.tape());
+        self.tape = tape.map(|tape| Box::new((tape, redactor.clone())));
+        self.accepted = true;
+        self
     }
 
     /// This was read.
@@ -63,11 +73,18 @@ impl Metered {
     /// The answer is over.
     pub(super) fn settle(&mut self) {
         let Some(Bill { account, provider, model, price }) = self.bill.take() else { return };
+        if !self.accepted && !account.is_with_upstream() {
+            return;
+        }
         let (usage, estimated) = self.reader.taken();
         let nanodollars = price.map(|price| price.cost(&usage));
         account.heard(self.heard);
         if let Some((tape, redactor)) = self.tape.take().map(|tape| *tape) {
             account.capture(Body::ChatResponse, Some(tape), |bytes| redactor.bytes(bytes, 0));
+        }
+        // What it has run itself is in no usage, and costs what nobody here knows.
+        for (tool, calls) in self.reader.ran() {
+            account.charged(Charge { tool_calls: *calls, ..Charge::of_call(&provider, tool, None) });
         }
         account.charged(Charge { provider, model, usage, estimated, nanodollars, tool_calls: 0 });
     }

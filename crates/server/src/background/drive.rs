@@ -96,7 +96,7 @@ async fn begin_foreground(mut turn: Box<Turn>, session: &Session) -> Result<(Box
     };
     turn.begun(BegunRecord { session: session.clone(), claim: claim.clone() });
     let entered = background.enter(&claim);
-    Ok((turn, Job { claim, has_log: true, next_event: 0, created_at: 0 }, entered))
+    Ok((turn, Job { claim, has_log: true, next_event: 0, created_at: 0, line: None }, entered))
 }
 
 /// A turn has no more to do here: it gets an end if it has none, and whoever waits for one hears of it.
@@ -161,23 +161,40 @@ async fn start_and_drive(context: RequestContext, body: Bytes, job: &Job, entere
 }
 
 /// Nothing was asked of anybody yet, so a store that is away for a moment is waited for, and a place among the turns of
-/// its key much longer: it is in the queue as long as it has none. After each wait its key has to be good still.
+/// its key much longer: it is in the queue as long as it has none, and older ones come first. After each wait its key has to
+/// be good still.
 async fn start(context: &RequestContext, body: Bytes, job: &Job) -> Result<Started, ApiError> {
-    let (began, mut held_back, mut context) = (Instant::now(), None, context.clone());
+    let (began, mut job, mut context) = (Instant::now(), job.clone(), context.clone());
     loop {
+        if let Some(line) = &job.line {
+            let moved = line.moved();
+            if !line.is_first() && began.elapsed() < QUEUED {
+                let _ = tokio::time::timeout(PLACE_PAUSE, moved).await;
+                context.caller = renewed(&context).await?;
+                continue;
+            }
+        }
         let start = Start { past: Past::Begun, job: Some(job.clone()), ..Start::default() };
-        match Box::pin(Turn::start(context.clone(), body.clone(), start)).await {
+        let started = Box::pin(Turn::start(context.clone(), body.clone(), start)).await;
+        if started.is_err() {
+            context.account.waits();
+        }
+        match started {
             Err(ApiError { code: Code::StorageUnavailable | Code::TooManyBytesInFlight, .. })
                 if began.elapsed() < PATIENCE =>
             {
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(error) if waits_for_place(error.code) && began.elapsed() < QUEUED => {
-                if let Some(grant) = context.caller.grant() {
-                    held_back.get_or_insert_with(|| context.app.runtime.jobs.hold_back(&grant.id));
+            Err(error) if error.code.waits_for_place() && began.elapsed() < QUEUED => {
+                let wait = Duration::from_secs(error.retry_after.unwrap_or(1).into()).min(PLACE_PAUSE);
+                if let Some(grant) = context.caller.grant().filter(|_| job.line.is_none()) {
+                    let line = context.app.runtime.jobs.lines.join(grant.limited_as(), job.created_at);
+                    job.line = Some(Arc::new(line));
                 }
-                let wait = Duration::from_secs(error.retry_after.unwrap_or(1).into());
-                tokio::time::sleep(wait.min(PLACE_PAUSE)).await;
+                match &job.line {
+                    Some(line) => drop(tokio::time::timeout(wait, line.moved()).await),
+                    None => tokio::time::sleep(wait).await,
+                }
             }
             started => return started,
         }
@@ -192,17 +209,15 @@ async fn renewed(context: &RequestContext) -> Result<Caller, ApiError> {
     Ok(Caller::earlier(caller.tenant().clone(), grant, caller.client()))
 }
 
-const fn waits_for_place(code: Code) -> bool {
-    matches!(code, Code::TurnsAtOnce | Code::TokensPerMinute | Code::BudgetInUse | Code::Overloaded | Code::BodyBytes)
-}
-
 /// An error that a foreground client would have been answered with.
-fn failure(error: ApiError) -> Failure {
+pub(super) fn failure(error: ApiError) -> Failure {
     let class = match error.code {
         Code::Upstream(class) => class,
-        code if waits_for_place(code) || code == Code::RequestBeyondLimit => FailureClass::RateLimit,
+        code if code.waits_for_place() || code == Code::RequestBeyondLimit => FailureClass::RateLimit,
         code if code.status().is_server_error() => FailureClass::Server,
         Code::ModelNotFound => FailureClass::ModelNotFound,
+        Code::BudgetSpent => FailureClass::Quota,
+        Code::InvalidApiKey | Code::ExpiredApiKey => FailureClass::KeyEnded,
         _ => FailureClass::InvalidRequest,
     };
     Failure::new(class, error.message)

@@ -35,6 +35,9 @@ fn write(client: Client, grant: Option<Earlier>, request_id: &str, body: &Bytes)
         if let Some(terms) = grant.terms {
             line.text("terms", &terms);
         }
+        if let Some(mark) = grant.mark {
+            line.text("mark", &mark);
+        }
     }
     line.text("request_id", request_id);
     line.end();
@@ -49,8 +52,8 @@ pub(super) fn open(sealed: &Bytes) -> Option<Envelope> {
     let line = Raw::parse(str::from_utf8(sealed.get(..end)?).ok()?).ok()?;
     let text = |name| line.get(name).and_then(Raw::text).map(Text::decode);
     let client = Client::named(&text("client")?, text("client_version").as_deref());
-    let terms = text("terms").map(std::borrow::Cow::into_owned);
-    let grant = text("grant").map(|id| Earlier { id: id.into_owned(), terms });
+    let [terms, mark] = ["terms", "mark"].map(|name| text(name).map(std::borrow::Cow::into_owned));
+    let grant = text("grant").map(|id| Earlier { id: id.into_owned(), terms, mark });
     Some(Envelope { client, grant, request_id: text("request_id")?.into_owned(), body: sealed.slice(end + 1..) })
 }
 
@@ -61,11 +64,15 @@ mod tests {
     #[test]
     fn what_waits_comes_out_again_also_from_earlier_versions() {
         let body = Bytes::from_static(b"{\n\"model\":\"m\"}");
-        for (name, version, grant) in
-            [("codex", Some("0.166.0"), None), ("codex", None, Some("key_1")), ("other", None, Some("oidc:a\"\nb"))]
-        {
+        for (name, version, grant) in [
+            ("codex", Some("0.166.0"), None),
+            ("codex", None, Some("key_1")),
+            ("codex", None, Some("config:a")),
+            ("other", None, Some("oidc:a\"\nb")),
+        ] {
             let terms = grant.filter(|id| id.starts_with("oidc:")).map(|_| r#"{"rpm":1}"#.to_owned());
-            let grant = grant.map(|id: &str| Earlier { id: id.to_owned(), terms });
+            let mark = grant.filter(|id| id.starts_with("config:")).map(|_| "0123456789abcdef".to_owned());
+            let grant = grant.map(|id: &str| Earlier { id: id.to_owned(), terms, mark });
             let sealed = write(Client::named(name, version), grant.clone(), "req_1", &body);
             let opened = open(&sealed).unwrap();
             assert_eq!(opened.grant, grant);

@@ -261,11 +261,11 @@ pub(super) async fn granted(
 async fn still_granted(app: &App, tenant: &Tenant, earlier: Option<&Earlier>) -> Result<Option<Arc<Grant>>, ApiError> {
     let (access, Some(earlier)) = (&app.runtime.access, earlier) else { return Ok(None) };
     if let Ok(granted) = access.still(earlier, tenant) {
-        return Ok(granted);
+        return Ok(Some(granted));
     }
     // Another process may know the key for longer than this one.
     access.refresh().await.map_err(|error| ApiError::store(&error))?;
-    access.still(earlier, tenant)
+    access.still(earlier, tenant).map(Some)
 }
 
 async fn run(app: &Arc<App>, claimed: ClaimedJob) {
@@ -279,8 +279,7 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
     let grant = match granted(app, &tenant, opened.grant.as_ref()).await {
         Ok(grant) => grant,
         Err(error) => {
-            let failure = Failure::new(FailureClass::InvalidRequest, error.message);
-            return end_unrun(app, tenant, claim, Ending::Failed(failure)).await;
+            return end_unrun(app, tenant, claim, Ending::Failed(drive::failure(error))).await;
         }
     };
     let caller = Caller::earlier(tenant, grant, opened.client);
@@ -290,5 +289,7 @@ async fn run(app: &Arc<App>, claimed: ClaimedJob) {
         // It is being erased; if that does not come about, whoever looks for jobs without an end finds it.
         Err(_) => return app.runtime.jobs.without_end.store(true, Ordering::Relaxed),
     }
-    drive::spawn(context, opened.body, Job { claim, has_log, next_event, created_at });
+    let limited = context.caller.grant().filter(|grant| grant.waits_in_line());
+    let line = limited.map(|grant| Arc::new(app.runtime.jobs.lines.join(grant.limited_as(), created_at)));
+    drive::spawn(context, opened.body, Job { claim, has_log, next_event, created_at, line });
 }

@@ -31,16 +31,15 @@ impl App {
         JobLimits { running: if self.is_draining() { 0 } else { config.concurrency }, queued: config.queue }
     }
 
-    /// The same for one who may have fewer. The queue is the tenant's: its other keys' responses wait in it as well. What has
-    /// a place and waits for one of its key is in the queue, too, and no more of its kind gets a place.
-    fn job_limits_of(&self, caller: &Caller) -> JobLimits {
+    /// The same for one who may have fewer. The queue is the tenant's: its other keys' responses wait in it as well. What
+    /// has to wait for what its key may use waits there, too.
+    fn job_limits_of(&self, caller: &Caller, has_to_wait: bool) -> JobLimits {
         let limits = self.job_limits();
         let Some(grant) = caller.grant() else { return limits };
-        let held_back = self.runtime.jobs.held_back(&grant.id);
         let terms = [grant.terms.queue, grant.tenant_terms.queue];
         let fewest = terms.into_iter().flatten().min().map(|queue| queue.try_into().unwrap_or(limits.queued));
-        let queued = fewest.map_or(limits.queued, |fewest| limits.queued.min(fewest)).saturating_sub(held_back);
-        JobLimits { running: if held_back > 0 { 0 } else { limits.running }, queued }
+        let queued = fewest.map_or(limits.queued, |fewest| limits.queued.min(fewest));
+        JobLimits { running: if has_to_wait { 0 } else { limits.running }, queued }
     }
 }
 
@@ -93,7 +92,7 @@ impl Ready {
 }
 
 async fn store(submission: Submission) -> Result<(Submitted, Ready), ApiError> {
-    let Submission { context, bytes, record, mut response, stream, secret, key } = submission;
+    let Submission { context, run, bytes, record, mut response, stream, secret, key } = submission;
     let mut events = Events::frames();
     response.open_queued(&mut events);
     let (mut object, response_id) = (Vec::new(), response.id().to_string());
@@ -106,8 +105,10 @@ async fn store(submission: Submission) -> Result<(Submitted, Ready), ApiError> {
         background.secret().insert(response_id.clone(), request.clone());
     }
     let job = NewJob { kind: JobKind::Background, request: (!secret).then_some(request) };
-    let (limits, created_at) = (context.app.job_limits_of(&context.caller), record.created_at());
+    let (limits, created_at) = (context.app.job_limits_of(&context.caller, run.is_none()), record.created_at());
     let begun = record.begin(&response_id, Status::Queued, &object, first, job, (&background.worker, limits)).await;
+    // Its place is another's, if it is in the queue.
+    let run = run.filter(|_| matches!(begun, Ok(Begun::Claimed(_))));
     let begun = begun.map_err(|error| {
         background.secret().remove(&response_id);
         match error {
@@ -124,7 +125,9 @@ async fn store(submission: Submission) -> Result<(Submitted, Ready), ApiError> {
     }
     let job = match begun {
         Begun::Claimed(claim) => {
-            Some((context.for_background(), bytes, Job { claim, has_log: stream, next_event, created_at }))
+            let run = run.unwrap_or_else(|| context.for_background());
+            run.account.is_told(true);
+            Some((run, bytes, Job { claim, has_log: stream, next_event, created_at, line: None }))
         }
         Begun::Queued => None,
     };

@@ -66,17 +66,27 @@ impl Budget {
         Ok(self.reserve(bytes.len())?.hold(bytes))
     }
 
-    fn take(&self, bytes: usize) -> Result<(), ApiError> {
+    /// `all`: what whoever takes them has then.
+    fn take(&self, bytes: usize, all: usize) -> Result<(), ApiError> {
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let Some(whole) = &self.whole else {
             return taken.map(drop).map_err(|_| ApiError::too_many_bytes());
         };
         if taken.is_err() {
-            let fits = bytes <= self.limit;
-            return Err(if fits { ApiError::too_many_bytes_of_one() } else { ApiError::body_beyond_limit(self.limit) });
+            self.check(all)?;
+            return Err(ApiError::too_many_bytes_of_one());
         }
-        whole.take(bytes).inspect_err(|_| _ = self.used.fetch_sub(bytes, Ordering::Relaxed))
+        whole.take(bytes, all).inspect_err(|_| _ = self.used.fetch_sub(bytes, Ordering::Relaxed))
+    }
+
+    /// Whether so much could be had at all, of what one key or tenant may hold.
+    fn check(&self, bytes: usize) -> Result<(), ApiError> {
+        match &self.whole {
+            Some(_) if bytes > self.limit => Err(ApiError::body_beyond_limit(self.limit)),
+            Some(whole) => whole.check(bytes),
+            None => Ok(()),
+        }
     }
 
     fn most(&self) -> usize {
@@ -118,11 +128,16 @@ impl Share {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 
+    /// Refuses what could not be taken if nobody else took anything: no wait helps.
+    pub(crate) fn expects(&self, bytes: usize) -> Result<(), ApiError> {
+        self.budget.check(bytes)
+    }
+
     /// Takes what is missing up to `bytes`.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
         let missing = bytes.saturating_sub(self.bytes);
         if missing > 0 {
-            self.budget.take(missing)?;
+            self.budget.take(missing, bytes)?;
             self.bytes += missing;
         }
         Ok(())
@@ -165,7 +180,7 @@ pub(crate) struct Room {
 
 impl store::Room for Room {
     fn take(&self, bytes: usize) -> bool {
-        let taken = self.budget.take(bytes).is_ok();
+        let taken = self.budget.take(bytes, bytes).is_ok();
         self.bytes.fetch_add(if taken { bytes } else { 0 }, Ordering::Relaxed);
         taken
     }
@@ -196,6 +211,7 @@ impl AsRef<[u8]> for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
 
     #[test]
     fn what_is_taken_comes_back_with_the_last_reference() {
@@ -219,7 +235,15 @@ mod tests {
         let (one, same, other) = (whole.part("a", 60), whole.part("a", 60), whole.part("b", 60));
         let held = one.hold(vec![0; 40]).unwrap();
         assert_eq!((same.used(), whole.used()), (40, 40));
-        assert_eq!(same.reserve(21).unwrap_err().status.as_u16(), 429);
+        assert_eq!(same.reserve(21).unwrap_err().code, Code::BodyBytes);
+        // What is more than there will ever be is refused for good, also if it comes in pieces, or others hold it all.
+        let mut pieces = Share::new(&same);
+        pieces.grow_to(10).unwrap();
+        assert_eq!(pieces.grow_to(61).unwrap_err().code, Code::RequestBeyondLimit);
+        assert_eq!(pieces.expects(61).unwrap_err().code, Code::RequestBeyondLimit);
+        assert_eq!(pieces.grow_to(60).unwrap_err().code, Code::BodyBytes);
+        assert!(pieces.expects(60).is_ok());
+        drop(pieces);
         // Of the whole there is not as much left as of the part; nothing of a refused share stays.
         let more = other.reserve(60).unwrap();
         assert_eq!(same.reserve(1).unwrap_err().status.as_u16(), 503);

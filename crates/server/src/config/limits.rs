@@ -22,15 +22,19 @@ pub struct LimitsConfig {
     pub key_grace: Duration,
 }
 
+/// Bytes that the process may use. Read once, for both of the others: what is wrong with it is told once.
+pub(super) fn memory(keys: &mut Keys<'_>) -> Option<u64> {
+    keys.find(&table::LIMITS_MEMORY)
+}
+
 /// The largest body. Where memory is short, one request must not take most of it.
-pub(super) fn max_body_bytes(keys: &mut Keys<'_>) -> usize {
-    let memory = keys.find(&table::LIMITS_MEMORY).unwrap_or(u64::MAX);
-    let usual = table::SERVER_MAX_BODY_BYTES.kind.0.default.min(memory / 8);
+pub(super) fn max_body_bytes(keys: &mut Keys<'_>, memory: Option<u64>) -> usize {
+    let usual = table::SERVER_MAX_BODY_BYTES.kind.0.default.min(memory.unwrap_or(u64::MAX) / 8);
     size(keys.find(&table::SERVER_MAX_BODY_BYTES).unwrap_or(usual))
 }
 
 /// A body that is allowed must be able to get in: it needs room for itself and for what is made of it.
-pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
+pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize, memory: Option<u64>) -> LimitsConfig {
     let two_bodies = (max_body_bytes as u64).saturating_mul(2);
     let bodies = keys.find(&table::LIMITS_BODY_BYTES_IN_FLIGHT);
     if bodies.is_some_and(|bytes| bytes < two_bodies) {
@@ -39,7 +43,6 @@ pub(super) fn read(keys: &mut Keys<'_>, max_body_bytes: usize) -> LimitsConfig {
             field.problem("too little for one request of `server.max_body_bytes`", Some(help));
         }
     }
-    let memory = keys.find(&table::LIMITS_MEMORY);
     // What is read for requests must not fill the memory that there is.
     let usual = table::LIMITS_BODY_BYTES_IN_FLIGHT.kind.0.default.min(memory.unwrap_or(u64::MAX) / 4).max(two_bodies);
     LimitsConfig {

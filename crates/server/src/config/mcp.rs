@@ -2,12 +2,12 @@
 
 use http::HeaderName;
 use providers::yaml::{Env, Field, Section};
+use store::dollars;
 use url::Url;
 
 use super::key::Keys;
 use super::print::{list, quote};
 use super::{Secret, address, provider, table};
-use crate::terms::dollars;
 
 /// Who may have which servers called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

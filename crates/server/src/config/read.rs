@@ -17,7 +17,8 @@ use super::{
 pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -> Result<Config, Problems> {
     let reader = Reader::new(document, sources.env);
     let mut keys = Keys::new(reader.root(), "");
-    let server = server(&reader, sources, &mut keys);
+    let memory = limits::memory(&mut keys);
+    let server = server(&reader, sources, &mut keys, memory);
     let mut providers = provider::read(&reader, sources, &origin, &mut keys);
     let mut left_out = Vec::new();
     if origin == Origin::Defaults {
@@ -33,7 +34,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let default_provider = default_provider(&reader, sources, keys.field(&table::DEFAULT_PROVIDER), first, &providers);
     let aliases = keys.field(&table::MODELS_ALIASES).map(|field| alias::read(&field, &providers));
     let web_search = search::read(&reader, sources, &origin, &mut keys, &providers.usable);
-    let limits = limits::read(&mut keys, server.max_body_bytes);
+    let limits = limits::read(&mut keys, server.max_body_bytes, memory);
     let session = session::read(sources, &mut keys);
     let config = Config {
         origin,
@@ -77,7 +78,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
 }
 
-fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> ServerConfig {
+fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>, memory: Option<u64>) -> ServerConfig {
     let file_port = u16::try_from(keys.get(&table::SERVER_PORT)).unwrap_or_default();
     let environment = source::PORT.find(reader, sources, |text| text.parse().ok());
     let idle = keys.get(&table::SERVER_IDLE_TIMEOUT);
@@ -94,7 +95,7 @@ fn server(reader: &Reader<'_>, sources: &Sources<'_>, keys: &mut Keys<'_>) -> Se
         port: sources.overrides.port.or(environment).unwrap_or(file_port),
         idle_timeout: (!idle.is_zero()).then_some(idle),
         allow_unauthenticated: keys.get(&table::SERVER_ALLOW_UNAUTHENTICATED),
-        max_body_bytes: limits::max_body_bytes(keys),
+        max_body_bytes: limits::max_body_bytes(keys, memory),
         max_connections: size(keys.get(&table::SERVER_MAX_CONNECTIONS)),
         header_timeout: Duration::from_secs(10),
         heartbeat: keys.get(&table::SERVER_HEARTBEAT),

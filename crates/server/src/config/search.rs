@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use providers::yaml::{Document, Field, Reader, Section};
+use store::dollars;
 use web::search::{Engine, SearchSpec};
 
 use super::key::Keys;
 use super::units::{self, Bare};
 use super::{Origin, ProviderConfig, Secret, Sources, address, locate, print, provider, table};
-use crate::terms::dollars;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// More would be asked one after the other for too long.

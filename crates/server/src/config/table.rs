@@ -164,7 +164,7 @@ keys! { KEYS of Config {
         Word { all: Discover::ALL, name: Discover::name, default: Discover::Local } => |config| Some(config.discover);
     /// The providers, each under a name of your choice; see below.
     PROVIDERS = "providers", Special: Special("mapping of names"),
-        otherwise "one for each known key in the environment, and the demo model"
+        otherwise "the demo model; without a file also one for each known key in the environment"
         => |config| Some(print::providers(config));
 
     /// Where responses and conversations are kept.
@@ -384,7 +384,7 @@ keys! { KEYS of Config {
     /// How much is logged to the file.
     LOGGING_FILE_LEVEL = "logging.file.level", Unset<Word<LogLevel>>: Unset(level()), otherwise "`logging.level`"
         => |config| Some(config.logging.file.as_ref()?.level);
-    /// The size after which a new file is begun, in megabytes; a number above a million is bytes.
+    /// The size after which a new file is begun, in megabytes; a number from 1048576 on is bytes.
     LOGGING_FILE_MAX_SIZE = "logging.file.max_size", Number: Number { range: 1..=u64::MAX, default: 10 }
         => |config| config.logging.file.as_ref().map(logging::max_size);
     /// How many files are kept, with the newest.

@@ -5,7 +5,7 @@ use providers::INLINE;
 use super::super::{Backend, KEYS, LogFormat, LogLevel, Overrides, PROVIDER_KEYS, PostgresConfig, Secret, load};
 use super::*;
 
-/// Every key of the original system's file, and a few newer ones.
+/// Every key of an earlier configuration format, and a few newer ones.
 const FULL: &str = include_str!("testdata/full.yaml");
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
@@ -284,6 +284,11 @@ fn small_mistakes() {
             "session: {max_bytes: 5}",
             &[],
             "godex.yaml:1:22: session.max_bytes: expected a size from `1MiB` to `1TiB`, such as `256MiB`, or bytes, found `5`",
+        ),
+        (
+            "limits: {memory: 1.5GiB}",
+            &[],
+            "godex.yaml:1:18: limits.memory: expected a size from `64MiB` to `1024TiB`, such as `256MiB`, or bytes, found `1.5GiB`",
         ),
         (
             "session: {seal_key: short}",

@@ -24,6 +24,14 @@ macro_rules! codes {
         }
 
         impl Code {
+    /// Whether a turn that is refused so waits in the background.
+    pub(crate) const fn waits_for_place(self) -> bool {
+        matches!(
+            self,
+            Self::TurnsAtOnce | Self::TokensPerMinute | Self::BudgetInUse | Self::Overloaded | Self::BodyBytes
+        )
+    }
+
             /// The server's own, in the order of the documentation.
             const OWN: &'static [Self] = &[$(Self::$code),+];
 
@@ -95,7 +103,7 @@ codes! {
     TenantMissing(FORBIDDEN, "tenant_missing") => "Whoever issues the tokens adds the claim that `oidc.tenant_claim` names.";
     /// The API key may not ask this model.
     ModelNotAllowed(FORBIDDEN, "model_not_allowed", Some("model_not_found")) => "Name a model that `GET /v1/models` lists; the operator says which ones a key may use.";
-    /// The API key may not use this hosted tool.
+    /// The API key may not use this hosted tool, which the request or what it continues declares, or a stored prompt may have.
     ToolNotAllowed(FORBIDDEN, "tool_not_allowed") => "Leave the tool out; the operator says which ones a key may use.";
     /// The API keys cannot be read, and what is remembered of them is too old.
     KeysUnavailable(SERVICE_UNAVAILABLE, "keys_unavailable") => "Retry; the operator looks at the log and the database. `limits.key_grace` is how long keys are remembered.";
@@ -278,6 +286,7 @@ const fn of_provider(class: FailureClass) -> Facts {
         FailureClass::RateLimit => "rate_limit_exceeded",
         FailureClass::Quota => "insufficient_quota",
         FailureClass::McpServer => "http_error",
+        FailureClass::KeyEnded => "invalid_api_key",
         _ => domain,
     };
     Facts { status: upstream_status(class), domain, wire: Some(wire), when, remedy }
@@ -289,6 +298,7 @@ const fn upstream_status(class: FailureClass) -> StatusCode {
     match class {
         Class::InvalidRequest | Class::ContentPolicy | Class::ContextOverflow => StatusCode::BAD_REQUEST,
         Class::ModelNotFound => StatusCode::NOT_FOUND,
+        Class::KeyEnded => StatusCode::UNAUTHORIZED,
         Class::RateLimit | Class::Quota => StatusCode::TOO_MANY_REQUESTS,
         Class::Overloaded | Class::Shutdown => StatusCode::SERVICE_UNAVAILABLE,
         Class::Timeout => StatusCode::GATEWAY_TIMEOUT,

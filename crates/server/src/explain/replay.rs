@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use store::dollars;
 
 use super::caller;
 use super::plans::{error_of, note};
@@ -11,7 +12,6 @@ use super::source::Source;
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
-use crate::terms::dollars;
 use crate::trace::REPLAY;
 use crate::turn::{Finished, Start, Started, Turn};
 
@@ -93,35 +93,27 @@ fn shown(answered: Answered) -> Value {
     json!({"response": response, "error": error, "notes": notes, "cost_usd": cost})
 }
 
-/// What both say otherwise: the name of it, then each side.
+/// What both say otherwise: the name of it, then each side. What one of them does not know is no difference: an answer that
+/// never came says nothing of its model or its text.
 fn differences(before: &Answered, after: &Answered) -> Vec<Value> {
-    type Look = fn(&Answered) -> Value;
-    let usage = |member: &'static str| move |answered: &Answered| answered.response["usage"].pointer(member).cloned();
+    type Look = fn(&Answered) -> Option<Value>;
     let looks: [(&str, Look); 7] = [
-        ("status", status),
-        ("error", |answered| answered.error["message"].clone()),
-        ("model", |answered| answered.response["model"].clone()),
-        ("text", |answered| texts(&answered.response)),
-        ("tool_calls", |answered| calls(&answered.response)),
-        ("notes", |answered| answered.notes.as_ref().map_or(Value::Null, |notes| notes.iter().map(said).collect())),
-        ("cost_usd", |answered| answered.cost.clone().into()),
+        ("status", |answered| known(status(answered))),
+        ("error", |answered| Some(answered.error["message"].clone())),
+        ("model", |answered| known(answered.response["model"].clone())),
+        ("text", |answered| (!answered.response.is_null()).then(|| texts(&answered.response))),
+        ("tool_calls", |answered| (!answered.response.is_null()).then(|| calls(&answered.response))),
+        ("notes", |answered| answered.notes.as_ref().map(|notes| notes.iter().map(said).collect())),
+        ("cost_usd", |answered| answered.cost.clone().map(Value::from)),
     ];
     let mut found = Vec::new();
-    let mut compare = |what: &str, before: Value, after: Value| {
-        if before != after {
+    let mut compare = |what: &str, before: Option<Value>, after: Option<Value>| {
+        if let Some((before, after)) = before.zip(after).filter(|(before, after)| before != after) {
             found.push(json!({"what": what, "before": before, "after": after}));
         }
     };
     for (what, look) in looks {
-        // What is not known of one of them is no difference.
-        let unknown = match what {
-            "notes" => before.notes.is_none() || after.notes.is_none(),
-            "cost_usd" => before.cost.is_none() && after.cost.is_none(),
-            _ => false,
-        };
-        if !unknown {
-            compare(what, look(before), look(after));
-        }
+        compare(what, look(before), look(after));
     }
     for (what, member) in [
         ("usage.input_tokens", "/input_tokens"),
@@ -129,10 +121,14 @@ fn differences(before: &Answered, after: &Answered) -> Vec<Value> {
         ("usage.output_tokens", "/output_tokens"),
         ("usage.reasoning_tokens", "/output_tokens_details/reasoning_tokens"),
     ] {
-        let of = usage(member);
-        compare(what, of(before).unwrap_or_default(), of(after).unwrap_or_default());
+        let of = |answered: &Answered| answered.response["usage"].pointer(member).cloned().and_then(known);
+        compare(what, of(before), of(after));
     }
     found
+}
+
+fn known(value: Value) -> Option<Value> {
+    (!value.is_null()).then_some(value)
 }
 
 fn status(answered: &Answered) -> Value {
@@ -195,6 +191,9 @@ mod tests {
         let failed = Answered { error: json!({"message": "No."}), ..Answered::default() };
         let told = whats(differences(&one, &failed));
         assert!(told.contains(&r#""status" "completed" "failed""#.to_owned()), "{told:?}");
-        assert!(told.contains(&r#""tool_calls" ["f {}"] []"#.to_owned()), "{told:?}");
+        // It failed before there was an answer, of which nothing is known.
+        assert_eq!(told.len(), 2, "{told:?}");
+        let cut = Answered { response: json!({"status": "failed", "model": "m", "output": []}), ..failed };
+        assert!(whats(differences(&one, &cut)).contains(&r#""tool_calls" ["f {}"] []"#.to_owned()), "it said nothing");
     }
 }

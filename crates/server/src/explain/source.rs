@@ -252,7 +252,7 @@ mod tests {
             cut_from: None,
         };
         let row = TraceRow {
-            tenant: "a".to_owned(),
+            tenant: "a".into(),
             client: "codex/0.50.0".into(),
             provider: Some("groq".to_owned()),
             upstream_model: Some("x".to_owned()),

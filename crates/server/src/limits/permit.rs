@@ -33,24 +33,23 @@ impl Permit {
     }
 
     /// What it has really used; None: nobody was asked.
-    pub(crate) fn settle(mut self, tokens: Option<u64>) {
-        self.end(Used { requests: 1, tokens: tokens.unwrap_or(0) }, |_, _| {});
+    pub(crate) fn settle(mut self, tokens: Option<u64>, now: Instant) {
+        self.end(Used { requests: 1, tokens: tokens.unwrap_or(0) }, now, |_, _| {});
     }
 
     /// Nobody was asked, and nobody will be: it was no request. Says what is left then.
     pub(crate) fn undo(mut self) -> Rates {
         let mut rates = Rates::default();
-        self.end(Used { requests: 0, tokens: 0 }, |which, rate| rates.add(which, rate()));
+        self.end(Used { requests: 0, tokens: 0 }, Instant::now(), |which, rate| rates.add(which, rate()));
         rates
     }
 
     /// Shows what is left, to whom it matters.
-    fn end(&mut self, used: Used, mut left: impl FnMut(Which, &mut dyn FnMut() -> Rate)) {
-        let taken = std::mem::take(&mut self.taken);
-        if taken.iter().all(Option::is_none) {
+    fn end(&mut self, used: Used, now: Instant, mut left: impl FnMut(Which, &mut dyn FnMut() -> Rate)) {
+        if self.taken.iter().all(Option::is_none) {
             return;
         }
-        let now = Instant::now();
+        let taken = std::mem::take(&mut self.taken);
         let mode = self.limits.mode(now);
         for Taken { subject, place, request, tokens, at } in taken.into_iter().flatten() {
             let mut state = subject.state();
@@ -78,6 +77,8 @@ struct Used {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.end(Used { requests: 1, tokens: 0 }, |_, _| {});
+        if self.taken.iter().any(Option::is_some) {
+            self.end(Used { requests: 1, tokens: 0 }, Instant::now(), |_, _| {});
+        }
     }
 }

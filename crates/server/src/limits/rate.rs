@@ -1,36 +1,71 @@
 //! What clients are told of their limits: OpenAI's headers, and OpenAI's words where a limit is reached.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::access::Grant;
 use crate::error::{ApiError, Code};
 
-/// Of requests, and of tokens.
-static NAMES: [HeaderName; 6] = [
-    HeaderName::from_static("x-ratelimit-limit-requests"),
-    HeaderName::from_static("x-ratelimit-remaining-requests"),
-    HeaderName::from_static("x-ratelimit-reset-requests"),
-    HeaderName::from_static("x-ratelimit-limit-tokens"),
-    HeaderName::from_static("x-ratelimit-remaining-tokens"),
-    HeaderName::from_static("x-ratelimit-reset-tokens"),
+/// Of requests, and of tokens: the limit, what is left of it, and when all of it is there again.
+const NAMES: [[HeaderName; 3]; 2] = [
+    [
+        HeaderName::from_static("x-ratelimit-limit-requests"),
+        HeaderName::from_static("x-ratelimit-remaining-requests"),
+        HeaderName::from_static("x-ratelimit-reset-requests"),
+    ],
+    [
+        HeaderName::from_static("x-ratelimit-limit-tokens"),
+        HeaderName::from_static("x-ratelimit-remaining-tokens"),
+        HeaderName::from_static("x-ratelimit-reset-tokens"),
+    ],
 ];
 
+/// All of them in a map, in their order: a copy of it is made sooner than they are found their places in one.
+static BOTH: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let names = NAMES.into_iter().flatten();
+    // With room for what else an answer has.
+    let mut headers = HeaderMap::with_capacity(24);
+    headers.extend(names.map(|name| (name, HeaderValue::from_static("0"))));
+    headers
+});
+
+/// What is said of so many seconds. Nothing that was used counts for longer.
+static SECONDS: LazyLock<[HeaderValue; 62]> =
+    LazyLock::new(|| std::array::from_fn(|seconds| value(&short(Duration::from_secs(seconds as u64)))));
+
+fn value(text: &str) -> HeaderValue {
+    // Of digits and letters.
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("0"))
+}
+
 /// What is left of what may be used per minute; where several limits count, of the one of which the least is left.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rates {
     pub(super) requests: Option<Rate>,
     pub(super) tokens: Option<Rate>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rate {
-    pub(super) limit: u64,
+    pub(super) limit: Limit,
     pub(super) remaining: u64,
-    /// Until nothing that was used counts any more.
-    pub(super) reset: Duration,
+    /// Until nothing that was used counts any more, in whole seconds.
+    pub(super) reset: u64,
+}
+
+/// How much may be used, as every answer says it: written once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Limit {
+    pub(super) number: u64,
+    text: HeaderValue,
+}
+
+impl Limit {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, text: value(itoa::Buffer::new().format(number)) }
+    }
 }
 
 impl Rates {
@@ -40,36 +75,31 @@ impl Rates {
             Which::Tokens => &mut self.tokens,
             Which::Places => return,
         };
-        if known.is_none_or(|known| rate.remaining < known.remaining) {
+        if known.as_ref().is_none_or(|known| rate.remaining < known.remaining) {
             *known = Some(rate);
         }
     }
 
+    /// They are on every answer of a limited key: what does not change is not written anew.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        let rates = [self.requests, self.tokens];
-        if rates.iter().all(Option::is_none) {
-            return;
+        if let (Some(requests), Some(tokens)) = (&self.requests, &self.tokens) {
+            let others = std::mem::replace(headers, BOTH.clone());
+            let values = requests.values().into_iter().chain(tokens.values());
+            headers.values_mut().zip(values).for_each(|(value, new)| *value = new);
+            return headers.extend(others);
         }
-        // They are on every answer of a limited key: all values are parts of one text.
-        let mut text = String::with_capacity(128);
-        let mut ends = [0; NAMES.len()];
-        for ([limit, remaining, reset], rate) in ends.as_chunks_mut().0.iter_mut().zip(rates) {
-            let Some(rate) = rate else { continue };
-            number(&mut text, rate.limit);
-            *limit = text.len();
-            number(&mut text, rate.remaining);
-            *remaining = text.len();
-            write_short(&mut text, rate.reset);
-            *reset = text.len();
+        for (names, rate) in NAMES.into_iter().zip([&self.requests, &self.tokens]) {
+            let values = rate.as_ref().map(Rate::values);
+            headers.extend(names.into_iter().zip(values.into_iter().flatten()));
         }
-        headers.reserve(NAMES.len());
-        let (text, mut start) = (Bytes::from(text), 0);
-        for (name, end) in NAMES.iter().zip(ends).filter(|(_, end)| *end > 0) {
-            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end)) {
-                headers.insert(name, value);
-            }
-            start = end;
-        }
+    }
+}
+
+impl Rate {
+    fn values(&self) -> [HeaderValue; 3] {
+        let seconds = usize::try_from(self.reset).unwrap_or(usize::MAX).min(SECONDS.len() - 1);
+        let remaining = value(itoa::Buffer::new().format(self.remaining));
+        [self.limit.text.clone(), remaining, SECONDS[seconds].clone()]
     }
 }
 
@@ -202,7 +232,7 @@ mod tests {
         }
     }
 
-    fn written(rates: Rates) -> Vec<(String, String)> {
+    fn written(rates: &Rates) -> Vec<(String, String)> {
         let mut headers = HeaderMap::new();
         rates.write(&mut headers);
         let text = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -215,14 +245,14 @@ mod tests {
 
     #[test]
     fn the_least_that_is_left_is_said() {
-        let rate = |limit, remaining| Rate { limit, remaining, reset: Duration::from_millis(1500) };
+        let rate = |limit, remaining| Rate { limit: Limit::new(limit), remaining, reset: 61 };
         let says = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        assert_eq!(written(Rates::default()), []);
+        assert_eq!(written(&Rates::default()), []);
         let mut rates = Rates::default();
-        rates.add(Which::Tokens, Rate { limit: u64::MAX, remaining: 0, reset: Duration::ZERO });
+        rates.add(Which::Tokens, Rate { limit: Limit::new(u64::MAX), remaining: 0, reset: 0 });
         let of_tokens =
             [says("limit-tokens", "18446744073709551615"), says("remaining-tokens", "0"), says("reset-tokens", "0s")];
-        assert_eq!(written(rates), of_tokens);
+        assert_eq!(written(&rates), of_tokens);
         rates.add(Which::Requests, rate(100, 40));
         rates.add(Which::Requests, rate(1000, 7));
         rates.add(Which::Requests, rate(10, 9));
@@ -232,9 +262,9 @@ mod tests {
             limit,
             says("remaining-requests", "7"),
             remaining,
-            says("reset-requests", "1.5s"),
+            says("reset-requests", "1m1s"),
             reset,
         ];
-        assert_eq!(written(rates), expected);
+        assert_eq!(written(&rates), expected);
     }
 }

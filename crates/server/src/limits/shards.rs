@@ -1,8 +1,8 @@
 //! All subjects of one kind, by name, in parts that are locked one by one and for a moment only.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::HashMap;
 use tokio::time::Instant;
 
 use super::subject::Subject;

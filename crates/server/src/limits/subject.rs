@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::{Share, ShareWish};
 use tokio::time::Instant;
 
-use super::rate::{Rate, Which};
+use super::rate::{Limit, Rate, Which};
 use super::window::{MINUTE, Window};
 
 /// What is held and was not wanted for so long is given back.
@@ -119,7 +119,7 @@ pub(super) struct Meter {
     /// What was taken from the database and not used yet.
     left: u64,
     used_at: Instant,
-    limit: u64,
+    limit: Limit,
     /// Used without having been taken.
     owed: u64,
     /// What the database had left for everybody.
@@ -136,7 +136,15 @@ struct Refused {
 
 impl Meter {
     fn new(now: Instant) -> Self {
-        Self { window: Window::new(now), left: 0, used_at: now, limit: 0, owed: 0, elsewhere: 0, refused: None }
+        Self {
+            window: Window::new(now),
+            left: 0,
+            used_at: now,
+            limit: Limit::new(0),
+            owed: 0,
+            elsewhere: 0,
+            refused: None,
+        }
     }
 
     /// Whether so much can be taken.
@@ -154,10 +162,19 @@ impl Meter {
     }
 
     /// Takes it. Gives the number of the minute.
+    #[inline]
     pub(super) fn take(&mut self, limit: u64, amount: u64, mode: Mode, now: Instant) -> u64 {
-        (self.limit, self.used_at) = (limit, now);
+        self.used_at = now;
+        self.is_limited_to(limit);
         self.spend(amount, mode);
         self.window.add(amount, now)
+    }
+
+    #[inline]
+    fn is_limited_to(&mut self, limit: u64) {
+        if self.limit.number != limit {
+            self.limit = Limit::new(limit);
+        }
     }
 
     fn spend(&mut self, amount: u64, mode: Mode) {
@@ -185,15 +202,23 @@ impl Meter {
         }
     }
 
-    pub(super) fn rate(&mut self, limit: u64, mode: Mode, now: Instant) -> Rate {
-        let reset = self.window.reset(now);
-        if mode != Mode::Together {
-            return Rate { limit, remaining: limit.saturating_sub(self.window.used(now)), reset };
+    #[inline]
+    pub(super) fn remaining(&mut self, limit: u64, mode: Mode, now: Instant) -> u64 {
+        match mode {
+            Mode::Together => self.left.saturating_add(self.elsewhere).min(limit),
+            Mode::Alone | Mode::Apart => limit.saturating_sub(self.window.used(now)),
         }
-        let remaining = self.left.saturating_add(self.elsewhere).min(limit);
+    }
+
+    #[inline]
+    pub(super) fn rate(&mut self, limit: u64, mode: Mode, now: Instant) -> Rate {
+        self.is_limited_to(limit);
+        let reset = self.window.reset(now);
+        let remaining = self.remaining(limit, mode, now);
         // Others may have used it, a minute ago at most.
-        let reset = if remaining < limit && reset.is_zero() { MINUTE } else { reset };
-        Rate { limit, remaining, reset }
+        let is_unknown = mode == Mode::Together && remaining < limit && reset == 0;
+        let reset = if is_unknown { MINUTE.as_secs() } else { reset };
+        Rate { limit: self.limit.clone(), remaining, reset }
     }
 
     /// Whether what is left will soon be used up.
@@ -218,7 +243,7 @@ impl Meter {
     /// What came of it.
     pub(super) fn given(&mut self, wish: &ShareWish, share: Share, now: Instant) {
         self.elsewhere = share.left;
-        self.limit = wish.limit;
+        self.is_limited_to(wish.limit);
         let Ok(wanted) = u64::try_from(wish.wanted) else { return };
         self.left = self.left.saturating_add(share.granted);
         let wait = Duration::from_millis(share.wait.min(120_000));
@@ -230,14 +255,19 @@ impl Meter {
 
     /// What is too much here, or was not wanted for long, goes back; what is owed is paid.
     pub(super) fn tidy(&mut self, subject: impl FnOnce() -> String, now: Instant) -> Option<ShareWish> {
-        let kept = if now.saturating_duration_since(self.used_at) >= LAPSE { 0 } else { chunk(self.limit) };
+        let kept = if now.saturating_duration_since(self.used_at) >= LAPSE { 0 } else { chunk(self.limit.number) };
         let spare = self.left.saturating_sub(kept);
         if spare == 0 && self.owed == 0 {
             return None;
         }
         self.left -= spare;
         let wanted = -i64::try_from(spare).unwrap_or(i64::MAX);
-        Some(ShareWish { subject: subject(), limit: self.limit, wanted, overdrawn: std::mem::take(&mut self.owed) })
+        Some(ShareWish {
+            subject: subject(),
+            limit: self.limit.number,
+            wanted,
+            overdrawn: std::mem::take(&mut self.owed),
+        })
     }
 }
 

@@ -93,6 +93,7 @@ fn grant(id: &str, terms: Terms, tenant_terms: Terms) -> Arc<Grant> {
         tenant_terms: Arc::new(tenant_terms),
         expires_at: None,
         line: Arc::default(),
+        mark: None,
     })
 }
 
@@ -105,7 +106,7 @@ async fn admitted(limits: &Arc<Limits>, grant: &Arc<Grant>, tries: usize) -> usi
     let mut count = 0;
     for _ in 0..tries {
         if let Ok(permit) = admit(limits, grant, 0).await {
-            permit.settle(Some(0));
+            permit.settle(Some(0), Instant::now());
             count += 1;
         }
     }
@@ -119,7 +120,7 @@ async fn so_many_requests_per_minute_and_then_the_wait_that_is_said() {
         let Admitted { permit, rates } = limits.admit(Some(&grant), Asks::Turn, Tokens::default).await;
         assert!(permit.is_ok());
         let rate = rates.requests.unwrap();
-        assert_eq!((rate.limit, rate.remaining, rate.reset), (3, left, Duration::from_secs(61)));
+        assert_eq!((rate.limit.number, rate.remaining, rate.reset), (3, left, 61));
     }
     tokio::time::advance(Duration::from_secs(30)).await;
     let Admitted { permit, rates } = limits.admit(Some(&grant), Asks::Turn, Tokens::default).await;
@@ -159,20 +160,20 @@ async fn a_tenant_is_limited_over_all_of_its_keys_and_who_is_refused_has_used_no
 async fn tokens_are_held_back_and_settled() {
     let (limits, grant) = (alone(), grant("k", terms(0, 1000, 0), Terms::default()));
     let left = |limits: &Arc<Limits>| {
-        limits.keys.find("k", String::new).state().tokens.rate(1000, Mode::Alone, Instant::now()).remaining
+        limits.keys.find("k", String::new).state().tokens.remaining(1000, Mode::Alone, Instant::now())
     };
     let permit = admit(&limits, &grant, 600).await.unwrap();
     assert_eq!(left(&limits), 400);
     let refused = admit(&limits, &grant, 500).await.unwrap_err();
     assert_eq!((refused.code, refused.code.kind()), (Code::TokensPerMinute, "tokens"));
-    permit.settle(Some(100));
+    permit.settle(Some(100), Instant::now());
     assert_eq!(left(&limits), 900);
     // Nobody was asked; and dropped, which is the same.
-    admit(&limits, &grant, 500).await.unwrap().settle(None);
+    admit(&limits, &grant, 500).await.unwrap().settle(None, Instant::now());
     drop(admit(&limits, &grant, 500).await.unwrap());
     assert_eq!(left(&limits), 900);
     // More than was held back.
-    admit(&limits, &grant, 10).await.unwrap().settle(Some(2000));
+    admit(&limits, &grant, 10).await.unwrap().settle(Some(2000), Instant::now());
     assert_eq!(left(&limits), 0);
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(admit(&limits, &grant, 1).await.is_err(), "what was used too much counts as well");
@@ -180,8 +181,8 @@ async fn tokens_are_held_back_and_settled() {
     // A turn that lasts longer than a minute gives nothing back to another minute.
     let long = admit(&limits, &grant, 400).await.unwrap();
     tokio::time::advance(Duration::from_secs(150)).await;
-    admit(&limits, &grant, 300).await.unwrap().settle(Some(300));
-    long.settle(Some(0));
+    admit(&limits, &grant, 300).await.unwrap().settle(Some(300), Instant::now());
+    long.settle(Some(0), Instant::now());
     assert_eq!(left(&limits), 700);
 }
 
@@ -191,7 +192,7 @@ async fn what_no_wait_helps_is_said_at_once() {
     let grant = grant("k", terms(0, 1000, 0), Terms::default());
     let Admitted { permit, rates } = limits.admit(Some(&grant), Asks::Turn, || Tokens { input: 1001, output: 0 }).await;
     let error = permit.unwrap_err();
-    assert_eq!(rates.tokens.map(|rate| (rate.limit, rate.remaining)), Some((1000, 1000)));
+    assert_eq!(rates.tokens.map(|rate| (rate.limit.number, rate.remaining)), Some((1000, 1000)));
     let message = "Request too large for key 'the k' on tokens per min (TPM): Limit 1000, Requested 1001. The input or output tokens must be reduced in order to run successfully.";
     assert_eq!((&*error.message, error.retry_after, error.code.lasts()), (message, None, true));
     // The same where nothing is known yet of what others have used.
@@ -242,7 +243,7 @@ async fn a_background_response_counts_once() {
     let running = ask(Asks::Runs).await.unwrap();
     let code = ask(Asks::Runs).await.unwrap_err().code;
     assert!(matches!(code, Code::TurnsAtOnce | Code::TokensPerMinute), "{code:?}");
-    running.settle(None);
+    running.settle(None, Instant::now());
     assert!(ask(Asks::Runs).await.is_ok());
 }
 
@@ -313,13 +314,13 @@ async fn tokens_are_settled_with_the_others() {
     let (one, other) = (together(&bank, 1), together(&bank, 2));
     let grant = grant("k", terms(0, 10_000, 0), Terms::default());
     // Held back and not used: the other can have it.
-    admit(&one, &grant, 9_000).await.unwrap().settle(Some(1_000));
+    admit(&one, &grant, 9_000).await.unwrap().settle(Some(1_000), Instant::now());
     assert!(admit(&other, &grant, 8_000).await.is_err());
     one.tidy().await;
     tokio::time::advance(Duration::from_secs(2)).await;
     let held = admit(&other, &grant, 8_000).await;
     // More than was held back: the other cannot.
-    held.unwrap().settle(Some(9_500));
+    held.unwrap().settle(Some(9_500), Instant::now());
     other.tidy().await;
     tokio::time::advance(Duration::from_secs(2)).await;
     assert!(admit(&one, &grant, 600).await.is_err());

@@ -27,10 +27,16 @@ impl Window {
         Self { began: now, next: now, number: 0, slots: vec![0; slot(SECONDS)].into(), total: 0 }
     }
 
+    #[inline]
     fn advance(&mut self, now: Instant) {
-        if now < self.next {
-            return;
+        if now >= self.next {
+            self.pass(now);
         }
+    }
+
+    /// At least one second is over.
+    #[cold]
+    fn pass(&mut self, now: Instant) {
         let number = now.saturating_duration_since(self.began).as_secs();
         for passed in self.number + 1..=number.min(self.number + SECONDS) {
             if let Some(used) = self.slots.get_mut(slot(passed % SECONDS)) {
@@ -41,6 +47,7 @@ impl Window {
         self.next = self.began + Duration::from_secs(self.number + 1);
     }
 
+    #[inline]
     fn of(&self, number: u64) -> u64 {
         self.slots.get(slot(number % SECONDS)).copied().unwrap_or(0)
     }
@@ -56,24 +63,31 @@ impl Window {
     }
 
     /// What counts now.
+    #[inline]
     pub(super) fn used(&mut self, now: Instant) -> u64 {
         self.advance(now);
         self.total
     }
 
     /// How long until so much more fits; None: it fits.
+    #[inline]
     pub(super) fn wait(&mut self, limit: u64, more: u64, now: Instant) -> Option<Duration> {
         let lacking = self.used(now).saturating_add(more).checked_sub(limit).filter(|lacking| *lacking > 0)?;
+        Some(self.until_free(lacking, now))
+    }
+
+    fn until_free(&self, lacking: u64, now: Instant) -> Duration {
         let mut freed = 0_u64;
         let enough = self.numbers().find(|number| {
             freed = freed.saturating_add(self.of(*number));
             freed >= lacking
         });
         // What is more than the limit itself never fits.
-        Some(self.until_over(enough.unwrap_or(self.number), now).max(Duration::from_millis(1)))
+        self.until_over(enough.unwrap_or(self.number), now).max(Duration::from_millis(1))
     }
 
     /// So much is used. Gives the number of the second.
+    #[inline]
     pub(super) fn add(&mut self, amount: u64, now: Instant) -> u64 {
         self.advance(now);
         let amount = amount.min(u64::MAX - self.total);
@@ -97,11 +111,16 @@ impl Window {
         }
     }
 
-    /// How long until nothing that was used counts any more.
-    pub(super) fn reset(&mut self, now: Instant) -> Duration {
+    /// How many seconds until nothing that was used counts any more.
+    #[inline]
+    pub(super) fn reset(&mut self, now: Instant) -> u64 {
         self.advance(now);
+        // Nearly always something was used just now.
+        if self.of(self.number) > 0 {
+            return SECONDS;
+        }
         let last = self.numbers().rev().find(|number| self.of(*number) > 0);
-        last.map_or(Duration::ZERO, |number| self.until_over(number, now))
+        last.map_or(0, |number| number + SECONDS - self.number)
     }
 }
 
@@ -133,7 +152,7 @@ mod tests {
             (10_000, 0, 0, 0),
         ] {
             window.add(add, at(second));
-            assert_eq!((window.used(at(second)), window.reset(at(second)).as_secs()), (used, reset), "{second}");
+            assert_eq!((window.used(at(second)), window.reset(at(second))), (used, reset), "{second}");
         }
     }
 

@@ -98,7 +98,7 @@ metrics! {
     COST = Counter "godex_cost_dollars" ["provider", "target"]
         "What answers, and calls of hosted tools as provider (tools), have cost, as far as prices are known";
     TOOL_CALLS = Counter "godex_tool_calls" ["tool"]
-        "Calls of hosted tools";
+        "Calls of hosted tools: web_search, mcp, and provider for all others that providers run themselves";
     READING = Histogram "godex_store_read_seconds" []
         "Reading what a request continues";
     COMMITTING = Histogram "godex_store_commit_seconds" []

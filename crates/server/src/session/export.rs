@@ -16,7 +16,7 @@ pub(crate) fn exported(found: &Exported) -> Result<Vec<u8>, Error> {
         Exported::Response { holding, response, input } => {
             line.text("object", "response");
             join(response, line.key("response")).ok_or_else(|| damaged(&holding.id))?;
-            items(input, line.key("input"));
+            items(input, line.key("input"))?;
         }
         Exported::Conversation { holding, metadata, items: held } => {
             line.text("object", "conversation");
@@ -25,22 +25,23 @@ pub(crate) fn exported(found: &Exported) -> Result<Vec<u8>, Error> {
             conversation.int("created_at", u64::try_from(holding.created_at / 1000).unwrap_or_default());
             conversation.raw("metadata", parsed(metadata).ok_or_else(|| damaged(&holding.id))?);
             conversation.end();
-            items(held, line.key("items"));
+            items(held, line.key("items"))?;
         }
     }
     line.end();
     Ok(out)
 }
 
-fn items(items: &[Item], out: &mut Vec<u8>) {
+fn items(items: &[Item], out: &mut Vec<u8>) -> Result<(), Error> {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write_listed(item, out);
+        write_listed(item, out)?;
     }
     out.push(b']');
+    Ok(())
 }
 
 fn parsed(bytes: &Bytes) -> Option<Raw<'_>> {

@@ -3,11 +3,12 @@
 //! The store keeps what was sent, since that is what the next turn replays; what a client left out is added here, on
 //! the way out. A field that is there stays as it is, known to us or not, and an item of an unknown kind gets its id.
 
-use store::Item;
+use store::{Error, Item};
 use wire::json::{Kind, ObjectWriter, Raw, Text};
 
 use super::hidden;
 use super::kinds::{self, Defaults, Field, ItemKind, Twin};
+use super::object::stored_object;
 
 /// What clients may send as null and no resource has so: null there is as good as nothing.
 const NEVER_NULL: &[&str] = &[
@@ -33,14 +34,21 @@ const NEVER_NULL_IN_PARTS: &[&str] =
     &["detail", "prompt_cache_breakpoint", "filename", "file_data", "file_url", "annotations", "logprobs"];
 
 /// Writes the item.
-pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
-    let parsed = |body| str::from_utf8(body).ok().and_then(|text| Raw::parse(text).ok()).unwrap_or(Raw::NULL);
-    let shown = hidden::shown(parsed(&item.body));
-    let raw = parsed(shown.as_deref().unwrap_or(&item.body));
+///
+/// # Errors
+/// What was stored is no item any more.
+pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) -> Result<(), Error> {
+    let parsed = |body| stored_object(body).ok_or_else(|| Error::Corrupt(format!("item {}", item.id).into()));
+    let shown = hidden::shown(parsed(&item.body)?);
+    write(&item.id, parsed(shown.as_deref().unwrap_or(&item.body))?, out);
+    Ok(())
+}
+
+fn write(id: &str, raw: Raw<'_>, out: &mut Vec<u8>) {
     let name = kinds::shown_name(raw);
     let kind = ItemKind::named(&name);
     let mut object = ObjectWriter::new(out);
-    object.text("id", &item.id).text("type", &name);
+    object.text("id", id).text("type", &name);
     for (key, value) in raw.fields() {
         let name = key.decode();
         let nothing = kind.is_some() && value.is_null() && NEVER_NULL.contains(&&*name);
@@ -58,7 +66,7 @@ pub(crate) fn write_listed(item: &Item, out: &mut Vec<u8>) {
     }
     match kind.twin {
         Some(Twin::CallId) if !has("call_id") => {
-            let sent = raw.get("id").and_then(Raw::text).map_or(item.id.as_str().into(), Text::decode);
+            let sent = raw.get("id").and_then(Raw::text).map_or(id.into(), Text::decode);
             object.text("call_id", &sent);
         }
         Some(Twin::RequestId) if raw.get("request_id").is_none() => {
@@ -218,8 +226,16 @@ mod tests {
             ),
         ] {
             let mut out = Vec::new();
-            write_listed(&Item { id: id.to_owned(), body: body.into() }, &mut out);
+            write_listed(&Item { id: id.to_owned(), body: body.into() }, &mut out).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_is_not_listed() {
+        for body in [&b"\xff\0\xff"[..], b"{\"role\":\"\0\"}", b"null", b""] {
+            let item = Item { id: "msg_1".to_owned(), body: bytes::Bytes::from_static(body) };
+            assert!(matches!(write_listed(&item, &mut Vec::new()), Err(Error::Corrupt(_))), "{body:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use store::{Item, StoredResponse};
-use wire::json::{ObjectWriter, Raw, Text};
+use wire::json::{Kind, ObjectWriter, Raw, Text};
 
 use super::hidden;
 
@@ -71,9 +71,9 @@ pub(crate) fn joined_length(stored: &StoredResponse) -> usize {
 
 /// Writes the object again; None if what was stored is no object.
 pub(crate) fn join(stored: &StoredResponse, out: &mut Vec<u8>) -> Option<()> {
-    let head = Raw::parse(str::from_utf8(&stored.head).ok()?).ok()?;
+    let head = stored_object(&stored.head)?;
     let settings = match &stored.settings {
-        Some(settings) => Some(Raw::parse(str::from_utf8(settings).ok()?).ok()?),
+        Some(settings) => Some(stored_object(settings)?),
         None => None,
     };
     let mut object = ObjectWriter::new(out);
@@ -81,7 +81,7 @@ pub(crate) fn join(stored: &StoredResponse, out: &mut Vec<u8>) -> Option<()> {
         let name = key.decode();
         let value = settings.and_then(|settings| settings.get(&name)).unwrap_or(value);
         match &*name {
-            "output" => array(&stored.output, object.key(&name)),
+            "output" => array(&stored.output, object.key(&name))?,
             // A turn that runs is advanced without its object being written anew.
             "status" if !stored.status.is_final() => drop(object.text(&name, &stored.status.to_string())),
             // Earlier versions kept the keys in them.
@@ -94,21 +94,28 @@ pub(crate) fn join(stored: &StoredResponse, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn array(items: &[Item], out: &mut Vec<u8>) {
+/// What was stored as an object; None if it is none any more, for what is on a disk may be anything.
+pub(super) fn stored_object(body: &[u8]) -> Option<Raw<'_>> {
+    let raw = Raw::parse(str::from_utf8(body).ok()?).ok()?;
+    (raw.kind() == Kind::Object).then_some(raw)
+}
+
+fn array(items: &[Item], out: &mut Vec<u8>) -> Option<()> {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        // Only what may have something to hide is worth reading.
-        let hides = |text: &&str| text.contains("\"tools\"") || hidden::may_be_in(text);
-        let text = str::from_utf8(&item.body).ok().filter(hides);
-        match text.and_then(|text| Raw::parse(text).ok()).and_then(hidden::shown) {
+        let raw = stored_object(&item.body)?;
+        // Only what may have something to hide is worth a look.
+        let hides = |raw: &Raw<'_>| raw.as_str().contains("\"tools\"") || hidden::may_be_in(raw.as_str());
+        match Some(raw).filter(hides).and_then(hidden::shown) {
             Some(shown) => out.extend_from_slice(&shown),
             None => out.extend_from_slice(&item.body),
         }
     }
     out.push(b']');
+    Some(())
 }
 
 /// The instructions among a turn's settings, as a JSON string.
@@ -146,6 +153,24 @@ mod tests {
         assert_eq!(bodies[1], br#"{"id":"msg_1","content":[{"text":"godex_output"}]}"#);
         assert_eq!(bodies[2], br#"{"id":"ws_1","type":"web_search_call","godex_output":{"output":"found"}}"#);
         assert_eq!(joined(&stored(head, settings, output)), object);
+    }
+
+    #[test]
+    fn what_is_damaged_is_not_given_out() {
+        let item = |body: &'static [u8]| vec![Item { id: "msg_1".to_owned(), body: Bytes::from_static(body) }];
+        let head = Bytes::from_static(br#"{"id":"r","output":[],"instructions":null}"#);
+        let settings = |body: &'static [u8]| Some(Bytes::from_static(body));
+        for damaged in [
+            stored(head.clone(), None, item(b"\xff\0\xff")),
+            stored(head.clone(), None, item(b"{\"a\":\"\0\0\"}")),
+            stored(head.clone(), None, item(b"7")),
+            stored(head.clone(), settings(b"{\"instructions\":"), Vec::new()),
+            stored(head.clone(), settings(b"[]"), Vec::new()),
+            stored(Bytes::from_static(b"7"), None, Vec::new()),
+            stored(Bytes::from_static(b"\xff\0\xff"), None, Vec::new()),
+        ] {
+            assert_eq!(join(&damaged, &mut Vec::new()), None, "{damaged:?}");
+        }
     }
 
     /// Databases of earlier versions have them.

@@ -107,7 +107,11 @@ impl<S> Gate<S> {
         let message = self.message.get_or_insert_with(new);
         let payload = usize::try_from(head.payload).unwrap_or(usize::MAX);
         message.announced = message.announced.saturating_add(payload);
-        if message.announced > self.limit { Err(self.refuse(ApiError::too_large(self.limit))) } else { Ok(()) }
+        if message.announced > self.limit {
+            return Err(self.refuse(ApiError::too_large(self.limit)));
+        }
+        let expected = message.share.expects(message.announced);
+        expected.map_err(|error| self.refuse(error))
     }
 
     /// So much of the frame is handed on; what of it is a message takes memory from now on.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::json::{FromRaw, Invalid, Kind, ObjectWriter, Raw, Text};
 
-use crate::body::{self, Budget};
+use crate::body::{self, Budget, Share};
 use crate::error::{ApiError, Code, clip};
 
 /// A lane's name.
@@ -69,7 +69,7 @@ impl Said {
                 stream_id,
                 previous_response_id: previous_response_id(raw),
                 warm_up: optional::<bool>(raw, "generate")? == Some(false),
-                body: budget.hold(without_the_socket(raw))?,
+                body: body::held(Share::new(budget), without_the_socket(raw))?,
             })),
             "response.steer" => Ok(Self::Steer {
                 previous_response_id: previous_response_id(raw).unwrap_or_default(),
@@ -142,6 +142,13 @@ mod tests {
 
     fn read(message: &str) -> Result<Said, Unserved> {
         Said::read(&Bytes::copy_from_slice(message.as_bytes()), &Budget::new(1 << 20))
+    }
+
+    #[test]
+    fn many_small_objects_count_as_they_do_over_http() {
+        let message = format!(r#"{{"type":"response.create","input":[{}]}}"#, vec![r#"{"a":1}"#; 6000].join(","));
+        let refused = read(&message).unwrap_err().error;
+        assert_eq!((refused.status.as_u16(), refused.code), (413, Code::RequestTooLarge));
     }
 
     #[test]

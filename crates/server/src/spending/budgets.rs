@@ -4,10 +4,10 @@
 //! A turn begins as long as anything is left that is not promised to others, so what is spent ends beyond the budget by
 //! what running turns cost more than was expected of them.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use foldhash::HashMap;
 use store::Spender;
 
 use super::period;
@@ -84,20 +84,21 @@ fn spenders(grant: &Grant) -> Arc<[Spender]> {
 }
 
 impl Tabs {
-    /// Those that a grant's turns are on: of its key, and of its tenant.
-    pub(super) fn of(&self, grant: &Grant, hour: i64) -> [Option<Arc<Tab>>; 2] {
+    /// Those that a grant's turns are on: of its key, and of its tenant. And whether it is known what was spent on both.
+    pub(super) fn of(&self, grant: &Grant, hour: i64) -> ([Option<Arc<Tab>>; 2], bool) {
+        let mut are_known = true;
         let key = grant.terms.budget.map(|budget| {
             let tab = self.tab(&self.keys, grant.limited_as(), || Tab::new("key", spenders(grant), budget, hour));
-            tab.turn_to(budget, hour, Some(grant));
+            are_known &= tab.turn_to(budget, hour, Some(grant));
             tab
         });
         let tenant = grant.tenant_terms.budget.map(|budget| {
             let spender = || Arc::from([Spender::Tenant(grant.tenant.clone())]);
             let tab = self.tab(&self.tenants, grant.tenant.name(), || Tab::new("project", spender(), budget, hour));
-            tab.turn_to(budget, hour, None);
+            are_known &= tab.turn_to(budget, hour, None);
             tab
         });
-        [key, tenant]
+        ([key, tenant], are_known)
     }
 
     fn tab(&self, tabs: &RwLock<HashMap<String, Arc<Tab>>>, name: &str, new: impl FnOnce() -> Tab) -> Arc<Tab> {
@@ -179,17 +180,20 @@ impl Tab {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody asks for it, at this hour, and the budget may be another by now; so may the key be that spends it.
-    fn turn_to(&self, budget: Budget, hour: i64, key: Option<&Grant>) {
+    /// Somebody asks for it, at this hour, and the budget may be another by now; so may the key be that spends it. Whether it
+    /// is known what was spent.
+    fn turn_to(&self, budget: Budget, hour: i64, key: Option<&Grant>) -> bool {
         let mut state = self.enter();
         state.idle = 0;
         if let Some(grant) = key.filter(|grant| grant.line.len() > state.spenders.len()) {
             state.spenders = spenders(grant);
         }
-        if (state.budget, state.looked_at) != (budget, hour) {
-            drop(state);
-            self.roll(budget, hour);
+        if (state.budget, state.looked_at) == (budget, hour) {
+            return state.stored.is_some();
         }
+        drop(state);
+        self.roll(budget, hour);
+        false
     }
 
     fn roll(&self, budget: Budget, hour: i64) {

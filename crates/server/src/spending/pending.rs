@@ -2,10 +2,10 @@
 //! beyond a number of rows are counted together: nothing is ever left out of a sum.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use foldhash::quality::RandomState;
 use store::{UsageKey, UsageSum};
 
 use super::Used;

@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use bytes::Bytes;
-use store::{Store, UsageBy, UsageKey, UsageQuery, UsageSum};
+use store::{Store, UsageBy, UsageKey, UsageQuery, UsageSum, dollars};
 use wire::json::{InvalidCode, ObjectWriter};
 
 use crate::clock::{self, day_name};
 use crate::error::{ApiError, clip};
-use crate::terms::dollars;
 
 const HOUR: i64 = 3600;
 const DAY_HOURS: i64 = 24;

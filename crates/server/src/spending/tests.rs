@@ -38,6 +38,7 @@ fn grant(key: Option<&str>, tenant: Option<&str>) -> Grant {
         tenant_terms: Arc::new(terms(tenant)),
         expires_at: None,
         line: Arc::default(),
+        mark: None,
     }
 }
 

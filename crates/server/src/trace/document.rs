@@ -6,14 +6,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bridge::{FailureClass, Note};
-use store::{NewTrace, Payload, TraceDocument, TraceRow, member};
+use store::{NewTrace, Payload, PlainTurn, TraceDocument, TraceRow, dollars, member};
 use wire::id::Id;
 use wire::json::ObjectWriter;
 use wire::responses::Usage;
 
 use super::record::{Attempted, Charge, Facts, Head, Outcome, Round, ToolCall, Trace};
 use crate::caller::Caller;
-use crate::terms::dollars;
 
 /// The name of the body with what others said of errors and notes: `{"message": …, "details": {"0": …}}`, the notes by their
 /// places in the list.
@@ -22,32 +21,27 @@ pub(crate) const WORDS: &str = "words";
 /// How long an error's message and a note's detail may be.
 const LONGEST: usize = 4 << 10;
 
-pub(super) fn make(trace: Trace, keeps_words: bool) -> NewTrace {
+pub(super) fn make(trace: &mut Trace, keeps_words: bool) -> NewTrace {
     let payloads = if keeps_words { words(&trace.facts).into_iter().collect() } else { Vec::new() };
-    NewTrace { document: document(&trace).into_bytes(), row: row(trace), payloads }
+    NewTrace { document: document(trace).into_bytes(), row: row(trace), payloads }
 }
 
-fn row(trace: Trace) -> TraceRow {
+/// With what is taken from the trace for it.
+fn row(trace: &mut Trace) -> TraceRow {
     let Trace { head, facts } = trace;
-    let (caller, usage) = (facts.caller.as_ref(), facts.usage);
     let attempts = count(facts.attempts.len());
-    let (outcome, error, cost) = (outcome(&facts).name(), error(&facts), facts.cost());
+    let (outcome, error, cost) = (outcome(facts).name(), error(facts), facts.cost());
+    let (provider, upstream_model) = target(facts);
+    let (caller, usage) = (facts.caller.as_ref(), facts.usage.or_else(|| facts.charged()));
     let kind = match (facts.route, facts.kind) {
         (Some(super::REPLAY), _) => "replay".into(),
         (_, Some(kind)) => kind.name().into(),
         (Some(route), None) => route.into(),
-        (None, None) => head.path.into_string().into(),
+        (None, None) => std::mem::take(&mut head.path).into_string().into(),
     };
     let upstream_micros = (attempts > 0).then(|| micros(facts.times.others().min(head.took)));
-    let (provider, upstream_model) = match facts.attempts.into_iter().next_back() {
-        Some(Attempted { target, .. }) => {
-            let (provider, model) = target.split_once('/').unwrap_or((&target, ""));
-            (Some(provider.to_owned()), Some(model.to_owned()))
-        }
-        None => (None, None),
-    };
-    let (previous, conversation) = match facts.asked {
-        Some(asked) => (asked.previous_response_id, asked.conversation_id),
+    let (previous, conversation) = match &mut facts.asked {
+        Some(asked) => (asked.previous_response_id.take(), asked.conversation_id.take()),
         None => (None, None),
     };
     TraceRow {
@@ -55,15 +49,15 @@ fn row(trace: Trace) -> TraceRow {
         took_micros: micros(head.took),
         first_token_micros: facts.times.first_token.map(micros),
         upstream_micros,
-        tenant: caller.map(|caller| caller.tenant().name().to_owned()).unwrap_or_default(),
+        tenant: caller.map(|caller| caller.tenant().shared_name()).unwrap_or_default(),
         key: caller.and_then(Caller::grant).map(|grant| grant.name.clone()),
         request_id: head.request_id.to_str().unwrap_or_default().to_owned(),
-        response_id: facts.response_id.map(Id::into_string),
+        response_id: facts.response_id.take().map(Id::into_string),
         previous_response_id: previous.map(String::from),
         conversation_id: conversation.map(String::from),
         kind,
         client: caller.map_or("", |caller| caller.client().name()).into(),
-        model: facts.model.map(String::from),
+        model: facts.model.take().map(String::from),
         provider,
         upstream_model,
         status: facts.status,
@@ -78,6 +72,17 @@ fn row(trace: Trace) -> TraceRow {
         nanodollars: cost,
         notes: codes(&facts.notes),
     }
+}
+
+/// The provider that was asked last, and the model.
+fn target(facts: &mut Facts) -> (Option<String>, Option<String>) {
+    let Some(last) = facts.attempts.last() else { return (None, None) };
+    // Most often it is the one that is paid.
+    if let Some(paid) = facts.charges.iter_mut().find(|charge| last.serves(charge)) {
+        return (Some(std::mem::take(&mut paid.provider)), Some(std::mem::take(&mut paid.model)));
+    }
+    let (provider, model) = last.target.split_once('/').unwrap_or((&last.target, ""));
+    (Some(provider.to_owned()), Some(model.to_owned()))
 }
 
 fn outcome(facts: &Facts) -> Outcome {
@@ -113,15 +118,10 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Whether a note's detail may have words of a client or a model in it: those on calls tell what is wrong with an input.
-fn has_words(note: &Note) -> bool {
-    note.path == "tool_calls"
-}
-
 /// What others said, if they did.
 fn words(facts: &Facts) -> Option<Payload> {
     let message = facts.message.as_deref();
-    let details = || facts.notes.iter().enumerate().filter(|(_, note)| has_words(note));
+    let details = || facts.notes.iter().enumerate().filter(|(_, note)| facts.has_words(note));
     if message.is_none() && details().next().is_none() {
         return None;
     }
@@ -149,22 +149,31 @@ fn document(trace: &Trace) -> TraceDocument {
     let Trace { head, facts } = trace;
     let mut document = TraceDocument::default();
     document.object(member::REQUEST, |members| request(head, facts, members));
-    document.objects(member::ATTEMPTS, &facts.attempts, attempt);
-    document.objects(member::ROUNDS, &facts.rounds, round);
+    let plain = plain_turn(facts);
+    match &plain {
+        Some(turn) => drop(document.plain_turn(turn)),
+        None => {
+            document.objects(member::ATTEMPTS, &facts.attempts, attempt);
+            document.objects(member::ROUNDS, &facts.rounds, round);
+        }
+    }
     document.objects(member::TOOL_CALLS, &facts.tool_calls, tool_call);
-    document.objects(member::NOTES, &facts.notes, note);
+    document.objects(member::NOTES, &facts.notes, |told, members| note(facts, told, members));
     document.object(member::TIMES, |members| times(facts, members));
     if facts.heard + facts.told > 0 {
         document.object(member::EVENTS, |members| {
             members.int(member::UPSTREAM, facts.heard).int(member::SENT, facts.told);
         });
     }
-    for (name, usage) in [(member::USAGE, &facts.usage), (member::OWN_USAGE, &facts.usage_beside)] {
-        if let Some(usage) = usage {
-            document.object(name, |members| usage_members(usage, members));
-        }
+    if let Some(usage) = facts.usage.as_ref().filter(|_| plain.is_none()) {
+        document.object(member::USAGE, |members| usage_members(usage, members));
     }
-    document.objects(member::CHARGES, &facts.charges, charge);
+    if let Some(usage) = &facts.usage_beside {
+        document.object(member::OWN_USAGE, |members| usage_members(usage, members));
+    }
+    if plain.is_none() {
+        document.objects(member::CHARGES, &facts.charges, charge);
+    }
     if let Some(prefix) = facts.prefix {
         document.object(member::PREFIX, |members| {
             members.int(member::SHARED, prefix.shared as u64).int(member::BYTES, prefix.earlier as u64);
@@ -179,6 +188,31 @@ fn document(trace: &Trace) -> TraceDocument {
         });
     }
     document
+}
+
+/// The turn, if it is one whole answer of whoever was asked first.
+fn plain_turn(facts: &Facts) -> Option<PlainTurn<'_>> {
+    let ([asked], [round], [charge]) = (&*facts.attempts, &*facts.rounds, &*facts.charges) else { return None };
+    let is_plain = asked.replica.is_none()
+        && round.attempt == 1
+        && round.usage.is_some()
+        && round.usage == facts.usage
+        && facts.usage == Some(charge.usage)
+        && charge.tool_calls == 0
+        && asked.serves(charge);
+    is_plain.then(|| PlainTurn {
+        provider: &charge.provider,
+        model: &charge.model,
+        wire: asked.wire,
+        outcome: asked.outcome.unwrap_or("waiting"),
+        status: asked.status,
+        took: asked.took,
+        bytes: asked.bytes as u64,
+        end: round.end,
+        usage: charge.usage,
+        estimated: charge.estimated,
+        nanodollars: charge.nanodollars,
+    })
 }
 
 fn request(head: &Head, facts: &Facts, members: &mut TraceDocument) {
@@ -219,10 +253,10 @@ fn tool_call(call: &ToolCall, members: &mut TraceDocument) {
     members.time(member::TOOK, call.took);
 }
 
-fn note(note: &Note, members: &mut TraceDocument) {
+fn note(facts: &Facts, note: &Note, members: &mut TraceDocument) {
     members.text(member::CODE, note.code.name()).text(member::SEVERITY, note.severity.name());
     members.text(member::ACTION, note.action.name()).text(member::PATH, short(&note.path));
-    if !has_words(note) {
+    if !facts.has_words(note) {
         members.text(member::DETAIL, short(&note.message));
     }
 }

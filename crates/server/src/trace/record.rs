@@ -1,11 +1,12 @@
 //! What is known of one request when it is over: the one source of metrics, traces and spans. Nothing that a client, a model
 //! or a provider wrote is in it but names, unless bodies are to be captured.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge::{FailureClass, Note};
+use bridge::{FailureClass, Note, note_code};
 use http::{HeaderValue, Method};
 use wire::id::Id;
 use wire::json::Text;
@@ -168,6 +169,28 @@ impl Facts {
         self.asked.as_ref().is_some_and(|asked| !asked.store)
     }
 
+    /// Whether a note's detail may have words of a client or a model in it: those on calls tell what is wrong with an input,
+    /// those on the form of an answer what is wrong with the answer. Of what is not stored, every detail that was made for
+    /// this request may: names of its tools are in them, and its values.
+    pub(crate) fn has_words(&self, note: &Note) -> bool {
+        let is_made = matches!(note.message, Cow::Owned(_));
+        note.path == "tool_calls" || is_made && (note.path == "text.format" || self.is_unstored())
+    }
+
+    /// Of what is not stored, the client's own names of what is not known stay nowhere either.
+    pub(crate) fn forget_names(&mut self) {
+        if self.is_unstored() {
+            let unknown = self.notes.iter_mut().filter(|note| note.code == note_code::PARAM_UNKNOWN);
+            unknown.for_each(|note| note.path = Cow::Borrowed("unnamed"));
+        }
+    }
+
+    /// What models used for it, of what has no usage of its own.
+    pub(crate) fn charged(&self) -> Option<Usage> {
+        let used = self.charges.iter().filter(|charge| charge.tool_calls == 0).map(|charge| charge.usage);
+        used.reduce(Usage::plus)
+    }
+
     /// What it cost, as far as prices are known; None if none is.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.charges.iter().filter_map(|charge| charge.nanodollars).reduce(u64::saturating_add)
@@ -263,6 +286,11 @@ impl Attempted {
     /// The breaker was open.
     pub(crate) const KEPT_AWAY: &str = "kept_away";
 
+    /// Whether it asked this provider.
+    pub(crate) fn is_of(&self, provider: &str) -> bool {
+        self.target.strip_prefix(provider).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// Whether it asked whoever is charged for.
     pub(crate) fn serves(&self, charge: &Charge) -> bool {
         let model = self.target.strip_prefix(&*charge.provider).and_then(|rest| rest.strip_prefix('/'));
@@ -313,17 +341,22 @@ pub(crate) enum Outcome {
     ClientLeft,
 }
 
+/// What outcomes are called, in traces and metrics.
+pub const OUTCOMES: [&str; 8] =
+    ["answered", "completed", "incomplete", "failed", "cancelled", "late", "stopped", "client_left"];
+
 impl Outcome {
     pub(crate) const fn name(self) -> &'static str {
+        let [answered, completed, incomplete, failed, cancelled, late, stopped, client_left] = OUTCOMES;
         match self {
-            Self::Answered => "answered",
-            Self::Completed => "completed",
-            Self::Incomplete => "incomplete",
-            Self::Failed(_) => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Late(_) => "late",
-            Self::Stopped => "stopped",
-            Self::ClientLeft => "client_left",
+            Self::Answered => answered,
+            Self::Completed => completed,
+            Self::Incomplete => incomplete,
+            Self::Failed(_) => failed,
+            Self::Cancelled => cancelled,
+            Self::Late(_) => late,
+            Self::Stopped => stopped,
+            Self::ClientLeft => client_left,
         }
     }
 }

@@ -4,6 +4,7 @@ use http::{HeaderValue, Method};
 use store::{NewTrace, TraceRow};
 
 use super::*;
+use crate::caller::Caller;
 use crate::config::CaptureConfig;
 
 fn config(max_queue_size: usize, batch_size: usize) -> TraceConfig {
@@ -164,7 +165,9 @@ async fn what_is_short_or_small_is_swept_sooner() {
 #[tokio::test]
 async fn only_what_makes_something_or_fails_is_kept() {
     let (kept, _queue) = Kept::new(TraceStore::memory(1), &config(100, 10));
-    let facts = |route, status: u16| Facts { route, status: Some(status), ..Facts::default() };
+    let unknown = |route, status: u16| Facts { route, status: Some(status), ..Facts::default() };
+    let caller = Caller::new(None, &http::HeaderMap::new());
+    let facts = |route, status: u16| Facts { caller: Some(caller.clone()), ..unknown(route, status) };
     for (method, facts, expected) in [
         (Method::POST, facts(Some("/v1/responses"), 200), true),
         (Method::POST, Facts { put_off: true, ..facts(Some("/v1/responses"), 200) }, false),
@@ -178,14 +181,48 @@ async fn only_what_makes_something_or_fails_is_kept() {
         (Method::GET, facts(Some("/v1/responses/{id}"), 200), false),
         (Method::GET, facts(Some("/v1/responses/{id}"), 404), true),
         (Method::GET, facts(Some("/health"), 503), false),
-        (Method::GET, facts(None, 404), false),
-        (Method::GET, facts(None, 405), false),
-        (Method::POST, facts(None, 401), true),
+        (Method::GET, unknown(None, 404), false),
+        (Method::GET, unknown(None, 405), false),
+        (Method::POST, unknown(None, 401), true),
+        (Method::POST, unknown(Some("/v1/responses"), 401), true),
     ] {
         let shown = format!("{method} {facts:?}");
         assert_eq!(kept.wants(&trace(method, facts)), expected, "{shown}");
     }
-    let flood = (0..1000).filter(|_| kept.wants(&trace(Method::POST, facts(None, 401)))).count() as u64;
-    // The clock may have gone on by a second meanwhile.
-    assert!(flood < 3 * STRANGERS, "{flood}");
+    for refused in [
+        unknown(None, 401),
+        unknown(Some("/v1/responses"), 401),
+        unknown(Some("/v1/responses/{id}"), 403),
+        unknown(Some("/v1/models"), 401),
+        unknown(Some("/v1/responses/compact"), 401),
+    ] {
+        let (route, status) = (refused.route, refused.status.unwrap());
+        let flood = (0..1000).filter(|_| kept.wants(&trace(Method::POST, unknown(route, status)))).count() as u64;
+        // The clock may have gone on by a second meanwhile.
+        assert!(flood < 3 * STRANGERS, "{route:?}: {flood}");
+    }
+    let known = (0..100).filter(|_| kept.wants(&trace(Method::POST, facts(Some("/v1/responses"), 429)))).count();
+    assert_eq!(known, 100);
+}
+
+/// Neither in a trace's document nor in the log.
+#[test]
+fn details_that_quote_somebody_are_known() {
+    use bridge::{Action, Note};
+    let made = |path: &'static str| Note::new(Action::Degraded, path, format!("\"{}\" is not of type integer", "x"));
+    let fixed = |path: &'static str| Note::new(Action::Degraded, path, "the answer was asked for twice");
+    for (note, stored, unstored) in [
+        (made("text.format"), true, true),
+        (fixed("text.format"), false, false),
+        (made("tool_calls"), true, true),
+        (fixed("tool_calls"), true, true),
+        (made("tools[0]"), false, true),
+        (fixed("tools[0]"), false, false),
+    ] {
+        for (store, expected) in [(true, stored), (false, unstored)] {
+            let asked = Some(Box::new(Asked { store, ..Asked::default() }));
+            let facts = Facts { asked, ..Facts::default() };
+            assert_eq!(facts.has_words(&note), expected, "{note:?} {store}");
+        }
+    }
 }

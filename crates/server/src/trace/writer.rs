@@ -143,7 +143,7 @@ impl<S: Sink> Writer<S> {
             Message::Trace(mut trace) => {
                 let mut captured = trace.facts.captured.take();
                 let keeps_words = self.capture.keeps_words(!trace.facts.is_unstored());
-                let mut new = document::make(*trace, keeps_words);
+                let mut new = document::make(&mut trace, keeps_words);
                 new.payloads.extend(captured.iter_mut().flat_map(|captured| captured.payloads().to_vec()));
                 batch.traces.push(new);
                 batch.captured.extend(captured.map(|captured| *captured));

@@ -137,6 +137,7 @@ impl Turn {
         if let (Some(failure), Some(answer)) = (self.response.failure_mut(), &self.answer) {
             answer.redactor.failure(failure);
         }
+        self.redact_notes();
         let account = &self.context.account;
         account.last_byte();
         account.used(self.response.usage());

@@ -27,14 +27,13 @@ use crate::clock;
 use crate::compaction::{NotCompacted, Scope};
 use crate::config::ModelError;
 use crate::error::{ApiError, Code, clip};
-use crate::hosted::{Hosted, approval};
+use crate::hosted::{Hosted, allowed, approval};
 use crate::idempotency::{Claimed, Held, Key, Known};
 use crate::images;
 use crate::jobs::Job;
 use crate::limits::{Asks, Tokens};
 use crate::request::RequestContext;
 use crate::session::{BegunRecord, Context, Past, Record, Unstored};
-use crate::spending;
 use crate::trace::Asked;
 use crate::upstream::{Failover, Refused};
 
@@ -43,7 +42,7 @@ impl Turn {
     /// the background.
     pub(crate) async fn start(context: RequestContext, bytes: Bytes, start: Start) -> Result<Started, ApiError> {
         let Start { past, remember, warm_up, job, key } = start;
-        let Kept { raw: document, value: request } = body::parse::<Kept<'_, CreateResponse<'_>>>(&bytes)?;
+        let Kept { raw: document, value: request } = read(&context, &bytes)?;
         ask_in(&context, &request, document)?;
         let wish = CompactionWish::of(&request)?;
         let (mut failover, model) = targets(&context, &request)?;
@@ -69,22 +68,14 @@ impl Turn {
             None => None,
         };
         let tokens = || Tokens::of(&bytes, request.max_output_tokens);
-        if !warm_up {
-            let asks = match (&job, request.background) {
-                (Some(_), _) => Asks::Runs,
-                (None, Some(true)) => Asks::Submits,
-                (None, _) => Asks::Turn,
-            };
-            if let Err(error) = context.admit(asks, Some(&failover), tokens).await {
+        let begins = Begins { warm_up, is_job: job.is_some() };
+        let mut past = match let_in(&context, &request, &failover, tokens, begins, past).await {
+            Ok(past) => past,
+            Err(error) => {
                 release(None, key).await;
                 return Err(error);
             }
-        }
-        let mut past = read_past(&context, &request, past).await?;
-        if !warm_up && let Err(error) = context.set_aside(&failover, tokens, past.bytes()).await {
-            release(None, key).await;
-            return Err(error);
-        }
+        };
         let (mut record, unstored) = past.record(&request, &bytes, &mut ids, remember, key.as_ref());
         // One moment for the response and for the store: whoever goes on with the turn knows that one only.
         let created_at = match (&job, &record) {
@@ -99,12 +90,13 @@ impl Turn {
             response.resume(job.next_event);
             record = Some(Record::Begun(BegunRecord { session: context.session(), claim: job.claim.clone() }));
         } else if background && let Some(Record::New(record)) = record {
+            let run = Box::pin(context.take_place(&failover, tokens, past.bytes())).await;
             if let Err(error) = check_plan(&context, request, document, &past, failover, hosted.as_deref()) {
                 release(Some(Record::New(record)), key).await;
                 return Err(error);
             }
             let secret = holds_secrets(document);
-            let submission = Submission { context, bytes: bytes.clone(), record, response, stream, secret, key };
+            let submission = Submission { context, run, bytes: bytes.clone(), record, response, stream, secret, key };
             return Ok(Started::Background(Box::new(submission)));
         }
         let notes = past.notes();
@@ -119,8 +111,18 @@ impl Turn {
             dispatch(&opened.context, job).await?;
         }
         let first = First { bytes: bytes.clone(), hosted, wish, prelude: None };
-        opened.ask(first, request, document, past, failover).await.map(Started::Turn)
+        Box::pin(opened.ask(first, request, document, past, failover)).await.map(Started::Turn)
     }
+}
+
+/// The request. Also of one that cannot be read no words are kept, if it says so.
+fn read<'b>(context: &RequestContext, bytes: &'b Bytes) -> Result<Kept<'b, CreateResponse<'b>>, ApiError> {
+    body::parse(bytes).inspect_err(|_| {
+        let store = body::parse::<Raw<'_>>(bytes).ok().and_then(|request| request.get("store"));
+        if store.is_some_and(|store| store.as_str() == "false") {
+            context.account.asks(Asked::default());
+        }
+    })
 }
 
 /// Says in the account what is asked for, with the request as it may be shown where bodies are kept; and refuses what no
@@ -169,6 +171,15 @@ fn shown(document: Raw<'_>) -> Vec<u8> {
     out
 }
 
+const fn what_begins(warm_up: bool, is_job: bool, request: &CreateResponse<'_>) -> Asks {
+    match (warm_up, is_job, request.background) {
+        (true, ..) => Asks::WarmsUp,
+        (false, true, _) => Asks::Runs,
+        (false, false, Some(true)) => Asks::Submits,
+        (false, false, _) => Asks::Turn,
+    }
+}
+
 /// What the first upstream answer is asked for with.
 struct First {
     bytes: Bytes,
@@ -176,6 +187,35 @@ struct First {
     wish: CompactionWish,
     /// What is to be done first, where that is known already.
     prelude: Option<Prelude>,
+}
+
+/// How a turn begins.
+#[derive(Clone, Copy)]
+struct Begins {
+    warm_up: bool,
+    is_job: bool,
+}
+
+/// Lets it begin, if it may, and reads what it continues.
+async fn let_in(
+    context: &RequestContext,
+    request: &CreateResponse<'_>,
+    failover: &Failover,
+    tokens: impl Fn() -> Tokens + Copy,
+    Begins { warm_up, is_job }: Begins,
+    past: Past,
+) -> Result<Context, ApiError> {
+    // What was submitted while there was a place for it has it.
+    let has_place = is_job && context.account.is_permitted();
+    if !has_place {
+        context.admit(what_begins(warm_up, is_job, request), Some(failover), tokens).await?;
+    }
+    let past = read_past(context, request, past).await?;
+    allowed::check_items(request, &past, failover, context)?;
+    if !warm_up && !has_place {
+        context.set_aside(failover, tokens, past.bytes()).await?;
+    }
+    Ok(past)
 }
 
 /// What the request continues.
@@ -209,6 +249,9 @@ async fn claim(
 async fn dispatch(context: &RequestContext, job: &Job) -> Result<(), ApiError> {
     let session = context.session();
     let dispatched = session.store().dispatch(&job.claim).await;
+    if let (Ok(()), Some(line)) = (&dispatched, &job.line) {
+        line.leave();
+    }
     session.observe(dispatched, || ApiError::response_not_found(job.claim.response_id()))
 }
 
@@ -487,7 +530,7 @@ pub(super) fn check(request: &CreateResponse<'_>) -> Result<(), ApiError> {
 
 /// Where a budget counts, only models whose price is known are asked.
 pub(super) fn keep_priced(context: &RequestContext, failover: &mut Failover) -> Result<(), ApiError> {
-    let is_limited = context.caller.grant().is_some_and(|grant| spending::is_limited(grant));
+    let is_limited = context.caller.grant().is_some_and(|grant| grant.has_budget());
     if is_limited && !failover.keep_priced() {
         return Err(ApiError::not_priced(failover.model()));
     }

@@ -155,6 +155,7 @@ impl Turn {
         let stopped = self.cause.is_some();
         let end = answer.end(end, &mut self.response, &mut self.events);
         let (hosted, reported) = (answer.take_hosted(), answer.reported());
+        self.redact_notes();
         self.context.account.used(self.response.usage());
         self.context.account.round(end_name(&end), reported);
         self.context.reported(reported);
@@ -171,6 +172,13 @@ impl Turn {
             RoundEnd::Rejected(call) => self.show(&call),
             RoundEnd::Paused => self.resume(),
             end => self.finish(end),
+        }
+    }
+
+    /// Some notes have words of the provider in them.
+    pub(super) fn redact_notes(&mut self) {
+        if let Some(answer) = &self.answer {
+            self.response.notes_mut().iter_mut().for_each(|note| answer.redactor.note(note));
         }
     }
 

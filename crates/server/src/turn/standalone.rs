@@ -75,7 +75,7 @@ pub(crate) async fn compact(context: &RequestContext, bytes: &Bytes) -> Result<C
     let output = object.key("output");
     output.push(b'[');
     for item in &retained {
-        write_listed(item, output);
+        write_listed(item, output).map_err(|error| ApiError::store(&error))?;
         output.push(b',');
     }
     output.extend_from_slice(compacted.item(&ids.make(IdKind::Compaction)).as_bytes());

@@ -186,8 +186,11 @@ impl HttpClient {
         if let Some(propagated) = &outgoing.propagated {
             self.propagate(propagated, request.headers_mut());
         }
-        let began = Instant::now();
-        let (first_byte, mut sending) = (began + deadlines.first_byte, Sending { connected: began, resent: false });
+        // With another key it begins anew.
+        outgoing.account.pace().asks();
+        let mut sending = Sending::new(Some(outgoing.account.clone()));
+        let began = sending.connected;
+        let first_byte = began + deadlines.first_byte;
         let (until, late) = if first_byte <= deadlines.until {
             (first_byte, Deadline::FirstByte)
         } else {
@@ -198,6 +201,8 @@ impl HttpClient {
             .map_err(|_| Refused::late(late))?
             .map_err(|error| failure::unsent(&error))?;
         if !response.status().is_success() {
+            // Whoever refuses works on nothing, however long it takes to say why.
+            outgoing.account.pace().asks();
             return Err(self.refused(response, &body, dialect, deadlines).await);
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
@@ -288,7 +293,28 @@ impl HttpClient {
         headers: impl FnOnce(&mut HeaderMap),
     ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
         let uri = self.addresses.beside(endpoint, &body)?;
-        let answer = self.unread(method, &uri, body, headers).await?;
+        self.raw_at(method, &uri, body, headers).await
+    }
+
+    /// The same to where the spec says that a model of this provider is asked.
+    pub(crate) async fn raw_own(
+        &self,
+        model: &str,
+        body: Vec<u8>,
+        headers: impl FnOnce(&mut HeaderMap),
+    ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
+        let uri = self.addresses.of(Wire::Messages, model)?.to_string();
+        self.raw_at(Method::POST, &uri, body, headers).await
+    }
+
+    async fn raw_at(
+        &self,
+        method: Method,
+        uri: &str,
+        body: Vec<u8>,
+        headers: impl FnOnce(&mut HeaderMap),
+    ) -> Result<(Response<AnswerBody>, Redactor), Failure> {
+        let answer = self.unread(method, uri, body, headers).await?;
         let answer =
             answer.map(|body| AnswerBody::Http { first: None, body: Box::new(body), watching: None, open: Vec::new() });
         Ok((answer, self.redactor()))
@@ -319,7 +345,7 @@ impl HttpClient {
             self.show(Credential::Key(key), request.headers_mut());
         }
         headers(request.headers_mut());
-        let mut sending = Sending { connected: Instant::now(), resent: false };
+        let mut sending = Sending::new(None);
         let answer = self.exchange(request, &mut sending).await;
         answer.map_err(|error| {
             let mut failure = failure::unsent(&error).failure;

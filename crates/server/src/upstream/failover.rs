@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bridge::{Action, AnswerDialect, Dialect, Failure, FailureClass, LimitField, Needs, Note, Refusal, Unsupported};
 use bytes::Bytes;
+use http::HeaderValue;
 use providers::{Price, Wire};
 use store::Tenant;
 use tokio::time::Instant;
@@ -57,6 +58,8 @@ pub(crate) struct Failover {
     chosen: Option<OpenRequest>,
     /// Which targets' refusals named what they will not take, and what.
     repaired: Vec<(usize, Refusal)>,
+    /// What was refused last, and is to be sent in another way: if it turns out the same, that refusal counts.
+    mending: Option<(Bytes, Option<HeaderValue>, Refused)>,
     /// What was learned before and changed this request without the plan's knowing.
     used: Vec<Unsupported>,
     /// Knows when the request came, which its one deadline counts from, and learns of every try.
@@ -138,6 +141,7 @@ impl Failover {
             stays: None,
             chosen: None,
             repaired: Vec::new(),
+            mending: None,
             used: Vec::new(),
             account,
             learner,
@@ -207,6 +211,14 @@ impl Failover {
         Cow::Owned(bridge::adapted(&profile.dialect, &lessons))
     }
 
+    /// What is tried out with the request, as far as the target takes it.
+    fn betas(&self) -> Option<HeaderValue> {
+        match self.dialect() {
+            Cow::Borrowed(_) => self.candidates[self.at].profile.betas.clone(),
+            Cow::Owned(dialect) => ModelProfile::betas_of(&dialect),
+        }
+    }
+
     /// What the target does not take: as it said of the tenant's earlier requests, and of this very one.
     fn lessons(&self) -> Vec<Unsupported> {
         let mut lessons = self.candidates[self.at].lessons.lessons(&self.learner.tenant);
@@ -224,6 +236,11 @@ impl Failover {
     pub(crate) fn all_take_files(&self) -> bool {
         let takes = |profile: &ModelProfile| profile.wire == Wire::Responses || profile.dialect.request.content.files;
         self.candidates.iter().all(|candidate| candidate.out || takes(&candidate.profile))
+    }
+
+    /// Whether any target gets tools and items as the client wrote them, and may run what nobody here knows.
+    pub(crate) fn may_forward(&self) -> bool {
+        self.candidates.iter().any(|candidate| candidate.profile.wire == Wire::Responses)
     }
 
     pub(crate) fn wire(&self) -> Wire {
@@ -282,7 +299,7 @@ impl Failover {
 
     /// The request cannot be planned for this target. Gives what went wrong before, if nobody else is left; None if
     /// nothing was sent at all.
-    pub(crate) fn unfit(&mut self) -> Result<(), Option<Refused>> {
+    pub(crate) fn unfit(&mut self) -> Result<(), Option<Box<Refused>>> {
         let addresses = self.addresses();
         self.candidates[addresses].iter_mut().for_each(|candidate| candidate.out = true);
         match self.first_turn() {
@@ -290,12 +307,19 @@ impl Failover {
                 self.at = at;
                 Ok(())
             }
-            None => Err(self.failure.take().map(|(refused, _)| refused)),
+            None => Err(self.failure.take().map(|(refused, _)| Box::new(refused))),
         }
     }
 
     /// Sends the request to the target whose turn it is, and waits until that has accepted or refused it.
     pub(crate) async fn send(&mut self, body: &Bytes, cache_key: Option<&str>, stream: bool) -> Step {
+        let betas = self.betas();
+        if let Some((refused, before, refusal)) = self.mending.take()
+            && refused == *body
+            && before == betas
+        {
+            return self.refused(refusal).await;
+        }
         self.place();
         let Candidate { provider, health, replica, .. } = &self.candidates[self.at];
         let (provider, health, replica) = (Arc::clone(provider), Arc::clone(health), Arc::clone(replica));
@@ -308,9 +332,7 @@ impl Failover {
             self.account.attempted(Attempted::KEPT_AWAY, None, Duration::ZERO);
             return self.refused(kept_away(failure)).await;
         }
-        if self.live.is_none() {
-            self.live = Some(Budget::live(&health));
-        }
+        self.live.get_or_insert_with(|| Budget::live(&health));
         self.sent += 1;
         count(&health.counts.sent);
         self.asked(body.len());
@@ -320,10 +342,11 @@ impl Failover {
             wire: self.wire(),
             model: self.model().to_owned(),
             body: body.clone(),
-            betas: self.candidates[self.at].profile.betas.clone(),
+            betas: betas.clone(),
             cache_key: cache_key.map(str::to_owned),
             propagated: self.account.propagated(),
             affinity: self.affinity,
+            account: self.account.clone(),
         };
         let sending = replica.client.send(outgoing, stream, &dialect, self.deadlines(stream), alone);
         let sent = unless_it_falls(&replica, alone, pin!(sending)).await;
@@ -364,6 +387,7 @@ impl Failover {
             _ => {}
         }
         if self.repair(&refused, body) {
+            self.mending = Some((body.clone(), betas, refused));
             return Step::Again;
         }
         self.refused(refused).await
@@ -522,9 +546,7 @@ fn used(lessons: &[Unsupported], body: &[u8], stream: bool) -> Vec<Unsupported> 
         }
         Unsupported::StreamOptions => stream,
         Unsupported::Thoughts => true,
-        Unsupported::Parameter(_) | Unsupported::ResponseFormat | Unsupported::JsonObject | Unsupported::CacheMarks => {
-            false
-        }
+        _ => false,
     };
     lessons.iter().copied().filter(changed).collect()
 }

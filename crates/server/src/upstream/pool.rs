@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::connect::{ConnectError, Connector};
 use super::link::{self, Link, LinkError};
 use super::shards::InFlight;
+use crate::account::Account;
 
 /// Below the keep-alive of most servers and balancers.
 const IDLE: Duration = Duration::from_secs(55);
@@ -30,6 +31,28 @@ pub(super) struct Sending {
     pub(super) connected: Instant,
     /// It was sent a second time, because the connection that it was sent over first had ended.
     pub(super) resent: bool,
+    /// Learns when it goes out.
+    pub(super) account: Option<Account>,
+}
+
+impl Sending {
+    pub(super) fn new(account: Option<Account>) -> Self {
+        Self { connected: Instant::now(), resent: false, account }
+    }
+
+    /// The connection had ended: it goes out once more.
+    fn came_back(&mut self) {
+        self.resent = true;
+        if let Some(account) = &self.account {
+            account.pace().asks();
+        }
+    }
+
+    pub(super) fn goes_out(&self) {
+        if let Some(account) = &self.account {
+            account.pace().goes_out();
+        }
+    }
 }
 
 /// Why no answer began.
@@ -70,15 +93,17 @@ impl Pool {
         sending: &mut Sending,
     ) -> Result<Response<HttpBody>, SendError> {
         if let Some(mut link) = self.take() {
+            sending.goes_out();
             match link.exchange(request.clone()).await {
                 Ok(answer) => return Ok(self.answer(answer, link)),
                 // It was closed just now: a new connection will do.
-                Err(error) if error.is_stale() => sending.resent = true,
+                Err(error) if error.is_stale() => sending.came_back(),
                 Err(error) => return Err(error.into()),
             }
         }
         let mut link = Link::open(self.connector.connect().await?).await?;
         sending.connected = Instant::now();
+        sending.goes_out();
         let answer = link.exchange(request).await?;
         Ok(self.answer(answer, link))
     }

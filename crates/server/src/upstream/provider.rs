@@ -179,9 +179,14 @@ impl ModelProfile {
         let context_window = spec.request_window();
         let ModelSpec { wire, dialect, .. } = spec;
         let answer = AnswerDialect { family: dialect.family().to_owned(), ..dialect.answer.clone() };
+        let betas = Self::betas_of(&dialect);
+        Self { wire, context_window, dialect, betas, answer: Arc::new(answer) }
+    }
+
+    /// What is tried out with each request, as a header says it.
+    pub(super) fn betas_of(dialect: &Dialect) -> Option<HeaderValue> {
         let betas = dialect.request.blocks.all_betas().collect::<Vec<_>>().join(",");
         // Names that a spec takes are names that a header takes.
-        let betas = HeaderValue::try_from(betas).ok().filter(|betas| !betas.is_empty());
-        Self { wire, context_window, dialect, betas, answer: Arc::new(answer) }
+        HeaderValue::try_from(betas).ok().filter(|betas| !betas.is_empty())
     }
 }

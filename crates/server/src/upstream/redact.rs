@@ -2,12 +2,13 @@
 //!
 //! Whole texts only: what was cut before may end with a piece of a key, which nobody recognises.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use bridge::Failure;
+use bridge::{Failure, Note};
 use memchr::memchr2;
 
 use super::address::percent_encode;
@@ -41,6 +42,16 @@ impl Redactor {
         self.text(&mut failure.message);
         if let Some(code) = &mut failure.upstream_code {
             self.text(code);
+        }
+    }
+
+    /// A note, which may quote what the provider said.
+    pub(crate) fn note(&self, note: &mut Note) {
+        for words in [&mut note.path, &mut note.message] {
+            // What is in the program was said by nobody.
+            if let Cow::Owned(words) = words {
+                self.text(words);
+            }
         }
     }
 

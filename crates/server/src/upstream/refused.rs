@@ -75,6 +75,7 @@ pub(super) fn is_trouble(failure: &Failure) -> Option<bool> {
         FailureClass::Auth
         | FailureClass::Quota
         | FailureClass::InvalidOutput
+        | FailureClass::KeyEnded
         | FailureClass::Shutdown
         | FailureClass::McpServer
         | FailureClass::Lost => None,
@@ -100,6 +101,7 @@ impl From<Failure> for Refused {
             | FailureClass::ContentPolicy
             | FailureClass::ContextOverflow
             | FailureClass::InvalidOutput
+            | FailureClass::KeyEnded
             | FailureClass::Shutdown
             | FailureClass::McpServer
             | FailureClass::Lost => Remedy::Nothing,

@@ -67,6 +67,7 @@ impl Shards {
             if is_new {
                 sending.connected = Instant::now();
             }
+            sending.goes_out();
             let mut sender = stream.shard.sender.clone();
             match sender.send_request(request.clone()).await {
                 Ok(answer) => return Ok(answer.map(|incoming| HttpBody::shared(incoming, stream))),

@@ -2,6 +2,7 @@
 
 mod oidc;
 mod stored;
+mod tools;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -295,4 +296,34 @@ async fn a_key_that_is_gone_holds_up_nobody_behind_it() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(ends, ["cancelled", "failed", "completed", "completed"]);
+}
+
+/// What waits was asked for with a secret, and not with the name that it had.
+#[tokio::test]
+async fn a_secret_that_is_replaced_asks_for_nothing_any_more() {
+    let upstream = Upstream::start(Script::sse(&chat::chunks())).await.unwrap();
+    let with = |secret: &str| {
+        let keys = format!("keys:\n- {{name: a, tenant: a, key: {secret}}}\n- {{name: b, tenant: a, key: {B}}}\n");
+        let memory = "session: {backend: memory, background: {concurrency: 1, queue: 10}}";
+        rig::parse(&text(&upstream, &keys).replace("session: {backend: memory}", memory))
+    };
+    let (before, same, after) = (with(A), with(A), with("another-key-of-a-0003"));
+    upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    let rig = Rig::serving(upstream, before).await.unwrap();
+    let body = json!({"model": "m", "input": "Hi", "background": true});
+    let mut responses = Vec::new();
+    for key in [B, A, A] {
+        let made = rig::object_now(&send(&rig, key, Method::POST, "/v1/responses", &body).await);
+        responses.push(format!("/v1/responses/{}", made["id"].as_str().unwrap()));
+        rig.upstream.arrived(1).await;
+    }
+    // What is read again and is the same changes nothing.
+    rig.reloader.reload(same).unwrap();
+    send(&rig, B, Method::POST, &format!("{}/cancel", responses[0]), &Value::Null).await;
+    rig.upstream.arrived(2).await;
+    rig.reloader.reload(after).unwrap();
+    assert_eq!(error(&ask(&rig, A, "m").await).code, "invalid_api_key");
+    send(&rig, B, Method::POST, &format!("{}/cancel", responses[1]), &Value::Null).await;
+    stored::fails_as_revoked(&rig, B, &responses[2]).await;
 }

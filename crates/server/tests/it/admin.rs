@@ -200,6 +200,7 @@ async fn a_key_is_in_force_and_dead_at_once() {
     assert_eq!(it.ask("POST", "/admin/keys/two/delete", Value::Null).await.0, 409);
     let revoked = it.good("DELETE", "/admin/keys/one", Value::Null).await;
     assert_eq!(revoked["state"], "revoked");
+    assert_eq!(revoked["revoked"].as_array().map(Vec::len), Some(2), "{revoked}");
     assert_eq!(it.as_client(&newer, Method::POST, "/v1/responses", &ask).await.status, 401);
     let listed = it.good("GET", "/admin/keys", Value::Null).await.to_string();
     for key in [&key, &newer] {

@@ -24,7 +24,7 @@ fn request() -> Vec<u8> {
     json!({"model": "m", "input": "Hello"}).to_string().into_bytes()
 }
 
-fn gzip(body: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(body).unwrap();
     encoder.finish().unwrap()

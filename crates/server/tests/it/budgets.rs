@@ -9,14 +9,16 @@ use serde_json::{Value, json};
 use testkit::{Answer, Postgres, Script, Upstream};
 
 use crate::chat;
-use crate::rig::{Rig, error, object, parse};
+use crate::rig::{Rig, error, object, object_now, parse};
 
 const POOR: &str = "key-with-a-small-budget-01";
 const RICH: &str = "key-without-any-budget-0002";
+const SINGLE: &str = "key-with-one-turn-at-a-time";
 
 /// An answer costs 9,000 nanodollars: three of them are more than 20,000.
 const KEYS: &str = "keys:\n- {name: poor, key: key-with-a-small-budget-01, budget: 0.00002usd/total, rpm: 100000}\n\
-                    - {name: rich, key: key-without-any-budget-0002}\n";
+                    - {name: rich, key: key-without-any-budget-0002}\n\
+                    - {name: single, key: key-with-one-turn-at-a-time, budget: 0.0001usd/total, concurrency: 1}\n";
 
 async fn upstream() -> Upstream {
     Upstream::start_with(|received| chat::answer(received.json()["stream"] == true)).await.unwrap()
@@ -153,6 +155,76 @@ async fn what_is_continued_is_set_aside_too() {
         answer = running => panic!("{answer:?}"),
         () = refused => {}
     }
+}
+
+/// What waits for its place has nothing set aside meanwhile: it would be in the way of others, and of itself.
+#[tokio::test]
+async fn what_waits_in_the_background_sets_nothing_aside() {
+    let rig = rig("backend: memory").await;
+    rig.upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    let body = |tokens: u64| json!({"model": "m", "input": "Hi", "background": true, "max_output_tokens": tokens});
+    let path = |answer: &Answer| format!("/v1/responses/{}", object_now(answer)["id"].as_str().unwrap());
+    let running = path(&post(&rig, SINGLE, "/v1/responses", &body(16)).await);
+    rig.upstream.arrived(1).await;
+    // May cost more than all that is left, so nothing else could begin beside it.
+    let waiting = path(&post(&rig, SINGLE, "/v1/responses", &body(1000)).await);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    post(&rig, SINGLE, &format!("{running}/cancel"), &Value::Null).await;
+    let answered = tokio::time::timeout(Duration::from_secs(30), rig.upstream.arrived(2)).await;
+    assert!(answered.is_ok(), "{waiting} waits for itself");
+}
+
+/// Nor does the request that asked for it, though its client listens all the while; and while others use what is left, it
+/// waits in the queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_listens_to_the_background_sets_nothing_aside() {
+    let rig = rig("backend: memory").await;
+    // May cost more than all that is left.
+    let body = json!({"model": "m", "input": "Hi", "background": true, "stream": true});
+    let asked = tokio::time::timeout(Duration::from_secs(30), post(&rig, SINGLE, "/v1/responses", &body)).await;
+    let events = asked.expect("it waits for itself");
+    assert!(String::from_utf8_lossy(&events.body).contains("response.completed"), "{events:?}");
+    // One turn has all of it: the next one is told to wait, and in the background it does so by itself.
+    rig.upstream.queue(Script::silent());
+    let running = json!({"model": "m", "input": "Hi", "max_output_tokens": 1000});
+    let waits = async {
+        rig.upstream.arrived(2).await;
+        let queued =
+            post(&rig, SINGLE, "/v1/responses", &json!({"model": "m", "input": "Hi", "background": true})).await;
+        assert_eq!((queued.status, &queued.json()["status"]), (200, &json!("queued")));
+    };
+    tokio::select! {
+        answer = post(&rig, SINGLE, "/v1/responses", &running) => panic!("{answer:?}"),
+        () = waits => {}
+    }
+}
+
+/// What waits while the budget is spent by others fails as whoever asks then is refused.
+#[tokio::test]
+async fn what_waits_in_the_background_fails_when_the_budget_is_spent() {
+    let rig = rig("backend: memory, background: {concurrency: 1}").await;
+    rig.upstream.queue(Script::event_stream().event(&chat::text("Hel")).stall());
+    let body = json!({"model": "m", "input": "Hi", "background": true});
+    let path = |answer: &Answer| format!("/v1/responses/{}", object_now(answer)["id"].as_str().unwrap());
+    let running = path(&post(&rig, RICH, "/v1/responses", &body).await);
+    rig.upstream.arrived(1).await;
+    let waiting = path(&post(&rig, POOR, "/v1/responses", &body).await);
+    for _ in 0..3 {
+        object(&ask(&rig, POOR, "m").await);
+    }
+    is_spent(&ask(&rig, POOR, "m").await);
+    post(&rig, RICH, &format!("{running}/cancel"), &Value::Null).await;
+    let bearer = format!("Bearer {RICH}");
+    for _ in 0..600 {
+        let headers = [("authorization", bearer.as_str())];
+        let ended = rig.client.request(Method::GET, &rig.url(&waiting), &headers, String::new()).await.unwrap().json();
+        if ended["status"] == "failed" {
+            assert_eq!(ended["error"]["code"], "insufficient_quota", "{ended}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it never failed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,10 +26,14 @@ type Row = (String, String, u64, u64, u64, u64, u64, u64);
 
 impl Costs {
     async fn start(upstream: Upstream, prices: &str, more: &str) -> Self {
+        Self::start_as("openai-compatible", upstream, prices, more).await
+    }
+
+    async fn start_as(spec: &str, upstream: Upstream, prices: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = format!(
             "session: {{sqlite: {{path: '{}'}}}}\nresilience: {{backoff_ms: 2, breaker_failures: 0}}\nproviders:\n  up:\n    spec: \
-             openai-compatible\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\n    \
+             {spec}\n    endpoint: {{base_url: '{}/v1'}}\n    credentials: {{api_key: k}}\n    models: [m]\n    \
              prices: {prices}\n{more}",
             folder.path().join("s.db").display(),
             upstream.url()
@@ -143,6 +147,62 @@ async fn a_client_that_leaves_has_cost_what_came() {
     assert!(*nanodollars > 1_000_000 + 200_000, "{rows:?}");
 }
 
+/// A provider that has the request works on it, though nobody waits for its answer any more: what was sent is paid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_before_the_answer_has_cost_what_was_asked() {
+    for stream in [false, true] {
+        let costs = Costs::of(Script::silent()).await;
+        let body = json!({"model": "m", "input": "x".repeat(4000), "stream": stream});
+        let socket = Socket::post(costs.rig.address, &body).await;
+        costs.rig.upstream.arrived(1).await;
+        drop(socket);
+        costs.rig.upstream.closed_after(0).await;
+        let rows = costs.rows().await;
+        let [(_, _, 1, 0, input, 0, 0, nanodollars)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert!((1000..1200).contains(input) && *nanodollars == input * 1000, "{rows:?}");
+    }
+}
+
+/// So does one whose answer breaks off before there is anything in it, each time that it is asked again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_breaks_off_at_once_has_cost_what_was_asked() {
+    let first = json!({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]});
+    for script in [Script::event_stream(), Script::event_stream().event(&first)] {
+        let costs = Costs::of(script.cut()).await;
+        let answer = costs.rig.post(&json!({"model": "m", "input": "x".repeat(4000), "stream": true})).await;
+        assert_eq!(answer.status, 502);
+        let asked = costs.rig.upstream.requests().len() as u64;
+        let rows = costs.rows().await;
+        let [(_, _, requests, 0, input, _, _, _)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!(*requests, asked, "{rows:?}");
+        assert!((1000 * asked..1200 * asked).contains(input), "{rows:?}");
+    }
+}
+
+/// Nor is one that refuses paid, though it takes its time to say why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_refusal_costs_nothing() {
+    let costs = Costs::of(Script::respond(400).header("content-length", "100").stall()).await;
+    let socket = Socket::post(costs.rig.address, &json!({"model": "m", "input": "Hi"})).await;
+    costs.rig.upstream.arrived(1).await;
+    // The head is on its way.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    drop(socket);
+    costs.rig.upstream.closed_after(0).await;
+    assert_eq!(costs.rows().await, []);
+}
+
+/// Who never had it is not paid.
+#[tokio::test]
+async fn a_provider_that_is_not_reached_is_not_paid() {
+    let upstream = Upstream::start(Script::silent()).await.unwrap();
+    let more = "  gone:\n    spec: openai-compatible\n    endpoint: {base_url: 'http://127.0.0.1:9/v1'}\n    \
+                credentials: {api_key: k}\n    prices: {'*': {input: 100, output: 100}}\n";
+    let costs = Costs::start(upstream, &format!("{{m: {PRICE}}}"), more).await;
+    assert_eq!(costs.rig.post(&json!({"model": "gone/m", "input": "Hi"})).await.status, 502);
+    assert_eq!(costs.rows().await, []);
+}
+
 #[tokio::test]
 async fn hosted_tools_cost_what_the_operator_says() {
     let search = hosted::calls(&[("c1", "web_search", json!({"queries": ["one", "two"]}))]);
@@ -173,4 +233,39 @@ async fn calls_of_mcp_servers_are_counted_with_or_without_a_price() {
         assert_eq!((clock.as_str(), *no_price, *cost), ("clock", unpriced, nanodollars));
         assert_eq!(*answers, row("m", 2, 2 * ANSWER));
     }
+}
+
+/// What a provider runs itself is in no usage: it is counted, and its cost is not known.
+#[tokio::test]
+async fn tools_that_a_provider_runs_are_counted_without_a_price() {
+    let item = |kind: &str, id: &str| json!({"type": kind, "id": id, "status": "completed"});
+    let output = json!([
+        item("web_search_call", "ws_1"),
+        item("web_search_call", "ws_2"),
+        item("code_interpreter_call", "ci_1"),
+        {"type": "shell_call", "id": "sh_1", "call_id": "c", "status": "completed", "action": {"commands": ["ls"]}},
+    ]);
+    let usage = json!({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7});
+    let whole = json!({"id": "r", "object": "response", "status": "completed", "output": output, "usage": usage});
+    let events = |whole: &Value| {
+        let mut script = Script::event_stream();
+        for item in output.as_array().unwrap() {
+            for name in ["added", "done"] {
+                script = script.event(&json!({"type": format!("response.output_item.{name}"), "item": item}));
+            }
+        }
+        script.event(&json!({"type": "response.completed", "response": whole}))
+    };
+    let (plain, streamed) = (Script::json(200, &whole), events(&whole));
+    let upstream = Upstream::start(plain).await.unwrap();
+    let (spec, prices) = ("{extends: openai-compatible, wire: responses}", format!("{{m: {PRICE}}}"));
+    let costs = Costs::start_as(spec, upstream, &prices, "").await;
+    assert_eq!(costs.rig.post(&json!({"model": "m", "input": "Hi"})).await.status, 200);
+    costs.rig.upstream.queue(streamed);
+    let streamed = costs.rig.post(&json!({"model": "m", "input": "Hi", "stream": true})).await;
+    assert_eq!(streamed.status, 200);
+    let tool = |name: &str, calls: u64| ("up".to_owned(), name.to_owned(), 0, calls, 0, 0, calls, 0);
+    let mut rows = costs.rows().await;
+    rows.sort();
+    assert_eq!(rows, [tool("code_interpreter", 2), row("m", 2, 2 * ANSWER), tool("web_search", 4)]);
 }

@@ -68,6 +68,14 @@ async fn the_providers_way_of_answering_does_not_matter() {
             Script::respond(200).header("content-type", "application/json").send(json()).split_every(1),
         ),
         ("a stream that says it is text", Script::body(200, "text/plain", bytes.clone())),
+        ("a stream that says it is JSON", Script::body(200, "application/json", bytes.clone())),
+        (
+            "the same byte by byte, after a mark and a comment",
+            Script::respond(200)
+                .header("content-type", "application/json; charset=utf-8")
+                .send(format!("\u{feff}\n: hi\n\n{bytes}"))
+                .split_every(1),
+        ),
         ("JSON that says it is text", Script::body(200, "text/plain", format!("\n {}", json()))),
         ("JSON that says it is a stream", Script::event_stream().send(json())),
         ("a stream without a type", Script::respond(200).send(bytes.clone())),

@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use testkit::{Answer, Postgres, Script, Upstream};
 
+use crate::bodies::gzip;
 use crate::chat;
 use crate::rig::{self, Rig, error, object};
 use crate::socket::Socket;
@@ -263,6 +264,69 @@ async fn so_many_background_responses_wait() {
     }
 }
 
+/// How many were taken of those that came at once, how many of them run, and how many wait.
+async fn burst(rig: &Rig, key: &str, count: usize) -> (usize, usize, usize) {
+    let body = json!({"model": "m", "input": "wait", "background": true});
+    let answers = futures_util::future::join_all((0..count).map(|_| send(rig, key, "/v1/responses", &body, &[]))).await;
+    let taken: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+    assert!(answers.iter().all(|answer| [200, 429].contains(&answer.status)));
+    let (mut running, mut waiting) = (0, 0);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for answer in &taken {
+        let path = format!("/v1/responses/{}", answer.json()["id"].as_str().unwrap());
+        let now = send(rig, key, &path, &Value::Null, &[]).await.json();
+        running += usize::from(now["status"] == "in_progress");
+        waiting += usize::from(now["status"] == "queued");
+    }
+    (taken.len(), running, waiting)
+}
+
+/// However many come at once, and whatever they wait for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_background_responses_wait_than_may() {
+    for (terms, running, waiting) in [
+        ("concurrency: 2, queue: 3", 2, 3),
+        ("concurrency: 1, queue: 1", 1, 1),
+        ("concurrency: 1, queue: 0", 1, 0),
+        // One is taken for more than 600 of them.
+        ("tpm: 2500, queue: 2", 3, 2),
+    ] {
+        let rig = with(terms, "").await;
+        assert_eq!(burst(&rig, A, 40).await, (running + waiting, running, waiting), "{terms}");
+        // And so it stays.
+        assert_eq!(burst(&rig, A, 10).await, (0, 0, 0), "{terms}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_background_responses_wait_than_may_on_postgres() {
+    let Some(postgres) = Postgres::start() else { return };
+    let session = format!("session: {{backend: postgres, postgres: {{url: '{}'}}}}", postgres.url());
+    let [one, two] =
+        [start(&session, "concurrency: 2, queue: 3").await, start(&session, "concurrency: 2, queue: 3").await];
+    let (first, second) = tokio::join!(burst(&one, A, 20), burst(&two, A, 20));
+    let both = (first.0 + second.0, first.1 + second.1, first.2 + second.2);
+    assert_eq!(both, (5, 2, 3), "{first:?} {second:?}");
+}
+
+#[tokio::test]
+async fn background_responses_of_a_key_run_the_oldest_first() {
+    let rig = with("concurrency: 1", "").await;
+    let held = hold(&rig, A).await;
+    for number in 0..12 {
+        let body = json!({"model": "m", "input": format!("number {number:02}"), "background": true});
+        assert_eq!(send(&rig, A, "/v1/responses", &body, &[]).await.status, 200);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(held);
+    tokio::time::timeout(PATIENCE, rig.upstream.arrived(13)).await.unwrap();
+    let asked = rig.upstream.requests().into_iter().skip(1).map(|request| request.json()["messages"].to_string());
+    let expected: Vec<String> = (0..12).map(|number| format!("number {number:02}")).collect();
+    for (asked, expected) in asked.zip(expected) {
+        assert!(asked.contains(&expected), "{asked} in place of {expected}");
+    }
+}
+
 #[tokio::test]
 async fn the_bodies_of_a_key_hold_so_much() {
     let rig = with("body_bytes: 1000", "").await;
@@ -271,6 +335,57 @@ async fn the_bodies_of_a_key_hold_so_much() {
     assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("request_beyond_limit")));
     object(&ask(&rig, A).await);
     object(&send(&rig, B, "/v1/responses", &body, &[]).await);
+}
+
+/// A body comes in pieces, none of which is too large.
+#[tokio::test]
+async fn a_body_that_no_wait_helps_is_refused_for_good() {
+    let rig = with("body_bytes: 200000", "").await;
+    let body = json!({"model": "m", "input": "x".repeat(250_000)});
+    let refused = send(&rig, A, "/v1/responses", &body, &[]).await;
+    assert_eq!((refused.status, refused.header("x-godex-error")), (429, Some("request_beyond_limit")));
+    assert_eq!((refused.header("x-should-retry"), refused.header("retry-after")), (Some("false"), None));
+    // Nobody says how long it will be.
+    let text = json!({"model": "m", "input": "x".repeat(200_000)}).to_string();
+    let pieces = text.as_bytes().chunks(10_000).map(|piece| (piece.len(), String::from_utf8_lossy(piece)));
+    let pieces: Vec<String> = pieces.map(|(length, piece)| format!("{length:x}\r\n{piece}\r\n")).collect();
+    let mut socket = Socket::connect(rig.address).await;
+    let head = "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let head = format!("{head}authorization: Bearer {A}\r\ntransfer-encoding: chunked\r\n\r\n");
+    socket.send(&format!("{head}{}0\r\n\r\n", pieces.concat())).await;
+    let said = socket.read_until("rate_limit_exceeded").await.to_ascii_lowercase();
+    assert!(said.starts_with("http/1.1 429") && said.contains("x-godex-error: request_beyond_limit"), "{said}");
+    // What is not too large fits, also if it was made smaller on its way.
+    let body = json!({"model": "m", "input": "x".repeat(190_000)});
+    object(&send(&rig, A, "/v1/responses", &body, &[]).await);
+    let bearer = format!("Bearer {A}");
+    let headers = [("content-type", "application/json"), ("authorization", &*bearer), ("content-encoding", "gzip")];
+    for (length, status) in [(190_000, 200), (250_000, 429)] {
+        let body = gzip(json!({"model": "m", "input": "x".repeat(length)}).to_string().as_bytes());
+        let answer = rig.client.request(Method::POST, &rig.url("/v1/responses"), &headers, body).await.unwrap();
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-godex-error"), (status == 429).then_some("request_beyond_limit"));
+    }
+}
+
+/// Nobody is asked for a warm-up, but it is stored, and a request as any other.
+#[tokio::test]
+async fn a_warm_up_is_a_request() {
+    let rig = with("rpm: 3, tpm: 1000, concurrency: 1", "").await;
+    let bearer = format!("Bearer {A}");
+    let (mut client, _) = Client::connect_as(&rig, &[("authorization", &bearer)]).await;
+    // It takes no tokens, and no turn's place.
+    let held = hold(&rig, A).await;
+    let warm_up = json!({"type": "response.create", "model": "m", "input": "x".repeat(3000), "generate": false});
+    for _ in 0..2 {
+        assert_eq!(client.respond(&warm_up).await.response["status"], "completed");
+    }
+    client.say(&warm_up).await;
+    let refused = client.next().await;
+    assert_eq!((&refused["type"], &refused["status"]), (&json!("error"), &json!(429)));
+    assert_eq!(refused["error"]["code"], "rate_limit_exceeded");
+    assert!(refused["headers"]["retry-after"].is_string(), "{refused}");
+    drop(held);
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 //! they were thought about, counts what its cache could use, pauses, and fails in the ways of that API.
 
 use serde_json::{Value, json};
-use testkit::Script;
 use testkit::messages_api::{CacheUse, MessagesApi, Reply, Seen, events};
+use testkit::{Script, Upstream};
 
 use crate::rig::{Rig, Settings, anonymous, error, object, stream};
 
@@ -164,6 +164,25 @@ async fn errors_in_place_of_an_answer() {
     rig.stop().await;
 }
 
+/// Some proxies call a stream JSON.
+#[tokio::test]
+async fn a_stream_that_says_it_is_json_is_read() {
+    let events = events(1, &[said("Hello there, you")], "end_turn", CacheUse::default(), 0);
+    let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let body: String = events.iter().map(event).collect();
+    for script in [
+        Script::body(200, "application/json", body.clone()),
+        Script::respond(200).header("content-type", "application/json").send(body).split_every(1),
+    ] {
+        let rig = Rig::with(script, Settings { spec: PLAIN, ..Settings::default() }).await;
+        let (whole, streamed) = rig.both(&json!({"model": "m", "input": "Hi"})).await;
+        let (whole, streamed) = (object(&whole), stream(&streamed));
+        assert_eq!(whole["output"][0]["content"][0]["text"], "Hello there, you");
+        assert_eq!(anonymous(whole), anonymous(streamed.response));
+        rig.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_never_completed() {
     let (rig, _) = rig(PLAIN, |_, _| Reply::text("Hello")).await;
@@ -259,4 +278,69 @@ async fn a_tool_that_comes_late_costs_thoughts_and_nothing_else() {
     let seen = api.seen();
     assert_eq!((seen.refused, seen.dropped, seen.replayed), (Vec::new(), 2, 3));
     rig.stop().await;
+}
+
+/// What godex says of its own accord, or the limit that it sets itself: refused once, and known then.
+#[tokio::test]
+async fn what_is_added_unasked_is_done_without_where_it_is_refused() {
+    type Has = fn(&Value, Option<&str>) -> bool;
+    let effort = json!({"reasoning": {"effort": "low"}});
+    let plain = json!({});
+    let tools = json!({"tools": [tool("f")]});
+    let bound: Has = |body, _| body["thinking"].get("block_binding").is_some();
+    let trial: Has = |_, betas| betas.is_some_and(|betas| betas.contains("thinking-binding"));
+    let configured: Has = |body, _| body.get("output_config").is_some();
+    let adaptive: Has = |body, _| body["thinking"]["type"] == "adaptive";
+    let eager: Has = |body, _| body["tools"][0].get("eager_input_streaming").is_some();
+    let much: Has = |body, _| body["max_tokens"].as_u64() > Some(64_000);
+    for (words, has, asked) in [
+        ("thinking.adaptive.block_binding: Extra inputs are not permitted", bound, &plain),
+        ("Unexpected value(s) `thinking-binding-controls-2026-08-01` for the `anthropic-beta` header.", trial, &plain),
+        ("output_config: Extra inputs are not permitted", configured, &effort),
+        ("This model does not support the effort parameter.", configured, &effort),
+        ("adaptive thinking is not supported on this model", adaptive, &effort),
+        ("tools.0.custom.eager_input_streaming: Extra inputs are not permitted", eager, &tools),
+        ("max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for m", much, &plain),
+    ] {
+        let rig = refusing(words, has).await;
+        let mut request = json!({"model": "claude-opus-5-5", "input": "Hi"});
+        request.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+        for sent in [2, 3] {
+            assert_eq!(object(&rig.post(&request).await)["status"], "completed", "{words}");
+            assert_eq!(rig.upstream.requests().len(), sent, "{words}");
+        }
+        rig.stop().await;
+    }
+}
+
+/// Input that fits, but for the limit that godex set itself; the client's own is not changed.
+#[tokio::test]
+async fn a_limit_of_our_own_gives_way_to_the_input() {
+    let words = "input length and `max_tokens` exceed context limit: 185000 + 32000 > 200000, decrease input length";
+    let rig = refusing(words, |body, _| body["max_tokens"].as_u64() > Some(15_000)).await;
+    let mut request = json!({"model": "claude-haiku-4-5", "input": "Hi"});
+    assert_eq!(object(&rig.post(&request).await)["status"], "completed");
+    let limits: Vec<Value> = rig.upstream.requests().iter().map(|sent| sent.json()["max_tokens"].clone()).collect();
+    assert_eq!(limits, [json!(32_000), json!(15_000)]);
+    request["max_output_tokens"] = json!(32_000);
+    assert_eq!(error(&rig.post(&request).await).code, "context_length_exceeded");
+    assert_eq!(rig.upstream.requests().len(), 3, "what would be the same is not sent again");
+    rig.stop().await;
+}
+
+/// A server that refuses with these words what has that, and else answers.
+async fn refusing(words: &'static str, has: fn(&Value, Option<&str>) -> bool) -> Rig {
+    let answer = events(1, &[said("Fine.")], "end_turn", CacheUse::default(), 0);
+    let answer: Vec<String> = answer.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let answer = answer.concat();
+    let upstream = Upstream::start_with(move |request| {
+        if has(&request.json(), request.header("anthropic-beta")) {
+            let error = json!({"type": "invalid_request_error", "message": words});
+            return Script::json(400, &json!({"type": "error", "error": error}));
+        }
+        Script::sse_bytes(answer.clone())
+    });
+    let upstream = upstream.await.unwrap();
+    let settings = Settings { spec: "anthropic", base_url: Some(upstream.url()), ..Settings::default() };
+    Rig::before(upstream, settings).await
 }

@@ -88,6 +88,84 @@ fn ask(input: &str) -> Value {
     json!({"model": "m", "input": input})
 }
 
+/// A provider may say back what it was sent, in a word that a note quotes.
+#[tokio::test]
+async fn notes_have_no_keys_in_them() {
+    let mut answer = chat::completion();
+    answer["service_tier"] = KEY.into();
+    let it = Traced::before(Upstream::start(Script::json(200, &answer)).await.unwrap(), "").await;
+    rig::object(&it.rig.post(&ask("Hi")).await);
+    let trace = it.only().await;
+    assert!(trace["notes"].as_array().is_some_and(|notes| !notes.is_empty()), "{trace:#}");
+    assert!(!trace.to_string().contains(KEY), "{trace:#}");
+}
+
+/// What a client that left was waiting for was the provider.
+#[tokio::test]
+async fn a_wait_for_a_provider_is_not_ours() {
+    let it = Traced::before(Upstream::start(Script::silent()).await.unwrap(), "").await;
+    let left = tokio::time::timeout(Duration::from_millis(500), it.rig.post(&ask("Hi"))).await;
+    assert!(left.is_err());
+    let trace = it.only().await;
+    let ms = |name: &str| trace[name].as_f64().unwrap();
+    assert_eq!((&trace["outcome"], &trace["attempts"][0]["outcome"]), (&json!("client_left"), &json!("waiting")));
+    assert!(ms("upstream_ms") > ms("overhead_ms"), "{trace:#}");
+}
+
+/// Words of a request that is not to be kept are not, also if it cannot be read.
+#[tokio::test]
+async fn of_what_is_not_stored_no_words_are_kept() {
+    let it = Traced::start("").await;
+    for (store, keeps) in [(false, false), (true, true)] {
+        let body = json!({"model": "m", "input": "Hi", "store": store, "tool_choice": "private-word"});
+        assert_eq!(it.rig.post(&body).await.status, 400);
+        let last = it.list("", 1 + usize::from(store)).await;
+        let trace = it.good(&format!("/admin/traces/{}", last[0]["number"])).await;
+        assert_eq!(trace.to_string().contains("private-word"), keeps, "{trace:#}");
+    }
+}
+
+/// Words of the model, in what is said of an answer that does not fit; and names of the client's.
+#[tokio::test]
+async fn notes_of_what_is_not_stored_quote_nobody() {
+    let answer = r#"{"PRIVATE-1":"PRIVATE-2"}"#;
+    let mut completion = chat::completion();
+    completion["choices"][0]["message"]["content"] = answer.into();
+    let it = Traced::before(Upstream::start(Script::json(200, &completion)).await.unwrap(), "").await;
+    let schema = json!({"type": "object", "properties": {"PRIVATE-1": {"enum": ["PRIVATE-3"]}}});
+    for (store, keeps) in [(false, false), (true, true)] {
+        let body = json!({
+            "model": "m", "input": "Hi", "store": store, "PRIVATE_4": 1,
+            "text": {"format": {"type": "json_schema", "name": "a", "schema": schema, "strict": false}},
+            "tools": [{"type": "custom", "name": "PRIVATE_5"}],
+        });
+        rig::object(&it.rig.post(&body).await);
+        let last = it.list("", 1 + usize::from(store)).await;
+        let trace = it.good(&format!("/admin/traces/{}", last[0]["number"])).await;
+        let codes: Vec<&str> =
+            trace["notes"].as_array().unwrap().iter().filter_map(|note| note["code"].as_str()).collect();
+        assert!(["bridge.degraded", "bridge.param.unknown"].iter().all(|code| codes.contains(code)), "{trace:#}");
+        assert_eq!(trace.to_string().contains("PRIVATE"), keeps, "{trace:#}");
+    }
+}
+
+/// Who asks without a key can ask without end, wherever.
+#[tokio::test]
+async fn of_strangers_few_traces_are_kept() {
+    let it = Traced::start("keys: [{name: a, key: key-of-the-tenant-a-0001}]").await;
+    for _ in 0..15 {
+        for path in ["/v1/responses", "/v1/responses/resp_1", "/v1/models"] {
+            let method = if path == "/v1/responses" { Method::POST } else { Method::GET };
+            assert_eq!(it.rig.send(method, path, &ask("Hi")).await.status, 401);
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let list = it.good("/admin/traces?limit=100").await;
+    let count = list["data"].as_array().unwrap().len();
+    // Within two or three seconds.
+    assert!((1..=15).contains(&count), "{count}");
+}
+
 #[tokio::test]
 async fn a_turn_leaves_a_trace_with_all_that_is_known() {
     let it = Traced::start("").await;
@@ -178,7 +256,8 @@ async fn every_way_of_driving_a_turn_is_told() {
     assert_eq!((&found[0]["kind"], &found[0]["response_id"]), (&json!("background"), &queued["id"]));
     let compacted = it.rig.send(Method::POST, "/v1/responses/compact", &ask("Hi")).await;
     assert_eq!(compacted.status, 200);
-    assert_eq!(it.list("", 4).await[0]["outcome"], "completed");
+    let compacted = it.list("", 4).await[0].clone();
+    assert_eq!((&compacted["outcome"], &compacted["input_tokens"]), (&json!("completed"), &json!(5)), "{compacted:#}");
     // The tree of the turns, oldest first, wherever one begins.
     for id in [previous, second.response["id"].as_str().unwrap()] {
         let chain = it.good(&format!("/admin/traces/{id}/chain")).await;

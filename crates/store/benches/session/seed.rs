@@ -1,4 +1,4 @@
-//! The way of the original: a row per response with its whole request and answer, found by its id.
+//! For comparison, the simplest way: one row per response with its whole request and answer, found by its id.
 
 use std::path::Path;
 

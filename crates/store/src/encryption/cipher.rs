@@ -108,6 +108,11 @@ impl Cipher {
         Self(Some(ring))
     }
 
+    /// With these data keys.
+    pub(crate) fn of(encryption: &Encryption, tenant: &Tenant, rows: &[DataKey]) -> Result<Self, Error> {
+        Ok(Self::new(Arc::new(Ring::new(encryption, tenant, rows)?)))
+    }
+
     /// What the bodies that are sealed now begin with, if any are.
     pub(super) fn mark(&self) -> Option<[u8; 5]> {
         Some(packed::mark(self.0.as_ref()?.current?))

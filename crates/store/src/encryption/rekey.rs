@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use super::cipher::Ring;
 use super::vault::{REMEMBERED, data_keys};
 use super::{Cipher, DataKey, NewDataKey, Place, Rotation};
 use crate::packed::SEALED;
@@ -59,8 +58,25 @@ impl BodyTable {
     pub(crate) const ALL: [Self; 7] =
         [Self::Item, Self::Response, Self::Settings, Self::Conversation, Self::Event, Self::Job, Self::Notice];
 
+    /// The row, for people.
+    pub(crate) fn named(self, row: &Cursor) -> String {
+        let name = String::from_utf8_lossy(&row.name);
+        match self {
+            Self::Item => format!("item {name}"),
+            Self::Response => format!("response {name}"),
+            Self::Settings => {
+                let hash = row.name.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+                format!("settings {hash:016x}")
+            }
+            Self::Conversation => format!("conversation {name}"),
+            Self::Event => format!("the events of {name} from {} on", row.second),
+            Self::Job => format!("the job of {name}"),
+            Self::Notice => format!("notice {name}"),
+        }
+    }
+
     /// The place of a row that was found.
-    fn place(self, row: &Cursor) -> Result<Place<'_>, Error> {
+    pub(crate) fn place(self, row: &Cursor) -> Result<Place<'_>, Error> {
         let name = || str::from_utf8(&row.name).map_err(|_| Error::corrupt("an id is not text"));
         Ok(match self {
             Self::Item => Place::item(name()?),
@@ -84,7 +100,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { name: Vec::new(), first: i64::MIN, second: i64::MIN }
     }
 }
@@ -190,7 +206,7 @@ impl Store {
         told: &mut (dyn FnMut(&Rekeyed) + Send),
     ) -> Result<(), Error> {
         let rows = data_keys(&self.backend, tenant).await?;
-        let cipher = Cipher::new(std::sync::Arc::new(Ring::new(self.vault.encryption(), tenant, &rows)?));
+        let cipher = Cipher::of(self.vault.encryption(), tenant, &rows)?;
         let (mark, wanted) = match (how, cipher.mark()) {
             (Rewriting::Clear, None) => (vec![SEALED], true),
             (Rewriting::Seal, Some(mark)) => (mark.to_vec(), false),

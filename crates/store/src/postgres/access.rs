@@ -1,4 +1,4 @@
-//! API keys, and what tenants are allowed. Each change is one statement, which raises the version last.
+//! API keys, and what tenants are allowed. Each change raises the version last.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -42,6 +42,31 @@ impl Database {
 
     pub(crate) async fn revoke_api_key(&self, id: &str, at: i64) -> Result<(), Error> {
         found(self.change(sql::API_KEY_REVOKE, typed![id.as_bytes() => BYTEA, at => INT8]).await?)
+    }
+
+    /// Looks until there is none: whoever was waited for may have put another key in the place of one. Nobody makes one of
+    /// that name meanwhile: who would waits for the end of this.
+    pub(crate) async fn revoke_api_keys_named(&self, name: &str, at: i64) -> Result<Vec<String>, Error> {
+        self.run(async |client| {
+            let transaction = client.transaction().await.map_err(failure)?;
+            let mut ids = Vec::new();
+            loop {
+                let row = typed![name.as_bytes() => BYTEA, at => INT8];
+                let revoked = transaction.query_typed(sql::API_KEYS_REVOKE, row).await.map_err(failure)?;
+                if revoked.is_empty() {
+                    break;
+                }
+                for row in &revoked {
+                    ids.push(text(row, 0)?);
+                }
+            }
+            if !ids.is_empty() {
+                transaction.execute_typed(sql::ACCESS_RAISE, &[]).await.map_err(failure)?;
+            }
+            transaction.commit().await.map_err(failure)?;
+            Ok(ids)
+        })
+        .await
     }
 
     pub(crate) async fn rotate_api_key(&self, id: &str, new: &ApiKey, until: i64) -> Result<(), Error> {

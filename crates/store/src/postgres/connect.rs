@@ -14,7 +14,7 @@ use super::Database;
 use super::hints::Hints;
 use super::migrate::{self, migrate};
 use crate::prefix::Secret;
-use crate::{Encryption, Error, OpenError, PostgresOptions, Tenant};
+use crate::{Encryption, Error, OpenError, PostgresLook, PostgresOptions, Tenant};
 
 impl Database {
     pub(crate) async fn connect(
@@ -72,7 +72,7 @@ impl Connecting {
 }
 
 /// Looks at a database without changing anything in it.
-pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<(String, i64), OpenError> {
+pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<PostgresLook, OpenError> {
     let options = PostgresOptions { connections: 1, ..*options };
     let Connecting { pool, .. } = Connecting::new(url, &options)?;
     let client = pool.get().await.map_err(|error| OpenError::Postgres { reason: reason(&error).into() })?;
@@ -80,10 +80,12 @@ pub(crate) async fn inspect(url: &str, options: &PostgresOptions) -> Result<(Str
     let row = client.query_one(migrate::SERVER, &[]).await.map_err(failed)?;
     let (version, made): (String, bool) = (row.get(0), row.get(1));
     if !made {
-        return Ok((version, 0));
+        return Ok(PostgresLook { version, schema: 0, refused: None, keys: false });
     }
-    let row = client.query_one(migrate::NEWEST, &[]).await.map_err(failed)?;
-    Ok((version, row.get(0)))
+    let schema = client.query_one(migrate::NEWEST, &[]).await.map_err(failed)?.get(0);
+    let has_table: bool = client.query_one(migrate::KEY_TABLE, &[]).await.map_err(failed)?.get(0);
+    let keys = has_table && client.query_one(migrate::ANY_KEY, &[]).await.map_err(failed)?.get(0);
+    Ok(PostgresLook { version, schema, refused: migrate::problem(schema), keys })
 }
 
 pub(super) fn away(error: Error) -> OpenError {

@@ -15,6 +15,7 @@ use super::{Database, Hold, column, failure, sql, typed};
 use crate::encryption::{BodyTable, Cursor, DataKey, NewDataKey, Recipher, Rotation, Step};
 use crate::prefix::Secret;
 use crate::tenanted::millis;
+use crate::whole::{Looked, Looker};
 use crate::{Encryption, Error, OpenError, Tenant};
 
 /// Rows of one step, and bytes after which it ends early.
@@ -124,6 +125,20 @@ impl Database {
         }
     }
 
+    /// Looks at some bodies from that place on.
+    pub(crate) async fn look(
+        &self,
+        tenant: &Tenant,
+        table: BodyTable,
+        from: &Cursor,
+        looker: &Looker,
+    ) -> Result<Looked, Error> {
+        let found = self.transaction(tenant, Hold::Shared, async |transaction| {
+            found(transaction, tenant, table, from, &[], true).await
+        });
+        Ok(looker.look(table, found.await?))
+    }
+
     /// The secret stays in the form that everything else has now.
     pub(crate) async fn keep_secret(&self, secret: &[u8; 32], wrapped: Option<&[u8]>) -> Result<(), Error> {
         self.read(async |client| {
@@ -199,7 +214,7 @@ async fn rewrite(
     from: &Cursor,
     recipher: &Recipher,
 ) -> Result<Step, Error> {
-    let found = found(transaction, tenant, table, from, recipher).await?;
+    let found = found(transaction, tenant, table, from, &recipher.mark, recipher.wanted).await?;
     let mut step = Step { next: found.last().map(|(last, _)| last.clone()), ..Step::default() };
     let mut changed = Vec::with_capacity(found.len());
     for (row, old) in found {
@@ -242,7 +257,8 @@ async fn found(
     tenant: &Tenant,
     table: BodyTable,
     from: &Cursor,
-    recipher: &Recipher,
+    mark: &[u8],
+    wanted: bool,
 ) -> Result<Vec<(Cursor, Vec<u8>)>, Error> {
     let (tenant, first): (_, (&(dyn ToSql + Sync), Type)) = match table {
         BodyTable::Item => (tenant.key(), (&from.first, Type::INT8)),
@@ -252,8 +268,8 @@ async fn found(
         (&tenant, Type::BYTEA),
         first,
         (&from.second, Type::INT8),
-        (&recipher.mark, Type::BYTEA),
-        (&recipher.wanted, Type::BOOL),
+        (&mark, Type::BYTEA),
+        (&wanted, Type::BOOL),
         (&ROWS, Type::INT8),
     ];
     let mut rows = pin!(transaction.query_typed_raw(statements(table).0, parameters).await.map_err(failure)?);

@@ -185,15 +185,15 @@ async fn begin(
     job: &PreparedJob,
     now: i64,
 ) -> Result<Begun, Error> {
-    let (mut running, mut waiting) = (0, 0);
+    let (mut running, mut waiting, mut claimed) = (0, 0, 0);
     if job.is_background() {
         hold(transaction, tenant).await?;
         let (most, queue) = (i64::from(job.limits.running), i64::from(job.limits.queued.max(1)));
         let key = typed![tenant.key() => BYTEA, most => INT8, queue => INT8];
         let row = transaction.query_typed_one(sql::JOBS_COUNT, key).await.map_err(failure)?;
-        (running, waiting) = (column(&row, 0)?, column(&row, 1)?);
+        (running, waiting, claimed) = (column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
     }
-    let state = job.place(running, waiting)?;
+    let state = job.place(running, waiting, claimed)?;
     store(transaction, tenant.key(), turn, now).await?;
     let lease = match &turn.parent {
         Parent::Conversation(lease) => Some(lease),
@@ -205,7 +205,7 @@ async fn begin(
         turn.id.as_bytes() => BYTEA,
         job.is_background() => BOOL,
         state => INT8,
-        PreparedJob::attempt(state) => INT8,
+        PreparedJob::FIRST => INT8,
         owner.as_ref().map(|worker| &worker.0[..]) => BYTEA,
         span(job.millis) => FLOAT8,
         turn.created => INT8,

@@ -35,6 +35,17 @@ const MIGRATIONS: Ledger = Ledger {
 pub(super) const SERVER: &str = "SELECT current_setting('server_version'), to_regclass('godex.migration') IS NOT NULL";
 /// The newest step of that schema.
 pub(super) const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM godex.migration";
+/// Whether it has a table of API keys yet.
+pub(super) const KEY_TABLE: &str = "SELECT to_regclass('godex.api_key') IS NOT NULL";
+/// Whether there are any.
+pub(super) const ANY_KEY: &str = "SELECT EXISTS (SELECT FROM godex.api_key)";
+
+/// Why a start refuses a schema whose newest step is this one.
+pub(super) fn problem(found: i64) -> Option<String> {
+    let known = i64::try_from(MIGRATIONS.steps.len()).unwrap_or(i64::MAX);
+    let newer = || format!("it was written by a newer version (schema {found}, this one knows {known})");
+    (found > known).then(newer)
+}
 
 /// They may create tables, functions, triggers and columns with defaults. They must not change or remove anything that an
 /// older version reads or writes.

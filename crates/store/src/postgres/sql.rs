@@ -291,10 +291,14 @@ statements! {
     /// Held by whoever may raise the number of a tenant's jobs that run or wait. A count in the same statement would be of
     /// before the wait.
     JOBS_HOLD = "SELECT pg_advisory_xact_lock($1)";
+    /// What runs, what waits, and what was claimed after it had waited and is not dispatched: what was claimed when it was
+    /// begun has its first attempt.
     JOBS_COUNT = "SELECT (SELECT count(*) FROM (SELECT 1 FROM godex.job
         WHERE tenant = $1 AND background AND state > 0 ORDER BY number LIMIT $2) running),
         (SELECT count(*) FROM (SELECT 1 FROM godex.job WHERE tenant = $1 AND state = 0
-          ORDER BY number LIMIT $3) waiting)";
+          ORDER BY number LIMIT $3) waiting),
+        (SELECT count(*) FROM (SELECT 1 FROM godex.job WHERE tenant = $1 AND background AND state > 0
+          AND state = 1 AND attempt > 1 ORDER BY number LIMIT $3) claimed)";
     JOBS_QUEUED = "SELECT count(*) FROM (SELECT 1 FROM godex.job WHERE state = 0 ORDER BY tenant, number LIMIT $1) waiting";
     JOB_NEW = "INSERT INTO godex.job (tenant, response, background, state, attempt, worker, leased_until, created, \
         conversation, lease, request) VALUES ($1, $2, $3, $4, $5, $6, \
@@ -431,6 +435,11 @@ statements! {
     API_KEY_REVOKE = "WITH changed AS (
         UPDATE godex.api_key SET revoked = coalesce(revoked, $2) WHERE id = $1 RETURNING 1)
         UPDATE godex.access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)";
+    /// In the order of their ids: so nobody waits for somebody who waits for him.
+    API_KEYS_REVOKE = "WITH held AS MATERIALIZED (SELECT id FROM godex.api_key WHERE name = $1 AND revoked IS NULL
+        ORDER BY id FOR UPDATE)
+        UPDATE godex.api_key k SET revoked = $2 FROM held WHERE k.id = held.id AND k.revoked IS NULL RETURNING k.id";
+    ACCESS_RAISE = "UPDATE godex.access_version SET version = version + 1";
     API_KEY_ROTATE = "WITH old AS (
         UPDATE godex.api_key SET replaced_by = $2, expires = least(expires, $3)
         WHERE id = $1 AND revoked IS NULL AND replaced_by IS NULL RETURNING name),

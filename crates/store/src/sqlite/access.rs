@@ -5,6 +5,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::{failure, sql};
 use crate::{AccessList, ApiKey, Error, Tenant};
 
+/// Whether there is any key, also one that is revoked. Older files have no table of them.
+pub(crate) fn has_keys(connection: &Connection) -> bool {
+    connection.query_row(sql::API_KEYS, [], |_| Ok(())).is_ok()
+}
+
 pub(crate) fn access_list(connection: &Connection, since: i64) -> Result<Option<AccessList>, Error> {
     let mut select = connection.prepare_cached(sql::ACCESS_VERSION).map_err(failure)?;
     let version: i64 = select.query_row([], |row| row.get(0)).map_err(failure)?;
@@ -47,6 +52,16 @@ pub(crate) fn revoke_api_key(connection: &Connection, id: &str, at: i64) -> Resu
     let mut update = connection.prepare_cached(sql::API_KEY_REVOKE).map_err(failure)?;
     let changed = update.execute(params![id, at]).map_err(failure)?;
     if changed == 0 { Err(Error::NotFound) } else { raise(connection) }
+}
+
+pub(crate) fn revoke_api_keys_named(connection: &Connection, name: &str, at: i64) -> Result<Vec<String>, Error> {
+    let mut update = connection.prepare_cached(sql::API_KEYS_REVOKE).map_err(failure)?;
+    let ids = update.query_map(params![name, at], |row| row.get(0)).map_err(failure)?;
+    let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(failure)?;
+    if !ids.is_empty() {
+        raise(connection)?;
+    }
+    Ok(ids)
 }
 
 pub(crate) fn rotate_api_key(connection: &Connection, id: &str, new: &ApiKey, until: i64) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::open::{self, BUSY};
 use super::threads::{self, LongRead};
-use super::{Database, failure, sql};
+use super::{Database, check, failure, sql};
 use crate::backup::{Backup, RestoreError, Restored};
 use crate::{Encryption, Error, OpenError, SqliteOptions};
 
@@ -39,9 +39,10 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 impl Database {
     /// A copy as of now, and with it these secrets, by name.
     pub(crate) async fn backup(&self, secrets: Vec<(String, Vec<u8>)>) -> Result<Backup, Error> {
-        let Some(path) = self.path.clone() else {
+        let Some(place) = &self.place else {
             return Err(Error::unavailable("what is in memory cannot be copied"));
         };
+        let path = place.found()?.to_owned();
         let Some(reading) = LongRead::begin_alone(&self.counts) else {
             return Err(Error::unavailable("another backup is being made"));
         };
@@ -136,7 +137,7 @@ pub(crate) fn restore(
     replace: bool,
     secret: &str,
 ) -> Result<Restored, RestoreError> {
-    let found = super::check::file(from)?;
+    let found = check::rows(from)?;
     if !found.is_empty() {
         return Err(RestoreError::Damaged(found));
     }
@@ -164,6 +165,12 @@ pub(crate) fn restore(
     // As a start would: its keys fit, and its schema is brought up to date, before anything is replaced.
     let opened = kept.and_then(|kept| {
         let opened = open::file(&coming, &SqliteOptions::default(), encryption)?;
+        // Only now: its tables are those of this version, and its keys are there.
+        let found = check::bodies(&opened.writer, encryption);
+        let found = found.map_err(|error| OpenError::Damaged { path: from.to_owned(), finding: error.to_string() })?;
+        if !found.is_empty() {
+            return Err(RestoreError::Damaged(found.lines()));
+        }
         let closed = opened.writer.close().map_err(|(_, source)| OpenError::Sqlite { path: coming.clone(), source });
         Ok(closed.map(|()| kept)?)
     });
@@ -171,7 +178,9 @@ pub(crate) fn restore(
     let kept = match opened {
         Ok(kept) => kept,
         Err(error) => {
-            let _ = remove(&coming);
+            for ending in ["", "-wal", "-shm"] {
+                let _ = remove(&beside(&coming, ending));
+            }
             return Err(error);
         }
     };

@@ -1,14 +1,15 @@
-//! Whether a file is whole: by SQLite's own rules, by those of our schema, and by what must hold between the rows. It reads
-//! everything and changes nothing; whether bodies open is for others to find out.
+//! Whether a file is whole: by SQLite's own rules, by those of our schema, by what must hold between the rows, and, of one
+//! that nobody has open, whether bodies are what they must be (`whole`). It reads everything and changes nothing.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::migrate;
 use super::threads::LongRead;
-use super::{Database, failure, threads};
-use crate::{Error, OpenError};
+use super::{Database, data_keys, failure, look, migrate, open, tenant_after, threads};
+use crate::encryption::{BodyTable, Cipher, Cursor, DataKey};
+use crate::whole::{Findings, Looker};
+use crate::{Encryption, Error, OpenError, Tenant};
 
 /// Findings of one kind; whoever has more has enough.
 pub(super) const MOST: usize = 20;
@@ -76,24 +77,80 @@ fn broken(connection: &Connection, rule: &str) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// Looks a file over that no process has open, and changes nothing in it.
-pub(crate) fn file(path: &Path) -> Result<Vec<String>, OpenError> {
+/// Looks a file over that no process has open, and changes nothing in it. What is sealed is opened with these keys.
+pub(crate) fn file(path: &Path, encryption: &Encryption) -> Result<Findings, OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sqlite)?;
+    open::statements(&connection).map_err(sqlite)?;
+    let looked = || {
+        let found = findings(&connection)?;
+        if !found.is_empty() {
+            return Ok(Findings::torn(found));
+        }
+        if migrate::is_current(&connection) { bodies(&connection, encryption) } else { Ok(Findings::default().older()) }
+    };
+    looked().map_err(|error: Error| OpenError::Damaged { path: path.to_owned(), finding: error.to_string() })
+}
+
+/// What is wrong with a file that no process has open, as far as its rows are concerned.
+pub(super) fn rows(path: &Path) -> Result<Vec<String>, OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sqlite)?;
     findings(&connection).map_err(|error| OpenError::Damaged { path: path.to_owned(), finding: error.to_string() })
 }
 
+/// What is wrong with what is in the rows.
+pub(super) fn bodies(connection: &Connection, encryption: &Encryption) -> Result<Findings, Error> {
+    // One view for all of it.
+    let view = connection.unchecked_transaction().map_err(failure)?;
+    let (mut found, mut last) = (Findings::default(), String::new());
+    while let Some(name) = tenant_after(&view, &last)? {
+        match looker(&view, &name, encryption) {
+            Err(Error::Corrupt(what)) => found.add(format!("nothing of tenant {name} can be read: {what}")),
+            looker => bodies_of(&view, &name, &looker?, &mut found)?,
+        }
+        last = name;
+    }
+    Ok(found)
+}
+
+fn looker(connection: &Connection, name: &str, encryption: &Encryption) -> Result<Looker, Error> {
+    let (keys, tenant) = (data_keys(connection, name)?, Tenant::new(name));
+    let known = |key: &DataKey| encryption.find(&key.wrapped).is_some();
+    Ok(if keys.is_empty() {
+        Looker::new(tenant, Cipher::default())
+    } else if keys.iter().all(known) {
+        let cipher = Cipher::of(encryption, &tenant, &keys)?;
+        Looker::new(tenant, cipher)
+    } else {
+        Looker::without_keys(tenant)
+    })
+}
+
+fn bodies_of(connection: &Connection, tenant: &str, looker: &Looker, found: &mut Findings) -> Result<(), Error> {
+    for table in BodyTable::ALL {
+        let mut from = Some(Cursor::start());
+        while let Some(at) = from {
+            let mut looked = look(connection, tenant, table, &at, looker)?;
+            from = looked.next.take();
+            found.add_all(looked);
+        }
+    }
+    Ok(())
+}
+
 impl Database {
     /// What is wrong with this database, while others use it.
     pub(crate) async fn check(&self) -> Result<Vec<String>, Error> {
-        let Some(path) = self.path.clone() else {
+        let Some(place) = &self.place else {
             return self.read(findings_of_memory).await;
         };
+        let path = place.found()?.to_owned();
         let reading = LongRead::begin(&self.counts);
         let check = move || {
             let _reading = reading;
             let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failure)?;
-            connection.busy_timeout(super::open::BUSY).map_err(failure)?;
+            connection.busy_timeout(open::BUSY).map_err(failure)?;
             findings(&connection)
         };
         threads::aside("store-check", check).await?

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::{failure, sql};
 use crate::encryption::{BodyTable, Cursor, DataKey, NewDataKey, Recipher, Rotation, Step};
 use crate::prefix::Secret;
+use crate::whole::{Looked, Looker};
 use crate::{Encryption, Error, OpenError};
 
 /// Rows of one step, and bytes after which it ends early.
@@ -83,22 +84,9 @@ pub(crate) fn rewrite(
     from: &Cursor,
     recipher: &Recipher,
 ) -> Result<Step, Error> {
-    let (select, update) = statements(table);
-    let mut select = connection.prepare_cached(select).map_err(failure)?;
-    let (first, second) = key(table, from)?;
-    let mut rows =
-        select.query(params![tenant, first, second, recipher.mark, recipher.wanted, ROWS]).map_err(failure)?;
-    let (mut found, mut bytes) = (Vec::new(), 0);
-    while bytes < BYTES
-        && let Some(row) = rows.next().map_err(failure)?
-    {
-        let body: Vec<u8> = row.get(3).map_err(failure)?;
-        bytes += body.len();
-        found.push((cursor(row).map_err(failure)?, body));
-    }
-    drop(rows);
+    let found = bodies(connection, tenant, table, from, &recipher.mark, recipher.wanted)?;
     let mut step = Step { next: found.last().map(|(last, _)| last.clone()), ..Step::default() };
-    let mut update = connection.prepare_cached(update).map_err(failure)?;
+    let mut update = connection.prepare_cached(statements(table).1).map_err(failure)?;
     for (row, body) in found {
         match recipher.rewrite(table, &row, body) {
             Ok(body) => {
@@ -112,6 +100,40 @@ pub(crate) fn rewrite(
         }
     }
     Ok(step)
+}
+
+/// Some bodies from that place on: those that begin so, or those that do not.
+fn bodies(
+    connection: &Connection,
+    tenant: &str,
+    table: BodyTable,
+    from: &Cursor,
+    mark: &[u8],
+    wanted: bool,
+) -> Result<Vec<(Cursor, Vec<u8>)>, Error> {
+    let mut select = connection.prepare_cached(statements(table).0).map_err(failure)?;
+    let (first, second) = key(table, from)?;
+    let mut rows = select.query(params![tenant, first, second, mark, wanted, ROWS]).map_err(failure)?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while bytes < BYTES
+        && let Some(row) = rows.next().map_err(failure)?
+    {
+        let body: Vec<u8> = row.get(3).map_err(failure)?;
+        bytes += body.len();
+        found.push((cursor(row).map_err(failure)?, body));
+    }
+    Ok(found)
+}
+
+/// Looks at some bodies from that place on.
+pub(crate) fn look(
+    connection: &Connection,
+    tenant: &str,
+    table: BodyTable,
+    from: &Cursor,
+    looker: &Looker,
+) -> Result<Looked, Error> {
+    Ok(looker.look(table, bodies(connection, tenant, table, from, &[], true)?))
 }
 
 fn statements(table: BodyTable) -> (&'static str, &'static str) {

@@ -33,12 +33,13 @@ pub(crate) fn begin_job(
     now: i64,
     used: Option<i64>,
 ) -> Result<Begun, Error> {
-    let (mut running, mut waiting) = (0, 0);
+    let (mut running, mut waiting, mut claimed) = (0, 0, 0);
     if job.is_background() {
         running = count(connection, sql::JOBS_RUNNING, tenant, job.limits.running)?;
         waiting = count(connection, sql::JOBS_WAITING, tenant, job.limits.queued.max(1))?;
+        claimed = count(connection, sql::JOBS_CLAIMED, tenant, job.limits.queued)?;
     }
-    let state = job.place(running, waiting)?;
+    let state = job.place(running, waiting, claimed)?;
     store(connection, tenant, turn, now, used)?;
     let until = self::now(connection)?.saturating_add(job.millis);
     let owner = job.owner(state);
@@ -52,7 +53,7 @@ pub(crate) fn begin_job(
         turn.id,
         job.is_background(),
         state,
-        PreparedJob::attempt(state),
+        PreparedJob::FIRST,
         owner.map(|worker| worker.0),
         owner.map(|_| until),
         turn.created,

@@ -50,7 +50,7 @@ pub(super) fn migrate(connection: &mut Connection, name: &str) -> Result<(), Mig
 }
 
 /// What is wrong with the schema of a file: it is a newer version's, or not as we made it.
-pub(super) fn problem(connection: &Connection) -> Option<String> {
+pub(crate) fn problem(connection: &Connection) -> Option<String> {
     let look = || -> rusqlite::Result<Option<String>> {
         let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
@@ -68,6 +68,12 @@ pub(super) fn problem(connection: &Connection) -> Option<String> {
         Ok(altered.map(|number| format!("it has a migration that is not ours (number {number})")))
     };
     look().unwrap_or_else(|error| Some(error.to_string()))
+}
+
+/// Whether a file has all the tables that this version knows.
+pub(super) fn is_current(connection: &Connection) -> bool {
+    let found: rusqlite::Result<i64> = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+    found.is_ok_and(|found| i64::try_from(STEPS.len()) == Ok(found))
 }
 
 fn migrate_with(connection: &mut Connection, name: &str, steps: &[&str]) -> Result<(), MigrateError> {

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 
 use super::backup::copy_of;
 use super::encryption::secret;
+use super::identity::Place;
 use super::migrate::migrate;
 use super::{failure, sql};
 use crate::prefix::Secret;
@@ -31,6 +32,8 @@ pub(super) struct Opened {
 #[derive(Debug, Clone)]
 pub(super) struct DbPath {
     path: Option<PathBuf>,
+    /// Which file it must be, for sessions; whoever writes traces sees to that.
+    place: Option<Place>,
     purpose: Purpose,
     _lock: Option<Arc<File>>,
 }
@@ -54,7 +57,7 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
     let _ = std::fs::remove_file(copy_of(path));
     // Made before SQLite makes it, so that it is never readable by others; the log inherits its mode.
     private(path).map_err(|source| OpenError::LockFile { path: path.to_owned(), source })?;
-    let database = DbPath { path: Some(path.to_owned()), purpose: Purpose::Sessions, _lock: lock };
+    let mut database = DbPath { path: Some(path.to_owned()), place: None, purpose: Purpose::Sessions, _lock: lock };
     let mut writer = database.writer().map_err(sqlite)?;
     if options.integrity_check {
         let finding: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
@@ -70,12 +73,14 @@ pub(super) fn file(path: &Path, options: &SqliteOptions, encryption: &Encryption
         writer.execute(orphaned, []).map_err(sqlite)?;
     }
     let secret = secret(&writer, &path.display().to_string(), encryption)?.map_err(sqlite)?;
+    // Only now: a file below others, as in an image, becomes another one when it is written first.
+    database.place = Some(Place::of(path));
     Ok(Opened { writer, path: database, secret })
 }
 
 pub(super) fn memory() -> Result<Opened, OpenError> {
     version()?;
-    let database = DbPath { path: None, purpose: Purpose::Sessions, _lock: None };
+    let database = DbPath { path: None, place: None, purpose: Purpose::Sessions, _lock: None };
     let at = Path::new(":memory:");
     let sqlite = |source| OpenError::Sqlite { path: at.to_owned(), source };
     let mut writer = database.writer().map_err(sqlite)?;
@@ -93,7 +98,7 @@ impl DbPath {
             create_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         }
         let lock = Some(Arc::new(lock(path)?));
-        Ok(Self { path: Some(path.to_owned()), purpose: Purpose::Traces, _lock: lock })
+        Ok(Self { path: Some(path.to_owned()), place: None, purpose: Purpose::Traces, _lock: lock })
     }
 
     /// Sees to it that nobody else may read the file, before there is anything in it.
@@ -121,7 +126,7 @@ impl DbPath {
             statements(&connection)?;
             return Ok(connection);
         };
-        let connection = Connection::open(path)?;
+        let connection = Connection::open_with_flags(path, there())?;
         common(&connection)?;
         if self.purpose == Purpose::Traces {
             Self::trace_writer(&connection)?;
@@ -139,15 +144,26 @@ impl DbPath {
         connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
         // The log's name, too, must be there after a power cut. SQLite syncs the folder, but not whether that worked.
         connection.query_row(sql::SCHEMA, [], |_| Ok(()))?;
-        sync_folder(path.parent().unwrap_or(path)).map_err(|error| input_output(&error.to_string()))?;
+        sync_folder(path.parent().unwrap_or(path)).map_err(|error| of_the_disk(&error))?;
         Ok(connection)
     }
 
     pub(super) fn reader(&self) -> rusqlite::Result<Connection> {
-        let connection = Connection::open(self.path.as_deref().unwrap_or(Path::new(":memory:")))?;
+        let path = self.path.as_deref().unwrap_or(Path::new(":memory:"));
+        let connection = Connection::open_with_flags(path, there())?;
         common(&connection)?;
         connection.pragma_update(None, "query_only", "ON")?;
         Ok(connection)
+    }
+
+    /// Where it is, for whoever has no part in the lock.
+    pub(super) fn place(&self) -> Option<Place> {
+        self.place.clone()
+    }
+
+    /// Whether the file is still where it was. What is in memory is.
+    pub(super) fn present(&self) -> Result<(), Error> {
+        self.place.as_ref().map_or(Ok(()), |place| place.found().map(drop))
     }
 
     /// Whether there is a file at all.
@@ -189,7 +205,7 @@ fn renew_log(connection: &Connection, database: &Path) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let renewed = rewrite(&log);
     connection.execute_batch("ROLLBACK")?;
-    renewed.map_err(|error| input_output(&error.to_string()))?;
+    renewed.map_err(|error| of_the_disk(&error))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
@@ -245,6 +261,21 @@ fn input_output(what: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), Some(what.to_owned()))
 }
 
+/// What the system says of the disk.
+fn of_the_disk(error: &std::io::Error) -> rusqlite::Error {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    if matches!(error.kind(), StorageFull | QuotaExceeded) {
+        let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+        return rusqlite::Error::SqliteFailure(full, Some(error.to_string()));
+    }
+    input_output(&error.to_string())
+}
+
+/// How a file is opened that was made before: one that was taken away is never made again.
+fn there() -> OpenFlags {
+    OpenFlags::default().difference(OpenFlags::SQLITE_OPEN_CREATE)
+}
+
 /// What statements need of a connection: room for all of them, lists as parameters, and plans that do not depend on the
 /// values of parameters. Otherwise some are planned anew for each value, which costs more than running them.
 pub(super) fn statements(connection: &Connection) -> rusqlite::Result<()> {
@@ -269,7 +300,9 @@ fn version() -> Result<(), OpenError> {
 /// A lock file beside the database, since SQLite's own exclusive mode would also shut out our readers. The system
 /// unlocks it when the process ends, however it ends.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
+    // A link to the file is the file.
+    let file = std::fs::canonicalize(path);
+    let mut name = file.as_deref().unwrap_or(path).as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
     let file = private(&name).map_err(|source| OpenError::LockFile { path: name.clone(), source })?;

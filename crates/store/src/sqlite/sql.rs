@@ -275,6 +275,9 @@ statements! {
         WHERE tenant = ?1 AND background = 1 AND state > 0 LIMIT ?2)";
     JOBS_WAITING = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting \
         WHERE tenant = ?1 AND state = 0 LIMIT ?2)";
+    /// Of those that have waited: what was claimed when it was begun has its first attempt.
+    JOBS_CLAIMED = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_running \
+        WHERE tenant = ?1 AND background = 1 AND state > 0 AND state = 1 AND attempt > 1 LIMIT ?2)";
     JOBS_QUEUED = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE state = 0 LIMIT ?1)";
     JOB_NEW = "INSERT INTO job (tenant, response, background, state, attempt, worker, leased_until, created, \
         conversation, lease, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -351,6 +354,7 @@ statements! {
     API_KEY_NEW = "INSERT INTO api_key (id, tenant, name, hash, hint, created, expires, revoked, replaced_by, terms) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     API_KEY_REVOKE = "UPDATE api_key SET revoked = coalesce(revoked, ?2) WHERE id = ?1";
+    API_KEYS_REVOKE = "UPDATE api_key SET revoked = ?2 WHERE name = ?1 AND revoked IS NULL RETURNING id";
     /// Which name a key has that is in use.
     API_KEY_NAME = "SELECT name FROM api_key WHERE id = ?1 AND revoked IS NULL AND replaced_by IS NULL";
     API_KEY_REPLACE = "UPDATE api_key SET replaced_by = ?2, expires = min(coalesce(expires, ?3), ?3) WHERE id = ?1";

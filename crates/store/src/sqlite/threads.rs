@@ -18,7 +18,7 @@ const GROUP: usize = 256;
 const STILL_READ: &str = "what was erased is still in the log, which somebody reads";
 
 /// None ends the thread once its queue is empty.
-pub(super) type ReadJob = Option<Box<dyn FnOnce(&Connection) + Send>>;
+pub(super) type ReadJob = Option<Box<dyn FnOnce(Result<&Connection, Error>) + Send>>;
 /// None ends the thread once its queue is empty.
 pub(super) type WriteJob = Option<Box<dyn Job>>;
 
@@ -175,17 +175,23 @@ pub(super) fn readers(path: &DbPath, count: usize, counts: &Arc<Counts>) -> Resu
 }
 
 fn read(queue: &Mutex<mpsc::Receiver<ReadJob>>, path: &DbPath) {
-    let mut connection = None;
+    let mut kept: Option<Connection> = None;
     while let Some(job) = next(queue) {
-        if connection.is_none() {
-            connection = path.reader().ok();
-        }
-        // Without a connection the job is dropped, which its caller learns; the next one tries again.
-        // One view for all statements of a job: a sweep in between would look like a hole.
-        if let Some(connection) = &connection
-            && let Ok(_view) = connection.unchecked_transaction()
-        {
-            job(connection);
+        let opened = path.present().and_then(|()| match kept.take() {
+            Some(connection) => Ok(connection),
+            None => path.reader().map_err(failure),
+        });
+        match opened {
+            Ok(opened) => {
+                let connection: &Connection = kept.insert(opened);
+                // One view for all statements of a job: a sweep in between would look like a hole.
+                match connection.unchecked_transaction() {
+                    Ok(_view) => job(Ok(connection)),
+                    Err(error) => job(Err(failure(error))),
+                }
+            }
+            // The next one tries again.
+            Err(error) => job(Err(error)),
         }
     }
 }
@@ -214,19 +220,24 @@ struct Writer {
 }
 
 impl Writer {
+    /// The one that there is, or a new one.
+    fn connection(&mut self) -> Result<&Connection, Error> {
+        self.path.present()?;
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.path.writer().map_err(failure)?,
+        };
+        Ok(&*self.connection.insert(connection))
+    }
+
     fn group(&mut self, first: WriteJob, queue: &mut mpsc::Receiver<WriteJob>) {
-        if self.connection.is_none() {
-            self.connection = self.path.writer().ok();
-        }
-        let Some(connection) = &self.connection else {
-            // The job is dropped, which its caller learns.
-            if first.is_none() {
-                queue.close();
-            }
-            return;
+        let is_file = self.path.is_file();
+        let connection = match self.connection() {
+            Ok(connection) => connection,
+            Err(error) => return refuse(&error, first, queue),
         };
         let mut group = Group::default();
-        let mut committed = group.commit(connection, Some(first), queue, self.path.is_file());
+        let mut committed = group.commit(connection, Some(first), queue, is_file);
         if matches!(committed, Err(Stopped::Halfway)) {
             committed = group.commit(connection, None, queue, false);
         }
@@ -248,10 +259,27 @@ impl Writer {
             }
             _ => Ok(()),
         };
-        for (job, ran) in group.jobs.into_iter().zip(group.ran) {
-            let done =
-                if ran.after == After::Scrub { committed.as_ref().and(scrubbed.as_ref()) } else { committed.as_ref() };
+        // Those that were not run any more are told, too.
+        let mut ran = group.ran.into_iter();
+        for job in group.jobs {
+            let scrub = ran.next().is_some_and(|ran| ran.after == After::Scrub);
+            let done = if scrub { committed.as_ref().and(scrubbed.as_ref()) } else { committed.as_ref() };
             job.tell(done.copied().map_err(again));
+        }
+    }
+}
+
+/// Tells this one and those that wait why there is no connection; the next ones try again.
+fn refuse(error: &Error, first: WriteJob, queue: &mut mpsc::Receiver<WriteJob>) {
+    // All of them are here before the first is told: whoever comes after that may find a connection.
+    let mut waiting = vec![first];
+    while let Some(next) = (waiting.len() < GROUP).then(|| queue.try_recv().ok()).flatten() {
+        waiting.push(next);
+    }
+    for job in waiting {
+        match job {
+            Some(job) => job.tell(Err(again(error))),
+            None => queue.close(),
         }
     }
 }
@@ -297,8 +325,16 @@ impl Group {
         queue: &mut mpsc::Receiver<WriteJob>,
         in_good_faith: bool,
     ) -> Result<(), Stopped> {
-        execute(connection, "BEGIN IMMEDIATE")?;
         self.ran.clear();
+        if let Err(stopped) = execute(connection, "BEGIN IMMEDIATE") {
+            // Also whose job was not run is told why.
+            match first {
+                Some(Some(job)) => self.jobs.push(job),
+                Some(None) => queue.close(),
+                None => {}
+            }
+            return Err(stopped);
+        }
         for index in 0..self.jobs.len() {
             self.run(connection, index, in_good_faith)?;
         }
@@ -359,6 +395,7 @@ fn again(error: &Error) -> Error {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use rusqlite::Connection;
 
@@ -385,5 +422,39 @@ mod tests {
             assert_eq!(deleted.await.is_ok(), full == 1);
             assert_eq!(tries.load(Ordering::Relaxed), 2);
         }
+    }
+
+    /// In the words of SQLite: a lock, or a file that cannot be opened. Then it goes on.
+    #[tokio::test]
+    async fn who_waits_is_told_why_there_is_no_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let (database, _) = Database::file(&path, &SqliteOptions::default(), &Encryption::default()).unwrap();
+        let reason = |done: Result<(), Error>| match done {
+            Err(Error::Unavailable(unavailable)) => unavailable.reason().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        database.write(|connection| connection.busy_timeout(Duration::ZERO).map_err(failure)).await.unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let locked = reason(database.write(|_: &Connection| Ok(())).await);
+        assert!(locked.contains("locked"), "{locked}");
+        drop(other);
+        // The last connection took its log along; in its place is what is no file.
+        let log = folder.path().join("s.db-wal");
+        std::fs::create_dir(&log).unwrap();
+        for _ in 0..2 {
+            let (one, two, read) = tokio::join!(
+                database.write(|_: &Connection| Ok(())),
+                database.write(|_: &Connection| Ok(())),
+                database.read(|_: &Connection| Ok(())),
+            );
+            for refused in [one, two, read].map(reason) {
+                assert!(refused.contains("unable to open"), "{refused}");
+            }
+        }
+        std::fs::remove_dir(&log).unwrap();
+        database.write(|_: &Connection| Ok(())).await.unwrap();
+        database.read(|_: &Connection| Ok(())).await.unwrap();
     }
 }

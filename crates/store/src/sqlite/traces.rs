@@ -1,7 +1,6 @@
 //! Traces in a file of their own, with a thread that writes and others that read, like a store's. Everything is lost
 //! without harm: a file that is damaged is moved aside for a new one, and one that somebody removed is begun anew.
 
-mod identity;
 mod migrate;
 mod open;
 #[cfg(test)]
@@ -17,13 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::Semaphore;
 
+use super::identity::Identity;
 use super::{Database, failure, threads};
 use crate::trace::{
     Block, Chunk, Header, NewTrace, PayloadRow, Stored, TraceNumber, TraceRekeyed, Visit, Walk, prepare,
 };
 use crate::{Encryption, Error, OpenError, Tenant};
 
-use identity::Identity;
+pub(crate) use open::Damaged;
 pub(super) use open::open;
 
 /// A chart does not hold a list up.
@@ -53,15 +53,15 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(path: &Path) -> Result<Self, OpenError> {
-        let database = Database::traces(path)?;
+    fn open(path: &Path, damaged: Damaged) -> Result<Self, OpenError> {
+        let database = Database::traces(path, damaged)?;
         Ok(Self { database, file: Identity::of(path) })
     }
 }
 
 impl TraceFile {
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
-        let opened = Arc::new(Mutex::new(Opened::open(path)?));
+    pub(crate) fn open(path: &Path, damaged: Damaged) -> Result<Self, OpenError> {
+        let opened = Arc::new(Mutex::new(Opened::open(path, damaged)?));
         Ok(Self { opened, beginning: Arc::new(Semaphore::new(1)), path: path.into() })
     }
 
@@ -116,7 +116,7 @@ impl TraceFile {
         // Its lock may still be there, which ends with its threads.
         database.close().await;
         let path = Arc::clone(&self.path);
-        let anew = threads::aside("store-opener", move || Opened::open(&path)).await?;
+        let anew = threads::aside("store-opener", move || Opened::open(&path, Damaged::MovedAside)).await?;
         let anew = anew.map_err(|error| Error::unavailable(error.to_string()))?;
         *self.opened() = anew;
         Err(Error::unavailable(REMOVED))

@@ -220,7 +220,7 @@ impl<'b> Entry<'b> {
             took_micros: self.took,
             first_token_micros: self.first_token,
             upstream_micros: self.upstream,
-            tenant: text(TENANT).unwrap_or_default(),
+            tenant: self.tenant().into(),
             key: text(KEY),
             request_id: ids.request.to_owned(),
             response_id: owned(ids.response),
@@ -409,8 +409,11 @@ impl Writer {
         for (id, is_own) in own.into_iter().map(|id| (id, true)).chain(shared.into_iter().map(|id| (id, false))) {
             let id = short(id.unwrap_or_default());
             put_bytes(bytes, id.as_bytes());
+            if id.is_empty() {
+                continue;
+            }
             let print = fingerprint(OF_ID, id);
-            if !id.is_empty() && (is_own || !has(&self.block.ids, print)) {
+            if is_own || !has(&self.block.ids, print) {
                 self.block.ids.extend_from_slice(&print.to_le_bytes());
             }
         }
@@ -428,8 +431,9 @@ impl Writer {
 }
 
 /// As much of a text as is kept.
+#[inline]
 pub(super) fn short(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text)
+    if text.len() <= LONGEST { text } else { text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text) }
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wire::json::{ObjectWriter, write_text};
+use wire::responses::Usage;
 
-use super::coding::{Taker, put, put_bytes};
+use super::coding::{Taker, put, put_bytes, put_maybe};
+use crate::usage::dollars;
 
 /// What such a document begins with; JSON does not.
 const FORM: u8 = 1;
@@ -15,6 +17,8 @@ const FORM: u8 = 1;
 const END: u8 = 0;
 /// Objects within objects, at most: what is deeper is damage.
 const DEEPEST: usize = 8;
+/// What a [`PlainTurn`] begins with; the members have the numbers from 1 on.
+const PLAIN_TURN: u8 = 255;
 /// What most documents need no more than.
 const USUAL: usize = 384;
 
@@ -130,6 +134,25 @@ members! {
     57 DEADLINE Text "deadline"
 }
 
+/// A response that is one whole answer of the first target that was asked, as nearly all are: `attempts`, `rounds`, `usage` and
+/// `charges` say the same several times over. It is stored once, and is all of these members in JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainTurn<'a> {
+    pub provider: &'a str,
+    pub model: &'a str,
+    pub wire: &'a str,
+    pub outcome: &'a str,
+    pub status: Option<u16>,
+    pub took: Duration,
+    pub bytes: u64,
+    /// How the answer ended.
+    pub end: &'a str,
+    pub usage: Usage,
+    /// The provider did not say what it was.
+    pub estimated: bool,
+    pub nanodollars: Option<u64>,
+}
+
 /// A document that is being made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceDocument(Vec<u8>);
@@ -190,6 +213,26 @@ impl TraceDocument {
         self
     }
 
+    pub fn plain_turn(&mut self, turn: &PlainTurn<'_>) -> &mut Self {
+        let PlainTurn { provider, model, wire, outcome, status, took, bytes, end, usage, estimated, nanodollars } =
+            turn;
+        self.0.push(PLAIN_TURN);
+        for text in [provider, model, wire, outcome, end] {
+            put_bytes(&mut self.0, text.as_bytes());
+        }
+        put_maybe(&mut self.0, status.map(u64::from));
+        put(&mut self.0, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        put(&mut self.0, *bytes);
+        put(&mut self.0, usage.input_tokens);
+        put(&mut self.0, usage.cached_tokens);
+        put(&mut self.0, usage.cache_write_tokens);
+        put(&mut self.0, usage.output_tokens);
+        put(&mut self.0, usage.reasoning_tokens);
+        put(&mut self.0, u64::from(*estimated));
+        put_maybe(&mut self.0, *nanodollars);
+        self
+    }
+
     /// As it is stored.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
@@ -224,7 +267,69 @@ fn read_object(taker: &mut Taker<'_>, out: &mut Vec<u8>, depth: usize) -> Option
     Some(())
 }
 
+/// The members that a plain turn stands for.
+fn read_plain_turn(taker: &mut Taker<'_>, object: &mut ObjectWriter<'_>) -> Option<()> {
+    let (provider, model) = (taker.text()?, taker.text()?);
+    let (wire, outcome, end) = (taker.text()?, taker.text()?, taker.text()?);
+    let (status, took, bytes) = (taker.maybe()?, taker.number()?, taker.number()?);
+    let usage = Usage {
+        input_tokens: taker.number()?,
+        cached_tokens: taker.number()?,
+        cache_write_tokens: taker.number()?,
+        output_tokens: taker.number()?,
+        reasoning_tokens: taker.number()?,
+        total_tokens: 0,
+    };
+    let (estimated, nanodollars) = (taker.number()? != 0, taker.maybe()?);
+    only(object.key("attempts"), |attempt| {
+        attempt.text("target", &format!("{provider}/{model}")).text("wire", wire).text("outcome", outcome);
+        if let Some(status) = status {
+            attempt.int("status", status);
+        }
+        millis(attempt.key("took_ms"), took);
+        attempt.int("bytes", bytes);
+    });
+    only(object.key("rounds"), |round| {
+        round.int("attempt", 1_u64).text("end", end);
+        write_usage(round.key("usage"), usage);
+    });
+    write_usage(object.key("usage"), usage);
+    only(object.key("charges"), |charge| {
+        charge.text("provider", provider).text("model", model);
+        write_usage(charge.key("usage"), usage);
+        if estimated {
+            charge.bool("estimated", true);
+        }
+        if let Some(nanodollars) = nanodollars {
+            charge.text("cost_usd", &dollars(nanodollars));
+        }
+    });
+    Some(())
+}
+
+/// A list of one object.
+fn only(out: &mut Vec<u8>, write: impl FnOnce(&mut ObjectWriter<'_>)) {
+    out.push(b'[');
+    let mut object = ObjectWriter::new(out);
+    write(&mut object);
+    object.end();
+    out.push(b']');
+}
+
+fn write_usage(out: &mut Vec<u8>, usage: Usage) {
+    let mut object = ObjectWriter::new(out);
+    object.int("input_tokens", usage.input_tokens).int("cached_tokens", usage.cached_tokens);
+    if usage.cache_write_tokens > 0 {
+        object.int("cache_write_tokens", usage.cache_write_tokens);
+    }
+    object.int("output_tokens", usage.output_tokens).int("reasoning_tokens", usage.reasoning_tokens);
+    object.end();
+}
+
 fn read_member(number: u8, taker: &mut Taker<'_>, object: &mut ObjectWriter<'_>, depth: usize) -> Option<()> {
+    if number == PLAIN_TURN {
+        return read_plain_turn(taker, object);
+    }
     let (name, kind) = member(number)?;
     match kind {
         Kind::Object => read_object(taker, object.key(name), depth)?,
@@ -279,6 +384,19 @@ mod tests {
             attempt.time(member::TOOK, Duration::from_micros(*micros));
         });
         document.objects(member::NOTES, &[(); 0], |(), _| ());
+        document.plain_turn(&PlainTurn {
+            provider: "p",
+            model: "m/\"1\"",
+            wire: "chat",
+            outcome: "accepted",
+            status: Some(200),
+            took: Duration::from_millis(7),
+            bytes: 300,
+            end: "completed",
+            usage: Usage { input_tokens: 5, output_tokens: 200, ..Usage::default() },
+            estimated: false,
+            nanodollars: Some(1_500),
+        });
         document.object(member::TIMES, |_| ());
         document.int(member::CALLS, 0);
         document
@@ -288,7 +406,12 @@ mod tests {
     fn a_document_becomes_json_in_its_order() {
         let expected = concat!(
             r#"{"request":{"path":"/v1/\"größe\"\n","stream":true,"store":false,"bytes":18446744073709551615},"#,
-            r#""attempts":[{"took_ms":0.001},{"took_ms":1.050},{"took_ms":2000}],"times":{},"tool_calls":0}"#
+            r#""attempts":[{"took_ms":0.001},{"took_ms":1.050},{"took_ms":2000}],"#,
+            r#""attempts":[{"target":"p/m/\"1\"","wire":"chat","outcome":"accepted","status":200,"took_ms":7,"bytes":300}],"#,
+            r#""rounds":[{"attempt":1,"end":"completed","usage":{"input_tokens":5,"cached_tokens":0,"output_tokens":200,"#,
+            r#""reasoning_tokens":0}}],"usage":{"input_tokens":5,"cached_tokens":0,"output_tokens":200,"reasoning_tokens":0},"#,
+            r#""charges":[{"provider":"p","model":"m/\"1\"","usage":{"input_tokens":5,"cached_tokens":0,"output_tokens":200,"#,
+            r#""reasoning_tokens":0},"cost_usd":"0.0000015"}],"times":{},"tool_calls":0}"#
         );
         let found = json(document().into_bytes().into()).unwrap();
         assert_eq!(str::from_utf8(&found).unwrap(), expected);
@@ -327,6 +450,6 @@ mod tests {
     #[test]
     fn every_number_is_used_once() {
         let distinct: HashSet<_> = NUMBERS.iter().collect();
-        assert_eq!((distinct.len(), member(END)), (NUMBERS.len(), None));
+        assert_eq!((distinct.len(), member(END).or(member(PLAIN_TURN))), (NUMBERS.len(), None));
     }
 }

@@ -9,7 +9,7 @@ use super::series::Series;
 use super::{
     NewTrace, StoredTrace, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention, TraceRow, Visit, Walk,
 };
-use crate::sqlite::traces::TraceFile;
+use crate::sqlite::traces::{Damaged, TraceFile};
 use crate::{Backend, Clock, Encryption, Error, OpenError, Rewriting, Store, Tenant, postgres};
 
 /// Where traces are. Clones are the same.
@@ -40,10 +40,15 @@ impl TraceStore {
     /// A SQLite file of its own, which is not worth a wait for the disk. Documents and bodies are encrypted where there is a
     /// key.
     ///
-    /// A file that is damaged is moved aside (`.damaged` is added to its name), and a new one is begun. Tables that others
-    /// have in the file stay as they are. What is no SQLite file is refused.
+    /// A file that is damaged is moved aside (`.damaged` is added to its name, and a number where there is one already), and
+    /// a new one is begun. Tables that others have in the file stay as they are. What is no SQLite file is refused.
     pub fn sqlite(path: &Path, encryption: &Encryption) -> Result<Self, OpenError> {
-        Ok(Self::new(Place::Sqlite(TraceFile::open(path)?), encryption))
+        Ok(Self::new(Place::Sqlite(TraceFile::open(path, Damaged::MovedAside)?), encryption))
+    }
+
+    /// As [`Self::sqlite`], for whoever only looks: a file that is damaged stays where it is, and is refused.
+    pub fn look(path: &Path, encryption: &Encryption) -> Result<Self, OpenError> {
+        Ok(Self::new(Place::Sqlite(TraceFile::open(path, Damaged::Refused)?), encryption))
     }
 
     /// In the Postgres of that store, with its keys.

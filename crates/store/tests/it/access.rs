@@ -120,6 +120,63 @@ pub(crate) async fn a_key_is_rotated_and_keeps_its_name(store: Store) {
     }
 }
 
+pub(crate) async fn keys_of_a_name_are_revoked_together(store: Store) {
+    let at = |n: i64| ApiKey { created_at: n, ..api_key(&format!("together {n}")) };
+    store.create_api_key(ApiKey { name: "together".into(), ..at(1) }).await.unwrap();
+    store.rotate_api_key(&at(1).id, at(2), 7_000).await.unwrap();
+    store.create_api_key(at(3)).await.unwrap();
+    let mut ids = told(&store, store.revoke_api_keys_named("together", 5_000)).await.unwrap();
+    ids.sort();
+    assert_eq!(ids, [at(1).id, at(2).id]);
+    let list = listed(&store).await;
+    let revoked = [1, 2, 3].map(|n| find(&list, &at(n).id).revoked_at);
+    assert_eq!(revoked, [Some(5_000), Some(5_000), None]);
+    // The name is free; of those that were revoked before nothing changes.
+    store.create_api_key(ApiKey { name: "together".into(), ..at(4) }).await.unwrap();
+    assert_eq!(store.revoke_api_keys_named("together", 6_000).await.unwrap(), [at(4).id]);
+    let before = listed(&store).await;
+    assert_eq!(store.revoke_api_keys_named("together", 8_000).await.unwrap(), [""; 0]);
+    assert_eq!(store.revoke_api_keys_named("nobody's", 8_000).await.unwrap(), [""; 0]);
+    assert_eq!(listed(&store).await, before);
+    for n in 1..5 {
+        store.delete_api_key(&at(n).id).await.unwrap();
+    }
+}
+
+/// Whoever revokes a name and whoever rotates it at the same time: no key of that name is left.
+pub(crate) async fn none_outlives_its_name(store: Store) {
+    for round in 0..20_u8 {
+        let name = format!("outlived {round}");
+        let key = |n: u8| ApiKey { id: format!("key_{name} {n}"), hash: [100 + n; 32], ..api_key(&name) };
+        store.create_api_key(key(0)).await.unwrap();
+        let mut tasks = JoinSet::new();
+        for n in 0..4 {
+            let (store, old, new) = (store.clone(), key(n).id, key(n + 1));
+            tasks.spawn(async move {
+                // The second is tried until the first has been made, or will not be.
+                for _ in 0..50 {
+                    match store.rotate_api_key(&old, new.clone(), i64::MAX).await {
+                        Err(Error::NotFound) => {}
+                        rotated => return rotated.unwrap(),
+                    }
+                }
+            });
+        }
+        let (revoking, named) = (store.clone(), name.clone());
+        tasks.spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_micros(u64::from(round) * 300)).await;
+            revoking.revoke_api_keys_named(&named, 1).await.unwrap();
+        });
+        tasks.join_all().await;
+        let keys = listed(&store).await.keys;
+        let alive: Vec<_> = keys.iter().filter(|key| key.name == name && key.revoked_at.is_none()).collect();
+        assert!(alive.is_empty(), "{alive:?}");
+        for key in keys {
+            store.delete_api_key(&key.id).await.unwrap();
+        }
+    }
+}
+
 pub(crate) async fn tenants_have_terms(store: Store) {
     let (a, b) = (Tenant::new("terms a"), Tenant::new("terms b"));
     told(&store, store.set_tenant_terms(&b, Some("{}".to_owned()))).await.unwrap();

@@ -319,7 +319,10 @@ mod postgres {
     use crate::server::{Opened, Postgres};
 
     async fn open(server: &Postgres, encryption: Encryption) -> Result<Store, OpenError> {
-        Store::encrypted_postgres(&server.url(), &PostgresOptions::default(), encryption).await
+        // On a slow disk many wait for few connections.
+        let patient = Duration::from_secs(30);
+        let options = PostgresOptions { acquire: patient, statement: patient, ..PostgresOptions::default() };
+        Store::encrypted_postgres(&server.url(), &options, encryption).await
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -161,6 +161,9 @@ pub(crate) async fn a_tenant_runs_and_queues_no_more_than_it_may(store: Store) {
     assert!(matches!(t.begin_job(begun("late", "u"), background(), &me, limits, LEASE).await, Err(Error::QueueFull)));
     let mut next = claim_all(&store, &me, limits).await;
     assert_eq!(next.len(), 1);
+    // What has a place and has reached nobody may wait for something else, and counts until then.
+    assert!(matches!(t.begin_job(begun("late", "u"), background(), &me, limits, LEASE).await, Err(Error::QueueFull)));
+    t.dispatch(&next[0].claim).await.unwrap();
     let late = t.begin_job(begun("late", "u"), background(), &me, limits, LEASE).await.unwrap();
     assert_eq!(late, Begun::Queued);
     let mut order = vec![next.remove(0).claim];
@@ -219,7 +222,7 @@ pub(crate) async fn a_heartbeat_lists_what_is_still_its_own(store: Store) {
     beats.sort_by(|a, b| a.response_id.cmp(&b.response_id));
     let shown: Vec<(&str, i64, bool)> =
         beats.iter().map(|beat| (beat.response_id.as_str(), beat.attempt, beat.cancel)).collect();
-    assert_eq!(shown, [("one", 1, false), ("three", 1, false), ("two", 1, true), ("waits", 0, false)]);
+    assert_eq!(shown, [("one", 1, false), ("three", 1, false), ("two", 1, true), ("waits", 1, false)]);
     assert!(beats.iter().all(|beat| beat.tenant.name() == "beats"));
     assert!(store.heartbeat(&worker(), LEASE).await.unwrap().is_empty());
     // A lease that ran out is extended as long as nobody took the job.
@@ -283,7 +286,7 @@ pub(crate) async fn jobs_of_lost_workers_are_taken_over(store: Store) {
             ("dispatched", 2, true, false, true, 2),
             ("foreground", 2, true, false, false, 0),
             ("secret", 2, false, false, true, 0),
-            ("waits", 1, false, false, true, 0),
+            ("waits", 2, false, false, true, 0),
         ]
     );
     assert_eq!(found[1].response.status, Status::InProgress);

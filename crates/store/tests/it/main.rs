@@ -104,6 +104,8 @@ cases![
     expiry::what_was_there_when_a_turn_began_can_be_continued,
     access::api_keys_come_and_go,
     access::a_key_is_rotated_and_keeps_its_name,
+    access::keys_of_a_name_are_revoked_together,
+    access::none_outlives_its_name,
     access::tenants_have_terms,
     access::no_change_is_missed,
     usage::a_batch_counts_once,

@@ -80,6 +80,12 @@ impl World {
         self.jobs.values().filter(runs).count()
     }
 
+    /// Those that have waited, and have reached nobody.
+    fn claimed_later(&self) -> usize {
+        let later = |job: &&Job| job.background && job.attempt > 1 && matches!(job.state, State::Claimed(_));
+        self.jobs.values().filter(later).count()
+    }
+
     fn waiting(&self) -> Vec<String> {
         self.order.iter().filter(|id| self.jobs[*id].state == State::Waiting).cloned().collect()
     }
@@ -94,12 +100,13 @@ impl World {
         let turn = NewTurn { status, ..begun(&id, "u") };
         let begun = self.t.begin_job(turn, job, &self.workers[owner], LIMITS, LEASE).await;
         let (running, waiting) = (self.running(), self.waiting().len());
+        let all = waiting + self.claimed_later();
         let mut new = Job {
             state: State::Waiting,
             background,
             anybody,
             owner,
-            attempt: 0,
+            attempt: 1,
             cancel: false,
             events: 0,
             claims: Vec::new(),
@@ -108,11 +115,11 @@ impl World {
             Ok(Begun::Claimed(claim)) => {
                 assert!(!background || (running < 3 && waiting == 0));
                 new.state = if background { State::Claimed(owner) } else { State::Dispatched(owner) };
-                (new.attempt, new.claims) = (1, vec![claim]);
+                new.claims = vec![claim];
             }
-            Ok(Begun::Queued) => assert!(background && (running >= 3 || waiting > 0) && waiting < 4),
+            Ok(Begun::Queued) => assert!(background && (running >= 3 || waiting > 0) && all < 4),
             Err(Error::QueueFull) => {
-                assert!(background && waiting >= 4);
+                assert!(background && all >= 4);
                 assert!(matches!(self.t.response(&id).await, Err(Error::NotFound)));
                 return;
             }

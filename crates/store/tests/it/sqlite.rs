@@ -345,6 +345,92 @@ async fn a_full_disk_is_said_so_and_got_over() {
     open(&disk.0.path().join("s.db")).unwrap();
 }
 
+/// Also when there is not even room for the files that a new connection needs.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_stays_full_is_said_so_each_time() {
+    let Some(disk) = Tmpfs::mount() else {
+        testkit::skipped("the right to mount a file system");
+        return;
+    };
+    let store = open(&disk.0.path().join("s.db")).unwrap();
+    let t = tenant(&store, "t");
+    t.put(turn("first", "u", "a")).await.unwrap();
+    let fillers: Vec<_> = (0..4).map(|n| disk.0.path().join(format!("filler{n}"))).collect();
+    // Nothing that could be packed.
+    let mut state = 1_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from((state >> 33) % 26).unwrap())
+    };
+    let noise: String = (0..400_000).map(|_| letter()).collect();
+    for (n, filler) in fillers.iter().enumerate() {
+        // Also the room that the last try gave back.
+        let _ = std::fs::write(filler, vec![1; 8 << 20]);
+        let item = Item { id: format!("i{n}"), body: Bytes::from(format!("\"{noise}\"")) };
+        let refused = t.put(NewTurn { input: vec![item], ..turn(&format!("r{n}"), "", "a") }).await;
+        assert!(matches!(refused, Err(Error::Full)), "{n}: {refused:?}");
+    }
+    for filler in &fillers {
+        std::fs::remove_file(filler).unwrap();
+    }
+    t.put(after("first", turn("second", "v", "b"))).await.unwrap();
+    assert_eq!(history(&t, "second").await.unwrap(), "u a v b");
+}
+
+/// A second process by another name would take the first one's work for lost.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_the_file_is_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("s.db"), folder.path().join("link.db"));
+    let store = open(&path).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(open(&link), Err(OpenError::Locked { .. })));
+    store.close().await;
+    open(&link).unwrap().close().await;
+}
+
+/// What is written into a file without a name is lost with the process: it is refused, and nobody makes another file.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_was_removed_or_replaced_is_noticed_and_may_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, away) = (folder.path().join("s.db"), folder.path().join("away"));
+    let store = open(&path).unwrap();
+    let t = tenant(&store, "t");
+    t.put(turn("first", "u", "a")).await.unwrap();
+    let move_all = |from: &Path, to: &Path| {
+        for end in ["", "-wal", "-shm"] {
+            std::fs::rename(format!("{}{end}", from.display()), format!("{}{end}", to.display())).unwrap();
+        }
+    };
+    let said = |reason: &str| assert!(reason.contains("was removed or replaced"), "{reason}");
+    for replaced in [false, true] {
+        move_all(&path, &away);
+        if replaced {
+            std::fs::write(&path, "").unwrap();
+        }
+        for _ in 0..2 {
+            for refused in [t.put(turn("second", "v", "b")).await, t.response("first").await.map(drop)] {
+                match refused {
+                    Err(Error::Unavailable(unavailable)) => said(unavailable.reason()),
+                    other => panic!("{other:?}"),
+                }
+            }
+            said(store.ping().await.unwrap_err().reason());
+        }
+        let left: Vec<u64> = std::fs::metadata(&path).iter().map(std::fs::Metadata::len).collect();
+        assert_eq!(left, if replaced { vec![0] } else { vec![] });
+        move_all(&away, &path);
+        assert_eq!(history(&t, "first").await.unwrap(), "u a");
+    }
+    t.put(after("first", turn("second", "v", "b"))).await.unwrap();
+    store.close().await;
+    let store = open(&path).unwrap();
+    assert_eq!(history(&tenant(&store, "t"), "second").await.unwrap(), "u a v b");
+}
+
 /// How many files of the folder have these bytes.
 pub(crate) fn files_with(folder: &Path, needle: &str) -> usize {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());

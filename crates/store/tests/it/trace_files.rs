@@ -147,6 +147,39 @@ async fn a_damaged_file_is_moved_aside_and_a_foreign_one_is_refused() {
     assert!(std::fs::read_to_string(&foreign).unwrap().starts_with("my notes"));
 }
 
+/// Each has its own place, as far as there are some; and who only looks leaves them all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_files_are_kept_beside_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let last_of = |name: &str| std::fs::read(folder.path().join(name)).ok().and_then(|bytes| bytes.last().copied());
+    for round in 1..=7_u8 {
+        let traces = open(&path).unwrap();
+        traces.add(vec![trace(row("t", 1))]).await.unwrap();
+        traces.close().await;
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[100..].fill(0xa5);
+        *bytes.last_mut().unwrap() = round;
+        std::fs::write(&path, &bytes).unwrap();
+        let refused = TraceStore::look(&path, &Encryption::default()).unwrap_err().to_string();
+        assert!(refused.contains("trace.db") && refused.contains("is damaged"), "{refused}");
+        assert!(refused.contains("the next `godex serve` puts it aside"), "{refused}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "round {round}");
+    }
+    let traces = open(&path).unwrap();
+    assert_eq!(traces.list(of("t"), newest(9)).await.unwrap().len(), 0);
+    for (name, expected) in [
+        ("trace.db.damaged", Some(1)),
+        ("trace.db.damaged.2", Some(2)),
+        ("trace.db.damaged.3", Some(3)),
+        ("trace.db.damaged.4", Some(4)),
+        ("trace.db.damaged.5", Some(7)),
+        ("trace.db.damaged.6", None),
+    ] {
+        assert_eq!(last_of(name), expected, "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_of_others_in_the_file_stay() {
     let folder = tempfile::tempdir().unwrap();
@@ -406,7 +439,7 @@ async fn a_million_traces_are_searched() {
     assert!(traces.find(wanted.response_id.clone().unwrap()).await.unwrap().is_some());
     println!("find: {:?}", began.elapsed());
     let began = Instant::now();
-    let chain = traces.chain(wanted.tenant.clone(), wanted.response_id.unwrap(), 200).await.unwrap();
+    let chain = traces.chain(wanted.tenant.to_string(), wanted.response_id.unwrap(), 200).await.unwrap();
     println!("chain of {}: {:?}", chain.len(), began.elapsed());
     for (name, filter) in [("all", all()), ("of a tenant", of("tenant7"))] {
         let began = Instant::now();

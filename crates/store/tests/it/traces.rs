@@ -23,7 +23,7 @@ pub(crate) fn row(tenant: &str, number: i64) -> TraceRow {
         took_micros: 1_000 + number * 37 % 5_000,
         first_token_micros: (number % 4 != 0).then_some(number),
         upstream_micros: (number % 5 != 0).then_some(number),
-        tenant: tenant.to_owned(),
+        tenant: tenant.into(),
         key: some(7, format!("key {}", number % 5)),
         request_id: format!("req_{tenant}_{number}"),
         response_id: some(6, format!("resp_{tenant}_{number}")),
@@ -302,7 +302,7 @@ async fn a_chain_is_the_whole_tree(traces: TraceStore) {
     ] {
         let chain = traces.chain(t.into(), format!("resp_{t}_{id}"), limit).await.unwrap();
         assert_eq!(requests(&chain), expected, "{id}");
-        assert!(chain.iter().all(|(_, row)| row.tenant == t));
+        assert!(chain.iter().all(|(_, row)| *row.tenant == *t));
     }
     assert_eq!(traces.chain(t.into(), String::new(), 9).await.unwrap(), []);
     assert_eq!(traces.chain("nobody".into(), format!("resp_{t}_a"), 9).await.unwrap(), []);

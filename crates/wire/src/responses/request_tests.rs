@@ -76,6 +76,25 @@ fn the_last_of_repeated_members_counts() {
     assert!(request.model.unwrap().is("b"));
 }
 
+/// What goes on as it came must be one thing, whoever reads it.
+#[test]
+fn a_type_is_given_once() {
+    for (text, path) in [
+        (r#"{"tools":[{"type":"function","type":"mcp"}]}"#, "tools[0].type"),
+        (r#"{"tools":[{"type":"function","name":"f","ty\u0070e":"mcp"}]}"#, "tools[0].type"),
+        (r#"{"tools":[{"type":null,"type":"mcp"}]}"#, "tools[0].type"),
+        (r#"{"tools":[{"type":"new","type":"new"}]}"#, "tools[0].type"),
+        (r#"{"tools":[{"type":"namespace","tools":[{"type":"custom","type":"mcp"}]}]}"#, "tools[0].tools[0].type"),
+        (r#"{"input":[{"type":"message","type":"reasoning"}]}"#, "input[0].type"),
+        (r#"{"input":[{"role":"user","type":null,"type":"message"}]}"#, "input[0].type"),
+        (r#"{"input":[{"role":"user","content":[{"type":"input_text","type":"x"}]}]}"#, "input[0].content[0].type"),
+        (r#"{"tool_choice":{"type":"function","type":"mcp"}}"#, "tool_choice.type"),
+    ] {
+        let invalid = parse(text).unwrap_err();
+        assert_eq!((invalid.path.as_str(), invalid.code().name()), (path, "invalid_value"), "{text}");
+    }
+}
+
 #[test]
 fn items_without_a_type() {
     for (text, expected) in [

@@ -34,21 +34,28 @@ impl Renderer<'_> {
         if let Some(text) = may_be_text.then(|| inline.utf8()).flatten() {
             return named(&name, &text);
         }
-        if self.rules.files {
-            let data = inline.pdf_url().map_or_else(|| data.into(), |url| Str::Ours(url.into()));
-            return ContentPiece::Media(chat::Part::File { filename: file.filename, data });
-        }
-        if let Some(url) = inline.image_url() {
+        let shows_images = self.rules.images != ImageInput::None || !self.rules.files;
+        if let Some(url) = inline.image_url().filter(|_| shows_images) {
             return self.image_file(&url, file.detail, at);
         }
-        if let Some(data) = inline.pdf() {
-            return self.pdf(&name, data, at);
+        if let Some(pdf) = inline.pdf() {
+            return match inline.pdf_type().filter(|_| self.rules.files) {
+                Some(media_type) => {
+                    let data = inline.data_url(media_type).map_or_else(|| data.into(), |url| Str::Ours(url.into()));
+                    ContentPiece::Media(chat::Part::File { filename: file.filename, data })
+                }
+                None if self.rules.files => self.unread(&name, PdfUnread::Damaged.words(), at),
+                None => self.pdf(&name, pdf, at),
+            };
         }
         match inline.text() {
             Some(FileText::Utf8(text)) => named(&name, &text),
             Some(FileText::Converted(text, encoding)) => {
                 self.notes.lowered(code::CONTENT_DEGRADED, at, format!("file read as {encoding}: it is not UTF-8"));
                 named(&name, &text)
+            }
+            None if self.rules.files => {
+                ContentPiece::Media(chat::Part::File { filename: file.filename, data: data.into() })
             }
             None => self.lacking("file", "cannot read", at),
         }

@@ -1,5 +1,7 @@
 //! A file that is in the request itself: which kind it is, by its bytes rather than its name, and what they are.
 
+use std::borrow::Cow;
+
 /// Names by which text is recognised when no media type says so.
 const TEXT_NAMES: &[&str] = &[
     ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".csv", ".tsv", ".xml", ".html", ".css", ".js", ".ts",
@@ -19,6 +21,7 @@ const IMAGES: &[(&[u8], &str)] = &[
 ];
 
 const PDF: &str = "application/pdf";
+const PDF_MAGIC: &[u8] = b"%PDF-";
 
 /// Digits of base64 that are enough to know a kind by.
 const HEAD: usize = 64;
@@ -53,10 +56,11 @@ impl<'t> InlineFile<'t> {
     /// `data` is a data URL, or base64 alone.
     pub fn new(name: &'t str, data: &'t str) -> Self {
         let bare = Self { name, media_type: "", data, encoding: Encoding::Base64 };
-        let Some((head, data)) = data.strip_prefix("data:").and_then(|url| url.split_once(',')) else { return bare };
-        let (head, encoding) = match head.strip_suffix(";base64") {
-            Some(head) => (head, Encoding::Base64),
-            None => (head, Encoding::Percent),
+        let url = after(data.trim_ascii_start(), "data:");
+        let Some((head, data)) = url.and_then(|url| url.split_once(',')) else { return bare };
+        let (head, encoding) = match head.rsplit_once(';') {
+            Some((head, name)) if name.trim_ascii().eq_ignore_ascii_case("base64") => (head, Encoding::Base64),
+            _ => (head, Encoding::Percent),
         };
         Self { name, media_type: head.split(';').next().unwrap_or_default(), data, encoding }
     }
@@ -76,16 +80,34 @@ impl<'t> InlineFile<'t> {
 
     /// A PDF's data, as they are in the request. Its bytes say so, or somebody does whose word they do not belie.
     pub fn pdf(&self) -> Option<&'t str> {
-        const MAGIC: &[u8] = b"%PDF-";
-        let is_pdf = || self.head(HEAD).trim_ascii_start().starts_with(MAGIC);
-        let may_be = || self.head(PDF_HEAD).windows(MAGIC.len()).any(|bytes| bytes == MAGIC) || !self.is_plainly_text();
+        let is_pdf = || self.head(HEAD).trim_ascii_start().starts_with(PDF_MAGIC);
+        let may_be = || self.says_pdf() || !self.is_plainly_text();
         (is_pdf() || self.is_called_pdf() && may_be()).then_some(self.data)
     }
 
-    /// The same, where it is called a text: the data URL that says what it is.
-    pub(super) fn pdf_url(&self) -> Option<String> {
-        let data = self.pdf().filter(|_| self.is_called_text() && self.encoding == Encoding::Base64)?;
-        Some(format!("data:{PDF};base64,{data}"))
+    /// Whether its bytes say that it is a PDF, where all who read them look for that.
+    fn says_pdf(&self) -> bool {
+        self.head(PDF_HEAD).windows(PDF_MAGIC.len()).any(|bytes| bytes == PDF_MAGIC)
+    }
+
+    /// The media type of a PDF that its bytes say it is, for those who read it themselves.
+    pub(crate) fn pdf_type(&self) -> Option<&'static str> {
+        (self.encoding == Encoding::Base64 && self.pdf().is_some() && self.says_pdf()).then_some(PDF)
+    }
+
+    /// The media type of an image, where it is of a kind that models see.
+    pub(crate) fn image_type(&self) -> Option<&'static str> {
+        let head = self.head(HEAD);
+        let is_webp = head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP");
+        let known = IMAGES.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, media_type)| *media_type);
+        known.or(is_webp.then_some("image/webp"))
+    }
+
+    /// Its data URL with this type; None if it has that, in the one form that everybody reads.
+    pub(super) fn data_url(&self, media_type: &str) -> Option<String> {
+        let data = standard(self.data).unwrap_or(Cow::Borrowed(self.data));
+        let is_so = self.media_type == media_type && matches!(data, Cow::Borrowed(_));
+        (!is_so).then(|| format!("data:{media_type};base64,{data}"))
     }
 
     /// Whether somebody has said that it is a PDF.
@@ -99,11 +121,8 @@ impl<'t> InlineFile<'t> {
 
     /// An image's data URL, where it is of a kind that models see.
     pub fn image_url(&self) -> Option<String> {
-        let head = self.head(HEAD);
-        let is_webp = head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP");
-        let known = IMAGES.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, media_type)| *media_type);
-        let media_type = known.or(is_webp.then_some("image/webp"))?;
-        (self.encoding == Encoding::Base64).then(|| format!("data:{media_type};base64,{}", self.data))
+        let media_type = self.image_type()?;
+        Some(format!("data:{media_type};base64,{}", standard(self.data)?))
     }
 
     pub(super) fn is_video(&self, url: &str) -> bool {
@@ -210,6 +229,37 @@ pub(super) const fn digit(byte: u8) -> Option<u8> {
     }
 }
 
+/// What comes after a scheme, however that is written.
+fn after<'t>(url: &'t str, scheme: &str) -> Option<&'t str> {
+    let (start, rest) = url.split_at_checked(scheme.len())?;
+    start.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+/// Base64 of any kind as the one that everybody reads: without line breaks, and padded.
+pub(crate) fn standard(text: &str) -> Option<Cow<'_, str>> {
+    let text = text.trim_ascii_end();
+    let digits = text.trim_end_matches('=');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    if text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(is_plain) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut out = String::with_capacity(text.len() + 3);
+    for byte in digits.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+        digit(byte)?;
+        out.push(match byte {
+            b'-' => '+',
+            b'_' => '/',
+            byte => char::from(byte),
+        });
+    }
+    match out.len() % 4 {
+        0 => {}
+        1 => return None,
+        over => out.push_str(if over == 2 { "==" } else { "=" }),
+    }
+    Some(Cow::Owned(out))
+}
+
 /// Standard base64 or that of URLs, with or without padding and line breaks; `None` for anything else.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end().trim_end_matches('=').as_bytes();
@@ -261,6 +311,28 @@ mod tests {
     }
 
     #[test]
+    fn any_base64_becomes_the_one_that_all_read() {
+        for (text, expected) in [
+            ("", Some("")),
+            ("YQ==", Some("YQ==")),
+            ("YWJjZA", Some("YWJjZA==")),
+            ("YWI", Some("YWI=")),
+            ("YWJj\r\nZA==\n", Some("YWJjZA==")),
+            ("-_-_", Some("+/+/")),
+            ("Y", None),
+            ("YW=j", None),
+            ("YQ===", Some("YQ==")),
+            ("YQ\r\n", Some("YQ==")),
+            ("YWI\n", Some("YWI=")),
+            ("YQ=\n", Some("YQ==")),
+            ("YWJj\n", Some("YWJj")),
+            ("é", None),
+        ] {
+            assert_eq!(standard(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
     fn kinds_are_known_by_their_bytes() {
         let png = "data:application/octet-stream;base64,iVBORw0KGgoAAAANSUhEUg==";
         for (name, data, is_pdf, image) in [
@@ -279,6 +351,8 @@ mod tests {
             ("a.pdf", "data:application/pdf;base64,", true, None),
             ("a.pdf", png, true, Some("data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")),
             ("a.jpg", "/9j/4AAQ", false, Some("data:image/jpeg;base64,/9j/4AAQ")),
+            ("a", " data:image/png; base64,/9j/4AAQ", false, Some("data:image/jpeg;base64,/9j/4AAQ")),
+            ("a", "DATA:image/png;BASE64,_9j_4AA", false, Some("data:image/jpeg;base64,/9j/4AA=")),
             ("a", "R0lGODlhAQABAAAA", false, Some("data:image/gif;base64,R0lGODlhAQABAAAA")),
             ("a", "UklGRiQAAABXRUJQVlA4", false, Some("data:image/webp;base64,UklGRiQAAABXRUJQVlA4")),
             ("a.png", "YQ==", false, None),

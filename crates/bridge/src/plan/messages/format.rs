@@ -66,7 +66,22 @@ pub(super) fn is_within(schema: &Json<'_>) -> bool {
     let mut text = Vec::new();
     schema.write(&mut text);
     let Some(schema) = str::from_utf8(&text).ok().and_then(|text| Raw::parse(text).ok()) else { return false };
-    can_be_promised(schema) && json::text(|out| write(schema, out)) == schema.as_str()
+    can_be_promised(schema) && is_plain(schema)
+}
+
+/// Whether nothing would have to be put into other words, or be closed.
+fn is_plain(schema: Raw<'_>) -> bool {
+    let is_object = schema.get("type").is_some_and(names_object) || has_properties(schema);
+    let is_closed = !is_object || schema.get("additionalProperties").is_some();
+    is_closed
+        && schema.fields().all(|(key, value)| match &*key.decode() {
+            "oneOf" => false,
+            "format" => is_format(value),
+            "properties" | "$defs" | "definitions" => value.fields().all(|(_, inner)| is_plain(inner)),
+            "anyOf" | "allOf" | "prefixItems" => value.elements().all(is_plain),
+            "items" => is_plain(value),
+            key => !TOLD.contains(&key),
+        })
 }
 
 fn is_possible(schema: Raw<'_>) -> bool {
@@ -74,7 +89,8 @@ fn is_possible(schema: Raw<'_>) -> bool {
         return schema.as_str() == "true";
     }
     let is_object = schema.get("type").is_some_and(names_object);
-    if is_object && !has_properties(schema) {
+    // Closed, it would have nothing in it, which was hardly meant unless it is said.
+    if is_object && !has_properties(schema) && schema.get("additionalProperties").is_none() {
         return false;
     }
     schema.fields().all(|(key, value)| match &*key.decode() {
@@ -209,6 +225,12 @@ mod tests {
         let closed = r#"{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}"#;
         let within = |schema: &str| is_within(&Json::Ours(schema.as_bytes().to_vec()));
         assert!(within(closed));
+        // However it is written, and without anything in it.
+        assert!(within(&closed.replace(':', ": ").replace(',', ",\n ")));
+        assert!(within(r#"{"type":"object","properties":{},"additionalProperties":false}"#));
+        assert!(!within(
+            r#"{"type":"object","properties":{"a":{"oneOf":[{"type":"null"}]}},"additionalProperties":false}"#
+        ));
         assert!(!within(&closed.replace(",\"additionalProperties\":false", "")));
         assert!(!within(&closed.replace("\"string\"", "\"string\",\"minLength\":1")));
     }

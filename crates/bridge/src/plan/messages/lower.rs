@@ -36,6 +36,7 @@ pub(super) fn lower<'a>(
         conversation: Conversation { system: Vec::new(), messages: Vec::with_capacity(messages.len()) },
         late: Vec::new(),
         is_leading: true,
+        is_cut: false,
         places: Vec::with_capacity(messages.len()),
         own: Vec::new(),
     };
@@ -56,6 +57,8 @@ struct Lowering<'a, 'n> {
     late: Vec<(usize, Vec<Content<'a>>)>,
     /// Only the application has spoken.
     is_leading: bool,
+    /// What the assistant said last ended with a thought, and goes without it.
+    is_cut: bool,
     /// Where each message of the transcript went.
     places: Vec<Placed>,
     /// Messages of which nothing is the client's.
@@ -112,12 +115,11 @@ impl<'a> Lowering<'a, '_> {
 
     fn assistant(&mut self, content: Vec<Str<'a>>, calls: Vec<Call<'a>>, thoughts: &[ThoughtBlock]) -> Placed {
         let mut blocks = spoken(content, calls, thoughts);
-        if self.resumes_at != Some(self.places.len()) {
-            self.end_in_words(&mut blocks);
-        }
+        let is_cut = self.resumes_at != Some(self.places.len()) && self.end_in_words(&mut blocks);
         if blocks.is_empty() {
             return Placed::Nowhere;
         }
+        self.is_cut = is_cut;
         self.settle();
         let messages = &mut self.conversation.messages;
         // Two messages of the assistant are two answers: what was between them when the second one began is there again.
@@ -130,11 +132,13 @@ impl<'a> Lowering<'a, '_> {
         Placed::Message(messages.len() - 1)
     }
 
-    /// A thought cannot be the end of a message.
-    fn end_in_words(&mut self, blocks: &mut Vec<Content<'a>>) {
+    /// A thought cannot be the end of a message. Says whether one was.
+    fn end_in_words(&mut self, blocks: &mut Vec<Content<'a>>) -> bool {
+        let count = blocks.len();
         while blocks.pop_if(|last| matches!(last, Content::Raw(json) if is_thought(json))).is_some() {
             self.notes.skipped(code::REASONING_IGNORED, "input", "no message or call follows this reasoning");
         }
+        blocks.len() < count
     }
 
     /// What the application said late finds its place: behind the user. Where the user said nothing, it goes as the
@@ -169,7 +173,9 @@ impl<'a> Lowering<'a, '_> {
         self.settle();
         let messages = &mut self.conversation.messages;
         let is_said = matches!(messages.last(), Some(Message { role: Role::User | Role::System, .. }));
-        if !is_said && (messages.is_empty() || self.resumes_at.is_none()) && !is_paused(messages) {
+        // Who went on after a thought that is not there would have it before its next one later.
+        let goes_on = is_paused(messages) && !self.is_cut;
+        if !is_said && (messages.is_empty() || self.resumes_at.is_none()) && !goes_on {
             self.own.push(messages.len());
             messages.push(user_says(CONTINUE));
         }
@@ -226,7 +232,7 @@ fn is_paused(messages: &[Message<'_>]) -> bool {
 }
 
 /// Of all that returns as it came, what is no thought is what the provider's own tools did, which may be the end.
-fn is_thought(block: &str) -> bool {
+pub(super) fn is_thought(block: &str) -> bool {
     let kind = Raw::parse(block).ok().and_then(|block| block.get("type"));
     kind.is_some_and(|kind| matches!(kind.as_str(), "\"thinking\"" | "\"redacted_thinking\""))
 }
@@ -262,10 +268,10 @@ fn tagged(blocks: Vec<Content<'_>>) -> Vec<Content<'_>> {
 /// The assistant's blocks: what it said and thought in its order, then its calls, with what it thought between them.
 fn spoken<'a>(content: Vec<Str<'a>>, calls: Vec<Call<'a>>, thoughts: &[ThoughtBlock]) -> Vec<Content<'a>> {
     let count = calls.len();
-    // A client may give its items back in another order, calls first: such a thought comes before all of them.
-    let first = |thought: &&ThoughtBlock| count > 0 && thought.calls_before >= count;
+    // A client may give its items back in another order, calls first: what is after all of them led to them.
+    let calls_before = |thought: &ThoughtBlock| if thought.calls_before < count { thought.calls_before } else { 0 };
     let raw = |thought: &ThoughtBlock| Content::Raw(thought.json.clone());
-    let mut blocks: Vec<Content<'a>> = thoughts.iter().filter(first).map(raw).collect();
+    let mut blocks: Vec<Content<'a>> = Vec::new();
     let mut texts = content.into_iter().enumerate().peekable();
     let mut texts_until = |end: usize| {
         let mut blocks: Vec<Vec<Str<'a>>> = vec![Vec::new()];
@@ -279,14 +285,14 @@ fn spoken<'a>(content: Vec<Str<'a>>, calls: Vec<Call<'a>>, thoughts: &[ThoughtBl
         }
         blocks.into_iter().filter_map(|pieces| text(pieces, ""))
     };
-    for thought in thoughts.iter().filter(|thought| thought.calls_before == 0 && !first(thought)) {
+    for thought in thoughts.iter().filter(|thought| calls_before(thought) == 0) {
         blocks.extend(texts_until(thought.texts_before));
         blocks.push(raw(thought));
     }
     blocks.extend(texts_until(usize::MAX));
     for (index, Call { id, name, arguments: input, .. }) in calls.into_iter().enumerate() {
-        let between = thoughts.iter().filter(|thought| index > 0 && thought.calls_before == index);
-        blocks.extend(between.filter(|thought| !first(thought)).map(raw));
+        let between = thoughts.iter().filter(|thought| index > 0 && calls_before(thought) == index);
+        blocks.extend(between.map(raw));
         blocks.push(Content::ToolUse { id, name, input });
     }
     blocks

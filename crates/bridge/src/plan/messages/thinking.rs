@@ -4,7 +4,8 @@
 use wire::json::{Kind, ObjectWriter, Raw};
 use wire::messages::{Content, Message, Request, Role};
 
-use crate::dialect::{RequestRules, ThoughtDisplay};
+use super::lower::is_thought;
+use crate::dialect::{Dialect, EffortField, Parameter, RequestRules, ThinkingType, ThoughtDisplay};
 use crate::plan::notes::{Notes, code};
 use crate::plan::{json, reasoning};
 
@@ -19,19 +20,23 @@ const BINDING: &str = r#"{"prefix_mismatch_behavior":"drop_block"}"#;
 pub(super) fn plan(
     planned: reasoning::Planned<'_>,
     wants_summary: bool,
-    rules: &RequestRules,
+    dialect: &Dialect,
     body: &mut Request<'_>,
     notes: &mut Notes,
 ) {
-    let off = rules.reasoning.off.as_deref();
-    let rules = &rules.blocks;
+    let RequestRules { reasoning, blocks: rules, .. } = &dialect.request;
     for object in planned.members {
         merge(object, body);
     }
     if let Some((_, word)) = planned.effort {
         set(&mut body.output_config, "effort", json::text(|out| word.write(out)));
     }
-    keep_to_budget(off, body, notes);
+    keep_to_budget(reasoning.off.as_deref(), body, notes);
+    let has_effort = reasoning.effort == EffortField::Native && !dialect.drops(Parameter::ReasoningEffort);
+    do_without(&rules.refused, has_effort, body, notes);
+    if dialect.drops(Parameter::ReasoningEffort) {
+        body.output_config.retain(|(name, _)| name != "effort");
+    }
     let kind = get(&body.thinking, "type").map(str::to_owned);
     if !matches!(kind.as_deref(), Some("\"adaptive\"" | ENABLED)) {
         return;
@@ -52,6 +57,29 @@ pub(super) fn plan(
     }
     if kind.as_deref() == Some(ENABLED) {
         sample_freely(body, notes);
+    }
+}
+
+/// A kind of thinking that turned out not to be taken: another one that comes near, or none.
+fn do_without(refused: &[ThinkingType], has_effort: bool, body: &mut Request<'_>, notes: &mut Notes) {
+    const EFFORT: &str = "reasoning.effort";
+    let is = |kind: &ThinkingType| get(&body.thinking, "type") == Some(&format!("\"{}\"", kind.name()));
+    let Some(kind) = refused.iter().copied().find(is) else { return };
+    body.thinking.clear();
+    match kind {
+        ThinkingType::Enabled if !refused.contains(&ThinkingType::Adaptive) => {
+            set(&mut body.thinking, "type", "\"adaptive\"".to_owned());
+            notes.degraded(code::PARAM_DEGRADED, EFFORT, "this model has no budget for it: as much as it likes");
+        }
+        ThinkingType::Disabled => {
+            if has_effort {
+                set(&mut body.output_config, "effort", "\"low\"".to_owned());
+            }
+            notes.degraded(code::PARAM_DEGRADED, EFFORT, "this model always thinks: as little as it can");
+        }
+        ThinkingType::Enabled | ThinkingType::Adaptive => {
+            notes.degraded(code::PARAM_DEGRADED, "reasoning", "nothing is said of it: this model does not take that");
+        }
     }
 }
 
@@ -118,8 +146,9 @@ fn answers_thoughtless_calls(messages: &[Message<'_>]) -> bool {
     };
     let answers = blocks.first().is_some_and(|block| matches!(block.content, Content::ToolResult { .. }));
     let called = messages.iter().rfind(|message| message.role == Role::Assistant);
-    let thought = called.and_then(|message| message.blocks.first()).map(|block| &block.content);
-    answers && !matches!(thought, Some(Content::Raw(_)))
+    let first = called.and_then(|message| message.blocks.first()).map(|block| &block.content);
+    // What the provider's own tools did returns as it came, too, and is no thought.
+    answers && !matches!(first, Some(Content::Raw(json)) if is_thought(json))
 }
 
 /// A model with a budget is sampled in its own way.

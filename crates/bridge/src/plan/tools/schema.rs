@@ -4,6 +4,7 @@ use memchr::memmem;
 use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
+use super::root::{Flat, is_joint};
 use crate::dialect::SchemaRule;
 use crate::plan::content::clean;
 use crate::plan::json;
@@ -36,6 +37,8 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
         return (Json::Wire(schema), Changes::default());
     }
     let mut writer = Writer { rules, changes: Changes::default() };
+    let flat = if writer.has(SchemaRule::PlainRoot) { Flat::of(schema) } else { None };
+    writer.changes.meaning |= flat.is_some();
     let text = json::text(|out| {
         out.reserve(schema.as_str().len() + 64);
         let mut object = ObjectWriter::new(out);
@@ -43,13 +46,21 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
             object.text("type", "object");
         }
         for (key, value) in schema.fields() {
-            let replaced = (!is_object && key.is("type")) || (!has_properties && key.is("properties"));
-            if !replaced && !writer.left_out_of_root(&key.decode()) {
-                writer.member(&key.decode(), value, &mut object);
+            let key = key.decode();
+            let is_replaced = match &*key {
+                "type" => !is_object,
+                "properties" => !has_properties || flat.is_some(),
+                "required" => flat.is_some(),
+                key => flat.is_some() && is_joint(key),
+            };
+            if !is_replaced {
+                writer.member(&key, value, &mut object);
             }
         }
-        if !has_properties {
-            object.json("properties", b"{}");
+        match &flat {
+            Some(flat) => writer.flat(flat, &mut object),
+            None if has_properties => {}
+            None => drop(object.json("properties", b"{}")),
         }
         object.end();
     });
@@ -66,10 +77,24 @@ impl Writer<'_> {
         self.rules.contains(&rule)
     }
 
-    fn left_out_of_root(&mut self, key: &str) -> bool {
-        let left_out = self.has(SchemaRule::PlainRoot) && matches!(key, "anyOf" | "oneOf" | "allOf");
-        self.changes.meaning |= left_out;
-        left_out
+    /// The parameters of a root that was more than one schema.
+    fn flat(&mut self, flat: &Flat<'_>, object: &mut ObjectWriter<'_>) {
+        let mut named = ObjectWriter::new(object.key("properties"));
+        for (name, schemas) in flat.properties() {
+            let out = named.key(name);
+            if let [schema] = &*schemas {
+                self.schema(*schema, out);
+                continue;
+            }
+            let mut either = ObjectWriter::new(out);
+            self.list(schemas.into_iter(), either.key("anyOf"), Self::schema);
+            either.end();
+        }
+        named.end();
+        let required = flat.required();
+        if !required.is_empty() {
+            self.list(required.into_iter(), object.key("required"), |_, name, out| write_text(out, name));
+        }
     }
 
     /// A schema anywhere below the root.
@@ -127,8 +152,17 @@ impl Writer<'_> {
     }
 
     fn each(&mut self, array: Raw<'_>, out: &mut Vec<u8>, write: impl Fn(&mut Self, Raw<'_>, &mut Vec<u8>)) {
+        self.list(array.elements(), out, write);
+    }
+
+    fn list<E>(
+        &mut self,
+        elements: impl Iterator<Item = E>,
+        out: &mut Vec<u8>,
+        write: impl Fn(&mut Self, E, &mut Vec<u8>),
+    ) {
         out.push(b'[');
-        for (i, element) in array.elements().enumerate() {
+        for (i, element) in elements.enumerate() {
             if i > 0 {
                 out.push(b',');
             }
@@ -176,6 +210,44 @@ mod tests {
                 r#"{"type":"object","properties":{"a":{"type":"integer","enum":["1","2"]}}}"#,
             ),
             (r#"{"type":"object","anyOf":[{}],"properties":{}}"#, &[PlainRoot], r#"{"type":"object","properties":{}}"#),
+            // What can be of several forms is one object of all of them.
+            (
+                r#"{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["a","b"]},{"properties":{"c":{},"a":{"type":"string"}},"required":["a"]}]}"#,
+                &[PlainRoot],
+                r#"{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{}},"required":["a"]}"#,
+            ),
+            (
+                r#"{"type":"object","oneOf":[{"properties":{"do":{"const":"x"},"p":{}},"required":["do","p"]},{"properties":{"do":{"const":"y"}},"required":["do"]}],"$comment":"c"}"#,
+                &[PlainRoot],
+                r#"{"type":"object","$comment":"c","properties":{"do":{"anyOf":[{"const":"x"},{"const":"y"}]},"p":{}},"required":["do"]}"#,
+            ),
+            (
+                r##"{"properties":{"a":{"x":1}},"required":["a"],"allOf":[{"$ref":"#/$defs/B"},{"properties":{"a":{"x":2},"c":{"enum":[1]}},"required":["c","a"]}],"$defs":{"B":{"properties":{"b":{}},"required":["b"]}}}"##,
+                &[PlainRoot, EnumStrings],
+                r#"{"type":"object","$defs":{"B":{"properties":{"b":{}},"required":["b"]}},"properties":{"a":{"x":1},"b":{},"c":{"enum":["1"]}},"required":["a","b","c"]}"#,
+            ),
+            // No arguments are null, or a list; what is not there says nothing.
+            (
+                r#"{"anyOf":[{"type":"null"},{"type":["object","null"],"properties":{"a":{}},"required":["a"]},{"type":"array"},false]}"#,
+                &[PlainRoot],
+                r#"{"type":"object","properties":{"a":{}},"required":["a"]}"#,
+            ),
+            (
+                r##"{"anyOf":[{"allOf":[{"oneOf":[{"properties":{"a":{}},"required":["a"]}]}]},{"$ref":"#/$defs/A"}]}"##,
+                &[PlainRoot],
+                r#"{"type":"object","properties":{"a":{}}}"#,
+            ),
+            // Only the root is refused.
+            (
+                r#"{"type":"object","properties":{"a":{"anyOf":[{}]}}}"#,
+                &[PlainRoot],
+                r#"{"type":"object","properties":{"a":{"anyOf":[{}]}}}"#,
+            ),
+            (
+                r#"{"anyOf":[{"properties":{"a":{}}}]}"#,
+                &[],
+                r#"{"type":"object","anyOf":[{"properties":{"a":{}}}],"properties":{}}"#,
+            ),
             // The keyword goes, a property of that name stays.
             (
                 r#"{"type":"object","properties":{"encrypted":{"type":"string","encrypted":true}}}"#,
@@ -187,6 +259,52 @@ mod tests {
             let mut out = Vec::new();
             json.write(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected, "{schema}");
+        }
+    }
+
+    /// All alternatives are there, though they share much; where they are too many, none is forbidden for that.
+    #[test]
+    fn alternatives_that_cannot_be_read_are_not_forbidden() {
+        let written = |schema: &str| {
+            let (json, _) = parameters(Some(Raw::parse(schema).unwrap()), &[SchemaRule::PlainRoot]);
+            let mut out = Vec::new();
+            json.write(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let shared: Vec<String> =
+            (0..60).map(|n| format!(r#""p{n}":{{"description":"{}"}}"#, "x".repeat(70))).collect();
+        let one = |n: usize| {
+            let own = format!(r#"{{"properties":{{"action":{{"const":"a{n}."}}}},"required":["action"]}}"#);
+            format!(r##"{{"allOf":[{{"$ref":"#/$defs/B"}},{own}]}}"##)
+        };
+        let schema = |count: usize| {
+            let all: Vec<String> = (0..count).map(one).collect();
+            format!(r#"{{"oneOf":[{}],"$defs":{{"B":{{"properties":{{{}}}}}}}}}"#, all.join(","), shared.join(","))
+        };
+        let few = written(&schema(25));
+        assert!((0..25).all(|n| few.contains(&format!("a{n}."))) && few.contains(r#""required":["action"]"#), "{few}");
+        let many = written(&schema(5000));
+        assert!(many.contains(r#""action":{}"#) && !many.contains("required"), "{}", &many[..200]);
+        let deep = (0..12).fold(r#"{"properties":{"a":{"const":1}}}"#.to_owned(), |inner, _| {
+            format!(r#"{{"anyOf":[{inner},{{"properties":{{"b":{{"const":2}}}}}}]}}"#)
+        });
+        let deep = written(&deep);
+        assert!(deep.contains(r#""b":{}"#) && !deep.contains("const"), "{deep}");
+    }
+
+    /// What refers to itself, or to much, many times, ends.
+    #[test]
+    fn no_schema_takes_long() {
+        let twice = r##"{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}],"properties":{"a":{}}}"##;
+        let itself = format!(r##"{{"anyOf":[{{"$ref":"#/$defs/A"}}],"$defs":{{"A":{twice}}}}}"##);
+        let long = format!(r#"{{"properties":{{"a":{{"enum":["{}"]}}}}}}"#, "x".repeat(10_000));
+        let many = vec![r##"{"$ref":"#/$defs/A"}"##; 10_000].join(",");
+        let much = format!(r#"{{"oneOf":[{many}],"$defs":{{"A":{long}}}}}"#);
+        for schema in [itself, much] {
+            let (json, changes) = parameters(Some(Raw::parse(&schema).unwrap()), &[SchemaRule::PlainRoot]);
+            let mut out = Vec::new();
+            json.write(&mut out);
+            assert!(changes.meaning && out.len() < 2 * schema.len(), "{}", out.len());
         }
     }
 }

@@ -195,9 +195,17 @@ pub(super) fn assistant_spoke_last(items: &[(&Item<'_>, ItemPath)]) -> bool {
         (Item::Message(message), _) => Some(message.role.is_some_and(|role| role.is("assistant"))),
         (Item::Reasoning(_), _) | (_, CallRole::Call(_)) => Some(true),
         (_, CallRole::Output(_)) => Some(false),
+        // What godex ran has told the model its result.
+        (Item::McpCall(call), _) => call.godex_output.as_ref().map(|_| false),
+        (Item::WebSearchCall(call), _) => call.godex_output.as_ref().map(|_| false),
         _ => None,
     };
     items.iter().rev().find_map(spoke).unwrap_or(false)
+}
+
+/// How many calls these end with.
+pub(super) fn calls_at_end(items: &[(&Item<'_>, ItemPath)]) -> usize {
+    items.iter().rev().take_while(|(item, _)| matches!(answered_role(item), CallRole::Call(_))).count()
 }
 
 /// Whether an item is a call of a tool or the output of one, and the id that both have.

@@ -7,7 +7,7 @@ use wire::chat::{Call, Replay, Str, ThoughtBlock};
 use wire::json::{Kind, Raw, Text};
 use wire::responses::{Item, Part, Reasoning};
 
-use super::pairs::assistant_spoke_last;
+use super::pairs::{assistant_spoke_last, calls_at_end};
 use super::{Builder, PlanTarget, SEPARATOR, demand, is_separator};
 use crate::dialect::{self, ReplayField};
 use crate::plan::item_path::{ItemPath, Items};
@@ -41,11 +41,19 @@ impl Recalled {
             let ours = thought.as_ref().filter(|thought| thought.family == target.dialect.family());
             let ours = ours.filter(|_| rules.field == ReplayField::Blocks);
             if let Some((before, end)) = ours.and_then(|thought| thought.place.began.clone())
-                && let Some(start) = index.checked_sub(before)
-                // A client may have left items out, or given them back in another order.
-                && assistant_spoke_last(items.sent.get(..start).unwrap_or_default()) == end.after_assistant
+                && let Some(prompt) = index.checked_sub(before).and_then(|start| items.sent.get(..start))
             {
-                recalled.starts.insert(start, end);
+                // A client may give an answer's calls back before all else of it.
+                let moved = calls_at_end(prompt).saturating_sub(end.after_calls);
+                let start = prompt.len().saturating_sub(moved);
+                // What was signed without the thoughts before it stays without them.
+                if end.without_thoughts {
+                    recalled = Self::default();
+                }
+                // It may have left items out, or given them back in yet another order.
+                if assistant_spoke_last(prompt.get(..start).unwrap_or_default()) == end.after_assistant {
+                    recalled.starts.insert(start, end);
+                }
             }
             recalled.thoughts.insert(index, thought);
         }
@@ -106,7 +114,7 @@ impl<'a> Builder<'_, 'a, '_> {
             if !place.breaks.is_empty() {
                 self.break_text(&place.breaks);
             }
-            return self.recall_blocks(bag.as_deref());
+            return self.recall_blocks(bag.as_deref(), place.calls);
         }
         if !text.is_empty() {
             self.open.replay.text.push(Str::Ours(text.into()));
@@ -149,10 +157,11 @@ impl<'a> Builder<'_, 'a, '_> {
         content.push(Str::Ours(rest.to_owned().into()));
     }
 
-    /// The blocks in which it came: their bytes, and their place among what else the message says.
-    fn recall_blocks(&mut self, bag: Option<&str>) {
+    /// The blocks in which it came: their bytes, and their place among what else the message says. `calls`: after so many
+    /// of the message's calls, where that is known; the others are after as many as are there by now.
+    fn recall_blocks(&mut self, bag: Option<&str>, calls: Option<usize>) {
         let Some(blocks) = bag.and_then(|bag| Raw::parse(bag).ok()) else { return };
-        let (texts_before, calls_before) = (self.open.content.len(), self.open.calls.len());
+        let (texts_before, calls_before) = (self.open.content.len(), calls.unwrap_or(self.open.calls.len()));
         let block = |block: Raw<'_>| ThoughtBlock { texts_before, calls_before, json: block.as_str().to_owned() };
         self.open.replay.blocks.extend(blocks.elements().map(block));
     }

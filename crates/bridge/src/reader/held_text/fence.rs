@@ -97,9 +97,10 @@ impl Fence {
         body
     }
 
-    /// What is held back, once nothing more comes: it was no fence.
+    /// What is held back, once nothing more of it comes: it was no fence. Where no text came at all, it is still to begin.
     pub(super) fn flush(&mut self) -> String {
-        if matches!(self.state, State::Lead | State::Info) {
+        let has_begun = self.state == State::Info || self.state == State::Lead && !self.held.trim_start().is_empty();
+        if has_begun {
             self.state = State::Through;
         }
         std::mem::take(&mut self.held)

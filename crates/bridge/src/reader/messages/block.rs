@@ -51,6 +51,11 @@ impl OpenBlock {
         }
     }
 
+    /// Whether it is a call that came without any input so far.
+    const fn awaits_input(&self) -> bool {
+        matches!(&self.kind, BlockKind::Call(call) if !call.has_input && call.announced.is_empty())
+    }
+
     /// Whether something that is said of the block with this number can be about it.
     fn is_at(&self, index: Option<i64>) -> bool {
         self.index.is_none() || index.is_none() || self.index == index
@@ -67,8 +72,9 @@ fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
 
 impl MessagesReader {
     pub(super) fn start(&mut self, event: &MessageEvent<'_>, response: &mut ResponseWriter, out: &mut Events) {
-        // Whoever begins another one has ended this one.
-        self.stop(response, out);
+        if !self.make_way(response, out) {
+            return;
+        }
         match event.content_block.filter(|block| block.kind() == Kind::Object) {
             Some(block) => self.open_block(block, number(event.index), response, out),
             None => response.remark(Action::Ignored, "content", "a block that could not be read was left out"),
@@ -176,8 +182,9 @@ impl MessagesReader {
         let name = delta.kind.and_then(Raw::text).map(Text::decode).unwrap_or_default();
         match &*name {
             "text_delta" => {
-                if let Some(text) = string(delta.text) {
-                    self.be_in_text(index, response, out);
+                if let Some(text) = string(delta.text)
+                    && self.be_in_text(index, response, out)
+                {
                     self.text(text, response, out);
                 }
             }
@@ -208,13 +215,17 @@ impl MessagesReader {
         self.text_from = written.len();
     }
 
-    /// Text that was not announced is text all the same.
-    fn be_in_text(&mut self, index: Option<i64>, response: &mut ResponseWriter, out: &mut Events) {
-        if !matches!(self.block, Some(OpenBlock { kind: BlockKind::Text(_), .. })) {
-            self.stop(response, out);
-            self.begin_text();
-            self.block = Some(OpenBlock { index, kind: BlockKind::Text(Vec::new()) });
+    /// Text that was not announced is text all the same. Says whether there is room for it.
+    fn be_in_text(&mut self, index: Option<i64>, response: &mut ResponseWriter, out: &mut Events) -> bool {
+        if matches!(self.block, Some(OpenBlock { kind: BlockKind::Text(_), .. })) {
+            return true;
         }
+        if !self.make_way(response, out) {
+            return false;
+        }
+        self.begin_text();
+        self.block = Some(OpenBlock { index, kind: BlockKind::Text(Vec::new()) });
+        true
     }
 
     fn thinking_delta(
@@ -226,7 +237,9 @@ impl MessagesReader {
     ) {
         let Some(text) = [delta.thinking, delta.reasoning, delta.text].into_iter().find_map(string) else { return };
         if !matches!(self.block, Some(OpenBlock { kind: BlockKind::Thinking(_), .. })) {
-            self.stop(response, out);
+            if !self.make_way(response, out) {
+                return;
+            }
             let kind = self.open_thought(Raw::ours("{}"), response, out);
             self.block = Some(OpenBlock { index, kind });
         }
@@ -275,6 +288,18 @@ impl MessagesReader {
         }
     }
 
+    /// Whoever begins another block has ended this one. But a call of which no input has come may get it later: what was
+    /// made up in its place would be carried out. Says whether there is a way.
+    fn make_way(&mut self, response: &mut ResponseWriter, out: &mut Events) -> bool {
+        if self.block.as_ref().is_some_and(OpenBlock::awaits_input) {
+            let message = "The provider's answer cannot be made sense of: a tool call has no input, and no end.";
+            self.report.failure.get_or_insert(Failure::new(FailureClass::Protocol, message));
+            return false;
+        }
+        self.stop(response, out);
+        true
+    }
+
     /// The block is whole.
     pub(super) fn stop(&mut self, response: &mut ResponseWriter, out: &mut Events) {
         let Some(OpenBlock { kind, .. }) = self.block.take() else { return };
@@ -306,6 +331,7 @@ impl MessagesReader {
 
     fn used_tool(&mut self, tool: &Use, response: &mut ResponseWriter, out: &mut Events) {
         self.kept.keep(tool.finish());
+        self.report.ran.add(&tool.name);
         if tool.is_search() {
             let item = response.open_hosted(HostedStart::WebSearch, out);
             self.search = Some(tool.shown(item));

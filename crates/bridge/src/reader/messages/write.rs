@@ -16,11 +16,11 @@ use crate::response::{PartKind, ResponseWriter, Slot, SlotKind};
 use crate::seal::{PromptEnd, SealedReasoning, ThoughtPlace};
 
 impl Place {
-    /// Of reasoning that is the next item, after so many of the answer.
-    fn of_thought(&mut self, before: u32) -> ThoughtPlace {
+    /// Of reasoning that is the next item, after so many of the answer and so many calls.
+    fn of_thought(&mut self, before: u32, calls: usize) -> ThoughtPlace {
         let Self { prompt_end, breaks } = std::mem::take(self);
         let began = usize::try_from(before).ok().filter(|_| prompt_end != PromptEnd::default());
-        ThoughtPlace { began: began.map(|before| (before, prompt_end)), breaks }
+        ThoughtPlace { began: began.map(|before| (before, prompt_end)), calls: Some(calls), breaks }
     }
 }
 
@@ -113,8 +113,11 @@ impl MessagesReader {
         let (family, seal) = (&self.setup.dialect.family, &self.setup.seal);
         let is_reasoning = slot.kind() == SlotKind::Reasoning;
         let replay_data = if is_reasoning { self.kept.take() } else { None };
-        let place =
-            if is_reasoning { self.place.of_thought(response.items_of_answer()) } else { ThoughtPlace::default() };
+        let place = if is_reasoning {
+            self.place.of_thought(response.items_of_answer(), self.calls.over())
+        } else {
+            ThoughtPlace::default()
+        };
         let sealed = |text: Escaped<'_>| {
             let text = text.decode().into_owned();
             seal.seal(&SealedReasoning { family: family.clone(), text, replay_data, native: None, place }.encode())

@@ -28,11 +28,13 @@ pub(super) struct OtherItem {
     item: String,
     /// Our id and place, once it was announced to the client.
     shown: Option<(Id, u32)>,
+    /// It is a call that the upstream has run, and is counted as one.
+    is_counted: bool,
 }
 
 impl OtherItem {
     pub(super) const fn new(item_type: String, upstream_id: String) -> Self {
-        Self { item_type, upstream_id, item: String::new(), shown: None }
+        Self { item_type, upstream_id, item: String::new(), shown: None, is_counted: false }
     }
 
     pub(super) const fn held(&self) -> usize {
@@ -60,6 +62,7 @@ impl OtherItem {
         if self.shown.is_some() {
             return;
         }
+        self.count(item, ctx);
         let id = ctx.id(&self.upstream_id, id_kind(&self.item_type));
         let output_index = ctx.response.output_index();
         let mut added = Vec::with_capacity(item.as_str().len() + 64);
@@ -79,6 +82,15 @@ impl OtherItem {
             });
         }
         self.shown = Some((id, output_index));
+    }
+
+    /// Counts what the upstream runs itself, once.
+    fn count(&mut self, item: Raw<'_>, ctx: &mut Ctx<'_>) {
+        let tool = self.item_type.strip_suffix("_call").filter(|_| !is_clients(&self.item_type, item));
+        if let Some(tool) = tool.filter(|_| !self.is_counted) {
+            ctx.ran.add(tool);
+            self.is_counted = true;
+        }
     }
 
     /// Whether it is for the client to run, and a hosted call goes before it.
@@ -136,6 +148,8 @@ impl OtherItem {
             return ctx.tally.held.push(HeldCall::Client(call));
         }
         self.announce(item, ctx);
+        // Where it runs may be said at its end only.
+        self.count(item, ctx);
         let Some((id, output_index)) = self.shown else { return };
         let mut whole = Vec::with_capacity(item.as_str().len() + 64);
         write(item, &id, status, added, &mut whole);

@@ -59,6 +59,26 @@ fn what_breaks_off_is_never_completed() {
     assert_eq!(messages().run(&other, End::Eof).unwrap().stream.response["status"], "completed");
 }
 
+/// Blocks that overlap: a call whose input has not come yet is not completed with one that was made up.
+#[test]
+fn a_call_that_is_cut_in_on_is_not_completed() {
+    let open = || start(&json!({"type": "tool_use", "id": "a", "name": "f", "input": {}}));
+    let input = || delta(&json!({"type": "input_json_delta", "partial_json": "{\"x\":1}"}));
+    for other in [
+        call("b", "get_weather", &["{}"]),
+        text("Hi"),
+        thinking("Hm", "s"),
+        vec![delta(&json!({"type": "text_delta", "text": "Hi"}))],
+        vec![delta(&json!({"type": "thinking_delta", "thinking": "Hm"}))],
+    ] {
+        let response = read(&stream(&[vec![open()], other.clone(), vec![input()]], "tool_use")).stream.response;
+        let statuses: Vec<&Value> = response["output"].as_array().unwrap().iter().map(|item| &item["status"]).collect();
+        assert_eq!((&response["status"], statuses), (&json!("failed"), vec![&json!("incomplete")]), "{other:?}");
+    }
+    // One whose input is there has ended, whether that is said or not.
+    assert_eq!(status(&[vec![open(), input()], text("Hi")], "end_turn"), ("completed".to_owned(), String::new()));
+}
+
 #[test]
 fn a_refusal_says_why_where_nothing_else_was_said() {
     let refused = |blocks: &[Vec<Value>]| {

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use bridge::{AnswerDialect, Dialect, End, Events, Hosted, Hosting, Reader, ResponseWriter, Setup};
+use bridge::{
+    AnswerDialect, Dialect, End, Events, HeldCall, Hosted, HostedEnd, HostedStart, Hosting, Reader, Replay,
+    ResponseWriter, Round, RoundEnd, SearchFunctions, Setup,
+};
 use serde_json::{Value, json};
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
@@ -25,7 +28,7 @@ fn messages(planned: &Planned) -> Vec<Value> {
     without_marks(&planned.body["messages"]).as_array().unwrap().clone()
 }
 
-/// The items of an answer of these blocks.
+/// The items of an answer of these blocks. What godex runs of it finds something.
 fn answered(planned: &Planned, blocks: &[Value], reason: &str) -> Vec<Value> {
     let request = CreateResponse::from_raw(Raw::ours(r#"{"model":"m","input":"Hi"}"#)).unwrap();
     let ids = Ids::new([7; 24]);
@@ -37,10 +40,31 @@ fn answered(planned: &Planned, blocks: &[Value], reason: &str) -> Vec<Value> {
     let whole = json!({"type": "message", "id": "m", "content": blocks, "stop_reason": reason, "usage": usage});
     let _ = reader.chunk(whole.to_string().as_bytes(), &mut response, &mut out);
     let end = reader.end(End::Done, &mut response, &mut out);
+    let held = match &end {
+        RoundEnd::Hosted(calls) => calls.iter().cloned().map(HeldCall::Hosted).collect(),
+        _ => reader.take_hosted(),
+    };
+    let mut told = Vec::new();
+    for call in held {
+        match call {
+            HeldCall::Hosted(call) => {
+                let item = response.open_hosted(HostedStart::WebSearch, &mut out);
+                let action = json!({"type": "search", "query": "q", "queries": ["q"]}).to_string();
+                response.close_hosted(&item, &HostedEnd::Searched { action }, &mut out);
+                told.push((item.id().to_string(), call.call_id));
+            }
+            HeldCall::Client(call) => response.client_call(&call, &mut out),
+        }
+    }
     response.finish(end);
     let mut object = Vec::new();
     response.object(1_700_000_001, false, &mut object);
-    serde_json::from_slice::<Value>(&object).unwrap()["output"].as_array().unwrap().clone()
+    let mut items = serde_json::from_slice::<Value>(&object).unwrap()["output"].as_array().unwrap().clone();
+    for (id, call_id) in told {
+        let item = items.iter_mut().find(|item| item["id"] == id).unwrap();
+        item["godex_output"] = json!({"call_id": call_id, "output": "Found."});
+    }
+    items
 }
 
 fn thought(text: &str) -> Value {
@@ -67,6 +91,34 @@ fn output(id: &str) -> Value {
     json!({"type": "function_call_output", "call_id": id, "output": "Real."})
 }
 
+/// The outputs of all calls among these.
+fn outputs(items: &[Value]) -> Vec<Value> {
+    let calls = items.iter().filter(|item| item["type"] == "function_call");
+    calls.map(|call| output(call["call_id"].as_str().unwrap())).collect()
+}
+
+/// An answer's items as some clients give them back: calls first.
+fn calls_first(items: Vec<Value>) -> Vec<Value> {
+    let (calls, others): (Vec<Value>, Vec<Value>) = items.into_iter().partition(|item| item["type"] == "function_call");
+    [calls, others].concat()
+}
+
+/// What the provider searched, and what it found.
+fn search() -> [Value; 2] {
+    [
+        json!({"type": "server_tool_use", "id": "u", "name": "web_search", "input": {"query": "q"}}),
+        json!({"type": "web_search_tool_result", "tool_use_id": "u", "content": []}),
+    ]
+}
+
+/// A dialect of a provider that searches by itself.
+fn searching(name: &str) -> Dialect {
+    let mut dialect = named(name);
+    let native = r#"{"type":"web_search_20250305","name":"web_search"}"#;
+    dialect.request.tools.native = vec![(Hosted::WebSearch, native.to_owned())];
+    dialect
+}
+
 fn request(input: &[Value], choice: &Value) -> Value {
     json!({"model": "m", "input": input, "tools": [{"type": "function", "name": "f"}], "tool_choice": choice})
 }
@@ -78,6 +130,38 @@ fn two_turns(dialect: &str, input: &[Value], choice: &Value, blocks: &[Value], m
     let items = [input, &answered(&first, blocks, "end_turn"), more].concat();
     let second = plan(&request(&items, &json!("auto")), &dialect, false);
     [messages(&first), messages(&second)]
+}
+
+/// A provider that does not take its thoughts any more is asked without them. What it thinks then is signed without them, so
+/// later turns go on from there, and need not be asked twice.
+#[test]
+fn after_thoughts_that_did_not_fit_new_ones_return() {
+    let takes = named(OPUS);
+    let mut refuses = named(OPUS);
+    refuses.request.reasoning.replay = Replay::Never;
+    let auto = json!("auto");
+    let (hi, more) = (said("user", "Hi"), said("user", "And?"));
+    let first = plan(&request(std::slice::from_ref(&hi), &auto), &takes, false);
+    let items = [vec![hi], answered(&first, &[thought("1"), used("x")], "tool_use"), vec![output("x")]].concat();
+    // Refused as they were, and asked again without; then twice as ever.
+    let second = plan(&request(&items, &auto), &refuses, false);
+    assert!(!second.body.to_string().contains("signature"), "{}", second.body);
+    let items = [items, answered(&second, &[thought("2"), text("So.")], "end_turn"), vec![more.clone()]].concat();
+    let third = plan(&request(&items, &auto), &takes, false);
+    let items = [items, answered(&third, &[thought("3"), text("Well.")], "end_turn"), vec![more]].concat();
+    let fourth = plan(&request(&items, &auto), &takes, false);
+    for (before, after) in [(&second, &third), (&third, &fourth)] {
+        let (before, after) = (messages(before), messages(after));
+        assert_eq!(after[..before.len()], before, "{after:#?}");
+    }
+    for (planned, returned) in [(&third, &["2"][..]), (&fourth, &["2", "3"])] {
+        let blocks = messages(planned)
+            .into_iter()
+            .flat_map(|message| message["content"].as_array().cloned().unwrap_or_default());
+        let thoughts: Vec<Value> =
+            blocks.filter(|block| block["type"] == "thinking").map(|block| block["thinking"].clone()).collect();
+        assert_eq!(thoughts, returned);
+    }
 }
 
 #[test]
@@ -135,24 +219,129 @@ fn thoughts_return_after_what_they_were_signed_after() {
     }
 }
 
-/// A client that gives calls back before what led to them still gets its answers to them.
+/// A client that gives calls back before what led to them still gets its answers to them, and thoughts their places.
 #[test]
 fn items_in_another_order_are_no_other_answers() {
-    let dialect = named(OPUS);
+    let hi = || said("user", "Hi");
+    let prompts = [
+        vec![hi()],
+        vec![hi(), said("assistant", "Hm.")],
+        vec![hi(), call("x")],
+        vec![hi(), call("x"), said("assistant", "Hm.")],
+        vec![hi(), call("z"), output("z")],
+    ];
+    let answers = [
+        vec![thought("1"), used("y")],
+        vec![thought("1"), text("So."), used("y")],
+        vec![text("So."), thought("1"), used("y")],
+        vec![thought("1"), text("So."), thought("2"), used("y")],
+        vec![thought("1"), used("y"), thought("2"), used("w")],
+        vec![used("y"), thought("1"), used("w")],
+    ];
+    let result =
+        |output: &Value| json!({"type": "tool_result", "tool_use_id": output["call_id"], "content": [text("Real.")]});
+    for dialect in [OPUS, SONNET, OTHER].map(named) {
+        for (input, choice) in prompts.iter().flat_map(|input| [(input, "auto"), (input, "required")]) {
+            for blocks in &answers {
+                let first = plan(&request(input, &json!(choice)), &dialect, false);
+                let items = calls_first(answered(&first, blocks, "tool_use"));
+                let outputs = outputs(&items);
+                let items = [&input[..], &items, &outputs].concat();
+                let before = messages(&first);
+                let after = messages(&plan(&request(&items, &json!("auto")), &dialect, false));
+                assert_eq!(before, after[..before.len()], "{input:?} {choice} {blocks:?}");
+                let results: Vec<Value> = outputs.iter().map(result).collect();
+                let expected =
+                    [json!({"role": "assistant", "content": blocks}), json!({"role": "user", "content": results})];
+                assert_eq!(after[before.len()..], expected, "{input:?} {choice}");
+            }
+        }
+    }
+}
+
+/// A request with a search that godex runs.
+fn plan_searching(items: &[Value], round: Round) -> Planned {
+    let mut dialect = named(OPUS);
+    dialect.request.tools.native.clear();
+    let tools = json!([{"type": "function", "name": "f"}, {"type": "web_search"}]);
+    let request = json!({"model": "m", "input": items, "tools": tools});
+    let hosting = Hosting { web_search: Some(SearchFunctions { pages: false }), round, ..Hosting::default() };
+    plan_hosting(&request.to_string(), &dialect, MEND, &TransparentSeal, hosting).unwrap().0
+}
+
+fn searched(id: &str) -> Value {
+    json!({"type": "tool_use", "id": id, "name": "web_search", "input": {"queries": ["q"]}})
+}
+
+/// Calls that godex runs are items only after the whole answer. What was thought after them still is.
+#[test]
+fn thoughts_keep_their_places_among_calls_that_are_run_here() {
     let input = [said("user", "Hi")];
-    let first = plan(&request(&input, &json!("required")), &dialect, false);
-    let mut items = answered(&first, &[thought("1"), used("y")], "tool_use");
-    items.reverse();
-    let items = [&input[..], &items, &[output("y")]].concat();
-    let after = messages(&plan(&request(&items, &json!("auto")), &dialect, false));
-    let result = json!({"type": "tool_result", "tool_use_id": "y", "content": [text("Real.")]});
-    assert_eq!(
-        after[1..],
-        [
-            json!({"role": "assistant", "content": [thought("1"), used("y")]}),
-            json!({"role": "user", "content": [result]})
-        ]
-    );
+    for blocks in [
+        vec![thought("1"), searched("s"), thought("2"), used("y")],
+        vec![thought("1"), used("y"), thought("2"), searched("s"), thought("3"), used("w")],
+        vec![thought("1"), searched("s"), thought("2"), searched("t")],
+        vec![thought("1"), used("y"), searched("s"), thought("2"), searched("t")],
+        vec![searched("s"), thought("1"), used("y")],
+    ] {
+        let first = plan_searching(&input, Round::First);
+        let items = answered(&first, &blocks, "tool_use");
+        let items = [&input[..], &items, &outputs(&items)].concat();
+        let after = messages(&plan_searching(&items, Round::Later));
+        assert_eq!(after.len(), 3, "{after:?}");
+        assert_eq!(after[1], json!({"role": "assistant", "content": blocks}));
+    }
+}
+
+/// The same client gives a call back before what was searched before it: its output is no late one.
+#[test]
+fn a_call_after_a_search_that_is_run_here_is_answered() {
+    let input = [said("user", "Hi")];
+    let first = plan_searching(&input, Round::First);
+    let items = answered(&first, &[thought("1"), searched("s")], "tool_use");
+    let second = plan_searching(&[&input[..], &items].concat(), Round::Later);
+    let mut items = [items, answered(&second, &[thought("2"), used("y")], "tool_use")].concat();
+    for item in &mut items {
+        item.as_object_mut().unwrap().remove("godex_output");
+    }
+    let items = [&input[..], &calls_first(items), &[output("y")]].concat();
+    let after = json!(messages(&plan_searching(&items, Round::First))).to_string();
+    assert!(after.contains("Real.") && !after.contains("interrupted") && !after.contains("Late result"), "{after}");
+}
+
+/// Models with a budget insist on a thought before calls; what the provider did with tools of its own is none.
+#[test]
+fn what_the_provider_did_is_no_thought() {
+    let dialect = searching("anthropic/claude-haiku-4-5");
+    let tools = json!([{"type": "function", "name": "f"}, {"type": "web_search"}]);
+    let request = |items: &[Value], effort: &str| json!({"model": "m", "input": items, "tools": tools, "reasoning": {"effort": effort}, "max_output_tokens": 40_000});
+    let input = [said("user", "Hi")];
+    for (thoughts, kind) in [(vec![], "disabled"), (vec![thought("1")], "enabled")] {
+        let first = plan(&request(&input, "none"), &dialect, false);
+        let blocks = [&thoughts[..], &search(), &[used("y")]].concat();
+        let items = [&input[..], &answered(&first, &blocks, "tool_use"), &[output("y")]].concat();
+        let second = plan(&request(&items, "high"), &dialect, false);
+        assert_eq!(messages(&second)[1], json!({"role": "assistant", "content": blocks}));
+        assert_eq!(second.body["thinking"]["type"], kind);
+    }
+}
+
+/// A thought at the end of what the provider did cannot be sent where the user says nothing, so it is not there later.
+#[test]
+fn a_thought_that_ends_a_pause_is_left_out_for_good() {
+    let dialect = searching(OPUS);
+    let request = |items: &[Value]| json!({"model": "m", "input": items, "tools": [{"type": "web_search"}]});
+    let input = [said("user", "Hi")];
+    let first = plan(&request(&input), &dialect, false);
+    let blocks = [&[text("One.")][..], &search(), &[thought("1")]].concat();
+    let items = [&input[..], &answered(&first, &blocks, "pause_turn")].concat();
+    let second = plan(&request(&items), &dialect, false);
+    let more = [thought("2"), text("Two.")];
+    let items = [&items[..], &answered(&second, &more, "end_turn"), &[said("user", "And?")]].concat();
+    let (before, after) = (messages(&second), messages(&plan(&request(&items), &dialect, false)));
+    assert_eq!(before[1], json!({"role": "assistant", "content": blocks[..3]}));
+    assert_eq!(before, after[..before.len()]);
+    assert_eq!(after[before.len()], json!({"role": "assistant", "content": more}));
 }
 
 #[test]
@@ -175,11 +364,7 @@ fn what_is_demanded_is_said_where_it_can_only_be_said() {
 /// An answer that paused is resent as it was, and goes on in the same message.
 #[test]
 fn a_pause_is_no_turn() {
-    let search = json!({"type": "server_tool_use", "id": "u", "name": "web_search", "input": {"query": "q"}});
-    let found = json!({"type": "web_search_tool_result", "tool_use_id": "u", "content": []});
-    let mut dialect = named(OPUS);
-    let native = r#"{"type":"web_search_20250305","name":"web_search"}"#;
-    dialect.request.tools.native = vec![(Hosted::WebSearch, native.to_owned())];
+    let ([search, found], dialect) = (search(), searching(OPUS));
     let request = |items: &[Value]| json!({"model": "m", "input": items, "tools": [{"type": "web_search"}]});
     let input = [said("user", "Hi")];
     for paused in [

@@ -183,19 +183,32 @@ fn media_become_blocks() {
     let part = |part: Value| json!([{"role": "user", "content": [part]}]);
     let image = |url: &str| part(json!({"type": "input_image", "image_url": url}));
     let pdf = |data: &str| part(json!({"type": "input_file", "filename": "a.pdf", "file_data": data}));
-    let base64 = |kind: &str, media: &str| json!({"type": kind, "source": {"type": "base64", "media_type": media, "data": "AA=="}});
+    let base64 = |kind: &str, media: &str, data: &str| json!({"type": kind, "source": {"type": "base64", "media_type": media, "data": data}});
     let named = |mut block: Value| {
         block["title"] = "a.pdf".into();
         block
     };
+    let (png, jpeg, one) = ("iVBORw0KGgoAAAANSUhEUg==", "/9j/4AAQ", "JVBERi1vbmU=");
+    let omitted = text("[image omitted: this model cannot read it]");
     for (input, expected) in [
-        (image("data:image/png;base64,AA=="), base64("image", "image/png")),
-        (image("data:image/jpg;base64,AA=="), base64("image", "image/jpeg")),
+        (image(&format!("data:image/png;base64,{png}")), base64("image", "image/png", png)),
+        (image(&format!("data:image/jpg;base64,{jpeg}")), base64("image", "image/jpeg", jpeg)),
+        // What its bytes are counts, and not what it is called: an API that is told another type refuses it.
+        (image(&format!("data:image/jpeg;base64,{png}")), base64("image", "image/png", png)),
+        (image(&format!("data:application/octet-stream;base64,{png}")), base64("image", "image/png", png)),
+        (image("DATA:image/png;BASE64,_9j_4AAQ"), base64("image", "image/jpeg", jpeg)),
+        (image("data:image/png;base64,iVBORw0KGgoAAAANSUhEUg"), base64("image", "image/png", png)),
+        (image(&format!("data:image/png;base64,{one}")), omitted.clone()),
         (image("https://a.b/c"), json!({"type": "image", "source": {"type": "url", "url": "https://a.b/c"}})),
-        (image("data:image/bmp;base64,AA=="), text("[image omitted: this model cannot read it]")),
-        (image("data:,"), text("[image omitted: this model cannot read it]")),
-        (pdf("data:application/pdf;base64,AA=="), named(base64("document", "application/pdf"))),
-        (pdf("AA=="), named(base64("document", "application/pdf"))),
+        (image("data:image/bmp;base64,AA=="), omitted.clone()),
+        (image("data:,"), omitted),
+        (pdf(&format!("data:application/pdf;base64,{one}")), named(base64("document", "application/pdf", one))),
+        (pdf(one), named(base64("document", "application/pdf", one))),
+        (pdf("JVBERi1v\nbmU"), named(base64("document", "application/pdf", one))),
+        (pdf(png), base64("image", "image/png", png)),
+        (pdf("UEsDBAoAAAAAAA=="), text("[a.pdf: PDF omitted: it is damaged]")),
+        (part(json!({"type": "input_file", "file_data": one})), base64("document", "application/pdf", one)),
+        (part(json!({"type": "input_file", "filename": "a.txt", "file_data": "//5oAGkA"})), text("[a.txt]\nhi")),
         (
             part(json!({"type": "input_file", "file_url": "https://a.b/c.pdf"})),
             json!({"type": "document", "source": {"type": "url", "url": "https://a.b/c.pdf"}}),
@@ -406,4 +419,94 @@ fn what_a_dialect_leaves_unsaid_is_made_to_fit() {
     assert_eq!(planned.body["stop_sequences"], json!(["x"]));
     assert_eq!(planned.body["messages"][1]["content"][0]["input"], json!({"_raw": "{"}));
     assert!(planned.has_note("bridge.param.ignored", "top_p"));
+}
+
+/// What a provider refused of what is said to it unasked, or of its kinds of thinking: the next request goes without.
+#[test]
+fn what_turned_out_not_to_be_taken_is_left_out() {
+    use bridge::{Parameter, ThinkingType as Kind, Unsupported as U};
+    let tool = json!({"type": "function", "name": "f", "strict": true, "parameters":
+        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false}});
+    let effort = |effort: &str| json!({"model": "m", "input": "Hi", "tools": [tool], "reasoning": {"effort": effort}});
+    let told = |request: &Value, dialect: &str, refused: &[U]| {
+        let planned = plan(request, &bridge::adapted(&named(dialect), refused), MEND).unwrap();
+        assert_eq!(check_request(&planned.body), Ok(()), "{}", planned.body);
+        let notes: Vec<String> = planned.notes.iter().map(|note| note.path.to_string()).collect();
+        (planned.body, notes)
+    };
+    let thinking = |(body, _): &(Value, Vec<String>)| (body["thinking"].clone(), body["output_config"].clone());
+    let adaptive = |more: Value| {
+        let mut thinking = json!({"type": "adaptive", "display": "summarized"});
+        thinking.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        thinking
+    };
+    let bound = json!({"block_binding": {"prefix_mismatch_behavior": "drop_block"}});
+    let (low, low_effort) = (effort("low"), json!({"effort": "low"}));
+    assert_eq!(thinking(&told(&low, OPUS, &[])), (adaptive(bound.clone()), low_effort.clone()));
+    for refused in [U::Binding, U::Betas] {
+        let without = bridge::adapted(&named(OPUS), &[refused]);
+        assert_eq!(without.request.blocks.all_betas().count(), 0, "{refused:?}");
+        assert_eq!(thinking(&told(&low, OPUS, &[refused])), (adaptive(json!({})), low_effort.clone()), "{refused:?}");
+    }
+    let no_effort = U::Parameter(Parameter::ReasoningEffort);
+    for request in [&low, &effort("none")] {
+        assert_eq!(thinking(&told(request, OPUS, &[no_effort])), (adaptive(bound.clone()), Value::Null));
+    }
+    // No kind that was refused comes back, and whoever cannot be stopped thinks as little as can be.
+    let of = |kind| U::Thinking(Some(kind));
+    for (dialect, asked, refused, expected) in [
+        (OPUS, &low, vec![of(Kind::Adaptive)], (Value::Null, low_effort.clone())),
+        (SONNET, &effort("none"), vec![of(Kind::Disabled)], (Value::Null, low_effort.clone())),
+        (HAIKU, &low, vec![of(Kind::Enabled)], (json!({"type": "adaptive"}), Value::Null)),
+        (HAIKU, &low, vec![of(Kind::Enabled), of(Kind::Adaptive)], (Value::Null, Value::Null)),
+        (OTHER, &effort("none"), vec![of(Kind::Disabled)], (Value::Null, Value::Null)),
+    ] {
+        let told = told(asked, dialect, &refused);
+        assert_eq!(thinking(&told), expected, "{dialect} {refused:?}");
+        assert!(told.1.iter().any(|path| path.starts_with("reasoning")), "{dialect} {refused:?}: {:?}", told.1);
+    }
+    let tools = |refused: &[U]| told(&low, OPUS, refused).0["tools"][0].clone();
+    let (whole, lazy, loose) = (tools(&[]), tools(&[U::EagerInput]), tools(&[U::Strict]));
+    assert_eq!((&whole["strict"], &whole["eager_input_streaming"]), (&json!(true), &json!(true)));
+    assert_eq!((&lazy["strict"], lazy.get("eager_input_streaming")), (&json!(true), None));
+    assert_eq!((loose.get("strict"), &loose["eager_input_streaming"]), (None, &json!(true)));
+}
+
+/// Our own limit follows what an error says; a client's is cut to what there is, and else left alone.
+#[test]
+fn limits_follow_what_an_error_says() {
+    use bridge::Unsupported as U;
+    for (refused, asked, expected, noted) in [
+        (U::Output(64_000), None, 64_000, false),
+        (U::Output(64_000), Some(100_000), 64_000, true),
+        (U::Output(64_000), Some(1000), 1000, false),
+        (U::Room(15_000), None, 15_000, false),
+        (U::Room(15_000), Some(100_000), 100_000, false),
+    ] {
+        let request = json!({"model": "m", "input": "Hi", "max_output_tokens": asked});
+        let planned = plan(&request, &bridge::adapted(&named(OPUS), &[refused]), MEND).unwrap();
+        let is_noted = planned.notes.iter().any(|note| note.path == "max_output_tokens");
+        assert_eq!((&planned.body["max_tokens"], is_noted), (&json!(expected), noted), "{refused:?} {asked:?}");
+    }
+}
+
+/// Where the API has it, and can promise what the schema says; however that is written.
+#[test]
+fn a_tool_is_strict_where_that_can_be_promised() {
+    let closed = r#"{"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false}"#;
+    let open = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
+    for (dialect, schema, asked, expected, noted) in [
+        (OPUS, closed, "true", true, false),
+        (OPUS, closed, "false", false, false),
+        (OPUS, closed, "null", false, false),
+        (OPUS, open, "true", false, true),
+        (OTHER, closed, "true", false, false),
+    ] {
+        let tool = format!(r#"{{"type": "function", "name": "f", "parameters": {schema}, "strict": {asked}}}"#);
+        let request = format!(r#"{{"model": "m", "input": "Hi", "tools": [{tool}]}}"#);
+        let (planned, _) = plan_text(&request, &named(dialect), MEND, &TransparentSeal).unwrap();
+        let is_strict = planned.body["tools"][0].get("strict").is_some();
+        let is_noted = planned.notes.iter().any(|note| note.path == "tools.strict");
+        assert_eq!((is_strict, is_noted), (expected, noted), "{dialect} {tool}");
+    }
 }

@@ -49,7 +49,7 @@ pub(super) fn run(flags: &Flags, codex: Option<&Path>, args: &DoctorArgs) -> any
 pub(crate) fn program(codex: Result<&Path, &anyhow::Error>, version: Option<Version>) -> Check {
     let path = match codex {
         Ok(path) => path.display(),
-        Err(error) => return Check::fail("codex", format!("{error:#}"), installed::INSTALL),
+        Err(error) => return Check::fail("codex", error.to_string(), installed::INSTALL),
     };
     match version {
         None => Check::fail("codex", format!("{path} says no version"), installed::INSTALL),

@@ -58,7 +58,8 @@ pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<PathBuf> {
             candidates
                 .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
                 .find(|path| is_program(path))
-                .with_context(|| format!("Codex is not installed (no `codex` in PATH): {INSTALL}"))
+                // How to get it is the cause, so that who says that anyway can leave it out.
+                .ok_or_else(|| anyhow::Error::msg(INSTALL).context("Codex is not installed (no `codex` in PATH)"))
         }
     }
 }

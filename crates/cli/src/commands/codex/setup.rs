@@ -213,7 +213,7 @@ fn provider(url: &str) -> Settings {
         ("wire_api", Value::from("responses")),
         ("supports_websockets", Value::from(true)),
     ];
-    // A variable that is not set stops Codex, and godex asks for no key yet.
+    // A variable that is not set stops Codex, and a godex without keys asks for none.
     if variable(KEY_VARIABLE).is_some_and(|key| !key.is_empty()) {
         settings.push(("env_key", Value::from(KEY_VARIABLE)));
     }

@@ -1,18 +1,19 @@
 //! What is reached over the network: providers, and the places where godex itself listens.
 
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use providers::Wire;
+use server::StartError;
 use server::admin::{AdminClient, Unreachable};
 use server::checkup::{self, Checkup};
 use server::config::{Config, KeyFrom, ProviderConfig, keyless};
 use server::peer::Peer;
 
-use super::NOT_SET;
+use super::{NOT_SET, store};
 use crate::args::variable;
 use crate::commands::codex::gateway::{self, Absent};
 use crate::report::Check;
@@ -122,6 +123,35 @@ pub(super) async fn listeners(config: &Config) -> Vec<Check> {
     checks
 }
 
+/// What a start refuses: an address that others reach, and nothing that says who may ask.
+pub(super) async fn guard(config: &Config) -> Option<Check> {
+    let server = &config.server;
+    let is_guarded = !config.keys.is_empty() || config.oidc.is_some();
+    if is_guarded || server.allow_unauthenticated || is_this_machine(&server.host) {
+        return None;
+    }
+    // Where the keys cannot be read, that was said of the store.
+    if store::has_keys(config).await? {
+        return None;
+    }
+    let said = StartError::Unguarded { host: server.host.clone() }.to_string();
+    let (message, advice) =
+        said.split_once("; ").unwrap_or((said.as_str(), "make a key with `godex keys create NAME`"));
+    Some(Check::fail("access", message, advice))
+}
+
+/// Whether only this machine can reach the host.
+fn is_this_machine(host: &str) -> bool {
+    let plain = host.trim_start_matches('[').trim_end_matches(']');
+    match plain.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => {
+            let name = plain.trim_end_matches('.').to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
+        }
+    }
+}
+
 /// Whoever runs already has it.
 fn metrics(address: &str, running: bool) -> Check {
     match TcpListener::bind(address) {
@@ -207,6 +237,10 @@ async fn admin(config: &Config, running: bool) -> Check {
             other.to_string(),
             "name its configuration with --config, or give this one another admin.listen",
         ),
+        Err(stranger @ Unreachable::Stranger(_)) => {
+            let advice = "end what uses it, or take another with admin.listen: godex does not start without it";
+            Check::fail("admin", stranger.to_string(), advice)
+        }
         Err(Unreachable::Store(_)) => Check::warn("admin", format!("{listen}: not known"), "first mend the store"),
         Err(other) => Check::fail("admin", other.to_string(), "look at admin.listen and admin.token"),
     }

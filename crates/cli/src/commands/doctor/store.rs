@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use server::checkup::{OpenError, inspect_postgres, inspect_sqlite};
+use server::checkup::{OpenError, PostgresLook, SqliteLook, inspect_postgres, inspect_sqlite};
 use server::config::{Backend, Config, TracePlace};
 
 use super::machine;
@@ -19,6 +19,8 @@ struct Kind {
     replace: &'static str,
     /// How long what is in it is kept.
     ttl: &'static str,
+    /// Whether a start refuses one of another version.
+    refuses: bool,
 }
 
 const SESSIONS: Kind = Kind {
@@ -27,6 +29,7 @@ const SESSIONS: Kind = Kind {
     mend: "restore a backup; keep the damaged file",
     replace: "restore a backup; keep the damaged file",
     ttl: "`session.ttl` says how long responses are kept",
+    refuses: true,
 };
 const TRACES: Kind = Kind {
     name: "traces",
@@ -34,7 +37,11 @@ const TRACES: Kind = Kind {
     mend: "the next start moves it aside and begins a new one; or move it away now",
     replace: "move it away, or name another trace.path: until then no traces are kept",
     ttl: "`trace.ttl` and `trace.max_bytes` say how many are kept",
+    refuses: false,
 };
+
+/// What is done about a schema that is not ours.
+const NEWER: &str = "use the godex that wrote it, or restore a backup: this one does not start with it";
 
 /// Larger files are not read from end to end: that would take minutes.
 const LARGEST: u64 = 1 << 30;
@@ -47,6 +54,9 @@ pub(super) async fn look(config: &Config) -> Vec<Check> {
         Backend::Memory { .. } => vec![Check::ok("store", "in memory: what is stored is gone with the process")],
         Backend::Sqlite { path } => file(&SESSIONS, path),
         Backend::Postgres(postgres) => match inspect_postgres(postgres.url.expose(), &postgres.options).await {
+            Ok(PostgresLook { refused: Some(why), .. }) => {
+                vec![Check::fail("store", format!("Postgres: {why}"), NEWER)]
+            }
             Ok(look) if look.schema == 0 => {
                 vec![Check::ok("store", format!("Postgres {}; its tables are made by the first start", look.version))]
             }
@@ -123,20 +133,43 @@ fn database(kind: &Kind, path: &Path, bytes: u64) -> Check {
     }
     let whole = bytes <= LARGEST;
     match inspect_sqlite(path, whole) {
-        Ok(look) => match look.damage {
-            Some(damage) => Check::fail(name, format!("{shown} is damaged: {damage}"), kind.mend),
-            None => {
-                let schema = if look.schema > 0 { format!(", schema {}", look.schema) } else { String::new() };
-                let state = if whole { ", whole" } else { "; too large to be read whole here" };
-                let (size, unit) = if whole { (bytes >> 10, "kB") } else { (bytes >> 20, "MB") };
-                Check::ok(name, format!("{shown}, {size} {unit}{schema}{state}"))
-            }
-        },
+        Ok(SqliteLook { damage: Some(damage), .. }) => {
+            Check::fail(name, format!("{shown} is damaged: {}", one_line(&damage)), kind.mend)
+        }
+        // Others may count so what they have in the file of traces.
+        Ok(SqliteLook { refused: Some(why), .. }) if kind.refuses => {
+            Check::fail(name, format!("{shown}: {why}"), NEWER)
+        }
+        Ok(look) => {
+            let schema = if look.schema > 0 { format!(", schema {}", look.schema) } else { String::new() };
+            let state = if whole { ", whole" } else { "; too large to be read whole here" };
+            let (size, unit) = if whole { (bytes >> 10, "kB") } else { (bytes >> 20, "MB") };
+            Check::ok(name, format!("{shown}, {size} {unit}{schema}{state}"))
+        }
         Err(OpenError::Sqlite { source, .. }) => {
             let advice = if machine::is_sqlite(path) { kind.mend } else { kind.replace };
             Check::fail(name, format!("{shown} cannot be read: {source}"), advice)
         }
         Err(error) => Check::fail(name, error_chain(&error), kind.mend),
+    }
+}
+
+/// What SQLite found, without the line that names the database.
+fn one_line(damage: &str) -> String {
+    let lines = damage.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("***"));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// Whether there are API keys in the store; None: that cannot be told.
+pub(super) async fn has_keys(config: &Config) -> Option<bool> {
+    match &config.session.backend {
+        Backend::Memory { .. } => Some(false),
+        Backend::Sqlite { path } if matches!(path.try_exists(), Ok(false)) => Some(false),
+        Backend::Sqlite { path } => inspect_sqlite(path, false).ok().map(|look| look.keys),
+        Backend::Postgres(postgres) => {
+            let look = inspect_postgres(postgres.url.expose(), &postgres.options).await;
+            look.ok().map(|look| look.keys)
+        }
     }
 }
 
@@ -176,6 +209,14 @@ mod tests {
             let check = room(&SESSIONS, Path::new("s.db"), free);
             assert!(check.status == status && check.line().contains(expected), "{}", check.line());
         }
+    }
+
+    #[test]
+    fn damage_is_one_line() {
+        let found =
+            "*** in database main ***\nTree 3 page 5: btreeInitPage() returns error code 11\nPage 9: never used";
+        assert_eq!(one_line(found), "Tree 3 page 5: btreeInitPage() returns error code 11; Page 9: never used");
+        assert_eq!(one_line("row 1 missing from index i"), "row 1 missing from index i");
     }
 
     #[test]

@@ -18,18 +18,22 @@ use crate::output;
 const LISTING: Duration = Duration::from_secs(20);
 /// What a bare URL is until more is known.
 const ROOT: &str = "openai-compatible";
+/// What it is if it only answers that API.
+const MESSAGES: &str = "messages-compatible";
 
 pub(super) struct Target {
     pub(super) config: ProviderConfig,
     pub(super) model: String,
     /// The variable that held the key, if one was named.
     pub(super) key_env: Option<String>,
+    /// A bare URL of which nothing is known, and its key.
+    unknown: Option<(String, Option<Secret>)>,
 }
 
 impl Target {
     pub(super) async fn find(flags: &Flags, args: &ProbeArgs) -> anyhow::Result<Self> {
         let key = args.api_key_env.as_deref().map(key).transpose()?;
-        let mut listed = None;
+        let (mut listed, mut unknown) = (None, None);
         let config = match args.target.as_deref() {
             Some(url) if url.contains("://") => {
                 let bare = ad_hoc(ROOT, Some(url), key.clone())?;
@@ -39,6 +43,7 @@ impl Target {
                 }
                 let spec = nearest(Library::BUILTIN, url, &models.body);
                 listed = Some(models);
+                unknown = (spec == ROOT).then(|| (url.to_owned(), key.clone()));
                 let mut config = ad_hoc(spec, Some(url), key)?;
                 url.trim_end_matches('/').clone_into(&mut config.name);
                 config
@@ -57,7 +62,18 @@ impl Target {
                 first(&models).map_err(|why| anyhow!("its models cannot be listed ({why}): name one with --model"))?
             }
         };
-        Ok(Self { config, model, key_env: args.api_key_env.clone() })
+        Ok(Self { config, model, key_env: args.api_key_env.clone(), unknown })
+    }
+
+    /// A bare URL that may be a Messages API's, as that; None for what is known to be something.
+    pub(super) fn by_messages(&self) -> anyhow::Result<Option<Self>> {
+        let Some((url, key)) = &self.unknown else { return Ok(None) };
+        // Its path begins with the version.
+        let url = url.trim_end_matches('/');
+        let base = url.strip_suffix("/v1").unwrap_or(url);
+        let mut config = ad_hoc(MESSAGES, Some(base), key.clone())?;
+        config.name.clone_from(&self.config.name);
+        Ok(Some(Self { config, model: self.model.clone(), key_env: self.key_env.clone(), unknown: None }))
     }
 
     /// As the user called it.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
+use server::admin::Unreachable;
 use server::config::Backend;
 
 use crate::admin::{self, Look};
@@ -21,7 +22,8 @@ const POSTGRES: &str = "the sessions are in Postgres, whose own tools make backu
 
 /// Writes a copy into a new file: first under another name, and only one that is whole gets its own.
 pub(super) fn make(flags: &Flags, file: &Path) -> anyhow::Result<()> {
-    match flags.look()?.session.backend {
+    let session = flags.look()?.session;
+    match session.backend {
         Backend::Sqlite { .. } => {}
         Backend::Postgres(_) => bail!("{POSTGRES}"),
         Backend::Memory { .. } => bail!("sessions are kept in memory only: there is nothing to back up"),
@@ -32,8 +34,16 @@ pub(super) fn make(flags: &Flags, file: &Path) -> anyhow::Result<()> {
     part.push(format!(".part-{}", std::process::id()));
     let part = PathBuf::from(part);
     let written = write(flags, &part).and_then(|bytes| {
-        let findings = server::check_sqlite(&part)?;
-        ensure!(findings.is_empty(), "the copy is not whole:\n{}", findings.join("\n"));
+        let found = server::check_sqlite(&part, &session.encryption.keys)?;
+        ensure!(!found.is_torn(), "the copy is not whole:\n{}", found.lines().join("\n"));
+        if !found.is_empty() {
+            // It is what there is, and all else in it is good.
+            let count = found.count();
+            output::tell(&format!(
+                "warning: {count} found that cannot be read, and is no better in the copy, which `godex store restore` \
+                 refuses; `godex store check` says what\n"
+            ));
+        }
         fs::rename(&part, file).with_context(|| format!("cannot write {}", file.display()))?;
         sync_folder(file);
         Ok(bytes)
@@ -67,6 +77,10 @@ fn write(flags: &Flags, part: &Path) -> anyhow::Result<u64> {
         if shown {
             output::tell("\r\x1b[K");
         }
+        let status = status.map_err(|error| match error {
+            Unreachable::Sink(error) => anyhow::Error::from(error).context(cannot()),
+            other => other.into(),
+        });
         if status? >= 400 {
             let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
             bail!("{}", answer["error"]["message"].as_str().unwrap_or("refused"));

@@ -12,10 +12,13 @@ use crate::args::Flags;
 use crate::output;
 
 /// A backup, or another file that no server has open.
-pub(super) fn file(path: &Path) -> anyhow::Result<()> {
+pub(super) fn file(flags: &Flags, path: &Path) -> anyhow::Result<()> {
     ensure!(path.exists(), "there is no database at {}", path.display());
-    let findings = server::check_sqlite(path)?;
-    told(&findings, &format!("OK: {}\n", path.display()))
+    // Only its keys are wanted: a file can be looked at without.
+    let keys = flags.look().map(|config| config.session.encryption.keys).unwrap_or_default();
+    let found = server::check_sqlite(path, &keys)?;
+    let unknown = found.unknown().map(|unknown| format!(" ({unknown})")).unwrap_or_default();
+    told(&found.lines(), found.count(), &format!("OK: {}{unknown}\n", path.display()))
 }
 
 /// What the configuration says; by the server that has it open, if one does.
@@ -29,7 +32,7 @@ pub(super) fn store(flags: &Flags) -> anyhow::Result<()> {
                 let line: Vec<u8> = waiting.drain(..=end).collect();
                 last = serde_json::from_slice(&line).unwrap_or_default();
                 if shown && last["object"] == "progress" {
-                    output::tell(&format!("\r{} responses and conversations", last["read"]));
+                    output::tell(&format!("\r{} rows, {} responses and conversations", last["rows"], last["read"]));
                 }
             }
             Ok(())
@@ -49,15 +52,16 @@ pub(super) fn store(flags: &Flags) -> anyhow::Result<()> {
     }
     let findings: Vec<String> =
         serde_json::from_value(last["findings"].clone()).context("the answer is not understood")?;
-    told(&findings, &format!("OK: {} responses and conversations\n", last["read"]))
+    let count = last["found"].as_u64().unwrap_or(findings.len() as u64);
+    told(&findings, count, &format!("OK: {} responses and conversations\n", last["read"]))
 }
 
 /// What was found, each in a line.
-fn told(findings: &[String], good: &str) -> anyhow::Result<()> {
+fn told(findings: &[String], count: u64, good: &str) -> anyhow::Result<()> {
     if findings.is_empty() {
         return output::print(good);
     }
     let lines: Vec<String> = findings.iter().map(|line| format!("{}\n", visible(line))).collect();
     output::print(&lines.concat())?;
-    bail!("{} found; `godex store restore` puts a backup in its place", findings.len())
+    bail!("{count} found; `godex store restore` puts a backup in its place")
 }

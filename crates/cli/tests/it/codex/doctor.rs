@@ -39,6 +39,11 @@ fn a_fresh_home_works_and_is_told_what_else_there_is() {
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&report["ok"], &report["checks"][0]["status"]), (&json!(false), &json!("fail")), "{out}");
     assert!(report["checks"][0]["advice"].as_str().unwrap().contains("npm install"), "{out}");
+    // Once, though `godex codex` says it as well.
+    let (_, out, _) = home.godex(&["codex", "doctor", "--port", "1"]);
+    assert_eq!(out.matches("npm install").count(), 1, "{out}");
+    let (_, _, err) = home.godex(&["codex", "--port", "1"]);
+    assert!(err.contains("not installed") && err.matches("npm install").count() == 1, "{err}");
 }
 
 #[tokio::test]
@@ -62,7 +67,7 @@ fn each_thing_that_is_wrong_is_found() {
         ("broken = \n", "config.toml", "fail", "line 1: this is not TOML"),
         ("[model_providers.openai]\nname = \"x\"\n", "provider", "fail", "reserved"),
         (&format!("{provider}wire_api = \"chat\"\n"), "provider", "fail", "wire_api"),
-        (&format!("{provider}env_key = \"NOT_SET_AT_ALL\"\n"), "provider", "fail", "NOT_SET_AT_ALL"),
+        (&format!("{provider}env_key = \"NOT_SET_AT_ALL\"\n"), "provider", "fail", "set NOT_SET_AT_ALL to your"),
         (&provider.replace("\"godex\"", "\"OpenAI\""), "provider", "warn", "OpenAI"),
         (&provider.replace("/v1", ""), "base_url", "warn", "/v1"),
         (provider, "base_url", "warn", "start `godex`"),

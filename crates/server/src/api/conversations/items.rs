@@ -77,12 +77,12 @@ pub(crate) async fn retrieve_item(
     let absent = || ApiError::conversation_item_not_found(id, item_id);
     let room = session.room();
     let item = session.observe(session.reading(&room).conversation_item(id, item_id).await, absent)?;
-    counted(context, item.body.len() + 64, |body| write_listed(&item, body))
+    counted(context, item.body.len() + 64, |body| session.observe(write_listed(&item, body), absent))
 }
 
 pub(crate) async fn delete_item(context: &RequestContext, id: &str, item_id: &str) -> Result<Response<Body>, ApiError> {
     let session = context.session();
     let absent = || ApiError::conversation_item_not_found(id, item_id);
     let left = session.erased(session.store().delete_conversation_item(id, item_id).await, absent)?;
-    Ok(object(&left))
+    object(&session, &left)
 }

@@ -36,7 +36,7 @@ pub(super) async fn resume(
             Some(_) => {
                 let object = stored::bytes(context, id).await?;
                 let mut terminal = Events::sse();
-                replay_terminal(&object, last, &mut terminal).ok_or_else(|| stored::damaged(id))?;
+                replay_terminal(&object, last, &mut terminal).ok_or_else(|| stored::damaged(&context.session(), id))?;
                 Ok(as_events(terminal.take()))
             }
         },
@@ -66,7 +66,7 @@ fn follow(context: &RequestContext, id: &str, starting_after: Option<u64>) -> Re
 /// The canonical stream of a response that has ended.
 async fn whole(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {
     let object = stored::bytes(context, id).await?;
-    let replay = EventReplay::new(object).ok_or_else(|| stored::damaged(id))?;
+    let replay = EventReplay::new(object).ok_or_else(|| stored::damaged(&context.session(), id))?;
     Ok(events(pieces(replay)))
 }
 

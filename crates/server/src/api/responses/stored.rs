@@ -9,7 +9,7 @@ use crate::api::{counted, deleted, list};
 use crate::body::Body;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
-use crate::session;
+use crate::session::{self, Session};
 
 pub(crate) async fn retrieve(context: &RequestContext, id: &str, uri: &Uri) -> Result<Response<Body>, ApiError> {
     let query = Query::of(uri)?;
@@ -24,9 +24,9 @@ pub(super) async fn object(context: &RequestContext, id: &str) -> Result<Respons
     let (session, absent) = (context.session(), || ApiError::response_not_found(id));
     let room = session.room();
     let stored = session.observe(session.reading(&room).response(id).await, absent)?;
-    let mut joined = None;
-    let answer = counted(context, session::joined_length(&stored), |body| joined = session::join(&stored, body))?;
-    joined.map(|()| answer).ok_or_else(|| damaged(id))
+    counted(context, session::joined_length(&stored), |body| {
+        session::join(&stored, body).ok_or_else(|| damaged(&session, id))
+    })
 }
 
 /// The same, for whoever makes something else of it; counted as long as it is held.
@@ -35,12 +35,12 @@ pub(super) async fn bytes(context: &RequestContext, id: &str) -> Result<Bytes, A
     let room = session.room();
     let stored = session.observe(session.reading(&room).response(id).await, absent)?;
     let mut object = Vec::with_capacity(session::joined_length(&stored));
-    session::join(&stored, &mut object).ok_or_else(|| damaged(id))?;
+    session::join(&stored, &mut object).ok_or_else(|| damaged(&session, id))?;
     context.app.runtime.budget.hold(object)
 }
 
-pub(super) fn damaged(id: &str) -> ApiError {
-    ApiError::store(&store::Error::Corrupt(format!("response {id}").into()))
+pub(super) fn damaged(session: &Session, id: &str) -> ApiError {
+    session.damaged(format!("response {id}"))
 }
 
 pub(crate) async fn delete(context: &RequestContext, id: &str) -> Result<Response<Body>, ApiError> {

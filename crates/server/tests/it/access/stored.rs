@@ -40,6 +40,12 @@ async fn until(rig: &Rig, key: &str, status: u16) -> Answer {
     panic!("never {status}: {}", unstored(rig, key).await.status);
 }
 
+/// Keys that were made in the same millisecond are in no order.
+fn sorted(mut ids: Vec<String>) -> Vec<String> {
+    ids.sort_unstable();
+    ids
+}
+
 #[tokio::test]
 async fn keys_are_made_rotated_revoked_and_forgotten() {
     let store = Store::memory(store::MemoryLimits::default()).unwrap();
@@ -72,24 +78,52 @@ async fn keys_are_made_rotated_revoked_and_forgotten() {
     assert!(matches!(manage::rotate(&store, &first.info.id, Duration::ZERO).await, Err(ManageError::Invalid(_))));
     assert!(matches!(manage::delete(&store, "team").await, Err(ManageError::Works(_))));
     // By its name all that was rotated is dead with it.
-    manage::revoke(&store, "team").await.unwrap();
+    let revoked = manage::revoke(&store, "team").await.unwrap();
+    assert_eq!(revoked.info.id, rotated.info.id);
+    assert_eq!(sorted(revoked.ids), sorted(vec![first.info.id.clone(), rotated.info.id.clone()]));
     for id in [&first.info.id, &rotated.info.id] {
         assert!(manage::show(&store, id).await.unwrap().revoked_at.is_some());
     }
+    assert_eq!(manage::revoke(&store, "team").await.unwrap().ids, Vec::<String>::new(), "none works any more");
     manage::create(&store, named("team", "a")).await.unwrap();
     let names = |keys: &[manage::KeyInfo]| keys.iter().map(|key| key.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&manage::list(&store).await.unwrap()), ["team", "team", "team", "other"]);
     manage::delete(&store, "team").await.unwrap();
     assert_eq!(names(&manage::list(&store).await.unwrap()), ["team", "other"]);
-    for unknown in
-        [manage::show(&store, "no").await, manage::revoke(&store, "no").await, manage::delete(&store, "no").await]
-    {
+    let revoked = manage::revoke(&store, "no").await.map(|revoked| revoked.info);
+    for unknown in [manage::show(&store, "no").await, revoked, manage::delete(&store, "no").await] {
         assert_eq!(unknown.unwrap_err().to_string(), "there is no key no");
     }
     let terms = Terms { rpm: Some(5), ..Terms::default() };
     manage::set_tenant_terms(&store, "a", &terms).await.unwrap();
     assert_eq!(manage::tenant_terms(&store, "a").await.unwrap(), terms);
     assert_eq!(manage::tenant_terms(&store, "b").await.unwrap(), Terms::default());
+}
+
+/// Whoever ends a key while another puts a new one in its place has ended both, or the other is told that it is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_is_revoked_while_it_is_rotated_is_dead() {
+    let store = Store::memory(store::MemoryLimits::default()).unwrap();
+    for round in 0..50_u64 {
+        let name = format!("team{round}");
+        manage::create(&store, named(&name, "a")).await.unwrap();
+        let (rotating, revoking) = (store.clone(), store.clone());
+        let (to_rotate, to_revoke) = (name.clone(), name.clone());
+        let rotated = rig::spawn(async move { manage::rotate(&rotating, &to_rotate, Duration::from_hours(1)).await });
+        let revoked = rig::spawn(async move {
+            tokio::time::sleep(Duration::from_micros(round * 20)).await;
+            manage::revoke(&revoking, &to_revoke).await
+        });
+        let (rotated, revoked) = (rotated.await.unwrap(), revoked.await.unwrap().unwrap());
+        assert!(revoked.info.revoked_at.is_some() && !revoked.ids.is_empty(), "{revoked:?}");
+        match rotated {
+            Ok(made) => assert!(revoked.ids.contains(&made.info.id), "{made:?} {revoked:?}"),
+            Err(error) => assert!(matches!(error, ManageError::Invalid(_)), "{error}"),
+        }
+        let keys = manage::list(&store).await.unwrap();
+        let alive = keys.iter().find(|key| key.name == name && key.revoked_at.is_none());
+        assert!(alive.is_none(), "{alive:?}");
+    }
 }
 
 #[tokio::test]
@@ -201,11 +235,12 @@ async fn what_waits_for_a_revoked_key_fails() {
 }
 
 /// What waits is asked for with a key that is revoked meanwhile.
-async fn fails_as_revoked(rig: &Rig, key: &str, path: &str) {
+pub(super) async fn fails_as_revoked(rig: &Rig, key: &str, path: &str) {
     for _ in 0..600 {
         let ended = get(rig, key, path).await.json();
         if ended["status"] == "failed" {
             assert!(ended["error"]["message"].as_str().unwrap().contains("revoked"), "{ended}");
+            assert_eq!(ended["error"]["code"], "invalid_api_key", "{ended}");
             return;
         }
         assert_ne!(ended["status"], "completed", "{ended}");
@@ -237,4 +272,37 @@ async fn what_waits_for_a_place_of_a_revoked_key_fails() {
     let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
     send(&rig, other.key.expose(), Method::POST, &format!("{}/cancel", path(&running)), &Value::Null).await;
     fails_as_revoked(&rig, other.key.expose(), &path(&waiting)).await;
+}
+
+/// The same for the last key of all: when it is forgotten the door is open, but not for what it has asked for.
+#[tokio::test]
+async fn what_waits_for_the_last_key_fails_also_when_the_door_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let session = format!(
+        "{{backend: sqlite, sqlite: {{path: '{}'}}, background: {{concurrency: 1, queue: 10}}}}",
+        path.display()
+    );
+    let store = || Store::sqlite(&path, &SqliteOptions::default()).unwrap();
+    let opened = store();
+    let made = manage::create(&opened, named("only", "default")).await.unwrap();
+    opened.close().await;
+    let upstream = Upstream::start(Script::event_stream().event(&chat::text("Hel")).stall()).await.unwrap();
+    let config = rig::parse(&on(&upstream, &session, "server: {drain_timeout: 0s}\n"));
+    let rig = Rig::serving(upstream, config).await.unwrap();
+    let body = json!({"model": "m", "input": "Hi", "background": true});
+    let submit = async || rig::object_now(&send(&rig, made.key.expose(), Method::POST, "/v1/responses", &body).await);
+    submit().await;
+    rig.upstream.arrived(1).await;
+    let waiting = submit().await;
+    rig.stop().await;
+
+    let opened = store();
+    manage::revoke(&opened, "only").await.unwrap();
+    manage::delete(&opened, "only").await.unwrap();
+    opened.close().await;
+    let rig = start(&session, "").await;
+    fails_as_revoked(&rig, "nothing", &format!("/v1/responses/{}", waiting["id"].as_str().unwrap())).await;
+    object(&rig.post(&json!({"model": "m", "input": "Hi"})).await);
+    assert_eq!(rig.upstream.requests().len(), 1, "nobody was asked but for the one without a key");
 }

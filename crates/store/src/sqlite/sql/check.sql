@@ -28,6 +28,12 @@ SELECT tenant, id FROM response WHERE gone = 0 AND NOT (0 <= own AND own <= midd
 SELECT r.tenant, r.id FROM response r JOIN segment s ON s.tenant = r.tenant AND s.segment = r.segment WHERE r.gone = 0
 AND r.upto > coalesce((SELECT max(i.pos) + 1 FROM item i WHERE i.tenant = s.tenant AND i.segment = s.segment), s.start);
 
+--- a response, or its settings, or a conversation is empty
+SELECT tenant, id FROM response WHERE gone = 0 AND length(head) = 0
+UNION ALL SELECT r.tenant, r.id FROM settings s JOIN response r ON r.tenant = s.tenant AND r.settings = s.hash
+WHERE length(s.body) = 0
+UNION ALL SELECT tenant, id FROM conversation WHERE length(metadata) = 0;
+
 --- a response is without its settings
 SELECT r.tenant, r.id FROM response r WHERE r.gone = 0 AND r.settings IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM settings s WHERE s.tenant = r.tenant AND s.hash = r.settings);

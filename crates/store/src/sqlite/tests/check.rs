@@ -1,6 +1,9 @@
 //! What a look at the whole file finds.
 
-use crate::sqlite::check::{MOST, RULES, file, findings};
+use std::path::Path;
+
+use crate::Encryption;
+use crate::sqlite::check::{MOST, RULES, bodies, file, findings};
 use crate::sqlite::open;
 
 /// A row of each kind, as they would be after a turn.
@@ -34,6 +37,12 @@ fn each_rule_finds_what_breaks_it() {
         ("UPDATE response SET own = 2 WHERE id = 'r1'", "a response has places that do not fit each other: r1"),
         ("UPDATE response SET upto = 9 WHERE id = 'r2'", "a response ends after its segment: r2"),
         ("DELETE FROM settings", "a response is without its settings: r1"),
+        (
+            "UPDATE response SET head = x'' WHERE id = 'r2'",
+            "a response, or its settings, or a conversation is empty: r2",
+        ),
+        ("UPDATE settings SET body = x''", "a response, or its settings, or a conversation is empty: r1"),
+        ("UPDATE conversation SET metadata = x''", "a response, or its settings, or a conversation is empty: c"),
         ("UPDATE conversation SET upto = 9", "a conversation is in no segment, or ends after it: c"),
         ("UPDATE conversation SET segment = 9", "a conversation is in no segment, or ends after it: c"),
         ("UPDATE event SET first = 4, next = 5 WHERE first = 2", "an event log has a gap: r1"),
@@ -46,7 +55,42 @@ fn each_rule_finds_what_breaks_it() {
         assert!(found.iter().any(|line| line.contains(expected)), "{change}: {found:?}");
     }
     let rules = RULES.split("\n--- ").count() - 1;
-    assert_eq!(rules, 12, "a case above for each");
+    assert_eq!(rules, 13, "a case above for each");
+}
+
+/// What is in the rows of each table, whatever is between them.
+#[test]
+fn what_is_in_the_rows_is_read() {
+    let sound = "UPDATE settings SET body = x'007b7d'; UPDATE response SET head = x'007b7d';
+        UPDATE conversation SET metadata = x'007b7d'; UPDATE event SET body = x'00020000007b7d';
+        INSERT INTO notice VALUES ('t', 'n', 'e', 0, 0, x'00');";
+    for (change, expected) in [
+        ("", vec![]),
+        // What was erased, and what was taken out of a conversation.
+        ("UPDATE item SET body = NULL WHERE id = 'i0'; UPDATE item SET body = x'' WHERE id = 'i1'", vec![]),
+        ("UPDATE response SET gone = 1, head = x'' WHERE id = 'r2'", vec![]),
+        ("UPDATE item SET body = x'00ff00ff' WHERE id <> 'i2'", vec!["item i0 of", "item i1 of"]),
+        (
+            "UPDATE item SET body = x'02ff' WHERE id = 'i2'",
+            vec!["item i2 of tenant t cannot be read: a stored body is enc"],
+        ),
+        ("UPDATE response SET head = x'0000000000'", vec!["response r1 of", "response r2 of"]),
+        ("UPDATE settings SET body = x'005b5d'", vec!["settings 01 of tenant t cannot be read: it is no JSON object"]),
+        ("UPDATE conversation SET metadata = x'01'", vec!["conversation c of"]),
+        ("UPDATE event SET body = x'00ff' WHERE first = 2", vec!["the events of r1 from 2 on of"]),
+        ("UPDATE job SET request = x'09'", vec!["the job of r1 of"]),
+        ("UPDATE notice SET body = x'09'", vec!["notice n of"]),
+    ] {
+        let opened = open::memory().unwrap();
+        for batch in [GOOD, sound, change] {
+            opened.writer.execute_batch(batch).unwrap();
+        }
+        let found = bodies(&opened.writer, &Encryption::default()).unwrap();
+        assert_eq!(found.count(), expected.len() as u64, "{change}: {found:?}");
+        for (line, expected) in found.lines().iter().zip(expected) {
+            assert!(line.starts_with(expected), "{change}: {line}");
+        }
+    }
 }
 
 #[test]
@@ -60,8 +104,9 @@ fn findings_are_bounded() {
 fn a_torn_file_is_found_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
-    drop(open::file(&path, &crate::SqliteOptions::default(), &crate::Encryption::default()).unwrap());
-    assert_eq!(file(&path).unwrap(), Vec::<String>::new());
+    drop(open::file(&path, &crate::SqliteOptions::default(), &Encryption::default()).unwrap());
+    let file = |path: &Path| file(path, &Encryption::default());
+    assert_eq!(file(&path).unwrap().lines(), Vec::<String>::new());
     let whole = std::fs::read(&path).unwrap();
     // Without its end, and with a page of nonsense.
     let mut torn = whole.clone();

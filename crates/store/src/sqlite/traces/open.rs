@@ -13,12 +13,23 @@ use crate::OpenError;
 /// With what every SQLite file begins.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Added to the name of a file that is damaged; only the last such file is kept.
+/// Added to the name of a file that is damaged; to those after the first, with a number.
 const ASIDE: &str = ".damaged";
+/// So many such files are kept; then each takes the place of the last one.
+const KEPT: usize = 5;
 /// A file of this name says that writing found damage.
 const SUSPECT: &str = ".suspect";
 
-pub(in super::super) fn open(path: &Path) -> Result<(Connection, DbPath), OpenError> {
+/// What becomes of a file that is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    /// It makes room for a new one.
+    MovedAside,
+    /// It stays, for whoever only looks.
+    Refused,
+}
+
+pub(in super::super) fn open(path: &Path, damaged: Damaged) -> Result<(Connection, DbPath), OpenError> {
     let unusable = |problem: String| OpenError::Traces { path: path.to_owned(), problem };
     let database = DbPath::traces(path).map_err(|error| match error {
         OpenError::Locked { .. } => unusable("another process uses it; stop it, or set trace.path".to_owned()),
@@ -28,15 +39,18 @@ pub(in super::super) fn open(path: &Path) -> Result<(Connection, DbPath), OpenEr
         return Err(unusable("it is no SQLite file; move it away, or set trace.path".to_owned()));
     }
     let suspect = named(path, SUSPECT);
-    if suspect.exists() {
-        move_aside(path).and_then(|()| std::fs::remove_file(&suspect)).map_err(|error| unusable(error.to_string()))?;
+    if damaged == Damaged::MovedAside && suspect.exists() {
+        let moved = move_aside(path, &"writing found damage");
+        moved.and_then(|()| std::fs::remove_file(&suspect)).map_err(|error| unusable(error.to_string()))?;
     }
     let mut opened = looked_over(&database);
     if let Err(Problem::Sqlite(error)) = &opened
         && let Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) = error.sqlite_error_code()
     {
-        tracing::warn!(target: "godex", path = %path.display(), error = %error, "the trace file is damaged, and was moved aside");
-        move_aside(path).map_err(|error| unusable(error.to_string()))?;
+        if damaged == Damaged::Refused {
+            return Err(unusable(format!("it is damaged ({error}); the next `godex serve` puts it aside")));
+        }
+        move_aside(path, error).map_err(|error| unusable(error.to_string()))?;
         opened = looked_over(&database);
     }
     let connection = opened.map_err(|problem| match problem {
@@ -98,13 +112,28 @@ fn named(path: &Path, end: &str) -> PathBuf {
 }
 
 /// With its log, so that somebody may look what can be saved.
-fn move_aside(path: &Path) -> std::io::Result<()> {
-    let aside = named(path, ASIDE);
+fn move_aside(path: &Path, why: &dyn std::fmt::Display) -> std::io::Result<()> {
+    let aside = free_name(path);
     for end in ["", "-wal", "-shm"] {
+        // What is left of an earlier one belongs to no other.
+        match std::fs::remove_file(named(&aside, end)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
         match std::fs::rename(named(path, end), named(&aside, end)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             moved => moved?,
         }
     }
+    let (path, aside) = (path.display(), aside.display());
+    tracing::warn!(target: "godex", %path, %aside, error = %why, "the trace file is damaged, and was moved aside");
     Ok(())
+}
+
+/// Under which nothing was put aside yet, or the last of them.
+fn free_name(path: &Path) -> PathBuf {
+    let numbered = (2..=KEPT).map(|number| named(path, &format!("{ASIDE}.{number}")));
+    let mut names = std::iter::once(named(path, ASIDE)).chain(numbered);
+    let is_free = |name: &PathBuf| std::fs::symlink_metadata(name).is_err();
+    names.find(is_free).unwrap_or_else(|| named(path, &format!("{ASIDE}.{KEPT}")))
 }

@@ -119,7 +119,9 @@ fn about(id: &str, provider: &dyn TableLike) -> Vec<Check> {
     }
     if let Some(key) = text("env_key").filter(|key| variable(key).is_none_or(|value| value.is_empty())) {
         let message = format!("model_providers.{id}: env_key names {key}, which is not set");
-        checks.push(Check::fail("provider", message, format!("export {key}=unused, or take env_key out")));
+        let advice =
+            format!("set {key} to your godex key, or to anything where godex has no keys; or take env_key out");
+        checks.push(Check::fail("provider", message, advice));
     }
     if checks.is_empty() {
         checks.push(Check::ok("provider", format!("model_providers.{id}")));
