@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::encryption::{BodyTable, Cursor};
+use crate::encryption::{BodyTable, Cursor, data_keys};
 use crate::whole::{Findings, Looked, Looker};
 use crate::{Backend, Encryption, Error, Holding, OpenError, Order, Page, Store, Tenant, Tenanted, sqlite};
 
@@ -113,6 +113,12 @@ impl Store {
         }
     }
 
+    /// Whether a tenant whose bodies would be sealed has no key: an erasure has forgotten them and is about to erase the rest,
+    /// or did not come to that.
+    async fn has_forgotten(&self, tenant: &Tenant) -> Result<bool, Error> {
+        Ok(self.vault.encryption().is_on() && data_keys(&self.backend, tenant).await?.is_empty())
+    }
+
     /// Looks everything over, step by step.
     pub fn checking(&self) -> Checking {
         Checking { store: self.clone(), phase: Phase::File, found: Findings::default(), read: 0, rows: 0 }
@@ -194,8 +200,17 @@ impl Checking {
     /// Looks at some rows; where the next are. None: nothing of this tenant can be read.
     async fn look_at_some(&mut self, tenant: &Tenant, table: usize, from: &Cursor) -> Result<Option<At>, Error> {
         let Some(named) = BodyTable::ALL.get(table) else { return Ok(Some(At::Holdings(None))) };
-        let looked = match self.store.vault.reading(&self.store.backend, tenant).await {
-            Ok(cipher) => self.store.look(*named, from, Looker::new(tenant.clone(), cipher)).await,
+        let looker = if self.store.has_forgotten(tenant).await? {
+            Ok(Looker::without_keys(tenant.clone()))
+        } else {
+            self.store
+                .vault
+                .reading(&self.store.backend, tenant)
+                .await
+                .map(|cipher| Looker::new(tenant.clone(), cipher))
+        };
+        let looked = match looker {
+            Ok(looker) => self.store.look(*named, from, looker).await,
             Err(error) => Err(error),
         };
         let mut looked = match looked {
@@ -226,7 +241,10 @@ impl Checking {
                 // What its owner has deleted, or deletes now, is no damage.
                 Ok(()) | Err(Error::DeletedAncestor | Error::NotFound | Error::NoSuchCursor) => {}
                 Err(Error::Corrupt(what)) => {
-                    self.found.add(format!("{id} of tenant {} cannot be read: {what}", tenant.name()));
+                    // Nor is what nobody can open any more.
+                    if !self.store.has_forgotten(&tenant).await? {
+                        self.found.add(format!("{id} of tenant {} cannot be read: {what}", tenant.name()));
+                    }
                 }
                 Err(error) => return Err(error),
             }

@@ -18,7 +18,7 @@ use aws_lc_rs::{constant_time, hmac, rand};
 pub(crate) use cipher::{Cipher, Place};
 pub(crate) use rekey::{BodyTable, Cursor, Recipher, Step};
 pub use rekey::{Rekeyed, Rewriting};
-pub(crate) use vault::{DataKey, NewDataKey, Rotation, Vault};
+pub(crate) use vault::{DataKey, NewDataKey, Rotation, Vault, data_keys};
 
 use crate::prefix::Secret;
 use crate::{Error, OpenError};

@@ -73,8 +73,7 @@ impl Findings {
             return Some("it is of an earlier version, and what is in it was not read".to_owned());
         }
         let count = self.unopened;
-        (count > 0)
-            .then(|| format!("{count} rows are encrypted and were not read: the configuration has no key for them"))
+        (count > 0).then(|| format!("{count} rows are encrypted and were not read: there is no key for them"))
     }
 }
 

@@ -6,8 +6,8 @@ use wire::json::{Kind, Raw, Text};
 use super::error_body::ErrorBody;
 use super::{api, room};
 use crate::dialect::{
-    AnswerDialect, BlockRules, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter, Replay,
-    SchemaRule, StreamUsage, ThinkingType,
+    AnswerDialect, BlockCache, BlockRules, CacheMarks, Dialect, ErrorMeaning, JsonSchema, LimitField, Parameter,
+    Replay, SchemaRule, StreamUsage, ThinkingType, ThoughtDisplay,
 };
 
 /// A member of the chat request that the provider refused.
@@ -32,6 +32,10 @@ pub enum Unsupported {
     Thinking(Option<ThinkingType>),
     /// Where the Messages API has an effort and a format.
     OutputConfig,
+    /// The format there alone.
+    OutputFormat,
+    /// Whether thoughts are shown in words.
+    Display,
     /// What is to become of thoughts that no longer fit.
     Binding,
     /// What is tried out, which a header says.
@@ -94,8 +98,11 @@ const MEMBERS: &[(&str, Unsupported)] = &[
 const EAGER_INPUT: &str = "eager_input_streaming";
 const STRICT: &str = "strict";
 
-/// The member of a part that is a mark, and not of the body.
+/// The member of a part that is a mark, and what we mark with.
 const CACHE_MARK: &str = "cache_control";
+const MARKS: [&str; 2] = [r#"{"type":"ephemeral"}"#, r#"{"type":"ephemeral","ttl":"1h"}"#];
+
+const OUTPUT_FORMAT: &str = "output_config.format";
 
 impl Unsupported {
     /// Its name in the chat request.
@@ -105,6 +112,8 @@ impl Unsupported {
             Self::Output(_) | Self::Room(_) => return LimitField::MaxTokens.name(),
             Self::Thinking(_) => return "thinking",
             Self::Betas => return "betas",
+            Self::OutputFormat => return OUTPUT_FORMAT,
+            Self::Display => return "display",
             _ => {}
         }
         MEMBERS.iter().find(|(_, unsupported)| *unsupported == self).map_or("", |(name, _)| name)
@@ -117,6 +126,7 @@ impl Unsupported {
             Self::Thinking(Some(ThinkingType::Enabled)) => "thinking.type.enabled",
             Self::Thinking(Some(ThinkingType::Disabled)) => "thinking.type.disabled",
             Self::Strict => "custom.strict",
+            Self::Display => ".display",
             _ => self.member(),
         }
     }
@@ -148,9 +158,10 @@ impl Unsupported {
             Self::OutputConfig => {
                 let of = |name: &str| request.get(self.member())?.get(name);
                 let effort = of("effort").map(|_| Self::Parameter(Parameter::ReasoningEffort));
-                return effort.or_else(|| of("format").map(|_| Self::ResponseFormat));
+                return effort.or_else(|| of("format").map(|_| Self::OutputFormat));
             }
-            Self::Binding => return request.get("thinking")?.get(self.member()).map(|_| self),
+            Self::OutputFormat => return request.get("output_config")?.get("format").map(|_| self),
+            Self::Binding | Self::Display => return request.get("thinking")?.get(self.member()).map(|_| self),
             // They are in no body.
             Self::Betas => return Some(self),
             Self::EagerInput | Self::Strict => return has_on_a_tool(request, self.member()).then_some(self),
@@ -201,14 +212,17 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
                 };
             }
             Unsupported::StreamOptions => dialect.stream_usage = StreamUsage::Omit,
-            Unsupported::ResponseFormat => {
+            Unsupported::ResponseFormat | Unsupported::OutputFormat => {
                 if dialect.json_schema == JsonSchema::Native {
                     dialect.json_schema = JsonSchema::JsonObject;
                 }
             }
             Unsupported::JsonObject => dialect.no_json_object = true,
             Unsupported::Thoughts => dialect.request.reasoning.replay = Replay::Never,
-            Unsupported::CacheMarks => dialect.request.messages.cache_marks = CacheMarks::None,
+            Unsupported::CacheMarks => {
+                dialect.request.messages.cache_marks = CacheMarks::None;
+                dialect.request.blocks.cache = BlockCache::Off;
+            }
             Unsupported::Output(most) => {
                 dialect.max_output = Some(dialect.max_output.map_or(most, |known| known.min(most)));
             }
@@ -218,6 +232,7 @@ pub fn adapted(dialect: &Dialect, learned: &[Unsupported]) -> Dialect {
             | Unsupported::OutputConfig
             | Unsupported::Binding
             | Unsupported::Betas
+            | Unsupported::Display
             | Unsupported::EagerInput => with_fewer_additions(&mut dialect.request.blocks, *unsupported),
         }
     }
@@ -234,6 +249,7 @@ fn with_fewer_additions(rules: &mut BlockRules, unsupported: Unsupported) {
             rules.betas.clear();
             rules.binding_beta.clear();
         }
+        Unsupported::Display => rules.display = ThoughtDisplay::Unsaid,
         Unsupported::EagerInput => rules.eager_input = false,
         _ => {}
     }
@@ -252,18 +268,25 @@ fn has_on_a_tool(request: Raw<'_>, member: &str) -> bool {
     tools.into_iter().any(|tool| has(tool) || tool.get("function").is_some_and(has))
 }
 
-/// Whether some message of this chat request is marked.
+/// Whether something of this request is marked: a part of a message, of what comes before them, or all of it at once.
 fn has_marks(request: Raw<'_>) -> bool {
-    let messages = request.get("messages").into_iter().flat_map(Raw::elements);
-    let parts = messages.filter_map(|message| message.get("content")).filter(|content| content.kind() == Kind::Array);
-    parts.flat_map(Raw::elements).any(|part| part.get(CACHE_MARK).is_some())
+    let has = |value: Option<Raw<'_>>| listed(value).any(|part| part.get(CACHE_MARK).is_some());
+    request.get(CACHE_MARK).is_some_and(|mark| MARKS.contains(&mark.as_str()))
+        || has(request.get("system"))
+        || has(request.get("tools"))
+        || listed(request.get("messages")).any(|message| has(message.get("content")))
+}
+
+/// What is in it, if it is a list.
+fn listed(value: Option<Raw<'_>>) -> impl Iterator<Item = Raw<'_>> {
+    value.filter(|value| value.kind() == Kind::Array).into_iter().flat_map(Raw::elements)
 }
 
 /// Whether this member, below the body, is one that we add.
 pub(super) fn is_ours(name: Text<'_>, value: Raw<'_>) -> bool {
     match value.as_str() {
         "true" => name.is(EAGER_INPUT) || name.is(STRICT),
-        value => name.is(CACHE_MARK) && value == r#"{"type":"ephemeral"}"#,
+        value => name.is(CACHE_MARK) && MARKS.contains(&value),
     }
 }
 
@@ -319,7 +342,9 @@ impl ErrorBody {
             Unsupported::Parameter(P::Temperature | P::TopP | P::PresencePenalty | P::FrequencyPenalty)
             | Unsupported::Thinking(_) => false,
             // A client's own schema may be what is wrong.
-            Unsupported::ResponseFormat => self.lower().replace("json_schema", "").contains("schema"),
+            Unsupported::ResponseFormat | Unsupported::OutputFormat => {
+                self.lower().replace("json_schema", "").contains("schema")
+            }
             _ => of_value,
         }
     }
@@ -358,8 +383,13 @@ fn mentioned(message: &str) -> Option<Unsupported> {
         let (before, after) = (&message[..start], &message[start + word.len()..]);
         let quoted = before.ends_with(['\'', '"', '`']) || word == STRICT && before.ends_with("custom.");
         let plain = matches!(word, "user" | "stop" | "metadata" | STRICT);
-        if let Some(kind) = Some(after).filter(|_| word == "thinking").and_then(thinking_in) {
-            return Some(Unsupported::Thinking(Some(kind)));
+        let deeper = match word {
+            "thinking" => thinking_in(after),
+            "output_config" if after.starts_with(".format") => Some(Unsupported::OutputFormat),
+            _ => None,
+        };
+        if deeper.is_some() {
+            return deeper;
         }
         if let Some(unsupported) = named(word).or_else(|| run_together(word)).filter(|_| quoted || !plain) {
             return Some(unsupported);
@@ -368,10 +398,17 @@ fn mentioned(message: &str) -> Option<Unsupported> {
     None
 }
 
-/// What follows `thinking` in a message: `.type.enabled`.
-fn thinking_in(after: &str) -> Option<ThinkingType> {
-    let kind = after.strip_prefix(".type.")?;
-    ThinkingType::ALL.iter().copied().find(|known| kind.starts_with(known.name()))
+/// What follows `thinking` in a message: `.type.enabled`, `.adaptive.display`, or a colon, if it is about all of it.
+fn thinking_in(after: &str) -> Option<Unsupported> {
+    if after.starts_with(':') {
+        return Some(Unsupported::Thinking(None));
+    }
+    let kind_of = |text: &str| ThinkingType::ALL.iter().copied().find(|known| text.starts_with(known.name()));
+    if let Some(kind) = after.strip_prefix(".type.").and_then(kind_of) {
+        return Some(Unsupported::Thinking(Some(kind)));
+    }
+    let path = after.split([':', ' ']).next().unwrap_or_default();
+    path.ends_with(".display").then_some(Unsupported::Display)
 }
 
 /// `presencepenalty`, of `presencePenalty`.

@@ -284,6 +284,9 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
     let thinks = |kind: &str| format!(r#","thinking":{{"type":"{kind}","block_binding":{{}}}}"#);
     let effort = r#","output_config":{"effort":"low"}"#.to_owned();
     let both = r#","output_config":{"effort":"low","format":{"type":"json_schema"}}"#.to_owned();
+    let shown = r#","thinking":{"type":"adaptive","display":"omitted"}"#.to_owned();
+    let marked = r#","system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]"#.to_owned();
+    let marked_at_once = r#","cache_control":{"type":"ephemeral"}"#.to_owned();
     let format = r#","output_config":{"format":{"type":"json_schema"}}"#.to_owned();
     let tool = r#","tools":[{"name":"f","input_schema":{},"strict":true,"eager_input_streaming":true}]"#.to_owned();
     for (message, members, expected) in [
@@ -303,8 +306,31 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
             Some(("betas", P::Words)),
         ),
         ("output_config: Extra inputs are not permitted", effort.clone(), Some(("reasoning_effort", P::Words))),
-        ("output_config: Extra inputs are not permitted", both, Some(("reasoning_effort", P::Words))),
-        ("output_config: Extra inputs are not permitted", format, Some(("response_format", P::Words))),
+        ("output_config: Extra inputs are not permitted", both.clone(), Some(("reasoning_effort", P::Words))),
+        ("output_config: Extra inputs are not permitted", format, Some(("output_config.format", P::Words))),
+        // It is the format alone; and what is said of a schema is about the client's own.
+        (
+            "output_config.format: Extra inputs are not permitted",
+            both.clone(),
+            Some(("output_config.format", P::Words)),
+        ),
+        ("output_config.format.schema: 'not' is not supported", both, Some(("output_config.format", P::Hearsay))),
+        ("output_config.format: Extra inputs are not permitted", effort.clone(), None),
+        ("thinking.adaptive.display: Extra inputs are not permitted", shown.clone(), Some(("display", P::Words))),
+        ("thinking.adaptive.display: Extra inputs are not permitted", thinks("adaptive"), None),
+        ("thinking: Extra inputs are not permitted", shown, Some(("thinking", P::Words))),
+        (
+            "messages.0.content.0.cache_control: Extra inputs are not permitted",
+            marked.clone(),
+            Some(("cache_control", P::Words)),
+        ),
+        ("cache_control: Extra inputs are not permitted", marked_at_once, Some(("cache_control", P::Words))),
+        (
+            "system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted",
+            marked,
+            Some(("cache_control", P::Words)),
+        ),
+        ("the effort parameter must be one of low, high", effort.clone(), None),
         ("output_config: Extra inputs are not permitted", String::new(), None),
         ("This model does not support the effort parameter.", effort.clone(), Some(("reasoning_effort", P::Words))),
         ("output_config.effort: Input should be 'high'", effort, Some(("reasoning_effort", P::Hearsay))),

@@ -65,8 +65,8 @@ impl BodyTable {
             Self::Item => format!("item {name}"),
             Self::Response => format!("response {name}"),
             Self::Settings => {
-                let hash = row.name.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
-                format!("settings {hash:016x}")
+                let hash: Vec<String> = row.name.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+                format!("settings {}", hash.concat())
             }
             Self::Conversation => format!("conversation {name}"),
             Self::Event => format!("the events of {name} from {} on", row.second),

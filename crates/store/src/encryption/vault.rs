@@ -174,7 +174,7 @@ impl std::fmt::Debug for Vault {
     }
 }
 
-pub(super) async fn data_keys(backend: &Backend, tenant: &Tenant) -> Result<Vec<DataKey>, Error> {
+pub(crate) async fn data_keys(backend: &Backend, tenant: &Tenant) -> Result<Vec<DataKey>, Error> {
     match backend {
         Backend::Sqlite(database) => {
             let tenant = tenant.clone();

@@ -42,19 +42,20 @@ impl Database {
         }
     }
 
-    /// What became of the job in an earlier try of which nobody knows, if it was stored.
+    /// What became of the job in an earlier try of which nobody knows, if it was stored. It is whoever's claimed it later,
+    /// also in this process, and one that has ended has ended: to whoever stored it, both were queued.
     async fn begun(&self, tenant: &Tenant, turn: &Prepared, job: &PreparedJob) -> Result<Option<Begun>, Error> {
         if !self.is_stored(tenant, turn).await? {
             return Ok(None);
         }
         match self.read(async |client| self::job(client, tenant, &turn.id).await).await? {
-            None => Err(Error::Lost),
-            Some(JobRow { state, attempt, worker, .. })
+            Some(JobRow { state, attempt: PreparedJob::FIRST, worker, .. })
                 if state != state::WAITING && worker.as_deref() == Some(&job.worker.0[..]) =>
             {
-                Ok(Some(Begun::Claimed(Claim { response: turn.id.clone(), attempt, worker: job.worker })))
+                Ok(Some(job.begun(&turn.id, state)))
             }
-            Some(_) => Ok(Some(Begun::Queued)),
+            _ if job.is_background() => Ok(Some(Begun::Queued)),
+            _ => Err(Error::Lost),
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::encryption::is_encrypted;
 use super::threads::LongRead;
 use super::{Database, data_keys, failure, look, migrate, open, tenant_after, threads};
 use crate::encryption::{BodyTable, Cipher, Cursor, DataKey};
@@ -118,7 +119,8 @@ fn looker(connection: &Connection, name: &str, encryption: &Encryption) -> Resul
     let (keys, tenant) = (data_keys(connection, name)?, Tenant::new(name));
     let known = |key: &DataKey| encryption.find(&key.wrapped).is_some();
     Ok(if keys.is_empty() {
-        Looker::new(tenant, Cipher::default())
+        // Where bodies are sealed, whoever has no key is being erased.
+        if is_encrypted(connection)? { Looker::without_keys(tenant) } else { Looker::new(tenant, Cipher::default()) }
     } else if keys.iter().all(known) {
         let cipher = Cipher::of(encryption, &tenant, &keys)?;
         Looker::new(tenant, cipher)

@@ -23,6 +23,11 @@ pub(crate) fn data_keys(connection: &Connection, tenant: &str) -> Result<Vec<Dat
     rows.collect::<Result<_, _>>().map_err(failure)
 }
 
+/// Whether there is a key of the store: what is the tenants' is sealed, or was until their keys were forgotten.
+pub(super) fn is_encrypted(connection: &Connection) -> Result<bool, Error> {
+    connection.prepare_cached(sql::SECRET_WRAPPED).and_then(|mut select| select.exists([])).map_err(failure)
+}
+
 /// Adds it unless somebody was first, and gives what there is then.
 pub(crate) fn add_data_key(connection: &Connection, tenant: &str, new: &NewDataKey) -> Result<Vec<DataKey>, Error> {
     let rows = data_keys(connection, tenant)?;

@@ -35,7 +35,7 @@ pub(super) struct DbPath {
     /// Which file it must be, for sessions; whoever writes traces sees to that.
     place: Option<Place>,
     purpose: Purpose,
-    _lock: Option<Arc<File>>,
+    _lock: Option<Arc<Lock>>,
 }
 
 /// What a database is for.
@@ -297,12 +297,22 @@ fn version() -> Result<(), OpenError> {
     if found < OLDEST_SQLITE { Err(OpenError::OldSqlite { found, wanted: OLDEST_SQLITE }) } else { Ok(()) }
 }
 
-/// A lock file beside the database, since SQLite's own exclusive mode would also shut out our readers. The system
-/// unlocks it when the process ends, however it ends.
-pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
-    // A link to the file is the file.
-    let file = std::fs::canonicalize(path);
-    let mut name = file.as_deref().unwrap_or(path).as_os_str().to_owned();
+/// What says that a database is this process's. The system takes it back when the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "they are held")] Vec<File>);
+
+/// Lock files beside the database, since SQLite's own exclusive mode would also shut out our readers: one beside the file
+/// itself, also if a link leads there, and one beside a link, which is where earlier versions have theirs.
+pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
+    let mut names = vec![file_of(path)];
+    if path.is_symlink() {
+        names.push(path.to_owned());
+    }
+    names.into_iter().map(|name| lock_beside(name, path)).collect::<Result<_, _>>().map(Lock)
+}
+
+fn lock_beside(name: PathBuf, path: &Path) -> Result<File, OpenError> {
+    let mut name = name.into_os_string();
     name.push(".lock");
     let name = PathBuf::from(name);
     let file = private(&name).map_err(|source| OpenError::LockFile { path: name.clone(), source })?;
@@ -310,6 +320,23 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(OpenError::LockFile { path: name, source }),
+    }
+}
+
+/// More links than the system follows are none.
+const MOST_LINKS: usize = 40;
+
+/// The file itself, there or not, by the one name that it has.
+fn file_of(path: &Path) -> PathBuf {
+    let mut file = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(to) = file.read_link() else { break };
+        file = file.parent().unwrap_or(&file).join(to);
+    }
+    let folder = file.parent().and_then(|folder| here(folder).canonicalize().ok());
+    match (folder, file.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => file,
     }
 }
 

@@ -57,7 +57,7 @@ async fn fill(store: &Store, name: &str) {
         settings: Some(canary("CANARY-settings")),
         input: vec![words("i1", "CANARY-input"), store::Item { id: "i2".into(), body: long }],
         output: vec![words("o1", "CANARY-output")],
-        events: Some(events(0, &["CANARY-event"])),
+        events: Some(events(0, &[r#"{"event":"CANARY-event"}"#])),
         ..turn("whole", "", "")
     };
     t.put(whole).await.unwrap();
@@ -85,7 +85,7 @@ async fn check(store: &Store, name: &str) {
     assert_eq!(history.items[0].body, canary("CANARY-input"));
     assert!(history.items[1].body.len() > 40_000);
     let limits = store::EventLimits { events: 9, bytes: 1_000 };
-    assert_eq!(t.events_after("whole", None, limits).await.unwrap().events[0].json, "CANARY-event");
+    assert_eq!(t.events_after("whole", None, limits).await.unwrap().events[0].json, r#"{"event":"CANARY-event"}"#);
     assert_eq!(t.conversation("conv").await.unwrap().metadata, canary("CANARY-metadata"));
     assert_eq!(t.conversation_item("conv", "c1").await.unwrap().body, canary("CANARY-input"));
     assert_eq!(t.item("o1").await.unwrap().body, canary("CANARY-output"));
@@ -306,6 +306,60 @@ async fn a_tenant_without_its_data_keys_is_gone() {
     store.close().await;
 }
 
+/// All that a look at everything finds.
+async fn looked_over(store: &Store) -> Vec<String> {
+    let mut checking = store.checking();
+    while checking.step().await.unwrap() {}
+    checking.findings().lines()
+}
+
+/// An erasure forgets the keys first. A copy that is made meanwhile, and what a process leaves that is killed then, is whole.
+#[tokio::test]
+async fn what_is_left_of_a_tenant_that_is_erased_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path, keys(&[1])).unwrap();
+    for name in ["erased", "other"] {
+        fill(&store, name).await;
+    }
+    store.forget_tenant_keys(&Tenant::new("erased")).await.unwrap();
+    assert_eq!(looked_over(&store).await, Vec::<String>::new());
+    store.close().await;
+    for encryption in [keys(&[1]), Encryption::default()] {
+        let found = store::check_sqlite(&path, &encryption).unwrap();
+        assert_eq!(found.lines(), Vec::<String>::new());
+        assert!(found.unknown().unwrap().contains("rows are encrypted and were not read"));
+    }
+    // What else is there is still looked at.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE item SET body = x'02ff' WHERE tenant = 'other' AND id = 'o1'").unwrap();
+    connection.close().unwrap();
+    let found = store::check_sqlite(&path, &keys(&[1])).unwrap().lines();
+    assert!(found.len() == 1 && found[0].starts_with("item o1 of tenant other cannot be read"), "{found:?}");
+    let store = open(&path, keys(&[1])).unwrap();
+    let live = looked_over(&store).await;
+    assert!(live.contains(&found[0]) && !live.iter().any(|line| line.contains("erased")), "{live:?}");
+    store.close().await;
+}
+
+/// Where nothing was ever sealed, a body that says that it is has been changed.
+#[tokio::test]
+async fn a_sealed_body_in_a_file_in_clear_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = open(&path, Encryption::default()).unwrap();
+    tenant(&store, "t").put(turn("r", "u", "a")).await.unwrap();
+    store.close().await;
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE item SET body = x'02ff' WHERE id = 'msg_a'").unwrap();
+    connection.close().unwrap();
+    let expected = "item msg_a of tenant t cannot be read: a stored body is encrypted, and there is no key";
+    assert_eq!(store::check_sqlite(&path, &Encryption::default()).unwrap().lines(), [expected]);
+    let store = open(&path, Encryption::default()).unwrap();
+    assert!(looked_over(&store).await.contains(&expected.to_owned()));
+    store.close().await;
+}
+
 #[cfg(unix)]
 mod postgres {
     use std::sync::Arc;
@@ -334,6 +388,21 @@ mod postgres {
         assert!(matches!(refused, Err(OpenError::Encrypted { .. })), "{refused:?}");
         let refused = open(&server, keys(&[2])).await;
         assert!(matches!(refused, Err(OpenError::WrongKey { .. })), "{refused:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_is_left_of_a_tenant_that_is_erased_is_no_damage_there_either() {
+        let server = postgres!();
+        server.store().await.close().await;
+        let store = open(&server, keys(&[1])).await.unwrap();
+        for name in ["erased", "other"] {
+            fill(&store, name).await;
+        }
+        store.forget_tenant_keys(&Tenant::new("erased")).await.unwrap();
+        assert_eq!(looked_over(&store).await, Vec::<String>::new());
+        sql(&server, "UPDATE godex.item SET body = '\\x02ff' WHERE id = 'o1'").await;
+        let found = looked_over(&store).await;
+        assert!(!found.is_empty() && found.iter().all(|line| line.contains("of tenant other")), "{found:?}");
     }
 
     /// Two instances write and read one another's turns, the whole time while the key changes.

@@ -136,6 +136,32 @@ async fn what_was_stored_is_stored_though_its_parent_went_before_that_was_known(
     assert_eq!(names(&t.response("child").await.unwrap().output), "b");
 }
 
+/// It waits in the queue as far as whoever stored it may know: who claimed it runs it, also in the same process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_was_claimed_before_it_was_known_to_be_stored_runs_once() {
+    let server = postgres!();
+    let proxy = Proxy::before(address(&server)).await;
+    let (store, beside, me) = (through(&proxy).await, server.store().await, worker());
+    let (t, other) = (tenant(&store, "t"), tenant(&beside, "t"));
+    for (id, ends) in [("claimed", false), ("ended", true)] {
+        proxy.set_open(false);
+        proxy.plan(&[Cut::AfterCommit]);
+        let none = JobLimits { running: 0, queued: 9 };
+        let begin = async { t.begin_job(begun(id, "u"), background(), &me, none, LEASE).await };
+        let meanwhile = async {
+            while proxy.left() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let claim = beside.claim(&me, MANY, 1, LEASE).await.unwrap().remove(0).claim;
+            if ends {
+                other.finish(by(&claim)).await.unwrap();
+            }
+            proxy.set_open(true);
+        };
+        assert_eq!(tokio::join!(begin, meanwhile).0.unwrap(), Begun::Queued, "{id}");
+    }
+}
+
 /// The one who stored it knows of an error only, and gives the key back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_stays_with_a_response_of_which_nobody_knows_that_it_is_stored() {

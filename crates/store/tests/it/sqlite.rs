@@ -391,6 +391,47 @@ async fn a_link_to_the_file_is_the_file() {
     open(&link).unwrap().close().await;
 }
 
+/// Also when the file is made by way of the link: who comes later finds it by either name.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_a_file_that_is_not_there_yet_is_that_file() {
+    use std::os::unix::fs::symlink;
+    for linked in ["s.db", "further.db"] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // One that leads there by its own folder, one that leads to the other.
+        symlink("s.db", at("further.db")).unwrap();
+        symlink(at(linked), at("link.db")).unwrap();
+        let store = open(&at("link.db")).unwrap();
+        for name in ["s.db", "further.db", "link.db", "./../link.db"] {
+            let name = name.replace("..", &format!("../{}", folder.path().file_name().unwrap().display()));
+            assert!(matches!(open(&at(&name)), Err(OpenError::Locked { .. })), "{linked}: {name}");
+        }
+        store.close().await;
+        for name in ["s.db", "link.db"] {
+            open(&at(name)).unwrap().close().await;
+        }
+    }
+}
+
+/// Earlier versions lock the name that they were given.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_earlier_version_on_a_link_is_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("s.db"), folder.path().join("link.db"));
+    open(&path).unwrap().close().await;
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let earlier = std::fs::File::create(folder.path().join("link.db.lock")).unwrap();
+    earlier.try_lock().unwrap();
+    assert!(matches!(open(&link), Err(OpenError::Locked { .. })));
+    drop(earlier);
+    let store = open(&link).unwrap();
+    let earlier = std::fs::File::open(folder.path().join("link.db.lock")).unwrap();
+    assert!(earlier.try_lock().is_err(), "and this is another one to it");
+    store.close().await;
+}
+
 /// What is written into a file without a name is lost with the process: it is refused, and nobody makes another file.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
