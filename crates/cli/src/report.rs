@@ -57,6 +57,7 @@ impl Check {
     /// One line, whatever others wrote in it.
     pub(crate) fn line(&self) -> String {
         let mut line = format!("{:<5} {:<11} {}", self.status.name(), self.name, visible(&self.message));
+        line.truncate(line.trim_end_matches('.').len());
         if let Some(advice) = &self.advice {
             // Writing to a String cannot fail.
             let _ = write!(line, "; {}", visible(advice));

@@ -9,7 +9,7 @@
 mod tests;
 
 /// A place with fewer requests than this is never said to have too many: an agent and its helpers stay together.
-const FEW: usize = 2;
+const FEW: usize = 4;
 
 /// Above the mean by so much of a hundred, a place has more than its share.
 const PERCENT: usize = 125;
