@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::commands::explain::ExplainArgs;
 use crate::commands::keys::KeysArgs;
-use crate::commands::read_pdf::ReadPdfArgs;
+use crate::commands::read_pdf::{self, ReadPdfArgs};
 use crate::commands::replay::ReplayArgs;
 use crate::commands::tenants::TenantsArgs;
 use crate::commands::traces::TracesArgs;
@@ -496,7 +496,7 @@ impl Flags {
         };
         let config_path = self.config.as_deref();
         let sources = Sources { config_path, cwd: &cwd, home: home.as_deref(), env, overrides };
-        Ok(config::load(&sources))
+        Ok(config::load(&sources).map(|config| Config { pdf_program: read_pdf::program(), ..config }))
     }
 
     pub(crate) fn config(&self) -> Option<&Path> {

@@ -320,11 +320,6 @@ impl Account {
         self.enter().facts.heard += events;
     }
 
-    /// The client was sent so many.
-    pub(crate) fn told(&self, events: u64) {
-        self.enter().facts.told = events;
-    }
-
     /// What the client is told of an error.
     pub(crate) fn explained(&self, message: &str) {
         self.enter().facts.message = Some(message.into());
@@ -544,6 +539,7 @@ impl Drop for Open {
         }
         self.pace.settle(&mut facts.times.upstream, &mut facts.times.tools, &mut facts.times.client);
         facts.gaps = self.pace.gaps();
+        facts.told = self.pace.events_told();
         entries.settle(&facts.charges, now);
         facts.forget_names();
         if entries.untold {

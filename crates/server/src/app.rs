@@ -221,7 +221,7 @@ impl Runtime {
             shown: ShownInSessions::default(),
             remembered: Budget::new(config.limits.remembered_bytes),
             descriptions: Descriptions::default(),
-            files: Files::default(),
+            files: Files::new(config.pdf_program.clone()),
             connections: Mutex::default(),
             requests: AtomicU64::new(0),
             started_at: crate::clock::unix_seconds(),

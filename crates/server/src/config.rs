@@ -49,6 +49,7 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
+use crate::files::PdfProgram;
 pub use ad_hoc::{ad_hoc, keyless};
 pub(crate) use address::{is_public, unbracket};
 pub use admin::{AdminConfig, AdminListen};
@@ -148,6 +149,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     pub images: ImagesConfig,
     pub files: FilesConfig,
+    /// What reads PDFs for models that take no files. Without one they are told that nobody does. It is no key of the file.
+    pub pdf_program: Option<PdfProgram>,
     pub resilience: ResilienceConfig,
     pub limits: LimitsConfig,
     /// API keys, beside those that the store has.

@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::request::RequestContext;
 use crate::seal::SealKey;
 use crate::session::Past;
-pub(crate) use plans::of_models;
+pub(crate) use plans::{MOST_MODELS, of_models};
 pub(crate) use replay::replay;
 pub(crate) use source::Source;
 

@@ -6,7 +6,7 @@ mod child;
 mod turns;
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bridge::{FileTexts, InlineFile, PdfText, PdfUnread};
@@ -49,19 +49,13 @@ pub(crate) struct Files {
     known: Remembered<Pdf>,
     /// Whoever has a process holds one.
     turns: Arc<Turns>,
-    program: OnceLock<PdfProgram>,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self { known: Remembered::new(ROOM), turns: Turns::new(AT_ONCE, OF_ONE_TENANT), program: OnceLock::new() }
-    }
+    program: Option<PdfProgram>,
 }
 
 impl Files {
-    /// From now on PDFs are read by this program.
-    pub(crate) fn read_by(&self, program: PdfProgram) {
-        let _ = self.program.set(program);
+    /// PDFs are read by this program, or by nobody.
+    pub(crate) fn new(program: Option<PdfProgram>) -> Self {
+        Self { known: Remembered::new(ROOM), turns: Turns::new(AT_ONCE, OF_ONE_TENANT), program }
     }
 
     /// Forgets all that is not being read.
@@ -93,7 +87,7 @@ impl TenantFiles<'_> {
 
 impl FileTexts for TenantFiles<'_> {
     fn pdf(&self, data: &str) -> Pdf {
-        if self.all.program.get().is_none() {
+        if self.all.program.is_none() {
             return Err(PdfUnread::NotBuilt);
         }
         self.all.known.get(self.key(data)).unwrap_or(Err(PdfUnread::Unavailable))
@@ -112,7 +106,7 @@ impl FileTexts for TenantFiles<'_> {
 pub(crate) async fn read(files: Option<TenantFiles<'_>>, request: &CreateResponse<'_>, past: &[InputItem<'_>]) {
     let Some(files) = files else { return };
     let all = files.all;
-    let Some(program) = all.program.get() else { return };
+    let Some(program) = &all.program else { return };
     let input = match &request.input {
         Some(Input::Items(items)) => items.as_slice(),
         _ => &[],
@@ -190,8 +184,8 @@ mod tests {
         for said in [r"r\0\0\0\1\0\0\0\0\1\0\0\0\2hi", r"u\3"] {
             let _ = std::fs::remove_file(&log);
             let script = format!(r"echo read >>{}; printf 'godex pdf 1\n{said}\nend\n'", log.display());
-            let (files, tenant) = (Files::default(), Tenant::new("one"));
-            files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
+            let program = PdfProgram::new("/bin/sh", ["-c", &script, "sh"]);
+            let (files, tenant) = (Files::new(Some(program)), Tenant::new("one"));
             for name in ["a.pdf", "b.pdf"] {
                 let part = format!(r#"{{"type":"input_file","filename":"{name}","file_data":"JVBERi0xLjcK"}}"#);
                 let body = format!(r#"{{"input":[{{"role":"user","content":[{part},{part}]}}]}}"#);
@@ -226,8 +220,8 @@ mod tests {
         let good = r"printf 'godex pdf 1\nr\0\0\0\1\0\0\0\0\1\0\0\0\2hi\nend\n'";
         let slow = format!("echo >>{}; exec sleep 60", log.display());
         let script = format!(r#"case "$(cat)" in *slow*) {slow};; esac; {good}"#);
-        let (files, one, two) = (Files::default(), Tenant::new("one"), Tenant::new("two"));
-        files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
+        let program = PdfProgram::new("/bin/sh", ["-c", &script, "sh"]);
+        let (files, one, two) = (Files::new(Some(program)), Tenant::new("one"), Tenant::new("two"));
         let (many, few) = (asking_for(&["slow 1", "slow 2", "slow 3"]), asking_for(&["quick"]));
         let [many, few] = [&many, &few].map(|body| CreateResponse::from_raw(Raw::parse(body).unwrap()).unwrap());
         let slow = read(files.of(&one, &CONFIG), &many, &[]);
@@ -252,8 +246,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let script = format!(r"echo >>{}; printf 'godex pdf 1\nu\3\nend\n'", log.display());
-        let (files, tenant) = (Files::default(), Tenant::new("one"));
-        files.read_by(PdfProgram::new("/bin/sh", ["-c", &script, "sh"]));
+        let program = PdfProgram::new("/bin/sh", ["-c", &script, "sh"]);
+        let (files, tenant) = (Files::new(Some(program)), Tenant::new("one"));
         let names: Vec<String> = (0..MOST + 2).map(|number| number.to_string()).collect();
         let body = asking_for(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let request = CreateResponse::from_raw(Raw::parse(&body).unwrap()).unwrap();
@@ -266,11 +260,10 @@ mod tests {
     #[test]
     fn a_file_is_known_to_its_tenant_only() {
         let (config, more) = (CONFIG, FilesConfig { max_pages: 2, ..CONFIG });
-        let files = Files::default();
         let (one, two) = (Tenant::new("one"), Tenant::new("two"));
+        assert_eq!(Files::new(None).of(&one, &config).unwrap().pdf("a"), Err(PdfUnread::NotBuilt));
+        let files = Files::new(Some(PdfProgram::new("godex", ["read-pdf"])));
         let seen = |tenant: &Tenant, config: &FilesConfig, data: &str| files.of(tenant, config).unwrap().pdf(data);
-        assert_eq!(seen(&one, &config, "a"), Err(PdfUnread::NotBuilt));
-        files.read_by(PdfProgram::new("godex", ["read-pdf"]));
         let text = PdfText { text: "x".into(), pages: 1, of: 1, cut: false };
         files.known.put(files.of(&one, &config).unwrap().key("a"), Some(Ok(text.clone())));
         assert_eq!(seen(&one, &config, "a"), Ok(text));

@@ -162,11 +162,6 @@ impl Server {
         self.app.runtime.outbound.among(network);
     }
 
-    /// From now on PDFs are read, by this program. Until then models that take no files are told that nobody does.
-    pub fn read_pdfs_by(&self, program: PdfProgram) {
-        self.app.runtime.files.read_by(program);
-    }
-
     /// What changes the configuration while the server runs.
     pub fn reloader(&self) -> Reloader {
         Reloader(Arc::clone(&self.app))

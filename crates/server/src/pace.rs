@@ -18,6 +18,7 @@ pub(crate) struct Pace {
     client: AtomicU64,
     gaps: [AtomicU32; KINDS],
     gaps_sum: AtomicU64,
+    told: AtomicU64,
     out: AtomicBool,
 }
 
@@ -61,6 +62,15 @@ impl Pace {
         let kind = GAPS.partition_point(|most| *most < nanoseconds.div_ceil(1000));
         self.gaps[kind].fetch_add(1, Relaxed);
         self.gaps_sum.fetch_add(nanoseconds, Relaxed);
+    }
+
+    /// So many events were made for the client so far.
+    pub(crate) fn told(&self, events: u64) {
+        self.told.store(events, Relaxed);
+    }
+
+    pub(crate) fn events_told(&self) -> u64 {
+        self.told.load(Relaxed)
     }
 
     /// Adds what was waited.

@@ -28,9 +28,11 @@ pub enum RestoreError {
 /// A server has it open, it is there already and may not be replaced, or the backup is not whole or does not open.
 pub fn restore(config: &Config, from: &Path, replace: bool) -> Result<Vec<PathBuf>, RestoreError> {
     let Backend::Sqlite { path } = &config.session.backend else { return Err(RestoreError::NotSqlite) };
-    let restored = restore_sqlite(from, path, &config.session.encryption.keys, replace, SEAL)?;
+    let key_file = SealKey::file(&config.session);
+    let present = key_file.as_deref().and_then(|path| seal::kept(path).ok().flatten());
+    let restored = restore_sqlite(from, path, &config.session.encryption.keys, replace, (SEAL, present))?;
     let mut aside: Vec<PathBuf> = restored.aside.into_iter().collect();
-    if let (Some(key), Some(path)) = (restored.secret, SealKey::file(&config.session)) {
+    if let (Some(key), Some(path)) = (restored.secret, key_file) {
         let put = seal::put(&path, &key).map_err(|source| RestoreError::SealKey { path, source })?;
         aside.extend(put);
     }

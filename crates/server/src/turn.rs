@@ -379,6 +379,7 @@ impl Turn {
             }
             if !self.events.is_empty() {
                 self.watch.spoke();
+                self.context.account.pace().told(self.response.events());
                 self.capture_events();
                 self.handed = Some(Instant::now());
                 return true;

@@ -62,7 +62,8 @@ pub enum RestoreError {
 }
 
 /// Puts a backup into the place of a database that no process has open, after it was found to be whole and to open with
-/// these keys. `secret` names what is wanted of the secrets that came with it.
+/// these keys. `secret` names what is wanted of the secrets that came with it; the one of that name that there is now goes
+/// with what was there, which so is a backup like any other.
 ///
 /// # Errors
 /// Nothing has changed then, but for the last steps: what was there may have been put aside.
@@ -71,7 +72,7 @@ pub fn restore_sqlite(
     to: &Path,
     encryption: &Encryption,
     replace: bool,
-    secret: &str,
+    secret: (&str, Option<[u8; 32]>),
 ) -> Result<Restored, RestoreError> {
     sqlite::restore(from, to, encryption, replace, secret)
 }

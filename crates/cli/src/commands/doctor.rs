@@ -57,12 +57,10 @@ fn configuration(flags: &Flags, report: &mut Report) -> anyhow::Result<Option<Co
     let problems = match flags.read(false)? {
         Ok(config) => {
             report.add(Check::ok("config", config.origin.to_string()))?;
-            if config.origin == Origin::Defaults {
-                let providers = config.providers.iter().any(|provider| provider.name != "demo");
-                if !providers {
-                    let advice = "`godex init` writes one; or set a key such as DEEPSEEK_API_KEY";
-                    report.add(Check::warn("config", "there is no file, and no key in the environment", advice))?;
-                }
+            if config.providers.iter().all(|provider| provider.name == "demo") {
+                let none = "there is no provider, and no key of one in the environment: only `demo` answers";
+                let advice = "`godex init` writes a file with one; or set a key such as DEEPSEEK_API_KEY";
+                report.add(Check::warn("config", none, advice))?;
             }
             report.all(remarks(&config))?;
             return Ok(Some(config));

@@ -273,10 +273,28 @@ fn next(flags: &Flags, path: &Path, draft: &Draft) -> String {
         let _ = writeln!(out, "  export {name}=…");
     }
     let named = flags.config().is_some() || !is_found(path);
-    let config = if named { format!(" --config {}", path.display()) } else { String::new() };
-    let _ =
-        writeln!(out, "  godex{config} doctor    # whether everything is in place\n  godex{config}           # serve");
+    let config = if named { format!(" --config {}", pasted(path)) } else { String::new() };
+    let _ = writeln!(out, "  godex{config} doctor    # whether everything is in place");
+    if !draft.host.as_deref().is_none_or(is_local) {
+        let _ = writeln!(
+            out,
+            "  godex{config} keys create NAME    # a key for clients: without one it serves this machine only"
+        );
+    }
+    let _ = writeln!(out, "  godex{config}           # serve");
     out
+}
+
+/// As a shell takes it for one word.
+fn pasted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// Whether only this machine reaches it.
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether `godex` alone would read this file.

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use pdf::{Limits, Reading};
+use server::PdfProgram;
 
 /// Slower than any machine: a file that draws without end comes to this limit, and keeps what was read of it, before it
 /// comes to that of the processor's time, which leaves nothing.
@@ -23,6 +24,13 @@ pub(crate) struct ReadPdfArgs {
     seconds: u64,
     /// Bytes of memory.
     memory: u64,
+}
+
+/// This very program, if it can: also after another version has taken its place on the disk.
+pub(crate) fn program() -> Option<PdfProgram> {
+    let own = std::path::Path::new("/proc/self/exe");
+    let program = if own.exists() { own.to_owned() } else { std::env::current_exe().ok()? };
+    pdf::CAN_READ.then(|| PdfProgram::new(program, ["read-pdf"]))
 }
 
 pub(crate) fn run(args: ReadPdfArgs) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::Context;
-use server::{PdfProgram, Server};
+use server::Server;
 use tokio::signal;
 
 use crate::args::Flags;
@@ -34,9 +34,6 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         #[cfg(unix)]
         let hangups = crate::reload::Hangups::listen()?;
         let server = Server::bind(config.clone()).await?;
-        if let Some(program) = pdf_program() {
-            server.read_pdfs_by(program);
-        }
         let configuration = Configuration::new(flags.clone(), config.origin.clone(), server.reloader());
         let configuration = Arc::new(configuration);
         let operator = Arc::<Configuration>::clone(&configuration);
@@ -59,13 +56,6 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     });
     logs::finish();
     ended
-}
-
-/// This very program, if it can: also after another version has taken its place on the disk.
-fn pdf_program() -> Option<PdfProgram> {
-    let own = std::path::Path::new("/proc/self/exe");
-    let program = if own.exists() { own.to_owned() } else { std::env::current_exe().ok()? };
-    pdf::CAN_READ.then(|| PdfProgram::new(program, ["read-pdf"]))
 }
 
 /// Completes at the next SIGINT or SIGTERM.

@@ -171,7 +171,8 @@ async fn a_restore_brings_the_key_of_the_seal_and_puts_what_was_there_aside() {
         let backup = from.path().join("b");
         let backup = backup.to_str().unwrap();
         let key = |dir: &Path| fs::read(dir.join("data/seal.key")).unwrap();
-        assert_ne!(key(from.path()), key(to.path()));
+        let before = key(to.path());
+        assert_ne!(key(from.path()), before);
         let text = String::from_utf8_lossy(&fs::read(backup).unwrap()).into_owned();
         assert_eq!(text.contains("seal.wrapped"), !encryption.is_empty());
         refused(to.path(), &["store", "restore", backup], "--force puts it aside");
@@ -186,6 +187,7 @@ async fn a_restore_brings_the_key_of_the_seal_and_puts_what_was_there_aside() {
         // And back again.
         let aside = to.path().join("data/s.db.before-restore-1");
         good(to.path(), &["store", "restore", aside.to_str().unwrap(), "--force"]);
+        assert_eq!(key(to.path()), before, "what its clients carry opens again");
         let running = Godex::logging_to(to.path(), std::process::Stdio::null());
         assert_eq!(running.get(&format!("/v1/responses/{}", ids["to"])).await.0, 200);
     }

@@ -60,6 +60,10 @@ pub(super) async fn request(place: Place<'_>, body: &Bytes) -> Result<Response<B
         None => Some(Vec::new()),
     };
     let models = models.ok_or_else(|| refused("'models' is a list of names.".to_owned(), "models"))?;
+    if models.len() > explain::MOST_MODELS {
+        let message = format!("'models' has {} names, and may have {}.", models.len(), explain::MOST_MODELS);
+        return Err(refused(message, "models"));
+    }
     let tenant = member("tenant").and_then(text).map(|name| routes::tenant(&name)).transpose()?;
     let context = explain::onlooker(&app(place).await?, tenant.unwrap_or_default(), None);
     let request = body.slice_ref(request.as_str().as_bytes());

@@ -10,6 +10,7 @@ use crate::upstream::{ModelState, ReplicaState};
 
 pub(super) fn list(place: Place<'_>) -> Response<Body> {
     let snapshot = place.desk.map(|desk| desk.app.snapshot());
+    let config = snapshot.as_ref().map_or(place.config, |snapshot| &snapshot.config);
     let shown = |provider: &ProviderConfig| {
         let connections = snapshot.as_ref().and_then(|snapshot| snapshot.connections(&provider.name));
         let known = connections.map(|connections| connections.health()).unwrap_or_default();
@@ -19,10 +20,12 @@ pub(super) fn list(place: Place<'_>) -> Response<Body> {
             [] => provider.base_urls.iter().map(|url| json!({"base_url": without_secrets(url)})).collect(),
             states => states.iter().map(replica).collect(),
         };
-        let mut models: Vec<Value> = known.iter().map(|(name, state)| model(name, state)).collect();
-        models.extend(unknown.map(|name| json!({"model": name, "state": "unknown", "failures": 0})));
+        let is_listed = |name: &str| provider.models.iter().any(|model| model == name);
+        let mut models: Vec<Value> = known.iter().map(|(name, state)| model(name, state, is_listed(name))).collect();
+        models.extend(unknown.map(|name| json!({"model": name, "listed": true, "state": "unknown", "failures": 0})));
         json!({
             "name": provider.name,
+            "default": provider.name == config.default_provider,
             "spec": provider.provider.spec_name,
             "wire": provider.provider.wire.name(),
             "base_url": without_secrets(&provider.base_url),
@@ -31,16 +34,17 @@ pub(super) fn list(place: Place<'_>) -> Response<Body> {
             "models": models,
         })
     };
-    let providers = snapshot.as_ref().map_or(&place.config.providers, |snapshot| &snapshot.config.providers);
-    let data: Vec<Value> = providers.iter().map(shown).collect();
+    let data: Vec<Value> = config.providers.iter().map(shown).collect();
     routes::json(&json!({"object": "list", "data": data}))
 }
 
-fn model(name: &str, state: &ModelState) -> Value {
+/// One that is not listed was named by a client.
+fn model(name: &str, state: &ModelState, listed: bool) -> Value {
     // Beyond so many models the rest is known as one.
     let name = if name.is_empty() { "(others)" } else { name };
     json!({
         "model": name,
+        "listed": listed,
         "state": state.breaker,
         "failures": state.failures,
         "sent": state.sent,

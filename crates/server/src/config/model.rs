@@ -1,6 +1,6 @@
 //! From the `model` of a request to a provider and its model, and the list of models.
 
-use providers::Wire;
+use providers::{Library, Wire};
 
 use super::{Alias, Config, KeyFrom, ProviderConfig};
 
@@ -92,11 +92,29 @@ impl Config {
             ModelRef { provider: name.to_owned(), model: name.to_owned() }
         } else if let Some(alias) = alias("*") {
             return all(alias);
+        } else if let Some(provider) = self.lacks(name) {
+            return Err(self.unknown(name, provider));
         } else {
             // Whole: many models have a slash in their own name.
             ModelRef { provider: self.default_provider.clone(), model: name.to_owned() }
         };
         Ok(vec![self.target(name, &one)?])
+    }
+
+    /// The provider that is meant and not there, where only the offline model would answer for it: a client that asked for
+    /// another must not take that for an answer.
+    fn lacks<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let (provider, _) = name.split_once('/')?;
+        let is_known = Library::BUILTIN.names().any(|known| known == provider);
+        (is_known && self.is_offline(&self.default_provider)).then_some(provider)
+    }
+
+    fn unknown(&self, model: &str, provider: &str) -> ModelError {
+        ModelError::UnknownProvider {
+            model: model.to_owned(),
+            provider: provider.to_owned(),
+            configured: self.providers.iter().map(|provider| provider.name.clone()).collect(),
+        }
     }
 
     fn has_provider(&self, name: &str) -> bool {
@@ -106,11 +124,7 @@ impl Config {
     fn target(&self, name: &str, target: &ModelRef) -> Result<(&ProviderConfig, String), ModelError> {
         match self.provider(&target.provider) {
             Some(provider) => Ok((provider, target.model.clone())),
-            None => Err(ModelError::UnknownProvider {
-                model: name.to_owned(),
-                provider: target.provider.clone(),
-                configured: self.providers.iter().map(|provider| provider.name.clone()).collect(),
-            }),
+            None => Err(self.unknown(name, &target.provider)),
         }
     }
 

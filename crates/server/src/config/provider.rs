@@ -14,6 +14,8 @@ use super::{
 /// What the file says about providers.
 #[derive(Debug, Default)]
 pub(super) struct Providers {
+    /// Whether it says anything: then no key in the environment becomes a provider.
+    pub(super) are_named: bool,
     /// Also those with mistakes, so that one mistake is not reported twice.
     pub(super) names: Vec<String>,
     pub(super) usable: Vec<ProviderConfig>,
@@ -21,7 +23,9 @@ pub(super) struct Providers {
 
 pub(super) fn read(reader: &Reader<'_>, sources: &Sources<'_>, origin: &Origin, keys: &mut Keys<'_>) -> Providers {
     let mut providers = Providers::default();
-    let entries = keys.field(&super::table::PROVIDERS).and_then(|field| field.entries());
+    let section = keys.field(&super::table::PROVIDERS);
+    providers.are_named = section.is_some();
+    let entries = section.and_then(|field| field.entries());
     for (name, field) in entries.unwrap_or_default() {
         if name.is_empty() || name.contains('/') || name.trim() != name {
             field.problem("a provider's name must not be empty or hold `/` or outer blanks", None);

@@ -21,7 +21,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
     let server = server(&reader, sources, &mut keys, memory);
     let mut providers = provider::read(&reader, sources, &origin, &mut keys);
     let mut left_out = Vec::new();
-    if origin == Origin::Defaults {
+    if !providers.are_named {
         let found = defaults::from_environment(&reader, sources);
         (providers.usable, left_out) = (found.providers, found.left_out);
         providers.names = providers.usable.iter().map(|provider| provider.name.clone()).collect();
@@ -59,6 +59,7 @@ pub(super) fn read(document: &Document, sources: &Sources<'_>, origin: Origin) -
         output: OutputConfig { check: keys.get(&table::OUTPUT_CHECK), repair: keys.get(&table::OUTPUT_REPAIR) },
         images: ImagesConfig { describe: keys.find(&table::IMAGES_DESCRIBE) },
         files: files::read(&mut keys),
+        pdf_program: None,
         resilience: resilience::read(&mut keys),
         limits,
         keys: keys.field(&table::API_KEYS).map(|field| api_keys::read(&field)).unwrap_or_default(),

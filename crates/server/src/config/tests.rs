@@ -377,6 +377,34 @@ fn without_a_file_the_environment_decides() {
     assert_eq!(load(&keys), ("openai".to_owned(), "openai xiaomi qwen demo".to_owned(), sqlite));
 }
 
+/// As in the files of `deploy/`, which anybody's keys are given to.
+#[test]
+fn a_file_that_says_nothing_of_providers_leaves_them_to_the_environment() {
+    let keys = [("OPENAI_API_KEY", "a"), ("DEEPSEEK_API_KEY", "b"), ("XAI_API_KEY", "")];
+    for (text, expected) in [
+        ("server: {port: 1}", "deepseek openai demo"),
+        ("providers:\n  mine: {spec: xai, credentials: {api_key: k}}", "mine demo"),
+        ("providers: {}", "demo"),
+    ] {
+        let config = load_text(text, &keys, Overrides::default()).unwrap();
+        let names: Vec<&str> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
+        assert_eq!(names.join(" "), expected, "{text}");
+    }
+}
+
+/// Who asks for a provider that is not there must not take the offline model's words for its answer.
+#[test]
+fn the_offline_model_answers_for_no_other_provider() {
+    let config = load_text("server: {port: 1}", &[], Overrides::default()).unwrap();
+    let error = config.resolve("deepseek/deepseek-v4-pro").unwrap_err().to_string();
+    assert!(error.ends_with("there is no provider `deepseek` (configured: demo)."), "{error}");
+    for model in ["gpt-5", "Qwen/Qwen3-8B", "demo/deepseek/x", "demo"] {
+        assert_eq!(config.resolve(model).unwrap().0.name, "demo", "{model}");
+    }
+    let config = load_text("server: {port: 1}", &[("OPENROUTER_API_KEY", "k")], Overrides::default()).unwrap();
+    assert_eq!(config.resolve("deepseek/deepseek-chat").unwrap().1, "deepseek/deepseek-chat");
+}
+
 #[test]
 fn sessions_are_kept_as_the_file_says() {
     let session = |text: &str| config(&format!("session: {{{text}}}")).session;

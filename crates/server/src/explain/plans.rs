@@ -14,8 +14,8 @@ use crate::request::RequestContext;
 use crate::session::Past;
 use crate::turn::{Explained, Question};
 
-/// Models that are planned for at once.
-const MOST_MODELS: usize = 100;
+/// Models that are planned for at once; of more providers, the first.
+pub(crate) const MOST_MODELS: usize = 100;
 
 /// Tools of one server that are named.
 const MOST_TOOLS: usize = 20;

@@ -23,7 +23,7 @@ const CLOCK: u32 = 6;
 
 /// What is started to read a PDF: `PROGRAM ARGUMENTS… PAGES BYTES SECONDS MEMORY`. It gets the file on its standard input,
 /// and says on its output what [`pdf::Reading`] has for it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PdfProgram {
     program: PathBuf,
     arguments: Vec<OsString>,

@@ -9,14 +9,18 @@ import { count, ms } from "./format.js";
 const kept = { model: "", instructions: "", input: "Say hello in three languages.", stream: true, store: true, more: "", previous: undefined };
 const MOST_EVENTS = 300;
 
+/// All that is known, and the one to begin with: of the default provider, and none that only a client has named.
 async function models(signal) {
   try {
     const { data = [] } = await get("admin/providers", {}, signal);
-    return data.flatMap(({ name, models }) => (models ?? []).map(({ model }) => `${name}/${model}`));
+    const first = data.filter((provider) => provider.default).concat(data).flatMap(named).find(({ listed }) => listed);
+    return { known: data.flatMap(named).map(({ name }) => name), first: first?.name ?? "" };
   } catch {
-    return [];
+    return { known: [], first: "" };
   }
 }
+
+const named = ({ name, models }) => (models ?? []).map(({ model, listed }) => ({ name: `${name}/${model}`, listed }));
 
 function request(fields) {
   const more = fields.more.value.trim();
@@ -96,6 +100,9 @@ export async function show(main, { signal }) {
     try {
       body = request(fields);
     } catch (error) {
+      replace(output);
+      replace(events);
+      counted.textContent = "Events";
       replace(told, chip("not sent", "bad"), ` More parameters: ${error.message}`);
       return;
     }
@@ -132,9 +139,11 @@ export async function show(main, { signal }) {
         ` ${[ms(performance.now() - began), state.first !== undefined && `first token after ${ms(state.first)}`, usage && `${count(usage.input_tokens)} → ${count(usage.output_tokens)} tokens`].filter(Boolean).join(" · ")} `,
         response?.id && el("a", { href: `#/turns/${encodeURIComponent(response.id)}` }, "What became of it"),
         response?.error && el("span", { class: "problem" }, ` ${response.error.message ?? response.error.code ?? ""}`));
-      if (response?.id && good && body.store) {
-        kept.previous = response.id;
-        goOn.hidden = false;
+      if (good) {
+        // One that is not stored cannot be continued, and an older one is not the last any more.
+        kept.previous = body.store ? response.id : undefined;
+        goOn.hidden = !kept.previous;
+        if (!kept.previous) fields.goOn.checked = false;
       }
       say(`The answer has ended: ${response?.status ?? ""}`);
     } catch (error) {
@@ -155,7 +164,7 @@ export async function show(main, { signal }) {
   stop.addEventListener("click", () => running?.abort());
 
   const found = await models(signal);
-  replace(known, found.map((value) => el("option", { value })));
-  if (!fields.model.value) fields.model.value = found[0] ?? "";
+  replace(known, found.known.map((value) => el("option", { value })));
+  if (!fields.model.value) fields.model.value = found.first;
   keep();
 }

@@ -6,11 +6,18 @@ import { count, ms, pick } from "./format.js";
 
 const STATES = { closed: ["works", "good"], half_open: ["tried again", "careful"], open: ["left out", "bad"], unknown: ["not asked yet", "quiet"] };
 
+/// How a model does: an open breaker says it all, a closed one says nothing of a model that was not asked, or fails.
+function state({ state, sent, failures }) {
+  if (state === "closed" && failures > 0) return ["failing", "careful"];
+  if (state === "closed" && sent === 0) return STATES.unknown;
+  return pick(STATES, state, [String(state ?? "unknown"), "quiet"]);
+}
+
 const KEYS = { set: ["key set", "good"], missing: ["key missing", "bad"], none: ["no key", "quiet"] };
 
 const COLUMNS = [
   { title: "Model", cell: ({ model }) => el("b", null, String(model ?? "")) },
-  { title: "State", cell: ({ state }) => chip(...pick(STATES, state, [String(state ?? "unknown"), "quiet"])) },
+  { title: "State", cell: (model) => chip(...state(model)) },
   { title: "Asked", number: true, cell: ({ sent }) => (sent === undefined ? "" : count(sent)) },
   { title: "Answered", number: true, cell: ({ accepted }) => (accepted === undefined ? "" : count(accepted)) },
   { title: "Failures in a row", number: true, cell: ({ failures }) => count(failures) },

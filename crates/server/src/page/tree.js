@@ -28,13 +28,15 @@ function lanes(turns) {
   });
 }
 
-const x = (lane) => 12 + Math.min(lane, 11) * LANE;
+/// There is no room for more: these have a place at the edge, without a line, and the list says what they continue.
+const LAST = 11;
+const x = (lane) => 12 + Math.min(lane, LAST) * LANE;
 const y = (row) => row * ROW + ROW / 2;
 
 export function tree(turns, current) {
   const placed = lanes(turns);
-  const width = 24 + Math.min(Math.max(0, ...placed.map(({ lane }) => lane)), 11) * LANE;
-  const edges = placed.filter(({ parent }) => parent).map(({ row, lane, parent }) => {
+  const width = 24 + Math.min(Math.max(0, ...placed.map(({ lane }) => lane)), LAST) * LANE;
+  const edges = placed.filter(({ lane, parent }) => parent && lane < LAST).map(({ row, lane, parent }) => {
     const [fromX, fromY, toX, toY] = [x(parent.lane), y(parent.row), x(lane), y(row)];
     const path = fromX === toX ? `M${fromX} ${fromY}V${toY}` : `M${fromX} ${fromY}C${fromX} ${fromY + ROW / 1.5} ${toX} ${fromY + ROW / 3} ${toX} ${fromY + ROW}V${toY}`;
     return svg("path", { d: path, class: "edge" });
@@ -48,6 +50,7 @@ export function tree(turns, current) {
       el("span", { class: "tree-time" }, clock(turn.began_at)),
       el("span", { class: "tree-model" }, turn.model ?? ""),
       el("span", { class: "quiet-text" }, `${(turn.outcome ?? "").replaceAll("_", " ")} · ${short(turn.input_tokens)} → ${short(turn.output_tokens)} · ${ms(turn.took_ms)} · ${dollars(turn.cost_usd)}`),
-      lane !== (parent?.lane ?? lane) && el("span", { class: "unseen" }, "; a branch"))));
+      parent && lane >= LAST ? el("span", { class: "quiet-text" }, ` continues ${clock(parent.turn.began_at)}`)
+        : lane !== (parent?.lane ?? lane) && el("span", { class: "unseen" }, "; a branch"))));
   return el("div", { class: "tree" }, picture, el("ol", null, entries));
 }

@@ -274,7 +274,7 @@ impl Turn {
     /// The terminal event is written: how many there were is known.
     fn said_all(&self) {
         if !self.events.is_silent() {
-            self.context.account.told(self.response.events());
+            self.context.account.pace().told(self.response.events());
         }
         self.capture_object();
     }

@@ -135,7 +135,7 @@ pub(crate) fn restore(
     to: &Path,
     encryption: &Encryption,
     replace: bool,
-    secret: &str,
+    (secret, present): (&str, Option<[u8; 32]>),
 ) -> Result<Restored, RestoreError> {
     let found = check::rows(from)?;
     if !found.is_empty() {
@@ -185,6 +185,10 @@ pub(crate) fn restore(
         }
     };
     let aside = if to.exists() { Some(put_aside(to).map_err(io(to))?) } else { None };
+    if let (Some(aside), Some(present)) = (&aside, present) {
+        // One that is too damaged for it, or of another time, is as good as without.
+        let _ = leave_secret(aside, secret, &present, encryption);
+    }
     fs::rename(&coming, to).map_err(io(to))?;
     open::sync_folder(to.parent().unwrap_or(to)).map_err(io(to))?;
     drop(lock);
@@ -206,6 +210,17 @@ fn take_secret(path: &Path, name: &str, encryption: &Encryption) -> Result<Optio
         connection.execute(sql::SECRET_REMOVE, [&name]).map_err(sqlite)?;
     }
     Ok(secret)
+}
+
+/// Leaves a secret in a database that was put aside, as in a backup.
+fn leave_secret(path: &Path, name: &str, secret: &[u8; 32], encryption: &Encryption) -> Result<(), Error> {
+    let (name, value) = match &encryption.key {
+        Some(key) => (format!("{name}.wrapped"), key.wrap_named(secret)?),
+        None => (name.to_owned(), secret.to_vec()),
+    };
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failure)?;
+    connection.execute(sql::SECRET_ADD, (&name, &value)).map(drop).map_err(failure)?;
+    connection.close().map_err(|(_, error)| failure(error))
 }
 
 /// Gives a database another name, its log first: without it, it is as it was some moments ago; a log without its

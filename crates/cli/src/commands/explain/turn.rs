@@ -148,12 +148,16 @@ impl Page<'_> {
 
     fn notes(&self, out: &mut String) {
         let (plan, trace) = (&self.explained["plan"], &self.explained["trace"]);
-        // What really happened knows more than a plan.
-        let of = if trace["notes"].is_array() { trace } else { plan };
+        // What really happened knows more than a plan, unless that is for another model.
+        let of = if trace["notes"].is_array() && !self.is_for_another_model() { trace } else { plan };
         let notes: Vec<&Value> = of["notes"].as_array().into_iter().flatten().collect();
         self.title("Not done as asked", out);
         if notes.is_empty() {
-            out.push_str("  nothing: all of it was sent as it was asked\n");
+            // A request that was refused has a trace, and nobody was asked for it.
+            let was_sent =
+                plan.is_object() || trace["attempts"].as_array().is_some_and(|attempts| !attempts.is_empty());
+            let what = if was_sent { "nothing: all of it was sent as it was asked" } else { "nothing of it was sent" };
+            let _ = writeln!(out, "  {what}");
         }
         for note in notes {
             let text = |member: &str| note[member].as_str().unwrap_or_default();
@@ -163,6 +167,14 @@ impl Page<'_> {
                 let _ = writeln!(out, "  {}{}", if nth == 0 { "" } else { "  " }, self.screen.paint(tone, line));
             }
         }
+    }
+
+    /// Whether the plan is for another one than the one that was asked.
+    fn is_for_another_model(&self) -> bool {
+        let (plan, trace) = (&self.explained["plan"], &self.explained["trace"]);
+        [("provider", "provider"), ("model", "upstream_model")].into_iter().any(|(planned, asked)| {
+            plan[planned].is_string() && trace[asked].is_string() && plan[planned] != trace[asked]
+        })
     }
 
     /// Who was asked, and where the time went; only a trace knows.
@@ -196,6 +208,7 @@ impl Page<'_> {
     fn answer(&self, out: &mut String) {
         let (response, trace) = (&self.explained["response"], &self.explained["trace"]);
         self.title("Came back", out);
+        let before = out.len();
         let error = if response["error"].is_null() { &trace["error"] } else { &response["error"] };
         if let Some(message) = error["message"].as_str() {
             let code = error["code"].as_str().unwrap_or_default();
@@ -206,15 +219,32 @@ impl Page<'_> {
         if !response.is_object() && error.is_null() {
             let gone = is_gone(self.explained);
             let why = if gone { "what it continued was deleted" } else { "it is not stored" };
-            let _ = writeln!(out, "  {why}, and it was not captured");
+            // Of an answer that broke off there is no object, but what had come.
+            let parts = trace["payloads"].as_object().into_iter().flat_map(|parts| parts.keys());
+            let parts: Vec<&str> = parts.map(String::as_str).filter(|part| is_of_answer(part)).collect();
+            let what = match (parts.is_empty(), trace["number"].as_i64()) {
+                (false, Some(number)) => {
+                    format!("captured as far as it came ({}): godex traces show {number}", parts.join(", "))
+                }
+                _ => "it was not captured".to_owned(),
+            };
+            let _ = writeln!(out, "  {why}, and {what}");
         }
         for item in response["output"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  {}", brief(&words::item(item), self.screen.width.saturating_sub(2)));
+        }
+        if out.len() == before {
+            out.push_str("  nothing\n");
         }
         if let Some(said) = usage(&response["usage"]) {
             let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &said));
         }
     }
+}
+
+/// Whether a captured body is of what came back.
+fn is_of_answer(name: &str) -> bool {
+    name == "events" || name.starts_with("chat_response")
 }
 
 /// What is said where a part of the chain was deleted.
