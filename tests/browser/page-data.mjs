@@ -125,6 +125,11 @@ export function chain(number) {
   return [at(-3, null), at(-2, -3), at(-1, -2), at(0, -1), at(1, 0), at(2, -2), at(3, 2), at(4, -2)];
 }
 
+/// One turn that eighteen others continue.
+export function fan(number) {
+  return Array.from({ length: 19 }, (_, index) => ({ ...summary(number + index), response_id: `resp_t${index}`, previous_response_id: index === 0 ? null : "resp_t0" }));
+}
+
 export function series(since, until, step) {
   const data = [];
   for (let at = Math.floor(since / step) * step, index = 0; at <= until; at += step, index += 1) {
@@ -136,9 +141,9 @@ export function series(since, until, step) {
 }
 
 export const PROVIDERS = { data: [
-  { name: "deepseek", spec: "deepseek", wire: "chat", base_url: "https://api.deepseek.com/v1", key: "set", models: [{ model: "deepseek-chat", state: "closed", failures: 0, sent: 412, accepted: 411 }, { model: "deepseek-reasoner", state: "half_open", failures: 3, sent: 31, accepted: 22 }] },
-  { name: "zhipu", spec: "zhipu", wire: "chat", base_url: "https://open.bigmodel.cn/api/paas/v4", key: "set", models: [{ model: "glm-5", state: "open", failures: 9 }] },
-  { name: "ollama", spec: "ollama", wire: "chat", base_url: "http://127.0.0.1:11434/v1", key: "none", models: [{ model: "qwen3:8b", state: "unknown", failures: 0 }] },
+  { name: "deepseek", default: true, spec: "deepseek", wire: "chat", base_url: "https://api.deepseek.com/v1", key: "set", models: [{ model: "!most-expensive", listed: false, state: "closed", failures: 7, sent: 7, accepted: 0 }, { model: "deepseek-chat", listed: true, state: "closed", failures: 0, sent: 412, accepted: 411 }, { model: "deepseek-reasoner", listed: true, state: "half_open", failures: 3, sent: 31, accepted: 22 }] },
+  { name: "zhipu", default: false, spec: "zhipu", wire: "chat", base_url: "https://open.bigmodel.cn/api/paas/v4", key: "set", models: [{ model: "glm-5", listed: true, state: "open", failures: 9 }, { model: "glm-4", listed: true, state: "closed", failures: 0, sent: 0, accepted: 0 }] },
+  { name: "ollama", spec: "ollama", wire: "chat", base_url: "http://127.0.0.1:11434/v1", key: "none", models: [{ model: "qwen3:8b", listed: true, state: "unknown", failures: 0 }] },
   { name: "openai", spec: "openai", wire: "responses", base_url: "https://api.openai.com/v1", key: "missing", models: [] },
 ] };
 

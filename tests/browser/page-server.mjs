@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
 
-import { KEYS, PROVIDERS, STATUS, USAGE, answer, chain, detail, explained, plain, series, summary } from "./page-data.mjs";
+import { KEYS, PROVIDERS, STATUS, USAGE, answer, chain, detail, explained, fan, plain, series, summary } from "./page-data.mjs";
 
 const FOLDER = new URL("../../crates/server/src/page/", import.meta.url);
 const TYPES = { html: "text/html; charset=utf-8", css: "text/css; charset=utf-8", js: "text/javascript; charset=utf-8", svg: "image/svg+xml" };
@@ -27,7 +27,7 @@ export function hostile(value, payload, kept) {
 
 export async function pageServer() {
   const [csp, asked] = [await policy(), []];
-  const state = { count: 190, asked, mangle: (value) => value, token: undefined, text: "Hello! Bonjour! Hallo!", fail: undefined, empty: false, plain: false };
+  const state = { count: 190, asked, mangle: (value) => value, token: undefined, text: "Hello! Bonjour! Hallo!", fail: undefined, empty: false, plain: false, fans: false };
   const api = (url, method, body) => {
     const path = url.pathname;
     const number = Number(/\/admin\/traces\/(\d+)/.exec(path)?.[1] ?? 190);
@@ -37,7 +37,7 @@ export async function pageServer() {
     if (path === "/admin/keys") return KEYS;
     if (path === "/admin/usage") return USAGE;
     if (path === "/admin/traces") return list(url.searchParams);
-    if (/^\/admin\/traces\/[^/]+\/chain$/.test(path)) return { data: chain(number) };
+    if (/^\/admin\/traces\/[^/]+\/chain$/.test(path)) return { data: state.fans ? fan(number) : chain(number) };
     if (/^\/admin\/traces\/[^/]+\/explain$/.test(path)) return state.plain ? plain(number) : explained(number);
     if (/^\/admin\/traces\/[^/]+$/.test(path)) return path.endsWith("/99999") ? undefined : state.plain ? plain(number).trace : detail(number);
     if (path === "/admin/playground/responses" && method === "POST") return { body };

@@ -156,6 +156,18 @@ describe("the page", { concurrency: false }, () => {
     await clean();
   });
 
+  test("of more branches than there is room for, each says what it continues", async () => {
+    server.state.fans = true;
+    await open("#/turns/190", ".tree li");
+    server.state.fans = false;
+    const tree = await page.evaluate(() => ({
+      nodes: document.querySelectorAll(".tree circle").length, edges: document.querySelectorAll(".tree path").length,
+      said: [...document.querySelectorAll(".tree li")].filter((entry) => entry.textContent.includes(" continues ")).length,
+    }));
+    assert.deepEqual(tree, { nodes: 19, edges: 11, said: 7 });
+    await clean();
+  });
+
   test("the playground sends, streams, stops and says what is wrong", async () => {
     await open("#/playground", ".ask");
     await until(page, "() => document.getElementById('p-model').value !== ''");
@@ -194,7 +206,7 @@ describe("the page", { concurrency: false }, () => {
   test("providers, keys, usage and charts say what there is", async () => {
     await open();
     for (const [hash, sign, expected] of [
-      ["#/providers", ".cards .panel", ["deepseek-reasoner", "tried again", "left out", "key missing", "http://127.0.0.1:11434/v1"]],
+      ["#/providers", ".cards .panel", ["deepseek-reasoner", "tried again", "failing", "not asked yet", "left out", "key missing", "http://127.0.0.1:11434/v1"]],
       ["#/keys", ".totals", ["…x9Qd", "revoked", "50usd/month", "$7.41", "The price of 118"]],
       ["#/charts", ".charts .chart", ["Requests", "First token", "95th percentile", "The same as a table"]],
     ]) {

@@ -307,9 +307,9 @@ fn bearable(app: &App, endpoint: Endpoint) -> Result<(), ApiError> {
     let load = app.runtime.limits.load();
     match endpoint {
         Endpoint::Health | Endpoint::Ready | Endpoint::Metrics => Ok(()),
-        Endpoint::CreateResponse | Endpoint::ResponsesSocket | Endpoint::CompactResponse | Endpoint::Search => {
-            load.takes_turns()
-        }
+        Endpoint::CreateResponse | Endpoint::CompactResponse | Endpoint::Search => load.takes_turns(),
+        // Each of its turns is looked at when it comes.
+        Endpoint::ResponsesSocket => load.has_memory(),
         _ => load.takes_requests(),
     }
 }

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use store::dollars;
 
 /// The most tokens per minute that can be said, and that several instances can share.
@@ -61,6 +63,23 @@ impl Terms {
 
     /// # Errors
     /// It was not written by this version, or by one that knew less.
+    /// As it is sent: a list would be read as the members in their order, and an empty one as no limit at all.
+    pub(crate) fn of_object<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Terms;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, members: M) -> Result<Terms, M::Error> {
+                Terms::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+        from.deserialize_map(Members)
+    }
+
     pub fn from_json(json: &str) -> Result<Self, String> {
         // A list would be read as the members in their order.
         if !json.trim_start().starts_with('{') {
@@ -148,7 +167,7 @@ impl Serialize for Budget {
 }
 
 impl<'de> Deserialize<'de> for Budget {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }

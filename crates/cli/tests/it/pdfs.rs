@@ -54,6 +54,18 @@ fn sent(upstream: &Upstream) -> Vec<Value> {
     upstream.requests().iter().map(|request| request.json()["messages"].clone()).collect()
 }
 
+/// Whoever only wants to know what would be sent sees what would be.
+#[tokio::test]
+async fn a_plan_has_the_text_of_a_pdf() {
+    let upstream = Upstream::start_with(forgetful).await.unwrap();
+    let home = configured(&upstream, "");
+    let request = json!({"model": "m", "input": [user(&file("a.pdf", &document(&["Hello planner"])))]});
+    std::fs::write(home.path().join("request.json"), request.to_string()).unwrap();
+    let (code, out, err) = crate::cli::godex(home.path(), &["explain", "--dry-run", "request.json", "--json"]);
+    assert!(code == Some(0) && out.contains("Hello planner"), "{out}{err}");
+    assert!(upstream.requests().is_empty());
+}
+
 /// Read once, the same in every later turn: streamed or not, and after another process has taken over.
 #[tokio::test]
 async fn a_pdf_is_text_in_every_turn_of_its_conversation() {

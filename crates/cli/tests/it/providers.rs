@@ -101,6 +101,26 @@ async fn providers_are_tried_with_a_tool_call() {
     assert!(!home.path().join(".godex").exists() && !home.path().join("data").exists(), "a test leaves nothing behind");
 }
 
+/// Each address of a provider is a place of its own: one that is down is not hidden by those that are up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_address_of_a_provider_is_tried() {
+    let (one, gone) = (caller().await, caller().await);
+    let (up, down) = (format!("{}/v1", one.url()), format!("{}/v1", gone.url()));
+    drop(gone);
+    let endpoint = format!("endpoint: {{base_urls: ['{up}', '{down}']}}");
+    let home = home(&format!("providers:\n  farm: {{spec: openai-compatible, {endpoint}, models: [m]}}\n"));
+    let (code, out, err) = godex(home.path(), &["providers", "test", "farm"]);
+    assert!(code == Some(1) && err.contains("1 of 2 did not answer"), "{out}{err}");
+    let row = |url: &str| out.lines().find(|line| line.starts_with(&format!("farm ({url})"))).unwrap_or_default();
+    assert!(row(&up).contains("  ok  ") && row(&down).contains("  failed"), "{out}");
+    let (_, out, _) = godex(home.path(), &["providers", "test", "farm", "--json"]);
+    let tried: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (&tried[1]["provider"], &tried[1]["base_url"], &tried[1]["ok"]),
+        (&json!("farm"), &json!(down), &json!(false))
+    );
+}
+
 /// A key whose provider lacks something else is no provider yet, and says what it needs.
 #[test]
 fn what_is_left_out_is_told() {

@@ -19,7 +19,7 @@ pub struct NewKey {
     /// None: `default`, who owns what was stored before there were keys.
     #[serde(default)]
     pub tenant: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "Terms::of_object")]
     pub terms: Terms,
     /// Unix seconds.
     #[serde(default)]

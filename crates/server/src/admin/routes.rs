@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::{Method, Response, Uri, header};
 use percent_encoding::percent_decode_str;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{Store, Tenant, TraceStore};
 
@@ -21,6 +21,7 @@ use crate::error::{ApiError, Code};
 use crate::page;
 use crate::route;
 use crate::spending::report;
+use crate::terms::Terms;
 use crate::trace;
 
 /// One method of one path. `{…}` is one segment.
@@ -163,7 +164,7 @@ pub(super) async fn answer(
         Endpoint::ListTenants => tenants::list(place).await,
         Endpoint::EraseTenant => tenants::erase(place, tenant()?, flag(uri, "now")?).await,
         Endpoint::ShowTerms => tenants::terms(place, &tenant()?).await,
-        Endpoint::SetTerms => tenants::set_terms(place, &tenant()?, &parse(&body)?).await,
+        Endpoint::SetTerms => tenants::set_terms(place, &tenant()?, &parse::<SaidTerms>(&body)?.0).await,
         Endpoint::ListSessions => tenants::sessions(place, &tenant()?, uri).await,
         Endpoint::Export => Ok(tenants::export(place, tenant()?)),
         Endpoint::Explain => explain::request(place, &body).await,
@@ -258,6 +259,9 @@ fn flag(uri: &Uri, name: &str) -> Result<bool, ApiError> {
         Some(_) => Err(ApiError::new(Code::InvalidRequest, format!("`{name}` is true or false.")).with_param(name)),
     }
 }
+
+#[derive(Deserialize)]
+struct SaidTerms(#[serde(deserialize_with = "Terms::of_object")] Terms);
 
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     serde_json::from_slice(body)

@@ -109,8 +109,10 @@ fn the_older_section_says_the_same_in_other_words() {
         });
         assert_eq!(service, expected, "{section}");
     }
-    // Without that provider, nobody can search.
-    assert_eq!(config("web_search: {provider: zhipu}", &[("ZHIPU_API_KEY", KEY)]).services, []);
+    // Without that provider, nobody can search; without any in the file, it is one by its key.
+    let variables = &[("ZHIPU_API_KEY", KEY)];
+    assert_eq!(config("providers: {}\nweb_search: {provider: zhipu}", variables).services, []);
+    assert_eq!(config("web_search: {provider: zhipu}", variables).services.len(), 1);
     let found = config("web_search: {provider: mock, max_iterations: 2, timeout_ms: 1500, on_unavailable: fail}", &[]);
     assert_eq!((found.max_calls, found.services[0].timeout), (Some(2), Duration::from_millis(1500)));
     for (word, expected) in [

@@ -138,10 +138,10 @@ fn messages_do_not_repeat_secrets() {
             "session: {ttl: '${SECRET}'}",
             "session.ttl: expected a time such as `30d`, `12h` or `never`, found `${SECRET}`",
         ),
-        ("default_provider: '${SECRET}'", "default_provider: there is no provider `${SECRET}`; configured: demo"),
+        ("default_provider: '${SECRET}'", "default_provider: there is no provider `${SECRET}`; configured: groq, demo"),
         (
             "models: {aliases: {a: '${SECRET}/x'}}",
-            "models.aliases.a: there is no provider in `${SECRET}/x`; configured: demo",
+            "models.aliases.a: there is no provider in `${SECRET}/x`; configured: groq, demo",
         ),
         ("providers: {groq: {spec: '${SECRET}'}}", "providers.groq.spec: there is no spec `${SECRET}`; specs: "),
         (

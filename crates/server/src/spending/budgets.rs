@@ -186,7 +186,8 @@ impl Tab {
         let mut state = self.enter();
         state.idle = 0;
         if let Some(grant) = key.filter(|grant| grant.line.len() > state.spenders.len()) {
-            state.spenders = spenders(grant);
+            // What the new one has spent elsewhere was not asked for until now.
+            (state.spenders, state.stored) = (spenders(grant), None);
         }
         if (state.budget, state.looked_at) == (budget, hour) {
             return state.stored.is_some();
@@ -218,8 +219,8 @@ impl Tab {
     /// What the store says, which has all that was being written.
     pub(super) fn read(&self, asked: &Asked, spent: &[u64]) {
         let mut state = self.enter();
-        // A new period may have begun since it was asked.
-        if state.begin == asked.begin {
+        // A new period may have begun since it was asked, or another key have come to those that spend it.
+        if state.begin == asked.begin && Arc::ptr_eq(&state.spenders, &asked.spenders) {
             (state.stored, state.writing) = (Some(spent.iter().copied().fold(0, u64::saturating_add)), 0);
         }
     }

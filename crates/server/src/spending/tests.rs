@@ -114,6 +114,27 @@ async fn keys_that_took_each_others_place_share_a_budget() {
     assert_eq!(rig.store.usage(query).await.unwrap().len(), 2);
 }
 
+/// Of what the new one spent elsewhere, a process that had the older one's tab knows at once.
+#[tokio::test]
+async fn a_key_that_was_rotated_is_looked_at_anew_where_it_was_known() {
+    let rig = rig();
+    let older = grant(Some("0.00000001usd/month"), None);
+    rig.turn(&older, 1).await.unwrap();
+    rig.spending.write_and_read().await.unwrap();
+    let line: Arc<[String]> = ["key_1", "key_2"].map(str::to_owned).into();
+    let older = Grant { line: Arc::clone(&line), ..older };
+    let newer = Grant { id: "key_2".to_owned(), ..older.clone() };
+    let elsewhere = rig_on(rig.store.clone());
+    elsewhere.turn(&newer, 9).await.unwrap();
+    elsewhere.spending.write_and_read().await.unwrap();
+    // It asked for the older one only.
+    rig.spending.write_and_read().await.unwrap();
+    for grant in [&newer, &older] {
+        let refused = rig.turn(grant, 1).await.unwrap_err();
+        assert_eq!(refused.wire.as_deref(), Some("insufficient_quota"), "{}", grant.id);
+    }
+}
+
 /// What running turns may cost is nobody else's; who is refused for that may try again.
 #[tokio::test]
 async fn what_is_promised_is_not_promised_twice() {

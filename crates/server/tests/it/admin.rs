@@ -148,6 +148,7 @@ async fn what_is_wrong_is_said() {
         ("POST", "/admin/keys", json!({"name": "a b"}), 400, "a name is"),
         ("POST", "/admin/keys", json!({"name": "a", "expires_in": "soon"}), 400, "`expires_in` is a duration"),
         ("POST", "/admin/keys", json!({"name": "a", "terms": {"rph": 1}}), 400, "unknown field `rph`"),
+        ("POST", "/admin/keys", json!({"name": "a", "terms": []}), 400, "invalid type: sequence, expected an object"),
         ("POST", "/admin/keys", json!({"name": "x".repeat(70_000)}), 413, "larger than"),
         ("GET", "/admin/keys/none", Value::Null, 404, "there is no key none"),
         ("DELETE", "/admin/keys/none", Value::Null, 404, "there is no key none"),

@@ -461,7 +461,13 @@ async fn two_instances_keep_the_limits_together() {
     served += 1;
     for _ in 0..45 {
         for rig in [&one, &two] {
-            served += usize::from(ask(rig, A).await.status == 200);
+            let mut answer = ask(rig, A).await;
+            // The turns that were left have places until both know that they are over.
+            while answer.header("x-godex-error") == Some("turns_at_once") {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                answer = ask(rig, A).await;
+            }
+            served += usize::from(answer.status == 200);
         }
     }
     assert!((54..=60).contains(&served), "{served} of 60");

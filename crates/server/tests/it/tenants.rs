@@ -140,6 +140,12 @@ impl World {
         let logged = post(&rig, OWNER, "/v1/responses", &with(logged, "model", json!("m"))).await;
         let logged = testkit::grammar::check(&logged.body).unwrap().response;
         let running = made(&rig, OWNER, with(say("wait"), "background", json!(true))).await;
+        // What it is must not change by itself while others look.
+        while send(&rig, OWNER, Method::GET, &format!("/v1/responses/{}", id(&running)), "").await.json()["status"]
+            == "queued"
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let compacted = json!({"model": "m", "input": [{"role": "user", "content": format!("hello {SECRET}")}]});
         let compacted = post(&rig, OWNER, "/v1/responses/compact", &compacted).await.json();
         let sealed = [&thinks, &compacted].into_iter().flat_map(|made| made["output"].as_array().unwrap().clone());

@@ -112,6 +112,19 @@ async fn a_wait_for_a_provider_is_not_ours() {
     assert!(ms("upstream_ms") > ms("overhead_ms"), "{trace:#}");
 }
 
+/// A client that leaves in mid-stream had the events that were sent until then.
+#[tokio::test]
+async fn what_a_client_had_when_it_left_is_counted() {
+    let script = Script::event_stream().event(&chat::text("one ")).event(&chat::text("two")).stall();
+    let it = Traced::before(Upstream::start(script).await.unwrap(), "").await;
+    let body = json!({"model": "m", "input": "Hi", "stream": true});
+    let left = tokio::time::timeout(Duration::from_millis(500), it.rig.post(&body)).await;
+    assert!(left.is_err());
+    let trace = it.only().await;
+    assert_eq!(trace["outcome"], "client_left");
+    assert!(trace["events"]["sent"].as_u64() > Some(2), "{trace:#}");
+}
+
 /// Words of a request that is not to be kept are not, also if it cannot be read.
 #[tokio::test]
 async fn of_what_is_not_stored_no_words_are_kept() {

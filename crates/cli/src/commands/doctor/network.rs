@@ -210,6 +210,12 @@ async fn port(config: &Config) -> (Check, bool) {
         }
         None => match gateway::look(&gateway::url(config), config).await {
             Ok(()) => (Check::ok("port", format!("{address}: a godex like this one runs there")), true),
+            // By TLS it may be known under another name only.
+            Err(absent @ (Absent::Nobody | Absent::Stranger))
+                if Box::pin(AdminClient::running(config)).await.is_ok() =>
+            {
+                (Check::ok("port", format!("{address}: taken, as by the godex that runs; here {absent}")), true)
+            }
             Err(absent @ (Absent::Nobody | Absent::Stranger)) => {
                 let advice = "end what uses it, or take another with server.port";
                 (Check::fail("port", format!("{address} is taken, and {absent}"), advice), false)

@@ -221,7 +221,8 @@ impl Page<'_> {
             let why = if gone { "what it continued was deleted" } else { "it is not stored" };
             // Of an answer that broke off there is no object, but what had come.
             let parts = trace["payloads"].as_object().into_iter().flat_map(|parts| parts.keys());
-            let parts: Vec<&str> = parts.map(String::as_str).filter(|part| is_of_answer(part)).collect();
+            let mut parts: Vec<&str> = parts.map(String::as_str).filter(|part| is_of_answer(part)).collect();
+            parts.sort_unstable();
             let what = match (parts.is_empty(), trace["number"].as_i64()) {
                 (false, Some(number)) => {
                     format!("captured as far as it came ({}): godex traces show {number}", parts.join(", "))
@@ -325,6 +326,33 @@ Came back
   7 tokens in (2 cached), 1 out
 ";
         assert_eq!(shown(&explained, "resp_1", Screen { width: 100, colours: false }), expected);
+    }
+
+    /// What was noted of the model that was asked is not what another one would do without.
+    #[test]
+    fn a_plan_for_another_model_has_its_own_notes() {
+        let note = |detail: &str| json!([{"code": "c", "severity": "warn", "action": "ignored", "path": "p", "detail": detail}]);
+        let mut explained = json!({
+            "trace": {"provider": "up", "upstream_model": "x", "notes": note("as it was"), "attempts": [{}]},
+            "request": {"model": "m"}, "response": null, "source": "stored",
+            "plan": {"provider": "up", "model": "x", "wire": "chat", "notes": note("as it would be"), "links": []},
+        });
+        let screen = Screen { width: 100, colours: false };
+        assert!(shown(&explained, "1", screen).contains("p ignored: as it was (c)"));
+        explained["plan"]["model"] = "other".into();
+        assert!(shown(&explained, "1", screen).contains("p ignored: as it would be (c)"));
+    }
+
+    /// Of a request that was refused nothing was sent, and of an answer that broke off there is what had come.
+    #[test]
+    fn what_was_not_sent_and_what_came_of_a_part_is_said() {
+        let screen = Screen { width: 100, colours: false };
+        let refused = json!({"trace": {"number": 3, "attempts": [], "notes": [], "error": {"code": "invalid_json", "message": "no"}}});
+        assert!(shown(&refused, "3", screen).contains("\n  nothing of it was sent\n"));
+        let left = json!({"trace": {"number": 4, "attempts": [{"target": "a/b"}], "notes": [], "error": null,
+            "payloads": {"request": {}, "events": {}, "chat_response.1": {}}}});
+        let expected = "and captured as far as it came (chat_response.1, events): godex traces show 4\n";
+        assert!(shown(&left, "4", screen).contains(expected), "{}", shown(&left, "4", screen));
     }
 
     /// It is stored, and only what it continued is not.

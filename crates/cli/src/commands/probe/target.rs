@@ -50,7 +50,9 @@ impl Target {
             }
             name => configured(flags, name, key)?,
         };
-        let own = config.provider.default_model.clone().or_else(|| config.models.first().cloned());
+        // What the entry itself lists is what it is for; what it has from its spec is not.
+        let listed_by_entry = config.models.first().filter(|_| config.models != config.provider.models);
+        let own = listed_by_entry.or(config.provider.default_model.as_ref()).or(config.models.first()).cloned();
         let own = if listed.is_some() { None } else { own };
         let model = match args.model.clone().or(own) {
             Some(model) => model,

@@ -32,6 +32,8 @@ const LIST: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 struct Tried {
     provider: String,
+    /// Of a provider with several addresses, which one was asked.
+    base_url: Option<String>,
     model: Option<String>,
     result: Result<Turn, String>,
 }
@@ -56,7 +58,14 @@ impl Tried {
             Ok(turn) => format!("{} in {}", turn.verdict(), milliseconds(turn.took)),
             Err(why) => format!("failed: {why}"),
         };
-        format!("{}: {result}", self.provider)
+        format!("{}: {result}", self.shown())
+    }
+
+    fn shown(&self) -> String {
+        match &self.base_url {
+            Some(url) => format!("{} ({url})", self.provider),
+            None => self.provider.clone(),
+        }
     }
 }
 
@@ -67,12 +76,12 @@ impl Turn {
 }
 
 pub(super) fn run(config: &Config, args: &TestArgs) -> anyhow::Result<()> {
-    let providers = chosen(config, args)?;
+    let places: Vec<Place> = chosen(config, args)?.into_iter().flat_map(Place::each).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
     let progress = Progress::start("asking the providers");
     let tried = runtime.block_on(async {
-        let gateway = Gateway::own(&passing(config)).await?;
+        let gateway = Gateway::own(&passing(config, &places)).await?;
         let peer = Peer::new(
             &format!("{}/v1", gateway.url),
             Some(gateway.key.clone()),
@@ -81,14 +90,14 @@ pub(super) fn run(config: &Config, args: &TestArgs) -> anyhow::Result<()> {
         );
         let peer = &peer.map_err(anyhow::Error::msg)?;
         let all = async {
-            let numbered = |(number, provider)| async move { (number, ask(provider, args, peer).await) };
-            let turns: Vec<_> = providers.iter().copied().enumerate().map(numbered).collect();
+            let numbered = |(number, place)| async move { (number, ask(place, args, peer).await) };
+            let turns: Vec<_> = places.iter().enumerate().map(numbered).collect();
             let mut asked = iter(turns).buffer_unordered(AT_ONCE);
             let mut tried = Vec::new();
             while let Some((number, one)) = asked.next().await {
                 progress.done(&one.summary());
                 tried.push((number, one));
-                progress.step(tried.len(), providers.len(), "asking the providers");
+                progress.step(tried.len(), places.len(), "asking the providers");
             }
             tried.sort_unstable_by_key(|(number, _)| *number);
             tried.into_iter().map(|(_, one)| one).collect::<Vec<_>>()
@@ -105,9 +114,31 @@ pub(super) fn run(config: &Config, args: &TestArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A provider, or one of its addresses, as a provider of its own.
+struct Place {
+    config: ProviderConfig,
+    provider: String,
+    base_url: Option<String>,
+}
+
+impl Place {
+    fn each(provider: &ProviderConfig) -> Vec<Self> {
+        let several = provider.base_urls.len() > 1;
+        let place = |(number, mut config): (usize, ProviderConfig)| {
+            let base_url = several.then(|| config.base_url.clone());
+            if several {
+                config.name = format!("{}@{}", provider.name, number + 1);
+            }
+            Self { config, provider: provider.name.clone(), base_url }
+        };
+        provider.each_address().enumerate().map(place).collect()
+    }
+}
+
 /// Nothing of it stays, and nobody is asked for more than the test.
-fn passing(config: &Config) -> Config {
+fn passing(config: &Config, places: &[Place]) -> Config {
     let mut passing = config.clone();
+    passing.providers.extend(places.iter().filter(|place| place.base_url.is_some()).map(|place| place.config.clone()));
     passing.session = SessionConfig { beside: None, ..passing.session.beside() };
     passing.trace.enabled = false;
     passing.discover = Discover::Off;
@@ -129,7 +160,8 @@ fn chosen<'c>(config: &'c Config, args: &TestArgs) -> anyhow::Result<Vec<&'c Pro
     args.names.iter().map(named).collect()
 }
 
-async fn ask(provider: &ProviderConfig, args: &TestArgs, peer: &Peer) -> Tried {
+async fn ask(place: &Place, args: &TestArgs, peer: &Peer) -> Tried {
+    let provider = &place.config;
     let model = match &args.model {
         Some(model) => Ok(model.clone()),
         None => first_model(provider).await,
@@ -138,7 +170,7 @@ async fn ask(provider: &ProviderConfig, args: &TestArgs, peer: &Peer) -> Tried {
         Ok(model) => turn(provider, model, args.timeout, peer).await,
         Err(why) => Err(why.clone()),
     };
-    Tried { provider: provider.name.clone(), model: model.ok(), result }
+    Tried { provider: place.provider.clone(), base_url: place.base_url.clone(), model: model.ok(), result }
 }
 
 /// What its spec or the file names; else what it lists itself.
@@ -255,8 +287,7 @@ fn table(tried: &[Tried]) -> String {
             ],
             Err(_) => ["failed", "", "", "", "", "", ""].map(str::to_owned),
         };
-        [one.provider.clone(), model, result, first, took, input, cached, output, notes]
-            .map(|cell| visible(&cell).into_owned())
+        [one.shown(), model, result, first, took, input, cached, output, notes].map(|cell| visible(&cell).into_owned())
     };
     let rows: Vec<[String; 9]> = std::iter::once(head).chain(tried.iter().map(row)).collect();
     let widths: Vec<usize> =
@@ -270,15 +301,15 @@ fn table(tried: &[Tried]) -> String {
     for one in tried {
         match &one.result {
             Err(why) => {
-                let _ = write!(out, "\n{}: {}\n", visible(&one.provider), visible(why));
+                let _ = write!(out, "\n{}: {}\n", visible(&one.shown()), visible(why));
             }
             Ok(turn) => {
                 if !turn.called {
                     let said = "it answered in words and called no tool; agents do nothing without calls";
-                    let _ = write!(out, "\n{}: {said}\n", visible(&one.provider));
+                    let _ = write!(out, "\n{}: {said}\n", visible(&one.shown()));
                 }
                 if !turn.notes.is_empty() {
-                    let _ = write!(out, "\n{}: {}\n", visible(&one.provider), visible(&turn.notes.join(", ")));
+                    let _ = write!(out, "\n{}: {}\n", visible(&one.shown()), visible(&turn.notes.join(", ")));
                 }
             }
         }
@@ -288,13 +319,15 @@ fn table(tried: &[Tried]) -> String {
 
 fn as_json(tried: &[Tried]) -> String {
     let one = |one: &Tried| {
-        let Tried { provider, model, result } = one;
+        let Tried { provider, base_url, model, result } = one;
         let number = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         match result {
-            Ok(turn) => json!({"provider": provider, "model": model, "ok": true, "called_tool": turn.called,
+            Ok(turn) => {
+                json!({"provider": provider, "base_url": base_url, "model": model, "ok": true, "called_tool": turn.called,
                 "first_ms": number(turn.first), "took_ms": number(turn.took), "input_tokens": turn.input,
-                "cached_tokens": turn.cached, "output_tokens": turn.output, "notes": turn.notes}),
-            Err(why) => json!({"provider": provider, "model": model, "ok": false, "error": why}),
+                "cached_tokens": turn.cached, "output_tokens": turn.output, "notes": turn.notes})
+            }
+            Err(why) => json!({"provider": provider, "base_url": base_url, "model": model, "ok": false, "error": why}),
         }
     };
     format!("{:#}\n", Value::Array(tried.iter().map(one).collect()))
