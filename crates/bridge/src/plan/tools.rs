@@ -3,6 +3,7 @@
 mod catalog;
 mod choice;
 mod declare;
+mod draft;
 mod hosted;
 mod inline;
 pub(super) mod names;

@@ -48,6 +48,18 @@ fn function(tool: &Map<String, Value>, at: &str) -> Result<(), String> {
     }
 }
 
+/// What only Claude insists on: each schema is one by draft 2020-12.
+pub(super) fn check_schemas(body: &Value) -> Result<(), String> {
+    for (index, tool) in body["tools"].as_array().into_iter().flatten().enumerate() {
+        let Some(schema) = tool.get("input_schema") else { continue };
+        let at = format!("tools.{index}.custom.input_schema");
+        jsonschema::draft202012::meta::validate(schema).map_err(|error| {
+            format!("{at}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {error}")
+        })?;
+    }
+    Ok(())
+}
+
 fn chosen(choice: &Value, names: &BTreeSet<&str>) -> Result<(), String> {
     only(object(choice, "tool_choice")?, &["type", "name", "disable_parallel_tool_use"], "tool_choice")?;
     let name = choice.get("name").and_then(Value::as_str);
