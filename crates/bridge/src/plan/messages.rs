@@ -98,6 +98,7 @@ fn build(
         logprobs: false,
         output: contract,
         grammars: tools.grammars(),
+        renamed: tools.renamed(),
         prompt_end: PromptEnd { after_assistant, after_calls, without_thoughts, demand },
     };
     body.tool_choice = tools.choice.take();

@@ -43,7 +43,8 @@ fn completed<'a>(schema: Raw<'a>, rules: &[SchemaRule]) -> (Json<'a>, Changes) {
     let is_object = schema.get("type").is_some_and(|kind| kind.as_str() == "\"object\"");
     let has_properties = schema.get("properties").is_some_and(|properties| properties.kind() == Kind::Object);
     let may_ask_encryption = memmem::find(schema.as_str().as_bytes(), ENCRYPTED.as_bytes()).is_some();
-    let is_kept = |rule: &SchemaRule| matches!(rule, SchemaRule::NoStrict | SchemaRule::Draft2020);
+    let is_kept =
+        |rule: &SchemaRule| matches!(rule, SchemaRule::NoStrict | SchemaRule::Draft2020 | SchemaRule::PlainKeys);
     let unruled = !may_ask_encryption && rules.iter().all(is_kept);
     if is_object && has_properties && unruled {
         return (Json::Wire(schema), Changes::default());

@@ -74,7 +74,9 @@ fn no_schema_of_a_tool_is_refused() {
         json!({"name": {"type": "string", "required": true}}),
         json!({"list": {"items": {"anyOf": [{"required": ["a", "a"]}, {"type": "object", "required": "a"}]}}}),
         json!({"none": null, "text": "string"}),
+        json!({"filter[id]": {"type": "string"}, "$top": {"type": "any"}, "": true, "é": {"description": "x"}}),
     ] {
+        let is_renamed = properties.get("$top").is_some();
         let parameters = json!({"type": "object", "properties": properties, "required": ["a", "a"]});
         let tool = json!({"type": "function", "name": "f", "parameters": parameters});
         let request = json!({"model": "m", "input": "Hi", "tools": [tool]}).to_string();
@@ -84,6 +86,12 @@ fn no_schema_of_a_tool_is_refused() {
             assert_eq!(check_request(body), Ok(()), "{model}: {body}");
             assert_eq!(check_for_model(&model, body), Ok(()), "{body}");
             assert!(planned.has_note("bridge.tool.schema", "tools[0]"), "{model}: {:?}", planned.notes);
+            assert_eq!(
+                planned.has_note("bridge.tool.degraded", "tools[0]"),
+                is_renamed,
+                "{model}: {:?}",
+                planned.notes
+            );
         }
     }
 }
