@@ -170,13 +170,15 @@ fn object(value: Option<Raw<'_>>) -> Str<'_> {
     }
 }
 
-/// The action without what the function has no parameter for.
+/// The action without what the function has no parameter for, and without an empty `env`: every such item has one, and
+/// hardly any model writes it. What it thinks after the call is signed after what it wrote.
 fn local_shell<'a>(call: &LocalShellCall<'a>) -> Str<'a> {
     const KNOWN: &[&str] = &["command", "env", "timeout_ms", "user", "working_directory"];
     let action = json::text(|out| {
         let mut object = ObjectWriter::new(out);
         for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
-            if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
+            let is_bare = key.is("env") && value.kind() == Kind::Object && value.fields().next().is_none();
+            if !value.is_null() && !is_bare && KNOWN.iter().any(|known| key.is(known)) {
                 object.json(&key.decode(), clean(value.as_str()).as_bytes());
             }
         }
