@@ -263,15 +263,15 @@ fn items_in_another_order_are_no_other_answers() {
 #[test]
 fn a_local_shell_call_returns_as_the_model_wrote_it() {
     let request = |items: &[Value]| json!({"model": "m", "input": items, "tools": [{"type": "local_shell"}]});
-    let hello = said("user", "Hi");
+    let hello = [said("user", "Hi")];
     for input in [json!({"command": ["ls"]}), json!({"command": ["ls"], "env": {"A": "b"}})] {
-        let first = plan(&request(&[hello.clone()]), &named(OPUS), false);
+        let first = plan(&request(&hello), &named(OPUS), false);
         let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "local_shell", "input": input});
         let blocks = [thought("1"), used("x"), thought("2"), used("y")];
         let items = answered(&first, &blocks, "tool_use");
         assert!(items.iter().any(|item| item["action"]["env"].is_object()), "{items:?}");
         let outputs = ["x", "y"].map(|id| json!({"type": "local_shell_call_output", "id": id, "output": "a"}));
-        let second = plan(&request(&[&[hello.clone()], &items[..], &outputs].concat()), &named(OPUS), false);
+        let second = plan(&request(&[&hello[..], &items, &outputs].concat()), &named(OPUS), false);
         assert_eq!(messages(&second)[1], json!({"role": "assistant", "content": blocks}), "{items:?}");
     }
 }

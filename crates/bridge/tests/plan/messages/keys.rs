@@ -62,7 +62,7 @@ fn read(planned: &Planned, events: &[String]) -> (Vec<String>, Vec<Value>, Vec<S
     let mut object = Vec::new();
     response.object(1_700_000_001, false, &mut object);
     let object: Value = serde_json::from_slice(&object).unwrap();
-    let sent = String::from_utf8(out.take().to_vec()).unwrap();
+    let sent = String::from_utf8(out.take().clone()).unwrap();
     let data = sent.lines().filter_map(|line| line.strip_prefix("data: "));
     let events = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
     let deltas = events.filter(|event| event["type"] == "response.function_call_arguments.delta");
