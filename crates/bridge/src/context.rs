@@ -18,6 +18,8 @@ pub struct AnswerContext {
     pub output: OutputContract,
     /// Grammars of custom tools that the provider does not see to itself.
     pub grammars: Vec<InputGrammar>,
+    /// Tools whose parameters have other names there.
+    pub renamed: Vec<RenamedKeys>,
     /// How what was sent ends: the answer's reasoning has to remember it.
     pub prompt_end: PromptEnd,
 }
@@ -53,6 +55,22 @@ pub struct OfferedTool {
     /// As the client declared it.
     pub name: String,
     pub namespace: Option<String>,
+}
+
+/// What the provider knows a tool's parameters by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenamedKeys {
+    /// The tool: [`OfferedTool::provider_name`].
+    pub provider_name: String,
+    /// In the order of their own names.
+    pub keys: Vec<RenamedKey>,
+}
+
+/// One parameter: the name that it was declared under, and the one under which it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenamedKey {
+    pub own: String,
+    pub sent: String,
 }
 
 /// The grammar that the input of a custom tool has to fit.

@@ -10,6 +10,7 @@ mod escaped;
 mod events;
 mod failure;
 mod json;
+mod keys;
 mod note;
 mod plan;
 mod reader;
@@ -20,7 +21,8 @@ mod shown;
 
 pub use client::{ClientForms, Heartbeat, ReasoningChannel, WaitInWords};
 pub use context::{
-    AnswerContext, AnswerWire, InputGrammar, InputSyntax, NativeContext, OfferedTool, OutputContract, ToolKind,
+    AnswerContext, AnswerWire, InputGrammar, InputSyntax, NativeContext, OfferedTool, OutputContract, RenamedKey,
+    RenamedKeys, ToolKind,
 };
 pub use dialect::{
     AbsentContent, AfterTool, AnswerDialect, BlockCache, BlockRules, Bounds, CacheKeyField, CacheMarks, CallIds,

@@ -255,6 +255,7 @@ fn build(
         logprobs: body.logprobs,
         output: contract,
         grammars: tools.grammars(),
+        renamed: tools.renamed(),
         prompt_end: PromptEnd::default(),
     };
     body.extra.extend(native_members.iter().map(String::as_str));

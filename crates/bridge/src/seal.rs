@@ -53,6 +53,8 @@ pub struct PromptEnd {
     pub without_thoughts: bool,
     /// With these words of ours.
     pub demand: Option<String>,
+    /// After a summary in place of what was before, the last one there; what that is known by.
+    pub after_summary: Option<u64>,
 }
 
 impl ThoughtPlace {
@@ -69,6 +71,9 @@ impl ThoughtPlace {
             if let Some(words) = &end.demand {
                 place.text("demand", words);
             }
+            if let Some(summary) = end.after_summary {
+                place.int("after_summary", summary);
+            }
         }
         if let Some(calls) = self.calls {
             place.int("calls", calls);
@@ -81,12 +86,14 @@ impl ThoughtPlace {
 
     fn read(raw: Raw<'_>) -> Self {
         let number = |raw: Raw<'_>| raw.as_str().parse().ok();
+        let summary = raw.get("after_summary").and_then(|summary| summary.as_str().parse().ok());
         let flag = |name| raw.get(name).is_some_and(|is| is.as_str() == "true");
         let end = PromptEnd {
             after_assistant: flag("after_assistant"),
             without_thoughts: flag("without_thoughts"),
             after_calls: raw.get("after_calls").and_then(number).unwrap_or(0),
             demand: raw.get("demand").and_then(Raw::text).map(|words| words.decode().into_owned()),
+            after_summary: summary,
         };
         Self {
             began: raw.get("began").and_then(number).map(|items| (items, end)),
@@ -262,6 +269,7 @@ mod tests {
                         after_calls: 2,
                         without_thoughts: true,
                         demand: Some("\"Do\"".into()),
+                        after_summary: Some(u64::MAX),
                     },
                 )),
                 calls: Some(0),

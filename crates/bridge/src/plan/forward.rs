@@ -121,6 +121,7 @@ fn build(
         logprobs: wants_logprobs(request),
         output: contract,
         grammars: Vec::new(),
+        renamed: Vec::new(),
         prompt_end: PromptEnd::default(),
     };
     let (notes, links) = notes.finish_linked(request, past, &unfolded)?;

@@ -7,6 +7,7 @@ use wire::json::Invalid;
 use wire::responses::{CreateResponse, Input, InputItem, Item};
 
 use super::compaction::{Sent, Standing, Unfolded};
+use super::tools::names::fnv;
 
 const PAST: &str = "history";
 
@@ -69,15 +70,23 @@ pub(super) struct Items<'r, 'a> {
     pub(super) declaring: Vec<(&'r Item<'a>, ItemPath)>,
     /// A summary has taken the place of some.
     pub(super) summarised: bool,
+    /// Where summaries are among those that are sent, and what each is known by.
+    pub(super) summaries: Vec<(usize, u64)>,
 }
 
 impl<'r, 'a> Items<'r, 'a> {
     pub(super) fn of(request: &'r CreateResponse<'a>, past: &'r [InputItem<'a>], unfolded: &'r [Unfolded<'a>]) -> Self {
-        let mut items = Self { sent: Vec::new(), declaring: Vec::new(), summarised: !unfolded.is_empty() };
-        each(request, past, unfolded, |item, path, sent| match sent {
-            Sent::Whole | Sent::Summary => items.sent.push((&item.value, path)),
-            Sent::Tools => items.declaring.push((&item.value, path)),
-            Sent::Nothing => {}
+        let summarised = !unfolded.is_empty();
+        let mut items = Self { sent: Vec::new(), declaring: Vec::new(), summarised, summaries: Vec::new() };
+        each(request, past, unfolded, |item, path, sent| {
+            if sent == Sent::Summary {
+                items.summaries.push((items.sent.len(), fnv(item.raw.as_str().as_bytes())));
+            }
+            match sent {
+                Sent::Whole | Sent::Summary => items.sent.push((&item.value, path)),
+                Sent::Tools => items.declaring.push((&item.value, path)),
+                Sent::Nothing => {}
+            }
         });
         items
     }

@@ -74,6 +74,7 @@ fn build(
     let after_assistant = !goes_on && transcript::ends_with_assistant(request, &items);
     let without_thoughts = dialect.request.reasoning.replay == Replay::Never && items.have_thoughts();
     let after_calls = if after_assistant { transcript::calls_at_end(&items) } else { 0 };
+    let after_summary = items.summaries.last().map(|(_, summary)| *summary);
     let mut body = Request {
         model: (!rules.model_in_path).then_some(target.model),
         // A connection on which nothing comes for long is cut by proxies.
@@ -98,7 +99,8 @@ fn build(
         logprobs: false,
         output: contract,
         grammars: tools.grammars(),
-        prompt_end: PromptEnd { after_assistant, after_calls, without_thoughts, demand },
+        renamed: tools.renamed(),
+        prompt_end: PromptEnd { after_assistant, after_calls, without_thoughts, demand, after_summary },
     };
     body.tool_choice = tools.choice.take();
     body.one_call = tools.parallel == Some(false);

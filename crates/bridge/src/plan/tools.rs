@@ -3,8 +3,10 @@
 mod catalog;
 mod choice;
 mod declare;
+mod draft;
 mod hosted;
 mod inline;
+mod keys;
 pub(super) mod names;
 mod root;
 mod schema;
@@ -17,7 +19,7 @@ use wire::responses::CreateResponse;
 use super::Hosting;
 use super::item_path::Items;
 use super::notes::{Notes, code};
-use crate::context::{InputGrammar, OfferedTool};
+use crate::context::{InputGrammar, OfferedTool, RenamedKeys};
 use crate::dialect::{ChoiceKind, Dialect, Parallel, Parameter};
 
 pub(super) use catalog::Catalog;
@@ -95,6 +97,15 @@ impl<'a> Tools<'a> {
             Some(InputGrammar { provider_name, syntax, definition })
         })
         .collect()
+    }
+
+    /// Whose parameters have other names there.
+    pub(super) fn renamed(&self) -> Vec<RenamedKeys> {
+        let sent = self.catalog.entries.iter().enumerate().filter(|(index, _)| self.is_sent(*index));
+        let renamed = sent.filter(|(_, entry)| !entry.keys.is_empty());
+        renamed
+            .map(|(_, entry)| RenamedKeys { provider_name: entry.provider_name.clone(), keys: entry.keys.clone() })
+            .collect()
     }
 
     /// Says where the tools are that are sent, for whoever asks.

@@ -82,7 +82,8 @@ struct Attached {
 
 impl ChatReader {
     pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
-        let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, wire: _, prompt_end: _ } = context;
+        let AnswerContext { tools, reasoning_summary, logprobs, output, grammars, renamed, wire: _, prompt_end: _ } =
+            context;
         let promise = setup.promise(output);
         Self {
             wanted: Wanted { reasoning_summary, logprobs },
@@ -91,7 +92,7 @@ impl ChatReader {
             promise,
             heard: Heard::default(),
             open: None,
-            calls: Calls::new(Offered::new(tools, setup.input_checks(grammars))),
+            calls: Calls::new(Offered::new(tools, setup.input_checks(grammars), renamed)),
             pending: Vec::new(),
             pending_bytes: 0,
             attached: Attached::default(),

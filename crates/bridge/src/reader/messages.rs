@@ -94,7 +94,8 @@ struct Heard {
 
 impl MessagesReader {
     pub(super) fn new(context: AnswerContext, mut setup: Setup) -> Self {
-        let AnswerContext { tools, reasoning_summary, output, grammars, prompt_end, logprobs: _, wire: _ } = context;
+        let AnswerContext { tools, reasoning_summary, output, grammars, renamed, prompt_end, logprobs: _, wire: _ } =
+            context;
         let promise = setup.promise(output);
         Self {
             reasoning_summary,
@@ -107,7 +108,7 @@ impl MessagesReader {
             open: None,
             text_from: 0,
             place: Place { prompt_end, breaks: Vec::new() },
-            calls: Calls::new(Offered::new(tools, setup.input_checks(grammars))),
+            calls: Calls::new(Offered::new(tools, setup.input_checks(grammars), renamed)),
             search: None,
             kept: Blocks::default(),
             setup,

@@ -118,8 +118,16 @@ fn string(raw: Option<Raw<'_>>) -> Option<Text<'_>> {
 
 impl NativeReader {
     pub(super) fn new(native: NativeContext, context: AnswerContext, mut setup: Setup) -> Self {
-        let AnswerContext { tools, logprobs, output, reasoning_summary: _, wire: _, grammars: _, prompt_end: _ } =
-            context;
+        let AnswerContext {
+            tools,
+            logprobs,
+            output,
+            reasoning_summary: _,
+            wire: _,
+            grammars: _,
+            renamed: _,
+            prompt_end: _,
+        } = context;
         let promise = setup.promise(output);
         Self {
             wanted: Wanted { native, logprobs, tools },

@@ -44,7 +44,7 @@ fn mapping() {
         ),
         (
             json!([{"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"], "env": {}}}, {"type": "local_shell_call_output", "call_id": "c", "output": "o"}]),
-            json!([call("local_shell", "{\"command\":[\"ls\"],\"env\":{}}"), tool("o")]),
+            json!([call("local_shell", "{\"command\":[\"ls\"]}"), tool("o")]),
         ),
         (
             json!([{"type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file", "path": "p"}}, {"type": "apply_patch_call_output", "call_id": "c", "status": "failed", "output": "o"}]),

@@ -2,6 +2,7 @@
 
 mod bound;
 mod images;
+mod keys;
 mod laws;
 mod tables;
 

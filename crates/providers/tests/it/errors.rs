@@ -336,6 +336,11 @@ fn what_godex_adds_is_done_without_where_it_is_refused() {
         ("output_config.effort: Input should be 'high'", effort, Some(("reasoning_effort", P::Hearsay))),
         ("adaptive thinking is not supported on this model", thinks("adaptive"), Some(("thinking", P::Words))),
         (
+            "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
+            r#","temperature":0.3,"thinking":{"type":"adaptive"}"#.to_owned(),
+            Some(("temperature", P::Words)),
+        ),
+        (
             r#""thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior."#,
             thinks("enabled"),
             Some(("thinking", P::Words)),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::demand;
+use super::{demand, tools};
 
 const ALL: &[&str] = &["low", "medium", "high", "xhigh", "max"];
 
@@ -99,6 +99,7 @@ pub fn check_for_model(model: &str, body: &Value) -> Result<(), String> {
     demand(!late || of.late_system, || format!("{model}: messages: no role \"system\""))?;
     let limit = body["max_tokens"].as_u64().unwrap_or_default();
     demand(limit <= of.max_tokens, || format!("{model}: max_tokens: {limit} > {}", of.max_tokens))?;
+    tools::check_schemas(body).map_err(|problem| format!("{model}: {problem}"))?;
     let images = body["messages"].to_string().matches(r#""type":"image""#).count();
     demand(images <= of.images, || format!("{model}: {images} images"))
 }

@@ -79,10 +79,12 @@ fn thinking(body: &Map<String, Value>, limit: u64) -> Result<(), String> {
         })?;
         let forced = body.get("tool_choice").is_some_and(|choice| choice["type"] == "any" || choice["type"] == "tool");
         demand(!forced, || "thinking may not be enabled when tool_choice forces tool use".to_owned())?;
-        let cool = body.get("temperature").is_some_and(|value| value.as_f64() != Some(1.0));
-        demand(!cool, || "temperature may only be 1 when thinking is enabled".to_owned())?;
     } else {
         demand(budget.is_none(), || "thinking.budget_tokens: extra inputs are not permitted".to_owned())?;
+    }
+    if matches!(kind, "enabled" | "adaptive") {
+        let cool = body.get("temperature").is_some_and(|value| value.as_f64() != Some(1.0));
+        demand(!cool, || "temperature may only be 1 when thinking is enabled or adaptive".to_owned())?;
     }
     let display = members.get("display");
     let shown = display.is_none_or(|display| kind != "disabled" && (display == "summarized" || display == "omitted"));

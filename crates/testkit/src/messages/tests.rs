@@ -154,6 +154,20 @@ fn images_have_limits() {
 }
 
 #[test]
+fn whoever_thinks_is_sampled_in_its_own_way() {
+    for (thinking, temperature, is_good) in [
+        (json!({"type": "enabled", "budget_tokens": 1024}), 0.5, false),
+        (json!({"type": "adaptive"}), 0.5, false),
+        (json!({"type": "adaptive"}), 1.0, true),
+        (json!({"type": "disabled"}), 0.5, true),
+    ] {
+        let mut request = with("thinking", thinking);
+        request["temperature"] = json!(temperature);
+        assert_eq!(check_request(&request).is_ok(), is_good, "{request}");
+    }
+}
+
+#[test]
 fn each_fault_of_a_model_is_found() {
     let adaptive = || with("thinking", json!({"type": "adaptive"}));
     let mut both = adaptive();

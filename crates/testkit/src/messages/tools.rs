@@ -48,6 +48,25 @@ fn function(tool: &Map<String, Value>, at: &str) -> Result<(), String> {
     }
 }
 
+/// What only Claude insists on: each schema is one by draft 2020-12, and names of properties are usual ones.
+pub(super) fn check_schemas(body: &Value) -> Result<(), String> {
+    for (index, tool) in body["tools"].as_array().into_iter().flatten().enumerate() {
+        let Some(schema) = tool.get("input_schema") else { continue };
+        let at = format!("tools.{index}.custom.input_schema");
+        let names = schema["properties"].as_object().into_iter().flat_map(Map::keys);
+        let is_taken = |name: &str| {
+            let usual = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+            (1..=64).contains(&name.len()) && name.chars().all(usual)
+        };
+        let odd = names.map(String::as_str).find(|name| !is_taken(name));
+        demand(odd.is_none(), || format!("{at}.properties: Property keys should match pattern: {odd:?}"))?;
+        jsonschema::draft202012::meta::validate(schema).map_err(|error| {
+            format!("{at}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {error}")
+        })?;
+    }
+    Ok(())
+}
+
 fn chosen(choice: &Value, names: &BTreeSet<&str>) -> Result<(), String> {
     only(object(choice, "tool_choice")?, &["type", "name", "disable_parallel_tool_use"], "tool_choice")?;
     let name = choice.get("name").and_then(Value::as_str);

@@ -55,9 +55,7 @@ pub(super) fn plan(
     if !rules.binding_beta.is_empty() {
         set(&mut body.thinking, "block_binding", BINDING.to_owned());
     }
-    if kind.as_deref() == Some(ENABLED) {
-        sample_freely(body, notes);
-    }
+    sample_freely(body, notes);
 }
 
 /// A kind of thinking that turned out not to be taken: another one that comes near, or none.
@@ -151,7 +149,7 @@ fn answers_thoughtless_calls(messages: &[Message<'_>]) -> bool {
     answers && !matches!(first, Some(Content::Raw(json)) if is_thought(json))
 }
 
-/// A model with a budget is sampled in its own way.
+/// A model that thinks is sampled in its own way, with a budget or without.
 fn sample_freely(body: &mut Request<'_>, notes: &mut Notes) {
     let given = [("temperature", &mut body.temperature), ("top_p", &mut body.top_p)];
     for (name, value) in given {

@@ -9,9 +9,9 @@ use wire::responses::{CreateResponse, CustomTool, Item, NamespaceTool, Tool};
 
 use super::hosted::{Lists, elsewhere, reserved};
 use super::schema::Changes;
-use super::{declare, names, template};
-use crate::context::{InputSyntax, ToolKind};
-use crate::dialect::{Hosted, Lacking, ToolRules};
+use super::{declare, keys, names, template};
+use crate::context::{InputSyntax, RenamedKey, ToolKind};
+use crate::dialect::{Hosted, Lacking, SchemaRule, ToolRules};
 use crate::plan::Hosting;
 use crate::plan::Unsearched;
 use crate::plan::item_path::Items;
@@ -49,6 +49,8 @@ pub(super) struct Entry<'a> {
     pub(super) declared: Declared<'a>,
     /// What the input of a custom tool has to fit, where the provider does not see to it.
     pub(super) grammar: Option<(InputSyntax, Text<'a>)>,
+    /// Parameters that have other names there.
+    pub(super) keys: Vec<RenamedKey>,
 }
 
 /// Who answers a call of the tool.
@@ -110,6 +112,7 @@ impl<'a> Catalog<'a> {
         notes: &mut Notes,
     ) -> Result<Self, Invalid> {
         let mut collector = Collector::new(request, items, rules, hosting, notes);
+        collector.renames = rules.schema.contains(&SchemaRule::PlainKeys);
         for (index, tool) in request.tools.iter().flatten().enumerate() {
             collector.tool(&tool.value, None, At { list: REQUEST, index })?;
         }
@@ -173,6 +176,20 @@ impl<'a> Catalog<'a> {
         }
         let flat = flat(space, &decoded);
         Self::same_or(name, &decoded, &names::encode(&flat, self.name_length))
+    }
+
+    /// The parameters of a tool that have other names there. A call that was not made goes back under the provider's name.
+    pub(in crate::plan) fn keys(&self, kind: ToolKind, namespace: Option<Text<'a>>, name: &str) -> &[RenamedKey] {
+        if self.entries.iter().all(|entry| entry.keys.is_empty()) {
+            return &[];
+        }
+        let space = namespace.map(Text::decode).filter(|space| !space.is_empty());
+        let space = canonical(space.as_deref());
+        let entry = self
+            .find(name, space, |what| what == What::Called(kind))
+            .or_else(|| self.find(name, space, |what| matches!(what, What::Called(_))))
+            .or_else(|| self.entries.iter().find(|entry| entry.provider_name == name));
+        entry.map_or(&[], |entry| &entry.keys)
     }
 
     /// Whether a call of that custom tool is one to the provider, too. A tool that is gone is what it was, where there
@@ -279,6 +296,8 @@ pub(super) struct Collector<'a, 't> {
     /// What the servers that godex asks have.
     pub(super) lists: Lists<'a>,
     pub(super) notes: &'t mut Notes,
+    /// Whether parameters may get other names: who reads the answer has to know them.
+    renames: bool,
 }
 
 impl<'a, 't> Collector<'a, 't> {
@@ -299,7 +318,7 @@ impl<'a, 't> Collector<'a, 't> {
             name_length: rules.name_length,
             has_custom: !rules.custom.is_empty(),
         };
-        Self { catalog, told: BTreeMap::new(), rules, hosting, lists: Lists::of(items, hosting), notes }
+        Self { catalog, told: BTreeMap::new(), rules, hosting, lists: Lists::of(items, hosting), notes, renames: false }
     }
 }
 
@@ -421,7 +440,8 @@ impl<'a, 't> Collector<'a, 't> {
         let about = self.tell(space, index);
         let again = again.and_then(|index| self.catalog.entries.get_mut(index));
         if let Some(entry) = again {
-            let declared = described(declare(entry.provider_name.clone()), about);
+            let mut declared = described(declare(entry.provider_name.clone()), about);
+            entry.keys = if self.renames { rename(&mut declared) } else { Vec::new() };
             if declared != entry.declared {
                 let message = format!("declared before under the name {name}: this declaration counts");
                 self.notes.degraded(code::TOOL_DEGRADED, at, message);
@@ -430,12 +450,17 @@ impl<'a, 't> Collector<'a, 't> {
             return;
         }
         let provider_name = self.catalog.unique_name(kind, namespace, name);
-        let declared = described(declare(provider_name.clone()), about);
+        let mut declared = described(declare(provider_name.clone()), about);
+        let keys = if self.renames { rename(&mut declared) } else { Vec::new() };
+        if !keys.is_empty() {
+            let message = format!("{} of its parameters have other names there", keys.len());
+            self.notes.lowered(code::TOOL_DEGRADED, at, message);
+        }
         if kind != ToolKind::Function && !kind.is_hosted() && matches!(declared, Declared::Function(_)) {
             self.notes.lowered(code::TOOL_DEGRADED, at, format!("offered as the function {provider_name}"));
         }
         let namespace = namespace.map(str::to_owned);
-        self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared, grammar: None });
+        self.add(Entry { what, name: name.to_owned(), namespace, provider_name, declared, grammar: None, keys });
     }
 
     /// What the tool at this place says of its namespace: the first of it tells what it is for. A tool that is found once
@@ -479,7 +504,8 @@ impl<'a, 't> Collector<'a, 't> {
             let name = kind.name().to_owned();
             // The provider may call it by this name: no function must have it.
             let provider_name = name.clone();
-            self.add(Entry { what, name, namespace: None, provider_name, declared, grammar: None });
+            let (grammar, keys) = (None, Vec::new());
+            self.add(Entry { what, name, namespace: None, provider_name, declared, grammar, keys });
         }
     }
 
@@ -505,6 +531,14 @@ fn described<'a>(mut declared: Declared<'a>, about: Option<Text<'a>>) -> Declare
         Declared::Native(_) => {}
     }
     declared
+}
+
+/// Gives the tool's parameters names that are taken, and says which they are.
+fn rename(declared: &mut Declared<'_>) -> Vec<RenamedKey> {
+    let Declared::Function(function) = declared else { return Vec::new() };
+    let Some((parameters, keys)) = keys::renamed(&function.parameters) else { return Vec::new() };
+    function.parameters = parameters;
+    keys
 }
 
 fn named(name: Option<Text<'_>>, at: At<'_>) -> Result<String, Invalid> {

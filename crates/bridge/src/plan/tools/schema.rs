@@ -4,6 +4,7 @@ use memchr::memmem;
 use wire::chat::Json;
 use wire::json::{Kind, ObjectWriter, Raw, write_text};
 
+use super::draft;
 use super::root::{Flat, is_joint};
 use crate::dialect::SchemaRule;
 use crate::plan::content::clean;
@@ -29,10 +30,22 @@ pub(super) fn parameters<'a>(declared: Option<Raw<'a>>, rules: &[SchemaRule]) ->
         // Some servers demand parameters of a function that has none.
         return (Json::Ours(NOTHING.to_vec()), Changes::default());
     };
+    let mended = if rules.contains(&SchemaRule::Draft2020) { draft::mended(schema) } else { None };
+    let Some(mended) = mended else { return completed(schema, rules) };
+    let (json, changes) = completed(Raw::ours(&mended), rules);
+    let mut out = Vec::with_capacity(mended.len());
+    json.write(&mut out);
+    (Json::Ours(out), Changes { meaning: true, ..changes })
+}
+
+/// An object schema, without what the dialect refuses of what is one.
+fn completed<'a>(schema: Raw<'a>, rules: &[SchemaRule]) -> (Json<'a>, Changes) {
     let is_object = schema.get("type").is_some_and(|kind| kind.as_str() == "\"object\"");
     let has_properties = schema.get("properties").is_some_and(|properties| properties.kind() == Kind::Object);
     let may_ask_encryption = memmem::find(schema.as_str().as_bytes(), ENCRYPTED.as_bytes()).is_some();
-    let unruled = !may_ask_encryption && rules.iter().all(|rule| *rule == SchemaRule::NoStrict);
+    let is_kept =
+        |rule: &SchemaRule| matches!(rule, SchemaRule::NoStrict | SchemaRule::Draft2020 | SchemaRule::PlainKeys);
+    let unruled = !may_ask_encryption && rules.iter().all(is_kept);
     if is_object && has_properties && unruled {
         return (Json::Wire(schema), Changes::default());
     }
@@ -186,7 +199,7 @@ mod tests {
 
     #[test]
     fn schemas_are_completed_and_cleaned() {
-        use SchemaRule::{EnumStrings, NoTuples, NoTypeArrays, PlainRoot, RefAlone};
+        use SchemaRule::{Draft2020, EnumStrings, NoTuples, NoTypeArrays, PlainRoot, RefAlone};
         let empty = r#"{"type":"object","properties":{}}"#;
         for (schema, rules, expected) in [
             ("{}", &[][..], empty),
@@ -236,6 +249,22 @@ mod tests {
                 r##"{"anyOf":[{"allOf":[{"oneOf":[{"properties":{"a":{}},"required":["a"]}]}]},{"$ref":"#/$defs/A"}]}"##,
                 &[PlainRoot],
                 r#"{"type":"object","properties":{"a":{}}}"#,
+            ),
+            // An older schema is read as what it means; what is none any more is no object either.
+            (
+                r#"{"type":"any","anyOf":[{"properties":{"a":{"items":[{"type":"any"}]}}}],"required":true}"#,
+                &[PlainRoot, Draft2020],
+                r#"{"type":"object","properties":{"a":{"prefixItems":[{}]}}}"#,
+            ),
+            (
+                r#"{ "type":"object","properties":{"a": {"exclusiveMinimum":true,"minimum":0}}}"#,
+                &[Draft2020],
+                r#"{"type":"object","properties":{"a":{"exclusiveMinimum":0}}}"#,
+            ),
+            (
+                r#"{ "type":"object", "properties":{"a": {"exclusiveMinimum" : 1}}}"#,
+                &[Draft2020],
+                r#"{ "type":"object", "properties":{"a": {"exclusiveMinimum" : 1}}}"#,
             ),
             // Only the root is refused.
             (

@@ -8,7 +8,8 @@ use wire::responses::{Item, LocalShellCall};
 
 use super::pairs::Link;
 use super::{Builder, Pending, ToolResult};
-use crate::context::ToolKind;
+use crate::context::{RenamedKey, ToolKind};
+use crate::keys;
 use crate::plan::content::clean;
 use crate::plan::item_path::ItemPath;
 use crate::plan::json;
@@ -55,7 +56,8 @@ impl<'a> Builder<'_, 'a, '_> {
             Item::FunctionCall(call) => {
                 self.demand_id(call.call_id, path)?;
                 let name = self.name(ToolKind::Function, call.namespace, call.name, path)?;
-                (call.call_id, name, self.arguments(call.arguments, path))
+                let arguments = self.arguments(call.arguments, path);
+                (call.call_id, name, self.renamed(ToolKind::Function, call.namespace, call.name, arguments))
             }
             Item::CustomToolCall(call) => {
                 self.demand_id(call.call_id, path)?;
@@ -80,7 +82,9 @@ impl<'a> Builder<'_, 'a, '_> {
                 (call.call_id, name, wrapped("{\"operation\":", call.operation, "{}"))
             }
             Item::ToolSearchCall(call) if call.call_id.is_some() => {
-                (call.call_id, catalog.fixed_name(ToolKind::ToolSearch, "tool_search"), object(call.arguments))
+                let keys = catalog.keys(ToolKind::ToolSearch, None, "tool_search");
+                let arguments = under(keys, object(call.arguments));
+                (call.call_id, catalog.fixed_name(ToolKind::ToolSearch, "tool_search"), arguments)
             }
             Item::ComputerCall(call) => {
                 let arguments = match call.actions {
@@ -113,6 +117,18 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
+    /// Arguments of a call of that tool, under the names that the provider knows them by.
+    pub(super) fn renamed(
+        &self,
+        kind: ToolKind,
+        namespace: Option<Text<'a>>,
+        name: Option<Text<'a>>,
+        arguments: Str<'a>,
+    ) -> Str<'a> {
+        let name = name.map(Text::decode).unwrap_or_default();
+        under(self.catalog.keys(kind, namespace, &name), arguments)
+    }
+
     /// Arguments as the model wrote them, if they are an object; else an object that holds them. A server that parses
     /// its history would refuse every later turn because of them.
     pub(super) fn arguments(&mut self, arguments: Option<Text<'a>>, path: ItemPath) -> Str<'a> {
@@ -135,6 +151,12 @@ impl<'a> Builder<'_, 'a, '_> {
     }
 }
 
+/// Arguments under the names that the provider knows them by.
+fn under<'a>(keys: &[RenamedKey], arguments: Str<'a>) -> Str<'a> {
+    let renamed = if keys.is_empty() { None } else { keys::sent(&arguments.decode(), keys) };
+    renamed.map_or(arguments, |renamed| Str::Ours(renamed.into()))
+}
+
 /// `{"name":value}` as text.
 pub(super) fn wrapped<'a>(open: &'static str, value: Option<Raw<'a>>, missing: &'static str) -> Str<'a> {
     let value = value.map_or(Cow::Borrowed(missing), |raw| clean(raw.as_str()));
@@ -148,13 +170,15 @@ fn object(value: Option<Raw<'_>>) -> Str<'_> {
     }
 }
 
-/// The action without what the function has no parameter for.
+/// The action without what the function has no parameter for, and without an empty `env`: every such item has one, and
+/// hardly any model writes it. What it thinks after the call is signed after what it wrote.
 fn local_shell<'a>(call: &LocalShellCall<'a>) -> Str<'a> {
     const KNOWN: &[&str] = &["command", "env", "timeout_ms", "user", "working_directory"];
     let action = json::text(|out| {
         let mut object = ObjectWriter::new(out);
         for (key, value) in call.action.into_iter().flat_map(Raw::fields) {
-            if !value.is_null() && KNOWN.iter().any(|known| key.is(known)) {
+            let is_bare = key.is("env") && value.kind() == Kind::Object && value.fields().next().is_none();
+            if !value.is_null() && !is_bare && KNOWN.iter().any(|known| key.is(known)) {
                 object.json(&key.decode(), clean(value.as_str()).as_bytes());
             }
         }

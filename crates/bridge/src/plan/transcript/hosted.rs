@@ -96,6 +96,18 @@ impl<'a> Builder<'_, 'a, '_> {
         Some(self.renderer().output(&output.value, path))
     }
 
+    /// The name and the arguments by which the provider knows a call.
+    fn mcp_called(
+        &mut self,
+        label: Option<Text<'a>>,
+        name: Option<Text<'a>>,
+        arguments: Option<Text<'a>>,
+        path: ItemPath,
+    ) -> (Str<'a>, Str<'a>) {
+        let arguments = self.arguments(arguments, path);
+        (self.mcp_name(label, name), self.renamed(ToolKind::Mcp, label, name, arguments))
+    }
+
     fn mcp_name(&self, label: Option<Text<'a>>, name: Option<Text<'a>>) -> Str<'a> {
         let label = label.filter(|label| !label.is_empty());
         match name.filter(|name| !name.is_empty()) {
@@ -108,7 +120,7 @@ impl<'a> Builder<'_, 'a, '_> {
         if self.approvals.has_moved(index) {
             return;
         }
-        let named = (self.mcp_name(call.server_label, call.name), self.arguments(call.arguments, path));
+        let named = self.mcp_called(call.server_label, call.name, call.arguments, path);
         let result = self.mcp_result(call, path);
         self.push_kept((index, call.id), named, result, call.godex_output.as_ref(), path, Vec::new());
     }
@@ -132,7 +144,7 @@ impl<'a> Builder<'_, 'a, '_> {
 
     /// A call that somebody had to approve: it is the model's call, and what came of it is its result.
     pub(super) fn approval_request(&mut self, index: usize, request: &McpApprovalRequest<'a>, path: ItemPath) {
-        let named = (self.mcp_name(request.server_label, request.name), self.arguments(request.arguments, path));
+        let named = self.mcp_called(request.server_label, request.name, request.arguments, path);
         let result = match self.approvals.outcome(request.id) {
             Outcome::Not(texts) => ToolResult { texts, media: Vec::new() },
             Outcome::Called(at) => match self.items.sent.get(at).copied() {

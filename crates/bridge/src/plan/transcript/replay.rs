@@ -1,7 +1,7 @@
 //! Earlier reasoning: opened, if we sealed it, and given back to those who want it. What another family
 //! thought, or what does not open, is left out and never forwarded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::chat::{Call, Replay, Str, ThoughtBlock};
 use wire::json::{Kind, Raw, Text};
@@ -23,6 +23,34 @@ pub(super) struct Recalled {
     /// Where answers began whose prompts ended with something that is no item. It goes there again: thoughts of such an
     /// answer are signed after it.
     pub(super) starts: BTreeMap<usize, PromptEnd>,
+    /// What was thought after something else than what is before it now.
+    replaced: BTreeSet<usize>,
+}
+
+/// The summaries in a conversation, on the way through its items: one that is new there changes what comes before all that
+/// follows it.
+struct Summaries<'i> {
+    rest: std::iter::Peekable<std::slice::Iter<'i, (usize, u64)>>,
+    /// The last one so far, and the one after which the answer at hand was given.
+    last: Option<u64>,
+    answered: Option<u64>,
+}
+
+impl<'i> Summaries<'i> {
+    fn of(items: &'i Items<'_, '_>) -> Self {
+        Self { rest: items.summaries.iter().peekable(), last: None, answered: None }
+    }
+
+    /// Whether this thought was made after the summary that is before it; of an answer, the first one knows.
+    fn fit(&mut self, index: usize, thought: &SealedReasoning) -> bool {
+        while let Some((_, summary)) = self.rest.next_if(|(at, _)| *at <= index) {
+            (self.last, self.answered) = (Some(*summary), None);
+        }
+        if let Some((_, end)) = &thought.place.began {
+            self.answered = end.after_summary;
+        }
+        self.answered == self.last
+    }
 }
 
 impl Recalled {
@@ -32,6 +60,7 @@ impl Recalled {
         if rules.replay == dialect::Replay::Never {
             return recalled;
         }
+        let mut summaries = Summaries::of(items);
         for (index, (item, _)) in items.sent.iter().enumerate() {
             let Item::Reasoning(Reasoning { encrypted_content: Some(sealed), .. }) = item else { continue };
             if sealed.is_empty() {
@@ -40,7 +69,13 @@ impl Recalled {
             let thought = target.seal.open(&sealed.decode()).and_then(|plain| SealedReasoning::decode(&plain));
             let ours = thought.as_ref().filter(|thought| thought.family == target.dialect.family());
             let ours = ours.filter(|_| rules.field == ReplayField::Blocks);
+            if ours.is_some_and(|thought| !summaries.fit(index, thought)) {
+                recalled.replaced.insert(index);
+                continue;
+            }
             if let Some((before, end)) = ours.and_then(|thought| thought.place.began.clone())
+                // That there was a summary, its item says.
+                && (PromptEnd { after_summary: None, ..end.clone() }) != PromptEnd::default()
                 && let Some(prompt) = index.checked_sub(before).and_then(|start| items.sent.get(..start))
             {
                 // A client may give an answer's calls back before all else of it.
@@ -79,6 +114,9 @@ impl<'a> Builder<'_, 'a, '_> {
                     self.notes.ignored(code::REASONING_IGNORED, at, "not sealed here, or broken");
                 }
             }
+        }
+        if self.recalled.replaced.remove(&index) {
+            return self.notes.skipped(code::REASONING_IGNORED, path, "a summary has changed what comes before it");
         }
         // Words without their signature are no thought to those who sign.
         if self.dialect.request.reasoning.field == ReplayField::Blocks {

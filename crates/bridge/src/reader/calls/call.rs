@@ -17,9 +17,10 @@ use super::super::{HeldCall, HostedCall, RejectedCall};
 use super::arguments::Arguments;
 use super::custom::{CustomInput, meant};
 use super::restore::{Restored, restore};
-use crate::context::{OfferedTool, ToolKind};
+use crate::context::{OfferedTool, RenamedKeys, ToolKind};
 use crate::escaped::{Escaped, EscapedBuf};
 use crate::events::Events;
+use crate::keys;
 use crate::note::{Action, Note, code};
 use crate::response::{CUSTOM, CallForm, CallItem, CallKind, ClientCall, FUNCTION, Named, ResponseWriter};
 
@@ -71,12 +72,31 @@ pub(in crate::reader) enum Showing {
 pub(in crate::reader) struct Offered {
     pub(in crate::reader) tools: Vec<OfferedTool>,
     pub(in crate::reader) inputs: Inputs,
+    renamed: Vec<RenamedKeys>,
 }
 
 impl Offered {
     /// Whether a call that does not fit can be asked for once more, as long as nothing of it was sent.
     const fn may_ask_again(&self) -> bool {
         self.inputs.asks_again
+    }
+
+    /// Whether parameters of that tool have other names there: its arguments have to be whole to be read.
+    fn renames(&self, name: Escaped<'_>) -> bool {
+        self.renamed_of(name).is_some()
+    }
+
+    /// The arguments under the names that the client knows; none where they are the same.
+    fn own_arguments(&self, name: Escaped<'_>, arguments: &str) -> Option<String> {
+        keys::own(arguments, &self.renamed_of(name)?.keys)
+    }
+
+    fn renamed_of(&self, name: Escaped<'_>) -> Option<&RenamedKeys> {
+        if self.renamed.is_empty() {
+            return None;
+        }
+        let tool = find(name, &self.tools)?;
+        self.renamed.iter().find(|renamed| renamed.provider_name == tool.provider_name)
     }
 }
 
@@ -193,7 +213,7 @@ impl Call {
         let check =
             || find(self.name.get(), tools).and_then(|tool| offered.inputs.begin(&tool.provider_name)).map(Box::new);
         self.state = match self.kind(tools) {
-            ToolKind::Function if first == b'{' => CallState::Function(None),
+            ToolKind::Function if first == b'{' && !offered.renames(self.name.get()) => CallState::Function(None),
             ToolKind::Custom if self.is_plain => {
                 let input = CustomInput::plain();
                 CallState::Custom(CustomState { input, check: check(), ..CustomState::default() })
@@ -218,7 +238,7 @@ impl Call {
         let tools = &*offered.tools;
         let tool = find(self.name.get(), tools);
         if let Some(tool) = tool.filter(|tool| tool.kind.is_hosted()) {
-            return (status == Status::Completed).then(|| HeldCall::Hosted(self.hosted(tool)));
+            return (status == Status::Completed).then(|| HeldCall::Hosted(self.hosted(tool, offered)));
         }
         self.advance(offered, showing, response, out);
         if tool.is_none() {
@@ -278,19 +298,20 @@ impl Call {
         Some(RejectedCall { call_id, name, namespace, input, problem })
     }
 
-    fn hosted(&self, tool: &OfferedTool) -> HostedCall {
+    fn hosted(&self, tool: &OfferedTool, offered: &Offered) -> HostedCall {
         let text = self.arguments.text().decode();
         let inner = double_encoded(&text);
         let arguments = match inner.as_deref().unwrap_or(&text).trim() {
             "" | "null" => "{}",
             arguments => arguments,
         };
+        let arguments = offered.own_arguments(self.name.get(), arguments).unwrap_or_else(|| arguments.to_owned());
         let mut tool = tool.clone();
         if tool.provider_name == UNKNOWN {
             tool.provider_name = self.name.get().decode().into_owned();
             tool.name.clone_from(&tool.provider_name);
         }
-        HostedCall { call_id: self.call_id.get().decode().into_owned(), tool, arguments: arguments.to_owned() }
+        HostedCall { call_id: self.call_id.get().decode().into_owned(), tool, arguments }
     }
 
     /// A call of which nothing was sent yet.
@@ -300,7 +321,10 @@ impl Call {
             return self.odd(named, offered, status, response);
         }
         let text = self.arguments.text().decode();
-        let inner = double_encoded(&text);
+        let mut inner = double_encoded(&text);
+        if let Some(own) = offered.own_arguments(self.name.get(), inner.as_deref().unwrap_or(&text)) {
+            inner = Some(own);
+        }
         let arguments = inner.as_deref().unwrap_or(&text);
         if let Some(restored) = restore(kind, arguments) {
             return self.restored(restored, status, response);
@@ -388,12 +412,12 @@ const UNKNOWN: &str = "\0";
 
 impl Offered {
     /// What was offered. A model that makes up a tool of a server is told that there is none; the client could not be.
-    pub(in crate::reader) fn new(mut tools: Vec<OfferedTool>, inputs: Inputs) -> Self {
+    pub(in crate::reader) fn new(mut tools: Vec<OfferedTool>, inputs: Inputs, renamed: Vec<RenamedKeys>) -> Self {
         if tools.iter().any(|tool| tool.kind.is_hosted()) {
             let (provider_name, name) = (UNKNOWN.to_owned(), String::new());
             tools.push(OfferedTool { provider_name, kind: ToolKind::Mcp, name, namespace: None });
         }
-        Self { tools, inputs }
+        Self { tools, inputs, renamed }
     }
 }
 

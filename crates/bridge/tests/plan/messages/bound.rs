@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bridge::{
     AnswerDialect, Dialect, End, Events, HeldCall, Hosted, HostedEnd, HostedStart, Hosting, Reader, Replay,
-    ResponseWriter, Round, RoundEnd, SearchFunctions, Setup,
+    ResponseWriter, Round, RoundEnd, SealedSummary, SearchFunctions, Setup,
 };
 use serde_json::{Value, json};
 use wire::id::Ids;
@@ -256,6 +256,67 @@ fn items_in_another_order_are_no_other_answers() {
                 assert_eq!(after[before.len()..], expected, "{input:?} {choice}");
             }
         }
+    }
+}
+
+/// The item of such a call always has an `env`. The model that wrote none has thought on after its own words.
+#[test]
+fn a_local_shell_call_returns_as_the_model_wrote_it() {
+    let request = |items: &[Value]| json!({"model": "m", "input": items, "tools": [{"type": "local_shell"}]});
+    let hello = [said("user", "Hi")];
+    for input in [json!({"command": ["ls"]}), json!({"command": ["ls"], "env": {"A": "b"}})] {
+        let first = plan(&request(&hello), &named(OPUS), false);
+        let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "local_shell", "input": input});
+        let blocks = [thought("1"), used("x"), thought("2"), used("y")];
+        let items = answered(&first, &blocks, "tool_use");
+        assert!(items.iter().any(|item| item["action"]["env"].is_object()), "{items:?}");
+        let outputs = ["x", "y"].map(|id| json!({"type": "local_shell_call_output", "id": id, "output": "a"}));
+        let second = plan(&request(&[&hello[..], &items, &outputs].concat()), &named(OPUS), false);
+        assert_eq!(messages(&second)[1], json!({"role": "assistant", "content": blocks}), "{items:?}");
+    }
+}
+
+fn summary(text: &str, kept: &[Value]) -> Value {
+    let (text, kept) = (text.to_owned(), json!(kept).to_string());
+    let summary =
+        SealedSummary { text, stands_for_all: true, after: String::new(), instructions: "[]".to_owned(), kept };
+    let sealed = String::from_utf8(summary.encode()).unwrap();
+    json!({"type": "compaction", "encrypted_content": format!("glass:{sealed}")})
+}
+
+/// A summary takes the place of what was before: thoughts that were signed after that are good no more, those that were
+/// signed after the summary are.
+#[test]
+fn thoughts_from_before_a_summary_are_left_out() {
+    let opus = named(OPUS);
+    let sent = |items: &[Value]| plan(&request(items, &json!("auto")), &opus, false);
+    let thoughts = |planned: &Planned| {
+        let all = messages(planned);
+        let blocks = all.iter().flat_map(|message| message["content"].as_array().cloned().unwrap_or_default());
+        let words = blocks.filter_map(|block| block["thinking"].as_str().map(str::to_owned));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let hello = [said("user", "Hi")];
+    let old = answered(&sent(&hello), &[thought("a"), used("x"), thought("b"), used("y")], "tool_use");
+    let old = [&hello[..], &old, &outputs(&old)].concat();
+    assert_eq!(thoughts(&sent(&old)), "a b");
+    // What a summary keeps word for word was thought before it; so is what a client puts after it.
+    for start in [vec![summary("They met.", &old)], [vec![summary("They met.", &[])], old.clone()].concat()] {
+        let compacted = sent(&start);
+        assert_eq!(thoughts(&compacted), "", "{start:?}");
+        assert!(compacted.notes.iter().any(|note| note.code.name() == "bridge.reasoning.ignored"));
+        // What is thought now stays, and what was sent stays before it.
+        let new = answered(&compacted, &[thought("c"), used("z"), thought("d"), used("w")], "tool_use");
+        let on = [&start[..], &new, &outputs(&new)].concat();
+        let second = sent(&on);
+        assert_eq!(thoughts(&second), "c d", "{on:?}");
+        assert!(messages(&second).starts_with(&messages(&compacted)), "{on:?}");
+        let newer = answered(&second, &[thought("e"), text("So.")], "end_turn");
+        let on = [&on[..], &newer, &[said("user", "More")]].concat();
+        assert_eq!(thoughts(&sent(&on)), "c d e");
+        // The next summary ends that, too; and so does a client that goes without.
+        assert_eq!(thoughts(&sent(&[&on[..], &[summary("They met again.", &new)], &newer].concat())), "");
+        assert_eq!(thoughts(&sent(&[&hello[..], &newer, &[said("user", "More")]].concat())), "");
     }
 }
 

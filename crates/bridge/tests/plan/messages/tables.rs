@@ -272,6 +272,27 @@ fn a_budget_yields_to_the_limit_and_to_lost_thoughts() {
     }
 }
 
+/// Whoever thinks, with a budget or as much as it likes, is sampled in its own way.
+#[test]
+fn nobody_is_sampled_otherwise_while_it_thinks() {
+    for (dialect, effort, sampled) in [
+        ("anthropic/claude-opus-4-6", json!("low"), false),
+        (HAIKU, json!("low"), false),
+        ("anthropic/claude-opus-4-6", json!("none"), true),
+        ("anthropic/claude-opus-4-6", json!(null), true),
+        (HAIKU, json!("none"), true),
+    ] {
+        let all = [("temperature", 0.3, !sampled), ("top_p", 0.5, !sampled), ("temperature", 1.0, false)];
+        for (name, value, noted) in all {
+            let request = json!({"model": "m", "input": "Hi", name: value, "reasoning": {"effort": effort}});
+            let planned = plan(&request, &named(dialect), MEND).unwrap();
+            assert_eq!(check_request(&planned.body), Ok(()), "{}", planned.body);
+            assert_eq!(planned.body.get(name).is_none(), noted, "{dialect} {effort} {name} {value}");
+            assert_eq!(planned.has_note("bridge.param.ignored", name), noted, "{dialect} {effort} {name} {value}");
+        }
+    }
+}
+
 /// One that thinks unless it is told not to refuses calls without what led to them.
 #[test]
 fn lost_thoughts_switch_thinking_off_where_it_is_on_by_itself() {

@@ -3,6 +3,7 @@
 use bridge::Dialect;
 use proptest::prelude::*;
 use providers::{Library, resolve_named};
+use serde_json::json;
 use testkit::messages::{check_for_model, check_request};
 
 use super::sent::rich;
@@ -59,6 +60,38 @@ proptest! {
             // The member is refused without its trial.
             let is_bound = body["thinking"].get("block_binding").is_some();
             prop_assert!(!is_bound || dialect.request.blocks.all_betas().any(|beta| beta.contains("binding")), "{}", model);
+        }
+    }
+}
+
+/// One tool among many must not have the whole request refused.
+#[test]
+fn no_schema_of_a_tool_is_refused() {
+    for properties in [
+        json!({"range": {"type": "array", "items": [{"type": "number"}, {"type": "number"}], "additionalItems": false}}),
+        json!({"age": {"type": "number", "minimum": 0, "exclusiveMinimum": true, "exclusiveMaximum": false}}),
+        json!({"value": {"type": "any"}, "file": {"type": ["file", "null"]}}),
+        json!({"name": {"type": "string", "required": true}}),
+        json!({"list": {"items": {"anyOf": [{"required": ["a", "a"]}, {"type": "object", "required": "a"}]}}}),
+        json!({"none": null, "text": "string"}),
+        json!({"filter[id]": {"type": "string"}, "$top": {"type": "any"}, "": true, "é": {"description": "x"}}),
+    ] {
+        let is_renamed = properties.get("$top").is_some();
+        let parameters = json!({"type": "object", "properties": properties, "required": ["a", "a"]});
+        let tool = json!({"type": "function", "name": "f", "parameters": parameters});
+        let request = json!({"model": "m", "input": "Hi", "tools": [tool]}).to_string();
+        for (model, dialect) in dialects() {
+            let (planned, _) = plan_text(&request, &dialect, MEND, &TransparentSeal).unwrap();
+            let body = &planned.body;
+            assert_eq!(check_request(body), Ok(()), "{model}: {body}");
+            assert_eq!(check_for_model(&model, body), Ok(()), "{body}");
+            assert!(planned.has_note("bridge.tool.schema", "tools[0]"), "{model}: {:?}", planned.notes);
+            assert_eq!(
+                planned.has_note("bridge.tool.degraded", "tools[0]"),
+                is_renamed,
+                "{model}: {:?}",
+                planned.notes
+            );
         }
     }
 }
