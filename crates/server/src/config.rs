@@ -49,12 +49,11 @@ use providers::Provider;
 use providers::yaml::{Document, Env};
 pub use providers::yaml::{Problem, Problems};
 
-use crate::files::PdfProgram;
 pub use ad_hoc::{ad_hoc, keyless};
 pub(crate) use address::{is_public, unbracket};
 pub use admin::{AdminConfig, AdminListen};
 pub use alias::Alias;
-pub use files::{FilesConfig, PdfPolicy};
+pub use files::{FilesConfig, PdfPolicy, PdfProgram};
 pub use images::ImagesConfig;
 pub use key::{Described, KeyStatus};
 pub use keys::{KeyConfig, KeyHash};

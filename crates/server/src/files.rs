@@ -17,9 +17,7 @@ use store::Tenant;
 use wire::json::{Raw, Text};
 use wire::responses::{CreateResponse, Input, InputItem};
 
-pub use child::PdfProgram;
-
-use crate::config::{FilesConfig, PdfPolicy};
+use crate::config::{FilesConfig, PdfPolicy, PdfProgram};
 use crate::parts::parts;
 use crate::remembered::{Memorable, Remembered, RememberedKey};
 use turns::Turns;

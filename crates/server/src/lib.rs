@@ -88,7 +88,6 @@ pub use app::open_store;
 pub use bridge::{NoteCode, note_code};
 use config::Config;
 pub use error::Code as ErrorCode;
-pub use files::PdfProgram;
 pub use hosted::search::search;
 use listen::Tls;
 pub use metrics::{METRICS, MetricKind, MetricRow};

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use pdf::{Limits, Reading};
-use server::PdfProgram;
+use server::config::PdfProgram;
 
 /// Slower than any machine: a file that draws without end comes to this limit, and keeps what was read of it, before it
 /// comes to that of the processor's time, which leaves nothing.

@@ -1,5 +1,7 @@
 //! The `files` section: what is done about files for models that take none.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::key::Keys;
@@ -36,6 +38,24 @@ impl PdfPolicy {
             Self::Text => "text",
             Self::Off => "off",
         }
+    }
+}
+
+/// What is started to read a PDF: `PROGRAM ARGUMENTS… PAGES BYTES SECONDS MEMORY`. It gets the file on its standard input,
+/// and says on its output what `pdf::Reading` has for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PdfProgram {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl PdfProgram {
+    pub fn new<A: Into<OsString>>(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) -> Self {
+        Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
+    }
+
+    pub(crate) fn parts(&self) -> (&Path, &[OsString]) {
+        (&self.program, &self.arguments)
     }
 }
 

@@ -2,8 +2,6 @@
 //! gets the file over its standard input, limits itself before it looks at it, and is killed when it takes too long. What it
 //! says is a message of a known form and length, or nothing.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 
@@ -14,26 +12,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use super::Pdf;
-use crate::config::FilesConfig;
+use crate::config::{FilesConfig, PdfProgram};
 
 /// What a Rust program ends with that has panicked.
 const PANICKED: i32 = 101;
 /// The processor's time is limited; the clock, for a machine that has none to give, is at so many times that.
 const CLOCK: u32 = 6;
-
-/// What is started to read a PDF: `PROGRAM ARGUMENTS… PAGES BYTES SECONDS MEMORY`. It gets the file on its standard input,
-/// and says on its output what [`pdf::Reading`] has for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PdfProgram {
-    program: PathBuf,
-    arguments: Vec<OsString>,
-}
-
-impl PdfProgram {
-    pub fn new<A: Into<OsString>>(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) -> Self {
-        Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
-    }
-}
 
 /// What is in the file; None: that may be another time.
 pub(super) async fn read(program: &PdfProgram, config: &FilesConfig, file: Vec<u8>) -> Option<Pdf> {
@@ -53,8 +37,10 @@ pub(super) async fn read(program: &PdfProgram, config: &FilesConfig, file: Vec<u
 
 /// Runs the process to its end; it is killed when nobody waits for it any more.
 async fn run(program: &PdfProgram, config: &FilesConfig, file: Vec<u8>) -> std::io::Result<(Vec<u8>, ExitStatus)> {
-    let mut command = Command::new(&program.program);
-    command.args(&program.arguments).args([
+    let (program, arguments) = program.parts();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.args([
         config.max_pages.to_string(),
         config.max_bytes.to_string(),
         config.timeout.as_secs().max(1).to_string(),

@@ -62,6 +62,8 @@ ${godex}`);
     const task = (...args) => codex("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", ...args);
     const file = (name) => readFile(join(folder, name), "utf8");
     await body({ task, codex, start: (...args) => guarded(start(args), trace, closing), folder, home, file, upstream, url: server.url, log: server.log });
+    // The line of a request comes when it is over, which Codex may be before.
+    for (let tries = 0; tries < 200 && requests(server.log()).length === 0; tries += 1) await new Promise((resolve) => setTimeout(resolve, 25));
     assertLost(server.log(), lost);
     assert.deepEqual(upstream.problems, [], "requests that a strict provider refuses, or a script that did not expect them");
   } catch (error) {
