@@ -164,7 +164,7 @@ keys! { KEYS of Config {
         Word { all: Discover::ALL, name: Discover::name, default: Discover::Local } => |config| Some(config.discover);
     /// The providers, each under a name of your choice; see below.
     PROVIDERS = "providers", Special: Special("mapping of names"),
-        otherwise "the demo model; without a file also one for each known key in the environment"
+        otherwise "the demo model, and one for each known key in the environment"
         => |config| Some(print::providers(config));
 
     /// Where responses and conversations are kept.
