@@ -1,11 +1,12 @@
 //! Traces: what became of each request, kept for whoever wants to know later.
 //!
 //! ```text
-//!   account ──▶ keep ──▶ queue (bounded) ──▶ writer ──▶ document ──▶ store::TraceStore
-//!                └─ full: not kept, counted    └─ many at once; what cannot be written is lost, and counted
+//!   account ──▶ keep ──▶ document ──▶ queue (bounded) ──▶ writer ──▶ store::TraceStore
+//!                └─ full: not kept, counted                 └─ many at once; what cannot be written is lost, and counted
 //! ```
 //!
-//! No request ever waits for any of that. What a client, a model or a provider said is in a trace only where the operator
+//! No request ever waits for any of that. Its document is made when it ends, where all that is known of it is still at hand: to
+//! look for that later, when others have come, takes several times as long. What a client, a model or a provider said is in a trace only where the operator
 //! wants bodies to be captured, and of requests with `store: false` only where that is wanted of them, too.
 
 mod capture;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use store::{Store, TraceRetention, TraceStore};
+use store::{NewTrace, Store, TraceRetention, TraceStore};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
@@ -86,7 +87,7 @@ impl Shared {
 /// What the writer is sent.
 #[derive(Debug)]
 enum Message {
-    Trace(Box<Trace>),
+    Trace(Box<NewTrace>, Option<Box<Captured>>),
     /// Whoever sent this is to be told when all before it is written.
     Flush(oneshot::Sender<()>),
 }
@@ -131,7 +132,6 @@ impl Traces {
             queue,
             sink: store,
             shared: Arc::clone(&kept.shared),
-            capture: kept.capture.clone(),
             batch: config.batch_size,
             patience: config.flush_interval,
             retention,
@@ -234,15 +234,19 @@ impl Kept {
         self.strangers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 
-    fn put(&self, trace: Trace) {
-        match self.queue.try_send(Message::Trace(Box::new(trace))) {
-            Ok(()) => {
+    fn put(&self, mut trace: Trace) {
+        match self.queue.try_reserve() {
+            Ok(place) => {
+                // Bodies count as held until they are written.
+                let captured = trace.facts.captured.take();
+                let keeps_words = self.capture.keeps_words(!trace.facts.is_unstored());
+                place.send(Message::Trace(Box::new(document::make(trace, keeps_words)), captured));
                 if self.queue.max_capacity() - self.queue.capacity() >= self.batch {
                     self.shared.wake();
                 }
             }
-            Err(TrySendError::Full(_)) => self.shared.lost(1, &"the queue is full"),
-            Err(TrySendError::Closed(_)) => self.shared.lost(1, &"nobody writes them"),
+            Err(TrySendError::Full(())) => self.shared.lost(1, &"the queue is full"),
+            Err(TrySendError::Closed(())) => self.shared.lost(1, &"nobody writes them"),
         }
     }
 }

@@ -21,9 +21,9 @@ pub(crate) const WORDS: &str = "words";
 /// How long an error's message and a note's detail may be.
 const LONGEST: usize = 4 << 10;
 
-pub(super) fn make(trace: &mut Trace, keeps_words: bool) -> NewTrace {
+pub(super) fn make(mut trace: Trace, keeps_words: bool) -> NewTrace {
     let payloads = if keeps_words { words(&trace.facts).into_iter().collect() } else { Vec::new() };
-    NewTrace { document: document(trace).into_bytes(), row: row(trace), payloads }
+    NewTrace { document: document(&trace).into_bytes(), row: row(&mut trace), payloads }
 }
 
 /// With what is taken from the trace for it.

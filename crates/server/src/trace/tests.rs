@@ -62,7 +62,6 @@ fn writing(sink: Double, config: &TraceConfig) -> Traces {
         queue,
         sink,
         shared: Arc::clone(&kept.shared),
-        capture: kept.capture.clone(),
         batch: config.batch_size,
         patience: config.flush_interval,
         retention: TraceRetention {

@@ -1,5 +1,4 @@
-//! The one who writes traces: takes what waits, many at once, makes rows and documents of it, and writes them; now and then it
-//! drops what is too old. A store that takes its time makes nobody wait but this: then the queue fills, and what does not
+//! The one who writes traces: takes what waits, many at once, and writes it; now and then it drops what is too old. A store that takes its time makes nobody wait but this: then the queue fills, and what does not
 //! fit is lost.
 
 use std::future::Future;
@@ -12,8 +11,8 @@ use store::{Error, NewTrace, TraceRetention, TraceStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::capture::{Captured, Rules};
-use super::{Message, Shared, document};
+use super::capture::Captured;
+use super::{Message, Shared};
 
 /// How often what is too old, or too much, is looked for, at least and at most; and the pause between two steps of dropping
 /// it.
@@ -45,7 +44,6 @@ pub(super) struct Writer<S> {
     pub(super) queue: mpsc::Receiver<Message>,
     pub(super) sink: S,
     pub(super) shared: Arc<Shared>,
-    pub(super) capture: Rules,
     pub(super) batch: usize,
     /// How long the first of a batch waits for the others.
     pub(super) patience: Duration,
@@ -114,7 +112,7 @@ impl<S: Sink> Writer<S> {
         // Whoever has said until now that something is due has put it into the queue before.
         self.shared.due.store(false, Ordering::Release);
         let _ = self.shared.wake.notified().now_or_never();
-        self.take(first, &mut batch);
+        Self::take(first, &mut batch);
         self.take_all(&mut batch);
         if self.has_room(&batch) {
             tokio::select! {
@@ -133,19 +131,16 @@ impl<S: Sink> Writer<S> {
     fn take_all(&mut self, batch: &mut Batch) {
         while self.has_room(batch) {
             let Ok(message) = self.queue.try_recv() else { return };
-            self.take(message, batch);
+            Self::take(message, batch);
         }
     }
 
-    fn take(&self, message: Message, batch: &mut Batch) {
+    fn take(message: Message, batch: &mut Batch) {
         match message {
             Message::Flush(done) => batch.waiting = Some(done),
-            Message::Trace(mut trace) => {
-                let mut captured = trace.facts.captured.take();
-                let keeps_words = self.capture.keeps_words(!trace.facts.is_unstored());
-                let mut new = document::make(&mut trace, keeps_words);
+            Message::Trace(mut new, mut captured) => {
                 new.payloads.extend(captured.iter_mut().flat_map(|captured| captured.payloads().to_vec()));
-                batch.traces.push(new);
+                batch.traces.push(*new);
                 batch.captured.extend(captured.map(|captured| *captured));
             }
         }
