@@ -144,7 +144,6 @@ impl Database {
         .await
     }
 
-    /// What was taken, and how many wait again.
     /// How many wait, of all tenants.
     pub(crate) async fn jobs_queued(&self, most: u32) -> Result<i64, Error> {
         self.read(async |client| {
@@ -155,6 +154,7 @@ impl Database {
         .await
     }
 
+    /// What was taken, and how many wait again.
     pub(crate) async fn recover(
         &self,
         worker: Worker,
