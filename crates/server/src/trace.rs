@@ -2,25 +2,26 @@
 //!
 //! ```text
 //!   account ──▶ keep ──▶ document ──▶ queue (bounded) ──▶ writer ──▶ store::TraceStore
-//!                └─ full: not kept, counted                 └─ many at once; what cannot be written is lost, and counted
+//!                                      │                   └─ many at once; what cannot be written is lost, and counted
+//!                                      └─ full: not kept, counted
 //! ```
 //!
 //! No request ever waits for any of that. Its document is made when it ends, where all that is known of it is still at hand: to
-//! look for that later, when others have come, takes several times as long. What a client, a model or a provider said is in a trace only where the operator
-//! wants bodies to be captured, and of requests with `store: false` only where that is wanted of them, too.
+//! look for that later, when others have come, takes several times as long. What a client, a model or a provider said is in a
+//! trace only where the operator wants bodies to be captured, and of requests with `store: false` only where that is
+//! wanted of them, too.
 
 mod capture;
 mod document;
+mod queue;
 mod record;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use store::{NewTrace, Store, TraceRetention, TraceStore};
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Notify, mpsc, oneshot};
+use store::{Store, TraceRetention, TraceStore};
 use tokio::time::timeout;
 
 use crate::clock;
@@ -28,6 +29,7 @@ use crate::config::{Config, TraceConfig, TracePlace};
 use crate::tasks;
 pub(crate) use capture::{Captured, Tape};
 pub(crate) use document::WORDS;
+use queue::Queue;
 pub use record::OUTCOMES;
 pub(crate) use record::{Asked, Attempted, Charge, Deadline, Facts, Head, Kind, Outcome, Round, ToolCall, Trace};
 use writer::Writer;
@@ -48,48 +50,17 @@ pub(crate) struct Traces(Option<Kept>);
 
 #[derive(Debug)]
 struct Kept {
-    queue: mpsc::Sender<Message>,
+    queue: Arc<Queue>,
     store: TraceStore,
     capture: capture::Rules,
-    shared: Arc<Shared>,
-    batch: usize,
     /// The second of the last refusal of a stranger, and how many there were in it.
     strangers: AtomicU64,
 }
 
-/// What those who put something into the queue and the writer both know.
-#[derive(Debug, Default)]
-struct Shared {
-    /// Traces that were not kept, for whatever reason.
-    dropped: AtomicU64,
-    /// There is as much in the queue as is written at once, or somebody waits for what is in it.
-    due: AtomicBool,
-    wake: Notify,
-    /// The log says that traces get lost, and not again until they do not.
-    is_told: AtomicBool,
-}
-
-impl Shared {
-    fn lost(&self, traces: usize, why: &dyn std::fmt::Display) {
-        self.dropped.fetch_add(traces as u64, Ordering::Relaxed);
-        if !self.is_told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(traces, %why, "traces are not kept; requests are answered as ever");
-        }
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.queue.close();
     }
-
-    fn wake(&self) {
-        if !self.due.swap(true, Ordering::AcqRel) {
-            self.wake.notify_one();
-        }
-    }
-}
-
-/// What the writer is sent.
-#[derive(Debug)]
-enum Message {
-    Trace(Box<NewTrace>, Option<Box<Captured>>),
-    /// Whoever sent this is to be told when all before it is written.
-    Flush(oneshot::Sender<()>),
 }
 
 /// Where the configuration wants traces to be; None: nowhere.
@@ -123,19 +94,13 @@ impl Traces {
     }
 
     fn writing(store: TraceStore, config: &TraceConfig) -> Self {
-        let (kept, queue) = Kept::new(store.clone(), config);
+        let kept = Kept::new(store.clone(), config);
         let retention = TraceRetention {
             age_micros: config.ttl.map_or(i64::MAX, |ttl| i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX)),
             bytes: config.max_bytes,
         };
-        let writer = Writer {
-            queue,
-            sink: store,
-            shared: Arc::clone(&kept.shared),
-            batch: config.batch_size,
-            patience: config.flush_interval,
-            retention,
-        };
+        let queue = Arc::clone(&kept.queue);
+        let writer = Writer { queue, sink: store, patience: config.flush_interval, retention };
         tasks::spawn_service(writer.run());
         Self(Some(kept))
     }
@@ -161,25 +126,18 @@ impl Traces {
 
     /// How many wait to be written.
     pub(crate) fn queued(&self) -> usize {
-        self.0.as_ref().map_or(0, |kept| kept.queue.max_capacity() - kept.queue.capacity())
+        self.0.as_ref().map_or(0, |kept| kept.queue.len())
     }
 
     /// How many were not kept.
     pub(crate) fn dropped(&self) -> u64 {
-        self.0.as_ref().map_or(0, |kept| kept.shared.dropped.load(Ordering::Relaxed))
+        self.0.as_ref().map_or(0, |kept| kept.queue.lost())
     }
 
     /// Waits until all that was kept so far is written, if that is soon. Says whether it is.
     pub(crate) async fn flush(&self, patience: Duration) -> bool {
         let Some(kept) = &self.0 else { return true };
-        let flushed = async {
-            let (done, is_done) = oneshot::channel();
-            kept.queue.send(Message::Flush(done)).await.is_ok_and(|()| {
-                kept.shared.wake();
-                true
-            }) && is_done.await.is_ok()
-        };
-        timeout(patience, flushed).await.unwrap_or(false)
+        timeout(patience, kept.queue.flush()).await.is_ok_and(|written| written.is_ok())
     }
 
     /// The server ends: what waits is written, and whoever comes next may open the file. A disk that is stuck is not
@@ -193,17 +151,9 @@ impl Traces {
 }
 
 impl Kept {
-    fn new(store: TraceStore, config: &TraceConfig) -> (Self, mpsc::Receiver<Message>) {
-        let (queue, waiting) = mpsc::channel(config.max_queue_size);
-        let kept = Self {
-            queue,
-            store,
-            capture: capture::Rules::new(config.capture),
-            shared: Arc::default(),
-            batch: config.batch_size,
-            strangers: AtomicU64::new(0),
-        };
-        (kept, waiting)
+    fn new(store: TraceStore, config: &TraceConfig) -> Self {
+        let queue = Arc::new(Queue::new(config.max_queue_size, config.batch_size));
+        Self { queue, store, capture: capture::Rules::new(config.capture), strangers: AtomicU64::new(0) }
     }
 
     /// All that makes something, and whatever else goes wrong; nothing of what balancers and scanners ask.
@@ -235,19 +185,9 @@ impl Kept {
     }
 
     fn put(&self, mut trace: Trace) {
-        match self.queue.try_reserve() {
-            Ok(place) => {
-                // Bodies count as held until they are written.
-                let captured = trace.facts.captured.take();
-                let keeps_words = self.capture.keeps_words(!trace.facts.is_unstored());
-                place.send(Message::Trace(Box::new(document::make(trace, keeps_words)), captured));
-                if self.queue.max_capacity() - self.queue.capacity() >= self.batch {
-                    self.shared.wake();
-                }
-            }
-            Err(TrySendError::Full(())) => self.shared.lost(1, &"the queue is full"),
-            Err(TrySendError::Closed(())) => self.shared.lost(1, &"nobody writes them"),
-        }
+        let captured = trace.facts.captured.take();
+        let keeps_words = self.capture.keeps_words(!trace.facts.is_unstored());
+        self.queue.put(document::make(&trace, keeps_words), captured);
     }
 }
 

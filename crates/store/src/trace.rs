@@ -8,12 +8,14 @@
 //! which are small, and takes apart only the blocks that may have it. What matters of a trace beyond its row is a JSON document,
 //! and bodies, if they are captured: both are apart from the blocks, and encrypted where there is a key.
 
+mod batch;
 mod block;
 mod chain;
 mod coding;
 mod document;
 mod members;
 mod memory;
+mod parts;
 mod query;
 mod seal;
 mod series;
@@ -22,10 +24,10 @@ mod walk;
 mod write;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use batch::{NewTrace, TraceBatch};
 pub(crate) use block::{Block, Header};
 pub(crate) use document::{Chunk, PayloadRow, Stored};
 pub use members::{PlainTurn, TraceDocument, member};
@@ -39,31 +41,31 @@ pub type TraceNumber = i64;
 
 /// What is searched, listed and drawn of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TraceRow {
+pub struct TraceRow<'a> {
     /// In microseconds since 1970.
     pub began_at: i64,
     pub took_micros: i64,
     pub first_token_micros: Option<i64>,
     /// Until the last byte of the upstream, of that the time that was waited for it.
     pub upstream_micros: Option<i64>,
-    pub tenant: Arc<str>,
+    pub tenant: Cow<'a, str>,
     /// The name of the API key.
-    pub key: Option<String>,
-    pub request_id: String,
-    pub response_id: Option<String>,
-    pub previous_response_id: Option<String>,
-    pub conversation_id: Option<String>,
+    pub key: Option<Cow<'a, str>>,
+    pub request_id: Cow<'a, str>,
+    pub response_id: Option<Cow<'a, str>>,
+    pub previous_response_id: Option<Cow<'a, str>>,
+    pub conversation_id: Option<Cow<'a, str>>,
     /// How it was driven: `sync`, `stream`, `websocket`, `background`, or a path for what makes no response.
-    pub kind: Cow<'static, str>,
-    pub client: Cow<'static, str>,
+    pub kind: Cow<'a, str>,
+    pub client: Cow<'a, str>,
     /// As it was asked for.
-    pub model: Option<String>,
-    pub provider: Option<String>,
-    pub upstream_model: Option<String>,
+    pub model: Option<Cow<'a, str>>,
+    pub provider: Option<Cow<'a, str>>,
+    pub upstream_model: Option<Cow<'a, str>>,
     pub status: Option<u16>,
-    pub outcome: Cow<'static, str>,
+    pub outcome: Cow<'a, str>,
     /// The domain code.
-    pub error: Option<Cow<'static, str>>,
+    pub error: Option<Cow<'a, str>>,
     pub attempts: u32,
     pub rounds: u32,
     pub input_tokens: Option<u64>,
@@ -73,10 +75,10 @@ pub struct TraceRow {
     /// None: no price is known.
     pub nanodollars: Option<u64>,
     /// The codes of what was not done as asked, each once, with blanks between.
-    pub notes: String,
+    pub notes: Cow<'a, str>,
 }
 
-impl TraceRow {
+impl TraceRow<'_> {
     /// Whether it failed or was refused. A request that somebody cancelled, or whose client left, did neither.
     pub fn is_error(&self) -> bool {
         self.error.is_some()
@@ -95,19 +97,11 @@ pub struct Payload {
     pub cut_from: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewTrace {
-    pub row: TraceRow,
-    /// A JSON object, or a [`TraceDocument`].
-    pub document: Vec<u8>,
-    pub payloads: Vec<Payload>,
-}
-
 /// One with all that belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTrace {
     pub number: TraceNumber,
-    pub row: TraceRow,
+    pub row: TraceRow<'static>,
     /// A JSON object, an empty one if it is unreadable.
     pub document: Bytes,
     pub payloads: Vec<Payload>,
@@ -177,8 +171,8 @@ mod tests {
     use super::TraceRow;
 
     /// A row that has everything, and not always the same.
-    pub(super) fn row(number: i64) -> TraceRow {
-        let some = |every: i64, text: String| (number % every != 0).then_some(text);
+    pub(super) fn row(number: i64) -> TraceRow<'static> {
+        let some = |every: i64, text: String| (number % every != 0).then(|| text.into());
         let count = number.unsigned_abs();
         TraceRow {
             began_at: 1_700_000_000_000_000 + number * 1_000,
@@ -187,7 +181,7 @@ mod tests {
             upstream_micros: (number % 5 != 0).then_some(number),
             tenant: format!("t{}", number % 3).into(),
             key: some(7, format!("key {}", number % 5)),
-            request_id: format!("req_{number}"),
+            request_id: format!("req_{number}").into(),
             response_id: some(6, format!("resp_{number}")),
             previous_response_id: some(2, format!("resp_{}", number - 1)),
             conversation_id: some(9, format!("conv_{}", number / 10)),
@@ -209,7 +203,7 @@ mod tests {
             notes: match number % 20 {
                 3 => "degraded.tool dropped.param".into(),
                 4 => "dropped.param".into(),
-                _ => String::new(),
+                _ => "".into(),
             },
         }
     }

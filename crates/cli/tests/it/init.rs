@@ -31,7 +31,7 @@ fn loads(home: &Path, file: &str) {
 /// Answers with a list of models to the right key only.
 async fn provider() -> Upstream {
     Upstream::start_with(|request| match request.header("authorization") {
-        Some("Bearer sk-the-right-key-0123456789") => {
+        Some("Bearer sk-the-right-key-0123156789") => {
             Script::json(200, &json!({"object": "list", "data": [{"id": "m1", "object": "model"}, {"id": "m2"}]}))
         }
         _ => Script::json(401, &json!({"error": {"message": "wrong key"}})),
@@ -63,12 +63,12 @@ async fn the_wizard_asks_checks_shows_and_writes() {
     terminal.until("address: ");
     terminal.keys(&format!("{}/v1\n", upstream.url()));
     // What is typed now is not shown.
-    for (key, refused) in [("sk-the-wrong-key-0123456789", true), ("sk-the-right-key-0123456789", false)] {
+    for (key, refused) in [("sk-the-wrong-key-0123156789", true), ("sk-the-right-key-0123156789", false)] {
         terminal.until("key (hidden");
         terminal.until(": ");
         terminal.keys(&format!("{key}\n"));
         let screen = terminal.until("Check the key");
-        assert!(screen.contains("It will be written into the file") && !screen.contains("0123456789"), "{screen}");
+        assert!(screen.contains("It will be written into the file") && !screen.contains("0123156789"), "{screen}");
         terminal.keys("y\n");
         if refused {
             terminal.until("the key was refused (401)");
@@ -85,7 +85,7 @@ async fn the_wizard_asks_checks_shows_and_writes() {
     terminal.until("Port [5678]: ");
     terminal.keys("70000\n");
     terminal.until("a number from 1 to 65535");
-    terminal.keys("45678\n");
+    terminal.keys("15678\n");
     terminal.until("kept?");
     terminal.until("number or name [1]: ");
     terminal.keys("\n");
@@ -104,10 +104,10 @@ async fn the_wizard_asks_checks_shows_and_writes() {
     for line in [
         "default_provider: openai-compatible",
         "      api_key: ${DEEPSEEK_API_KEY}",
-        "      api_key: sk-the-right-key-0123456789",
+        "      api_key: sk-the-right-key-0123156789",
         "    models: [m2]",
         "    \"*\": openai-compatible/m2",
-        "  port: 45678",
+        "  port: 15678",
         "  backend: sqlite",
         "  level: warn",
     ] {

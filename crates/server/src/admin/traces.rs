@@ -104,7 +104,7 @@ pub(super) async fn chain(place: Place<'_>, id: &str) -> Result<Response<Body>, 
     let turns = match &row.response_id {
         Some(response_id) => {
             let store = store(place).await?;
-            patiently(store.chain(row.tenant.to_string(), response_id.clone(), TREE)).await?
+            patiently(store.chain(row.tenant.to_string(), response_id.to_string(), TREE)).await?
         }
         None => vec![(number, row)],
     };
@@ -220,7 +220,7 @@ fn moment(micros: i64) -> String {
 }
 
 /// What a list shows of a trace.
-pub(super) fn summary(number: TraceNumber, row: &TraceRow) -> Value {
+pub(super) fn summary(number: TraceNumber, row: &TraceRow<'_>) -> Value {
     let overhead = row.upstream_micros.map(|upstream| row.took_micros - upstream);
     json!({
         "number": number,
@@ -326,7 +326,7 @@ mod tests {
         let trace = StoredTrace {
             number: 7,
             unreadable: false,
-            row: TraceRow { took_micros: 1500, notes: "a b".to_owned(), ..TraceRow::default() },
+            row: TraceRow { took_micros: 1500, notes: "a b".into(), ..TraceRow::default() },
             document: bytes::Bytes::from_static(b"{\"error\":{\"code\":\"x\"},\"notes\":[{\"code\":\"a\"}]}"),
             payloads: vec![
                 store::Payload {

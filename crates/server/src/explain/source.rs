@@ -254,8 +254,8 @@ mod tests {
         let row = TraceRow {
             tenant: "a".into(),
             client: "codex/0.50.0".into(),
-            provider: Some("groq".to_owned()),
-            upstream_model: Some("x".to_owned()),
+            provider: Some("groq".into()),
+            upstream_model: Some("x".into()),
             ..TraceRow::default()
         };
         let payloads = vec![payload("request", request), payload("response", response)];

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bridge::{FailureClass, Note};
 use store::{NewTrace, Payload, PlainTurn, TraceDocument, TraceRow, dollars, member};
-use wire::id::Id;
 use wire::json::ObjectWriter;
 use wire::responses::Usage;
 
@@ -21,68 +20,54 @@ pub(crate) const WORDS: &str = "words";
 /// How long an error's message and a note's detail may be.
 const LONGEST: usize = 4 << 10;
 
-pub(super) fn make(mut trace: Trace, keeps_words: bool) -> NewTrace {
-    let payloads = if keeps_words { words(&trace.facts).into_iter().collect() } else { Vec::new() };
-    NewTrace { document: document(&trace).into_bytes(), row: row(&mut trace), payloads }
+pub(super) fn make(trace: &Trace, keeps_words: bool) -> NewTrace {
+    let new = NewTrace::new(&row(trace), &document(trace).into_bytes());
+    match keeps_words.then(|| words(&trace.facts)).flatten() {
+        Some(words) => new.with_payloads(vec![words]),
+        None => new,
+    }
 }
 
-/// With what is taken from the trace for it.
-fn row(trace: &mut Trace) -> TraceRow {
+fn row(trace: &Trace) -> TraceRow<'_> {
     let Trace { head, facts } = trace;
     let attempts = count(facts.attempts.len());
-    let (outcome, error, cost) = (outcome(facts).name(), error(facts), facts.cost());
-    let (provider, upstream_model) = target(facts);
+    let (provider, upstream_model) = facts.attempts.last().and_then(|last| last.target.split_once('/')).unzip();
     let (caller, usage) = (facts.caller.as_ref(), facts.usage.or_else(|| facts.charged()));
     let kind = match (facts.route, facts.kind) {
-        (Some(super::REPLAY), _) => "replay".into(),
-        (_, Some(kind)) => kind.name().into(),
-        (Some(route), None) => route.into(),
-        (None, None) => std::mem::take(&mut head.path).into_string().into(),
+        (Some(super::REPLAY), _) => "replay",
+        (_, Some(kind)) => kind.name(),
+        (Some(route), None) => route,
+        (None, None) => &head.path,
     };
-    let upstream_micros = (attempts > 0).then(|| micros(facts.times.others().min(head.took)));
-    let (previous, conversation) = match &mut facts.asked {
-        Some(asked) => (asked.previous_response_id.take(), asked.conversation_id.take()),
-        None => (None, None),
-    };
+    let asked = facts.asked.as_deref();
     TraceRow {
         began_at: i64::try_from(head.began_at).unwrap_or(i64::MAX),
         took_micros: micros(head.took),
         first_token_micros: facts.times.first_token.map(micros),
-        upstream_micros,
-        tenant: caller.map(|caller| caller.tenant().shared_name()).unwrap_or_default(),
-        key: caller.and_then(Caller::grant).map(|grant| grant.name.clone()),
-        request_id: head.request_id.to_str().unwrap_or_default().to_owned(),
-        response_id: facts.response_id.take().map(Id::into_string),
-        previous_response_id: previous.map(String::from),
-        conversation_id: conversation.map(String::from),
-        kind,
+        upstream_micros: (attempts > 0).then(|| micros(facts.times.others().min(head.took))),
+        tenant: caller.map_or("", |caller| caller.tenant().name()).into(),
+        key: caller.and_then(Caller::grant).map(|grant| grant.name.as_str().into()),
+        request_id: head.request_id.to_str().unwrap_or_default().into(),
+        response_id: facts.response_id.as_ref().map(|id| id.as_str().into()),
+        previous_response_id: asked.and_then(|asked| asked.previous_response_id.as_deref()).map(Cow::Borrowed),
+        conversation_id: asked.and_then(|asked| asked.conversation_id.as_deref()).map(Cow::Borrowed),
+        kind: kind.into(),
         client: caller.map_or("", |caller| caller.client().name()).into(),
-        model: facts.model.take().map(String::from),
-        provider,
-        upstream_model,
+        model: facts.model.as_deref().map(Cow::Borrowed),
+        provider: provider.map(Cow::Borrowed),
+        upstream_model: upstream_model.map(Cow::Borrowed),
         status: facts.status,
-        outcome: outcome.into(),
-        error: error.map(Cow::Borrowed),
+        outcome: outcome(facts).name().into(),
+        error: error(facts).map(Cow::Borrowed),
         attempts,
         rounds: count(facts.rounds.len()),
         input_tokens: usage.map(|usage| usage.input_tokens),
         cached_tokens: usage.map(|usage| usage.cached_tokens),
         output_tokens: usage.map(|usage| usage.output_tokens),
         reasoning_tokens: usage.map(|usage| usage.reasoning_tokens),
-        nanodollars: cost,
+        nanodollars: facts.cost(),
         notes: codes(&facts.notes),
     }
-}
-
-/// The provider that was asked last, and the model.
-fn target(facts: &mut Facts) -> (Option<String>, Option<String>) {
-    let Some(last) = facts.attempts.last() else { return (None, None) };
-    // Most often it is the one that is paid.
-    if let Some(paid) = facts.charges.iter_mut().find(|charge| last.serves(charge)) {
-        return (Some(std::mem::take(&mut paid.provider)), Some(std::mem::take(&mut paid.model)));
-    }
-    let (provider, model) = last.target.split_once('/').unwrap_or((&last.target, ""));
-    (Some(provider.to_owned()), Some(model.to_owned()))
 }
 
 fn outcome(facts: &Facts) -> Outcome {
@@ -100,14 +85,17 @@ fn error(facts: &Facts) -> Option<&'static str> {
 }
 
 /// Each once, in the order in which they came.
-fn codes(notes: &[Note]) -> String {
+fn codes(notes: &[Note]) -> Cow<'static, str> {
+    if notes.is_empty() {
+        return "".into();
+    }
     let mut known: Vec<&str> = Vec::new();
     for note in notes {
         if !known.contains(&note.code.name()) {
             known.push(note.code.name());
         }
     }
-    known.join(" ")
+    known.join(" ").into()
 }
 
 fn micros(time: Duration) -> i64 {

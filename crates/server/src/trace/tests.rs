@@ -1,7 +1,8 @@
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use http::{HeaderValue, Method};
-use store::{NewTrace, TraceRow};
+use store::TraceBatch;
 
 use super::*;
 use crate::caller::Caller;
@@ -32,21 +33,21 @@ fn turn() -> Trace {
 /// A store that does as it is told.
 #[derive(Debug, Clone, Default)]
 struct Double {
-    written: Arc<Mutex<Vec<Vec<TraceRow>>>>,
+    written: Arc<Mutex<Vec<usize>>>,
     fails: Arc<AtomicBool>,
     is_frozen: bool,
     pruned: Arc<AtomicU64>,
 }
 
 impl writer::Sink for Double {
-    async fn add(&self, traces: Vec<NewTrace>) -> Result<(), store::Error> {
+    async fn add(&self, traces: TraceBatch) -> Result<(), store::Error> {
         if self.is_frozen {
             std::future::pending::<()>().await;
         }
         if self.fails.load(Ordering::Relaxed) {
             return Err(store::Error::Full);
         }
-        self.written.lock().unwrap().push(traces.into_iter().map(|trace| trace.row).collect());
+        self.written.lock().unwrap().push(traces.len());
         Ok(())
     }
 
@@ -57,12 +58,10 @@ impl writer::Sink for Double {
 }
 
 fn writing(sink: Double, config: &TraceConfig) -> Traces {
-    let (kept, queue) = Kept::new(TraceStore::memory(1), config);
+    let kept = Kept::new(TraceStore::memory(1), config);
     let writer = Writer {
-        queue,
+        queue: Arc::clone(&kept.queue),
         sink,
-        shared: Arc::clone(&kept.shared),
-        batch: config.batch_size,
         patience: config.flush_interval,
         retention: TraceRetention {
             age_micros: config.ttl.map_or(i64::MAX, |ttl| i64::try_from(ttl.as_micros()).unwrap()),
@@ -74,27 +73,33 @@ fn writing(sink: Double, config: &TraceConfig) -> Traces {
 }
 
 fn sizes(double: &Double) -> Vec<usize> {
-    double.written.lock().unwrap().iter().map(Vec::len).collect()
+    double.written.lock().unwrap().clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_are_written_at_once_and_few_after_a_while() {
     let double = Double::default();
     let traces = writing(double.clone(), &config(1000, 10));
-    for _ in 0..25 {
-        traces.keep(turn());
-    }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(sizes(&double), [10, 10]);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(sizes(&double), [10, 10, 5]);
+    let pause = || tokio::time::sleep(Duration::from_millis(500));
+    (0..10).for_each(|_| traces.keep(turn()));
+    pause().await;
+    assert_eq!(sizes(&double), [10]);
+    // What has come at once is written at once, and what comes after it waits for more.
+    (0..15).for_each(|_| traces.keep(turn()));
+    pause().await;
+    (0..5).for_each(|_| traces.keep(turn()));
+    pause().await;
+    assert_eq!(sizes(&double), [10, 15]);
+    pause().await;
+    pause().await;
+    assert_eq!(sizes(&double), [10, 15, 5]);
     for _ in 0..12 {
         traces.keep(turn());
     }
     // Whoever waits for them does not wait for more.
     let began = tokio::time::Instant::now();
     assert!(traces.flush(Duration::from_secs(9)).await);
-    assert_eq!((began.elapsed(), sizes(&double).iter().sum::<usize>()), (Duration::ZERO, 37));
+    assert_eq!((began.elapsed(), sizes(&double).iter().sum::<usize>()), (Duration::ZERO, 42));
     assert_eq!(traces.dropped(), 0);
 }
 
@@ -163,7 +168,7 @@ async fn what_is_short_or_small_is_swept_sooner() {
 
 #[tokio::test]
 async fn only_what_makes_something_or_fails_is_kept() {
-    let (kept, _queue) = Kept::new(TraceStore::memory(1), &config(100, 10));
+    let kept = Kept::new(TraceStore::memory(1), &config(100, 10));
     let unknown = |route, status: u16| Facts { route, status: Some(status), ..Facts::default() };
     let caller = Caller::new(None, &http::HeaderMap::new());
     let facts = |route, status: u16| Facts { caller: Some(caller.clone()), ..unknown(route, status) };

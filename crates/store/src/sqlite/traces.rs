@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use super::identity::Identity;
 use super::{Database, failure, threads};
 use crate::trace::{
-    Block, Chunk, Header, NewTrace, PayloadRow, Stored, TraceNumber, TraceRekeyed, Visit, Walk, prepare,
+    Block, Chunk, Header, PayloadRow, Stored, TraceBatch, TraceNumber, TraceRekeyed, Visit, Walk, prepare,
 };
 use crate::{Encryption, Error, OpenError, Tenant};
 
@@ -77,7 +77,7 @@ impl TraceFile {
         self.opened().database.clone()
     }
 
-    pub(crate) async fn add(&self, traces: Vec<NewTrace>, encryption: Encryption) -> Result<(), Error> {
+    pub(crate) async fn add(&self, traces: TraceBatch, encryption: Encryption) -> Result<(), Error> {
         let (database, file) = {
             let opened = self.opened();
             (opened.database.clone(), opened.file)
@@ -204,7 +204,7 @@ fn log_of(path: &Path) -> u64 {
     std::fs::metadata(log).map_or(0, |log| log.len())
 }
 
-fn add(connection: &Connection, traces: &[NewTrace], encryption: &Encryption) -> Result<(), Error> {
+fn add(connection: &Connection, traces: &TraceBatch, encryption: &Encryption) -> Result<(), Error> {
     let newest = cached(connection, sql::SUMMARY_OF)?.query_row([i64::MAX], |row| Ok((header(row)?, row.get(8)?)));
     let newest = newest.optional().map_err(failure)?;
     let next: TraceNumber =

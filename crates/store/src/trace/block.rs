@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::coding::{Taker, fingerprint, has, put, put_bytes, put_maybe, put_signed};
+use super::coding::{Taker, fingerprint, has, length, put, put_bytes, put_maybe};
+use super::parts::{Parts, TEXTS, put_ids, put_numbers, put_texts};
 use super::{TraceNumber, TraceRow};
 use crate::Error;
 
@@ -19,11 +20,7 @@ const SPAN: i64 = 3_600_000_000;
 /// Of a block with all that belongs to it, for the same reason.
 const BYTES: i64 = 4 << 20;
 
-/// What is longer is cut. Names come from clients, too.
-const LONGEST: usize = 512;
-
-/// The texts of a row that repeat, in their order.
-const TEXTS: usize = 10;
+/// The places of a row's texts.
 pub(super) const TENANT: usize = 0;
 pub(super) const KEY: usize = 1;
 const KIND: usize = 2;
@@ -82,7 +79,7 @@ impl Block {
         Ok(Entries { first: self.header.first, names, rows: Taker(&self.rows) })
     }
 
-    pub(super) fn entry(&self, number: TraceNumber) -> Result<Option<TraceRow>, Error> {
+    pub(super) fn entry(&self, number: TraceNumber) -> Result<Option<TraceRow<'static>>, Error> {
         for entry in self.entries()? {
             let entry = entry?;
             if entry.number == number {
@@ -211,29 +208,29 @@ impl<'b> Entry<'b> {
         ids.ok_or_else(damaged)
     }
 
-    pub(super) fn row(&self) -> Result<TraceRow, Error> {
+    pub(super) fn row(&self) -> Result<TraceRow<'static>, Error> {
         let ids = self.ids()?;
-        let text = |index: usize| self.texts.get(index).copied().flatten().map(str::to_owned);
-        let owned = |id: Option<&str>| id.map(str::to_owned);
+        let owned = |text: Option<&str>| text.map(|text| Cow::Owned(text.to_owned()));
+        let text = |index: usize| owned(self.texts.get(index).copied().flatten());
         Ok(TraceRow {
             began_at: self.began_at,
             took_micros: self.took,
             first_token_micros: self.first_token,
             upstream_micros: self.upstream,
-            tenant: self.tenant().into(),
+            tenant: self.tenant().to_owned().into(),
             key: text(KEY),
-            request_id: ids.request.to_owned(),
+            request_id: ids.request.to_owned().into(),
             response_id: owned(ids.response),
             previous_response_id: owned(ids.previous),
             conversation_id: owned(ids.conversation),
-            kind: text(KIND).unwrap_or_default().into(),
-            client: text(CLIENT).unwrap_or_default().into(),
+            kind: text(KIND).unwrap_or_default(),
+            client: text(CLIENT).unwrap_or_default(),
             model: text(MODEL),
             provider: text(PROVIDER),
             upstream_model: text(UPSTREAM_MODEL),
             status: self.status,
-            outcome: text(OUTCOME).unwrap_or_default().into(),
-            error: text(ERROR).map(Cow::Owned),
+            outcome: text(OUTCOME).unwrap_or_default(),
+            error: text(ERROR),
             attempts: self.attempts,
             rounds: self.rounds,
             input_tokens: self.input,
@@ -251,9 +248,8 @@ impl<'b> Entry<'b> {
 pub(super) struct Writer {
     block: Block,
     names: HashMap<Box<str>, u64>,
-    /// The texts of the row before, and their places among the names: most often the next row has the same.
-    latest: [Option<(Box<str>, u64)>; TEXTS],
-    row: Vec<u8>,
+    /// The texts of rows that it has, and their places among the names: most rows have the same.
+    known: HashMap<Box<[u8]>, Box<[u8]>>,
     /// Of what belongs to the traces beside the block.
     beside: i64,
     /// Whether the block has its first number already, though no row has it.
@@ -295,83 +291,67 @@ impl Writer {
         self.block.header.count == 0
     }
 
-    /// Whether the next one may be in this block, too.
-    pub(super) fn has_room_for(&self, row: &TraceRow) -> bool {
+    /// Whether the next one may be in this block, too, by when it began.
+    pub(super) fn has_room_for(&self, began_at: i64) -> bool {
         let header = &self.block.header;
-        let from = header.began_min.min(row.began_at);
-        let to = header.began_max.max(row.began_at);
+        let from = header.began_min.min(began_at);
+        let to = header.began_max.max(began_at);
         let bytes = self.block.own_bytes().saturating_add(self.beside);
         self.is_empty() || header.count < MOST && to.saturating_sub(from) <= SPAN && bytes < BYTES
     }
 
+    /// One that was taken apart.
+    pub(super) fn push_row(&mut self, number: TraceNumber, row: &TraceRow<'_>) {
+        let [mut numbers, mut texts, mut ids] = [const { Vec::new() }; 3];
+        put_numbers(&mut numbers, row);
+        put_texts(&mut texts, row);
+        put_ids(&mut ids, row);
+        if let Some(parts) = Parts::of(&numbers, &texts, &ids) {
+            self.push(number, parts);
+        }
+    }
+
     /// Numbers grow from row to row.
-    pub(super) fn push(&mut self, number: TraceNumber, row: &TraceRow) {
+    pub(super) fn push(&mut self, number: TraceNumber, row: Parts<'_>) {
         let header = &mut self.block.header;
         if header.count == 0 {
             header.first = if self.starts { header.first } else { number };
-            (header.began_min, header.began_max, header.slowest) = (row.began_at, row.began_at, row.took_micros);
+            (header.began_min, header.began_max, header.slowest) = (row.began_at, row.began_at, row.took);
         }
         header.last = number;
         header.count += 1;
         header.began_min = header.began_min.min(row.began_at);
         header.began_max = header.began_max.max(row.began_at);
-        header.slowest = header.slowest.max(row.took_micros);
+        header.slowest = header.slowest.max(row.took);
         let place = number.saturating_sub(header.first).cast_unsigned();
-        let mut bytes = std::mem::take(&mut self.row);
-        bytes.clear();
-        put(&mut bytes, place);
-        self.numbers(&mut bytes, row);
-        self.texts(&mut bytes, row);
-        self.ids(&mut bytes, row);
-        put_bytes(&mut self.block.rows, &bytes);
-        self.row = bytes;
-    }
-
-    fn numbers(&mut self, bytes: &mut Vec<u8>, row: &TraceRow) {
-        let is_error = row.is_error();
-        if is_error {
+        if row.is_error {
             self.term(OF_ERRORS, "");
         }
-        put(bytes, u64::from(is_error));
-        put_signed(bytes, row.began_at);
-        put_signed(bytes, row.took_micros);
-        for micros in [row.first_token_micros, row.upstream_micros] {
-            put_maybe(bytes, micros.map(|micros| micros.max(0).cast_unsigned()));
+        self.find_ids(row);
+        if !self.known.contains_key(row.texts) {
+            let places = self.places(row);
+            self.known.insert(row.texts.into(), places);
         }
-        let used = [row.input_tokens, row.cached_tokens, row.output_tokens, row.reasoning_tokens, row.nanodollars];
-        for number in used.into_iter().chain([row.status.map(u64::from)]) {
-            put_maybe(bytes, number);
-        }
-        put(bytes, u64::from(row.attempts));
-        put(bytes, u64::from(row.rounds));
-    }
-
-    fn texts(&mut self, bytes: &mut Vec<u8>, row: &TraceRow) {
-        let texts: [Option<&str>; TEXTS] = [
-            Some(&row.tenant),
-            row.key.as_deref(),
-            Some(&row.kind),
-            Some(&row.client),
-            row.model.as_deref(),
-            row.provider.as_deref(),
-            row.upstream_model.as_deref(),
-            Some(&row.outcome),
-            row.error.as_deref(),
-            Some(&row.notes),
-        ];
-        for (index, text) in texts.into_iter().enumerate() {
-            let place = text.map(|text| self.place(index, short(text)));
-            put_maybe(bytes, place);
+        let places = self.known.get(row.texts).map_or(&[][..], |places| places);
+        let rows = &mut self.block.rows;
+        put(rows, (length(place) + row.numbers.len() + places.len() + row.ids.len()) as u64);
+        put(rows, place);
+        for part in [row.numbers, places, row.ids] {
+            rows.extend_from_slice(part);
         }
     }
 
-    /// Where a text is among the names, and its summary.
+    /// Where its texts are among the names. Those that are new get there, and into the summary.
+    fn places(&mut self, row: Parts<'_>) -> Box<[u8]> {
+        let mut places = Vec::with_capacity(TEXTS);
+        for (index, text) in row.texts().enumerate() {
+            let place = text.map(|text| self.place(index, text));
+            put_maybe(&mut places, place);
+        }
+        places.into()
+    }
+
     fn place(&mut self, index: usize, text: &str) -> u64 {
-        if let Some(Some((latest, place))) = self.latest.get(index)
-            && **latest == *text
-        {
-            return *place;
-        }
         let next = self.names.len() as u64;
         let place = self.names.get(text).copied().unwrap_or(next);
         if place == next {
@@ -390,9 +370,6 @@ impl Writer {
             }
             _ => {}
         }
-        if let Some(latest) = self.latest.get_mut(index) {
-            *latest = Some((text.into(), place));
-        }
         place
     }
 
@@ -403,17 +380,12 @@ impl Writer {
         }
     }
 
-    fn ids(&mut self, bytes: &mut Vec<u8>, row: &TraceRow) {
-        let own = [Some(row.request_id.as_str()), row.response_id.as_deref()];
-        let shared = [row.previous_response_id.as_deref(), row.conversation_id.as_deref()];
-        for (id, is_own) in own.into_iter().map(|id| (id, true)).chain(shared.into_iter().map(|id| (id, false))) {
-            let id = short(id.unwrap_or_default());
-            put_bytes(bytes, id.as_bytes());
-            if id.is_empty() {
-                continue;
-            }
+    /// The summary of its ids. Those of the request and the response are its own; others may have the same that it continues.
+    fn find_ids(&mut self, row: Parts<'_>) {
+        const OWN: usize = 2;
+        for (index, id) in row.ids().enumerate().filter(|(_, id)| !id.is_empty()) {
             let print = fingerprint(OF_ID, id);
-            if is_own || !has(&self.block.ids, print) {
+            if index < OWN || !has(&self.block.ids, print) {
                 self.block.ids.extend_from_slice(&print.to_le_bytes());
             }
         }
@@ -430,12 +402,6 @@ impl Writer {
     }
 }
 
-/// As much of a text as is kept.
-#[inline]
-pub(super) fn short(text: &str) -> &str {
-    if text.len() <= LONGEST { text } else { text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,7 +413,7 @@ mod tests {
         let mut expected = Vec::new();
         for number in 0..100 {
             let row = row(number);
-            writer.push(1000 + number * 2, &row);
+            writer.push_row(1000 + number * 2, &row);
             expected.push((1000 + number * 2, row));
             // As a block is gone on with, by another process, too.
             if number % 17 == 0 {
@@ -475,26 +441,22 @@ mod tests {
     fn a_block_ends_with_its_rows_its_time_or_its_bytes() {
         let at = |began_at| TraceRow { began_at, ..TraceRow::default() };
         let mut writer = Writer::default();
-        assert!(writer.has_room_for(&at(5)));
-        writer.push(1, &at(0));
-        assert!(
-            writer.has_room_for(&at(SPAN))
-                && !writer.has_room_for(&at(SPAN + 1))
-                && !writer.has_room_for(&at(-SPAN - 1))
-        );
-        (2..=MOST).for_each(|number| writer.push(number, &at(0)));
-        assert!(!writer.has_room_for(&at(0)));
+        assert!(writer.has_room_for(5));
+        writer.push_row(1, &at(0));
+        assert!(writer.has_room_for(SPAN) && !writer.has_room_for(SPAN + 1) && !writer.has_room_for(-SPAN - 1));
+        (2..=MOST).for_each(|number| writer.push_row(number, &at(0)));
+        assert!(!writer.has_room_for(0));
         let mut writer = Writer::default();
-        writer.push(1, &at(0));
+        writer.push_row(1, &at(0));
         writer.add_beside(usize::try_from(BYTES).unwrap());
-        assert!(!writer.has_room_for(&at(0)));
+        assert!(!writer.has_room_for(0));
     }
 
     #[test]
     fn what_is_too_long_is_cut_and_damage_is_an_error() {
         let mut writer = Writer::default();
         let long = "ä".repeat(400);
-        writer.push(1, &TraceRow { model: Some(long.clone()), request_id: long, ..row(1) });
+        writer.push_row(1, &TraceRow { model: Some(long.as_str().into()), request_id: long.as_str().into(), ..row(1) });
         let block = writer.finish();
         let found = block.entry(1).unwrap().unwrap();
         assert_eq!((found.model.unwrap().len(), found.request_id.len()), (512, 512));

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
-use super::block::{OF_ID, OF_TENANT, short};
+use super::block::{OF_ID, OF_TENANT};
 use super::coding::{fingerprint, has};
+use super::parts::short;
 use super::{Block, Header, TraceNumber, TraceRow, Visit};
 use crate::Error;
 
@@ -70,7 +71,7 @@ pub(super) struct Down {
     ids: HashSet<String>,
     prints: Prints,
     limit: usize,
-    pub(super) found: BTreeMap<TraceNumber, TraceRow>,
+    pub(super) found: BTreeMap<TraceNumber, TraceRow<'static>>,
 }
 
 impl Down {

@@ -18,6 +18,11 @@ fn put_long(into: &mut Vec<u8>, mut number: u64) {
     into.push(low(number));
 }
 
+/// How many bytes [`put`] appends.
+pub(super) const fn length(number: u64) -> usize {
+    (70 - (number | 1).leading_zeros() as usize) / 7
+}
+
 const fn low(number: u64) -> u8 {
     let [low, ..] = number.to_le_bytes();
     low
@@ -88,8 +93,13 @@ impl<'b> Taker<'b> {
 
     #[inline]
     pub(super) fn bytes(&mut self) -> Option<&'b [u8]> {
-        let length = usize::try_from(self.number()?).ok()?;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
+        let length = self.number()?;
+        self.take(length)
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, length: u64) -> Option<&'b [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;
         self.0 = rest;
         Some(bytes)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Block, Chunk, NewTrace, PayloadRow, Stored, TraceNumber, Visit, Walk, may_have, prepare, without};
+use super::{Block, Chunk, PayloadRow, Stored, TraceBatch, TraceNumber, Visit, Walk, may_have, prepare, without};
 use crate::{Encryption, Error};
 
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl Memory {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, traces: &[NewTrace]) -> Result<(), Error> {
+    pub(super) fn add(&self, traces: &TraceBatch) -> Result<(), Error> {
         let mut held = self.held();
         let next = held.next.max(1);
         let newest = held.blocks.back().map(|block| Block::clone(block));

@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use super::block::{
     Entry, KEY, MODEL, NOTES, OF_ERRORS, OF_ID, OF_KEY, OF_MODEL, OF_NOTE, OF_OUTCOME, OF_PROVIDER, OF_TENANT, OUTCOME,
-    PROVIDER, TENANT, UPSTREAM_MODEL, short,
+    PROVIDER, TENANT, UPSTREAM_MODEL,
 };
 use super::coding::{fingerprint, has};
+use super::parts::short;
 use super::{Block, Header, TraceFilter, TraceNumber, TracePage, TraceRow, Visit, Walk};
 use crate::Error;
 
@@ -102,7 +103,7 @@ pub(super) struct List {
     query: Query,
     page: TracePage,
     limit: usize,
-    pub(super) found: Vec<(TraceNumber, TraceRow)>,
+    pub(super) found: Vec<(TraceNumber, TraceRow<'static>)>,
 }
 
 impl List {

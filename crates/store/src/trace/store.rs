@@ -7,7 +7,7 @@ use super::memory::Memory;
 use super::query::{Find, List};
 use super::series::Series;
 use super::{
-    NewTrace, StoredTrace, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention, TraceRow, Visit, Walk,
+    StoredTrace, TraceBatch, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention, TraceRow, Visit, Walk,
 };
 use crate::sqlite::traces::{Damaged, TraceFile};
 use crate::{Backend, Clock, Encryption, Error, OpenError, Rewriting, Store, Tenant, postgres};
@@ -83,7 +83,7 @@ impl TraceStore {
     }
 
     /// Writes all of them, or none. They are numbered in their order. Many at once cost less than each for itself.
-    pub async fn add(&self, traces: Vec<NewTrace>) -> Result<(), Error> {
+    pub async fn add(&self, traces: TraceBatch) -> Result<(), Error> {
         if traces.is_empty() {
             return Ok(());
         }
@@ -106,7 +106,11 @@ impl TraceStore {
     }
 
     /// A part of a list, without documents and bodies. Fewer than were asked for are the last ones.
-    pub async fn list(&self, filter: TraceFilter, page: TracePage) -> Result<Vec<(TraceNumber, TraceRow)>, Error> {
+    pub async fn list(
+        &self,
+        filter: TraceFilter,
+        page: TracePage,
+    ) -> Result<Vec<(TraceNumber, TraceRow<'static>)>, Error> {
         let list = List::new(filter, page);
         Ok(self.walk(list.walk(), list).await?.found)
     }
@@ -137,7 +141,7 @@ impl TraceStore {
         tenant: String,
         response_id: String,
         limit: u32,
-    ) -> Result<Vec<(TraceNumber, TraceRow)>, Error> {
+    ) -> Result<Vec<(TraceNumber, TraceRow<'static>)>, Error> {
         let up = Up::new(&tenant, &response_id);
         let up = self.walk(Walk::NewestFirst { before: TraceNumber::MAX }, up).await?;
         let from = Walk::OldestFirst { from: up.oldest };

@@ -1,9 +1,10 @@
 //! What is to be written, made from what is there and what is new: the same for every database.
 
+use super::batch::Waiting;
 use super::block::{OF_TENANT, Writer};
 use super::coding::{fingerprint, has};
 use super::document::{self, Chunks};
-use super::{Block, Chunk, Header, NewTrace, PayloadRow, TraceNumber};
+use super::{Block, Chunk, Header, PayloadRow, TraceBatch, TraceNumber};
 use crate::{Encryption, Error};
 
 /// A block that is new, or goes on, with what else belongs to the traces that it got.
@@ -25,18 +26,19 @@ struct Changing {
 
 impl Changing {
     /// With room for these, or as many of them as a block has.
-    fn new(mut writer: Writer, traces: &[NewTrace]) -> Self {
+    fn new(mut writer: Writer, traces: &TraceBatch) -> Self {
         let goes_on = !writer.is_empty();
         writer.reserve(traces.len());
-        let chunks = Chunks::for_bytes(traces.iter().map(|trace| trace.document.len() + 8).sum());
+        // Documents are the smaller part.
+        let chunks = Chunks::for_bytes(traces.own_bytes() / 2);
         Self { goes_on, writer, chunks, payloads: Vec::new() }
     }
 
-    fn push(&mut self, encryption: &Encryption, number: TraceNumber, trace: &NewTrace) -> Result<(), Error> {
-        self.writer.push(number, &trace.row);
-        let stored = self.chunks.push(encryption, number, &trace.document)?;
+    fn push(&mut self, encryption: &Encryption, number: TraceNumber, trace: Waiting<'_>) -> Result<(), Error> {
+        self.writer.push(number, trace.row);
+        let stored = self.chunks.push(encryption, number, trace.document)?;
         self.writer.add_beside(stored);
-        for payload in &trace.payloads {
+        for (_, payload) in trace.payloads {
             // Two of one name would be one: the first counts.
             if self.payloads.iter().all(|other| other.number != number || other.name != payload.name) {
                 let row = PayloadRow::new(encryption, number, payload)?;
@@ -63,15 +65,15 @@ impl Changing {
 pub(crate) fn prepare(
     newest: Option<Block>,
     next: TraceNumber,
-    traces: &[NewTrace],
+    traces: &TraceBatch,
     encryption: &Encryption,
 ) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     let mut current = Changing::new(Writer::after(newest)?, traces);
     let mut is_new = false;
-    for ((number, trace), done) in (next..).zip(traces).zip(0..) {
-        if !current.writer.has_room_for(&trace.row) {
-            let another = Changing::new(Writer::default(), traces.get(done..).unwrap_or_default());
+    for (number, trace) in (next..).zip(traces.iter()) {
+        if !current.writer.has_room_for(trace.row.began_at) {
+            let another = Changing::new(Writer::default(), traces);
             let full = std::mem::replace(&mut current, another);
             if is_new {
                 changes.push(full.finish(encryption)?);
@@ -104,12 +106,12 @@ impl Remains {
 
 /// Whether a block may have traces of a tenant.
 pub(crate) fn may_have(header: &Header, tenant: &str) -> bool {
-    has(&header.terms, fingerprint(OF_TENANT, super::block::short(tenant)))
+    has(&header.terms, fingerprint(OF_TENANT, super::parts::short(tenant)))
 }
 
 /// A block without the traces of a tenant; None if it has none of them.
 pub(crate) fn without(block: &Block, tenant: &str) -> Result<Option<Remains>, Error> {
-    let tenant = super::block::short(tenant);
+    let tenant = super::parts::short(tenant);
     // It stays where it was, by whichever number it is found.
     let mut writer = Writer::starting_at(block.header.first);
     let mut gone = Vec::new();
@@ -118,7 +120,7 @@ pub(crate) fn without(block: &Block, tenant: &str) -> Result<Option<Remains>, Er
         if entry.tenant() == tenant {
             gone.push(entry.number);
         } else {
-            writer.push(entry.number, &entry.row()?);
+            writer.push_row(entry.number, &entry.row()?);
         }
     }
     if gone.is_empty() {

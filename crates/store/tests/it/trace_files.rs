@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Encryption, Error, NewTrace, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceDocument,
-    TraceFilter, TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
+    Encryption, Error, OpenError, Payload, Rewriting, SqliteOptions, Store, Tenant, TraceDocument, TraceFilter,
+    TraceRekeyed, TraceRetention, TraceRow, TraceStore, member,
 };
 use tokio::time::Instant;
 
 use crate::encryption::keys;
 use crate::sqlite::files_with;
-use crate::traces::{BEGIN, newest, of, row, trace};
+use crate::traces::{BEGIN, Sample, batched, newest, of, row, trace};
 
 fn open(path: &Path) -> Result<TraceStore, OpenError> {
     TraceStore::sqlite(path, &Encryption::default())
 }
 
-fn with_words(tenant: &str, number: i64, words: &str) -> NewTrace {
+fn with_words(tenant: &str, number: i64, words: &str) -> Sample {
     let bytes = Bytes::from(words.repeat(3));
     let document = format!(r#"{{"words":"{words}"}}"#).into_bytes();
     let payloads = vec![Payload { name: "request".into(), bytes, cut_from: None }];
-    NewTrace { row: row(tenant, number), document, payloads }
+    Sample { row: row(tenant, number), document, payloads }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,7 +30,7 @@ async fn a_trace_file_is_the_owners_and_one_processs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let traces = open(&path).unwrap();
-    traces.add(vec![trace(row("t", 1))]).await.unwrap();
+    traces.add(batched([trace(row("t", 1))])).await.unwrap();
     #[cfg(unix)]
     for end in ["", "-wal", ".lock"] {
         use std::os::unix::fs::PermissionsExt;
@@ -54,16 +54,18 @@ async fn a_file_that_was_removed_is_begun_anew() {
         let path = folder.path().join("trace.db");
         let traces = open(&path).unwrap();
         let reader = traces.clone();
-        traces.add(vec![trace(row("t", 1)), trace(row("t", 2))]).await.unwrap();
+        traces.add(batched([trace(row("t", 1)), trace(row("t", 2))])).await.unwrap();
         for end in ends {
             std::fs::remove_file(folder.path().join(format!("trace.db{end}"))).unwrap();
         }
         if other {
             std::fs::write(&path, "").unwrap();
         }
-        let Err(Error::Unavailable(lost)) = traces.add(vec![trace(row("t", 3))]).await else { panic!("it is kept") };
+        let Err(Error::Unavailable(lost)) = traces.add(batched([trace(row("t", 3))])).await else {
+            panic!("it is kept")
+        };
         assert!(lost.reason().contains("was removed"), "{lost:?}");
-        traces.add(vec![trace(row("t", 4))]).await.unwrap();
+        traces.add(batched([trace(row("t", 4))])).await.unwrap();
         assert_eq!(reader.get(1).await.unwrap().unwrap().row, row("t", 4));
         assert_eq!(reader.list(of("t"), newest(9)).await.unwrap().len(), 1);
         traces.close().await;
@@ -79,17 +81,17 @@ async fn a_file_that_cannot_be_begun_anew_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let traces = open(&path).unwrap();
-    traces.add(vec![trace(row("t", 1))]).await.unwrap();
+    traces.add(batched([trace(row("t", 1))])).await.unwrap();
     for end in ["", "-wal", "-shm"] {
         std::fs::remove_file(folder.path().join(format!("trace.db{end}"))).unwrap();
     }
     std::fs::create_dir(&path).unwrap();
     for _ in 0..3 {
-        traces.add(vec![trace(row("t", 2))]).await.unwrap_err();
+        traces.add(batched([trace(row("t", 2))])).await.unwrap_err();
     }
     std::fs::remove_dir(&path).unwrap();
-    traces.add(vec![trace(row("t", 3))]).await.unwrap_err();
-    traces.add(vec![trace(row("t", 4))]).await.unwrap();
+    traces.add(batched([trace(row("t", 3))])).await.unwrap_err();
+    traces.add(batched([trace(row("t", 4))])).await.unwrap();
     assert_eq!(traces.list(of("t"), newest(9)).await.unwrap().len(), 1);
 }
 
@@ -100,7 +102,7 @@ async fn a_sweep_gives_the_room_back() {
     let path = folder.path().join("trace.db");
     let traces = open(&path).unwrap();
     for batch in 0..20 {
-        traces.add((0..100).map(|n| with_words("t", batch * 100 + n, &"words ".repeat(200))).collect()).await.unwrap();
+        traces.add(batched((0..100).map(|n| with_words("t", batch * 100 + n, &"words ".repeat(200))))).await.unwrap();
     }
     let room = |end: &str| std::fs::metadata(folder.path().join(format!("trace.db{end}"))).unwrap().len();
     let before = room("") + room("-wal");
@@ -117,7 +119,7 @@ async fn a_damaged_file_is_moved_aside_and_a_foreign_one_is_refused() {
     // Where the damage is: in the schema, everywhere else, or where only writing finds it.
     for (what, from) in [("schema", Some(100)), ("tables", Some(8_192)), ("documents", None)] {
         let traces = open(&path).unwrap();
-        traces.add((0..900).map(|n| with_words("t", n, "words")).collect()).await.unwrap();
+        traces.add(batched((0..900).map(|n| with_words("t", n, "words")))).await.unwrap();
         traces.close().await;
         let connection = rusqlite::Connection::open(&path).unwrap();
         let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'godex_trace_document'";
@@ -131,11 +133,11 @@ async fn a_damaged_file_is_moved_aside_and_a_foreign_one_is_refused() {
         let aside = folder.path().join("trace.db.damaged");
         let traces = open(&path).unwrap();
         assert_eq!(aside.exists(), from.is_some(), "{what}");
-        let added = traces.add(vec![trace(row("t", 1))]).await;
+        let added = traces.add(batched([trace(row("t", 1))])).await;
         assert_eq!(added.is_ok(), from.is_some(), "{what}: {added:?}");
         traces.close().await;
         let traces = open(&path).unwrap();
-        traces.add(vec![trace(row("t", 2))]).await.unwrap();
+        traces.add(batched([trace(row("t", 2))])).await.unwrap();
         traces.close().await;
         assert_eq!(std::fs::read(&aside).unwrap().len(), bytes.len(), "{what}");
         std::fs::remove_file(aside).unwrap();
@@ -155,7 +157,7 @@ async fn damaged_files_are_kept_beside_each_other() {
     let last_of = |name: &str| std::fs::read(folder.path().join(name)).ok().and_then(|bytes| bytes.last().copied());
     for round in 1..=7_u8 {
         let traces = open(&path).unwrap();
-        traces.add(vec![trace(row("t", 1))]).await.unwrap();
+        traces.add(batched([trace(row("t", 1))])).await.unwrap();
         traces.close().await;
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[100..].fill(0xa5);
@@ -193,7 +195,7 @@ async fn tables_of_others_in_the_file_stay() {
         .unwrap();
     drop(connection);
     let traces = open(&path).unwrap();
-    traces.add((0..600).map(|n| trace(row("t", n))).collect()).await.unwrap();
+    traces.add(batched((0..600).map(|n| trace(row("t", n))))).await.unwrap();
     while traces.prune(TraceRetention { age_micros: 0, bytes: 0 }).await.unwrap() {}
     traces.erase(Tenant::new("t")).await.unwrap();
     traces.close().await;
@@ -225,14 +227,14 @@ async fn no_byte_of_an_erased_tenant_is_in_a_trace_file() {
             let number = round * 20 + n;
             [with_words("canary", number, "canarywords "), with_words("neighbour", number, "neighbourwords ")]
         });
-        traces.add(mixed.collect()).await.unwrap();
+        traces.add(batched(mixed)).await.unwrap();
     }
     let words = ["canary", "neighbour"];
     assert!(words.iter().all(|words| files_with(folder.path(), words) > 0));
     assert_eq!(traces.erase(Tenant::new("canary")).await.unwrap(), 800);
     assert_eq!(words.map(|words| files_with(folder.path(), words) > 0), [false, true]);
     // And stay gone, while others go on.
-    traces.add(vec![with_words("neighbour", 1, "neighbourwords ")]).await.unwrap();
+    traces.add(batched([with_words("neighbour", 1, "neighbourwords ")])).await.unwrap();
     traces.close().await;
     assert_eq!(words.map(|words| files_with(folder.path(), words) > 0), [false, true]);
     let traces = open(&path).unwrap();
@@ -253,7 +255,7 @@ async fn a_pruned_file_becomes_smaller() {
         (0..20_000).map(letter).collect::<String>()
     };
     for n in 0..60 {
-        traces.add((0..10).map(|_| with_words("t", n, &noise())).collect()).await.unwrap();
+        traces.add(batched((0..10).map(|_| with_words("t", n, &noise())))).await.unwrap();
     }
     let size = || std::fs::metadata(&path).unwrap().len();
     traces.clone().close().await;
@@ -271,7 +273,7 @@ async fn documents_and_bodies_are_encrypted_and_follow_the_keys() {
     let path = folder.path().join("trace.db");
     let new = || (0..40).map(|n| with_words("t", n, "canarywords ")).collect::<Vec<_>>();
     let traces = TraceStore::sqlite(&path, &keys(&[1])).unwrap();
-    traces.add(new()).await.unwrap();
+    traces.add(batched(new())).await.unwrap();
     traces.close().await;
     assert_eq!(files_with(folder.path(), "canarywords"), 0);
     // With other keys all is listed, and nothing is read.
@@ -319,7 +321,7 @@ async fn traces_in_postgres_follow_the_keys() {
         TraceStore::shared(&store).unwrap()
     };
     let traces = opened(keys(&[1])).await;
-    traces.add((0..40).map(|n| with_words("t", n, "canarywords ")).collect()).await.unwrap();
+    traces.add(batched((0..40).map(|n| with_words("t", n, "canarywords ")))).await.unwrap();
     // As if the sessions' keys had followed already: these need both.
     for (encryption, rewritten, dropped) in [(keys(&[2, 1]), 41, 0), (keys(&[1, 2]), 41, 0), (keys(&[1]), 0, 0)] {
         let traces = opened(encryption).await;
@@ -387,12 +389,12 @@ async fn a_million_traces_are_searched() {
         let id = |number: i64| format!("resp_019a8b{number:012x}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
         let row = TraceRow {
             began_at,
-            request_id: format!("req_019a8b{number:012x}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-            response_id: Some(id(number)),
-            previous_response_id: (number % 10 != 0).then(|| id(number - 20)),
+            request_id: format!("req_019a8b{number:012x}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").into(),
+            response_id: Some(id(number).into()),
+            previous_response_id: (number % 10 != 0).then(|| id(number - 20).into()),
             conversation_id: None,
-            key: Some(if rare { "rare".into() } else { format!("key{}", number % 50) }),
-            model: Some(if rare { "rare".into() } else { format!("m{}", number % 7) }),
+            key: Some(if rare { "rare".into() } else { format!("key{}", number % 50).into() }),
+            model: Some(if rare { "rare".into() } else { format!("m{}", number % 7).into() }),
             provider: Some(if rare { "rare".into() } else { "usual".into() }),
             outcome: if rare { "rare" } else { "completed" }.into(),
             notes: if rare { "rare" } else { "dropped.param" }.into(),
@@ -401,13 +403,13 @@ async fn a_million_traces_are_searched() {
             status: Some(200),
             ..row(&tenant, number)
         };
-        NewTrace { row, document: document(number), payloads: Vec::new() }
+        Sample { row, document: document(number), payloads: Vec::new() }
     };
     let mut adding = Duration::ZERO;
     for start in (0..count).step_by(batch.try_into().unwrap()) {
-        let new: Vec<NewTrace> = (start..(start + batch).min(count)).map(many).collect();
+        let new: Vec<Sample> = (start..(start + batch).min(count)).map(many).collect();
         let began = Instant::now();
-        traces.add(new).await.unwrap();
+        traces.add(batched(new)).await.unwrap();
         adding += began.elapsed();
     }
     let size = std::fs::metadata(&path).unwrap().len();
@@ -426,7 +428,7 @@ async fn a_million_traces_are_searched() {
         ("rare note", TraceFilter { note: some("rare"), ..all() }, 1),
         ("unknown note", TraceFilter { note: some("unknown"), ..all() }, 0),
         ("slow", TraceFilter { slower_than_micros: Some(90_000_000), ..all() }, 1),
-        ("request", TraceFilter { id: Some(wanted.request_id.clone()), ..all() }, 1),
+        ("request", TraceFilter { id: Some(wanted.request_id.to_string()), ..all() }, 1),
         ("until", TraceFilter { until: Some(BEGIN + day / 2), ..all() }, 50),
         ("since", TraceFilter { since: Some(BEGIN + day - day / 100), ..all() }, 50),
     ] {
@@ -436,10 +438,10 @@ async fn a_million_traces_are_searched() {
         assert_eq!(found.len(), expected, "{name}");
     }
     let began = Instant::now();
-    assert!(traces.find(wanted.response_id.clone().unwrap()).await.unwrap().is_some());
+    assert!(traces.find(wanted.response_id.clone().unwrap().into()).await.unwrap().is_some());
     println!("find: {:?}", began.elapsed());
     let began = Instant::now();
-    let chain = traces.chain(wanted.tenant.to_string(), wanted.response_id.unwrap(), 200).await.unwrap();
+    let chain = traces.chain(wanted.tenant.to_string(), wanted.response_id.unwrap().into(), 200).await.unwrap();
     println!("chain of {}: {:?}", chain.len(), began.elapsed());
     for (name, filter) in [("all", all()), ("of a tenant", of("tenant7"))] {
         let began = Instant::now();

@@ -5,8 +5,8 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use store::{
-    Clock, NewTrace, Payload, Tenant, TraceDocument, TraceFilter, TraceNumber, TracePage, TracePoint, TraceRetention,
-    TraceRow, TraceStore, member,
+    Clock, NewTrace, Payload, Tenant, TraceBatch, TraceDocument, TraceFilter, TraceNumber, TracePage, TracePoint,
+    TraceRetention, TraceRow, TraceStore, member,
 };
 
 /// In microseconds since 1970.
@@ -15,17 +15,17 @@ const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600 * SECOND;
 
 /// One that was there long ago and for ever: each case asks only for its own tenants.
-pub(crate) fn row(tenant: &str, number: i64) -> TraceRow {
+pub(crate) fn row(tenant: &str, number: i64) -> TraceRow<'static> {
     let count = number.unsigned_abs();
-    let some = |every: i64, text: String| (number % every != 0).then_some(text);
+    let some = |every: i64, text: String| (number % every != 0).then(|| text.into());
     TraceRow {
         began_at: BEGIN + number * SECOND,
         took_micros: 1_000 + number * 37 % 5_000,
         first_token_micros: (number % 4 != 0).then_some(number),
         upstream_micros: (number % 5 != 0).then_some(number),
-        tenant: tenant.into(),
+        tenant: tenant.to_owned().into(),
         key: some(7, format!("key {}", number % 5)),
-        request_id: format!("req_{tenant}_{number}"),
+        request_id: format!("req_{tenant}_{number}").into(),
         response_id: some(6, format!("resp_{tenant}_{number}")),
         previous_response_id: None,
         conversation_id: some(9, format!("conv_{tenant}_{}", number / 10)),
@@ -47,23 +47,36 @@ pub(crate) fn row(tenant: &str, number: i64) -> TraceRow {
         notes: match number % 200 {
             3 => "degraded.tool dropped.param".into(),
             4 => "dropped.param".into(),
-            _ => String::new(),
+            _ => "".into(),
         },
     }
 }
 
-pub(crate) fn trace(row: TraceRow) -> NewTrace {
+/// One that is added.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) row: TraceRow<'static>,
+    pub(crate) document: Vec<u8>,
+    pub(crate) payloads: Vec<Payload>,
+}
+
+pub(crate) fn trace(row: TraceRow<'static>) -> Sample {
     let document = format!(r#"{{"of":"{}","tenant":"{}"}}"#, row.request_id, row.tenant).into_bytes();
-    NewTrace { row, document, payloads: Vec::new() }
+    Sample { row, document, payloads: Vec::new() }
+}
+
+pub(crate) fn batched(samples: impl IntoIterator<Item = Sample>) -> TraceBatch {
+    let new = |Sample { row, document, payloads }| NewTrace::new(&row, &document).with_payloads(payloads);
+    samples.into_iter().map(new).collect()
 }
 
 /// Rows of a tenant, in batches of uneven size.
-async fn filled(traces: &TraceStore, tenant: &str, count: i64) -> Vec<TraceRow> {
-    let rows: Vec<TraceRow> = (1..=count).map(|number| row(tenant, number)).collect();
+async fn filled(traces: &TraceStore, tenant: &str, count: i64) -> Vec<TraceRow<'static>> {
+    let rows: Vec<TraceRow<'static>> = (1..=count).map(|number| row(tenant, number)).collect();
     let (mut left, mut size) = (rows.as_slice(), 1);
     while !left.is_empty() {
-        let (batch, rest) = left.split_at(size.min(left.len()));
-        traces.add(batch.iter().cloned().map(trace).collect()).await.unwrap();
+        let (some, rest) = left.split_at(size.min(left.len()));
+        traces.add(batched(some.iter().cloned().map(trace))).await.unwrap();
         left = rest;
         size = size * 3 % 301 + 1;
     }
@@ -78,11 +91,11 @@ pub(crate) const fn newest(limit: u32) -> TracePage {
     TracePage { before: None, after: None, limit }
 }
 
-fn rows(found: Vec<(TraceNumber, TraceRow)>) -> Vec<TraceRow> {
+fn rows(found: Vec<(TraceNumber, TraceRow<'static>)>) -> Vec<TraceRow<'static>> {
     found.into_iter().map(|(_, row)| row).collect()
 }
 
-fn requests(found: &[(TraceNumber, TraceRow)]) -> String {
+fn requests(found: &[(TraceNumber, TraceRow<'_>)]) -> String {
     let names: Vec<&str> = found.iter().map(|(_, row)| row.request_id.rsplit('_').next().unwrap()).collect();
     names.join(" ")
 }
@@ -93,7 +106,7 @@ async fn what_was_added_comes_back(traces: TraceStore) {
     assert_eq!(traces.get(0).await.unwrap(), None);
     assert_eq!(traces.find("resp_unknown".into()).await.unwrap(), None);
     assert_eq!(traces.find(String::new()).await.unwrap(), None);
-    traces.add(Vec::new()).await.unwrap();
+    traces.add(TraceBatch::default()).await.unwrap();
     let payload = |name: &str, bytes: Vec<u8>, cut_from| Payload { name: name.into(), bytes: bytes.into(), cut_from };
     let payloads = vec![
         payload("request", br#"{"input":"hello"}"#.to_vec(), None),
@@ -101,9 +114,9 @@ async fn what_was_added_comes_back(traces: TraceStore) {
         payload("response", b"long ".repeat(20_000), Some(1 << 40)),
         payload("events", Vec::new(), None),
     ];
-    let whole = NewTrace { payloads: payloads.clone(), ..trace(row(t, 1)) };
-    let long = NewTrace { document: vec![b' '; 300_000], ..trace(row(t, 2)) };
-    traces.add(vec![trace(row(t, 0)), whole.clone(), long.clone(), trace(row(t, 3))]).await.unwrap();
+    let whole = Sample { payloads: payloads.clone(), ..trace(row(t, 1)) };
+    let long = Sample { document: vec![b' '; 300_000], ..trace(row(t, 2)) };
+    traces.add(batched([trace(row(t, 0)), whole.clone(), long.clone(), trace(row(t, 3))])).await.unwrap();
     for (id, expected) in [("req_comes back_1", &whole), ("resp_comes back_1", &whole), ("req_comes back_2", &long)] {
         let found = traces.find(id.into()).await.unwrap().unwrap();
         assert_eq!((&found.row, &*found.document), (&expected.row, &*expected.document));
@@ -117,28 +130,28 @@ async fn what_was_added_comes_back(traces: TraceStore) {
     document.object(member::REQUEST, |request| {
         request.text(member::PATH, "/v1/\"x\"").int(member::ITEMS, 3);
     });
-    traces.add(vec![NewTrace { document: document.into_bytes(), ..trace(row(t, 7)) }]).await.unwrap();
+    traces.add(batched([Sample { document: document.into_bytes(), ..trace(row(t, 7)) }])).await.unwrap();
     let found = traces.find("req_comes back_7".into()).await.unwrap().unwrap();
     assert_eq!(found.document, r#"{"request":{"path":"/v1/\"x\"","items":3}}"#);
     // The newest of several.
     let again = TraceRow { outcome: "again".into(), ..row(t, 1) };
-    traces.add(vec![trace(again.clone())]).await.unwrap();
+    traces.add(batched([trace(again.clone())])).await.unwrap();
     assert_eq!(traces.find("resp_comes back_1".into()).await.unwrap().unwrap().row, again);
     // Clients choose the ids of requests: one that is a response's is not in its way, in the same block or a later one.
     let shadow = |number| TraceRow { request_id: "resp_comes back_1".into(), ..row(t, number) };
-    traces.add(vec![trace(shadow(4))]).await.unwrap();
-    traces.add((0..300).map(|_| trace(shadow(5))).collect()).await.unwrap();
+    traces.add(batched([trace(shadow(4))])).await.unwrap();
+    traces.add(batched((0..300).map(|_| trace(shadow(5))))).await.unwrap();
     assert_eq!(traces.find("resp_comes back_1".into()).await.unwrap().unwrap().row, again);
     let newest = TraceRow { request_id: "chosen".into(), outcome: "newest".into(), ..row(t, 6) };
     let older = TraceRow { request_id: "chosen".into(), ..row(t, 6) };
-    traces.add(vec![trace(older.clone()), trace(newest.clone())]).await.unwrap();
+    traces.add(batched([trace(older.clone()), trace(newest.clone())])).await.unwrap();
     assert_eq!(traces.find("chosen".into()).await.unwrap().unwrap().row, newest);
 }
 
 async fn odd_texts_are_only_odd(traces: TraceStore) {
     let t = "odd \u{0} \"'; DROP TABLE godex_trace_block; -- ünï\u{1f600}";
     let odd = TraceRow {
-        key: Some(String::new()),
+        key: Some("".into()),
         model: Some("a\nb\u{7f}".into()),
         request_id: "%_*".into(),
         took_micros: i64::MAX,
@@ -148,13 +161,13 @@ async fn odd_texts_are_only_odd(traces: TraceStore) {
         input_tokens: Some(u64::MAX - 1),
         ..row(t, 1)
     };
-    let huge = TraceRow { model: Some("m".repeat(100_000)), tenant: t.into(), ..TraceRow::default() };
-    traces.add(vec![trace(odd.clone()), trace(huge.clone())]).await.unwrap();
+    let huge = TraceRow { model: Some("m".repeat(100_000).into()), tenant: t.into(), ..TraceRow::default() };
+    traces.add(batched([trace(odd.clone()), trace(huge.clone())])).await.unwrap();
     let found = rows(traces.list(of(t), newest(9)).await.unwrap());
-    let short = TraceRow { model: Some("m".repeat(512)), ..huge.clone() };
+    let short = TraceRow { model: Some("m".repeat(512).into()), ..huge.clone() };
     assert_eq!(found, [short.clone(), odd.clone()]);
     for (filter, expected) in [
-        (TraceFilter { model: huge.model.clone(), ..of(t) }, &short),
+        (TraceFilter { model: huge.model.as_deref().map(str::to_owned), ..of(t) }, &short),
         (TraceFilter { key: Some(String::new()), ..of(t) }, &odd),
         (TraceFilter { id: Some("%_*".into()), ..of(t) }, &odd),
     ] {
@@ -164,20 +177,20 @@ async fn odd_texts_are_only_odd(traces: TraceStore) {
 }
 
 /// What a filter finds, by looking at every row.
-fn matching(rows: &[TraceRow], filter: &TraceFilter) -> Vec<TraceRow> {
+fn matching(rows: &[TraceRow<'static>], filter: &TraceFilter) -> Vec<TraceRow<'static>> {
     let is = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
-    let note = |row: &TraceRow| match filter.note.as_deref() {
+    let note = |row: &TraceRow<'_>| match filter.note.as_deref() {
         None => true,
         Some("") => !row.notes.is_empty(),
         Some(note) => row.notes.split(' ').any(|code| code == note),
     };
-    let id = |row: &TraceRow| {
+    let id = |row: &TraceRow<'_>| {
         filter.id.is_none()
             || filter.id.as_deref() == Some(&row.request_id)
-            || filter.id == row.response_id
-            || filter.id == row.conversation_id
+            || filter.id.as_deref() == row.response_id.as_deref()
+            || filter.id.as_deref() == row.conversation_id.as_deref()
     };
-    let matches = |row: &&TraceRow| {
+    let matches = |row: &&TraceRow<'_>| {
         is(&filter.tenant, Some(&row.tenant))
             && is(&filter.key, row.key.as_deref())
             && (is(&filter.model, row.model.as_deref()) || is(&filter.model, row.upstream_model.as_deref()))
@@ -267,14 +280,14 @@ async fn every_filter_finds_its_own_page_by_page(traces: TraceStore) {
 }
 
 /// A turn by its name; a name begins with the one of the turn that it continues.
-fn turn(tenant: &str, name: &str) -> NewTrace {
+fn turn(tenant: &str, name: &str) -> Sample {
     let id = |name: &str| format!("resp_{tenant}_{name}");
     let previous = name.len().checked_sub(1).map(|end| &name[..end]).filter(|name| !name.is_empty());
     let request_id = format!("req_{tenant}_{name}");
     trace(TraceRow {
-        request_id,
-        response_id: Some(id(name)),
-        previous_response_id: previous.map(id),
+        request_id: request_id.into(),
+        response_id: Some(id(name).into()),
+        previous_response_id: previous.map(|name| id(name).into()),
         conversation_id: None,
         ..row(tenant, 5)
     })
@@ -284,14 +297,14 @@ async fn a_chain_is_the_whole_tree(traces: TraceStore) {
     let (t, other) = ("chained", "chained too");
     for name in ["a", "ab", "z", "abc", "ac", "abd", "abcd", "aca", "zz"] {
         filled(&traces, "between", 200).await;
-        traces.add(vec![turn(t, name)]).await.unwrap();
+        traces.add(batched([turn(t, name)])).await.unwrap();
         // Somebody else has the same ids.
         let row = TraceRow { tenant: other.into(), ..turn(t, name).row };
-        traces.add(vec![trace(row)]).await.unwrap();
+        traces.add(batched([trace(row)])).await.unwrap();
     }
     // Who only reads a response is with it.
     let read = TraceRow { previous_response_id: None, kind: "GET".into(), ..turn(t, "ab").row };
-    traces.add(vec![trace(read)]).await.unwrap();
+    traces.add(batched([trace(read)])).await.unwrap();
     for (id, limit, expected) in [
         ("a", 99, "a ab abc ac abd abcd aca ab"),
         ("abcd", 99, "a ab abc ac abd abcd aca ab"),
@@ -308,7 +321,7 @@ async fn a_chain_is_the_whole_tree(traces: TraceStore) {
     assert_eq!(traces.chain("nobody".into(), format!("resp_{t}_a"), 9).await.unwrap(), []);
     // What is gone leaves what continued it.
     let orphans = "chained without";
-    traces.add(vec![turn(orphans, "ab"), turn(orphans, "abc"), turn(orphans, "ac")]).await.unwrap();
+    traces.add(batched([turn(orphans, "ab"), turn(orphans, "abc"), turn(orphans, "ac")])).await.unwrap();
     let chain = traces.chain(orphans.into(), format!("resp_{orphans}_abc"), 99).await.unwrap();
     assert_eq!(requests(&chain), "ab abc ac");
 }
@@ -330,11 +343,11 @@ async fn a_series_sums_up(traces: TraceStore) {
             (0..100).map(|n| first + n * 60 * SECOND).take_while(|at| *at < until.unwrap()).collect();
         assert_eq!(steps, expected);
         for point in points {
-            let inside = |row: &&TraceRow| row.began_at / (60 * SECOND) * 60 * SECOND == point.at;
+            let inside = |row: &&TraceRow<'_>| row.began_at / (60 * SECOND) * 60 * SECOND == point.at;
             let rows = matching(&all, &filter);
-            let rows: Vec<&TraceRow> = rows.iter().filter(inside).collect();
-            let sum = |of: fn(&TraceRow) -> Option<u64>| rows.iter().filter_map(|row| of(row)).sum::<u64>();
-            let percentile = |of: fn(&TraceRow) -> Option<i64>, percent: usize| {
+            let rows: Vec<&TraceRow<'_>> = rows.iter().filter(inside).collect();
+            let sum = |of: fn(&TraceRow<'_>) -> Option<u64>| rows.iter().filter_map(|row| of(row)).sum::<u64>();
+            let percentile = |of: fn(&TraceRow<'_>) -> Option<i64>, percent: usize| {
                 let mut values: Vec<i64> = rows.iter().filter_map(|row| of(row)).collect();
                 values.sort_unstable();
                 values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied()
@@ -367,9 +380,9 @@ async fn what_is_a_tenants_goes_with_it(traces: TraceStore) {
     let pairs = (1..=400).flat_map(|n| [trace(row(mine, n)), trace(row(theirs, n))]);
     let with_payload = pairs.map(|new| {
         let bytes = Bytes::from(format!("words of {}", new.row.tenant));
-        NewTrace { payloads: vec![Payload { name: "request".into(), bytes, cut_from: None }], ..new }
+        Sample { payloads: vec![Payload { name: "request".into(), bytes, cut_from: None }], ..new }
     });
-    traces.add(with_payload.collect()).await.unwrap();
+    traces.add(batched(with_payload)).await.unwrap();
     filled(&traces, mine, 600).await;
     let newest_number = traces.list(of(mine), newest(1)).await.unwrap()[0].0;
     assert_eq!(traces.erase(Tenant::new(mine)).await.unwrap(), 1_000);
@@ -386,7 +399,7 @@ async fn what_is_a_tenants_goes_with_it(traces: TraceStore) {
         assert_eq!(found.payloads[0].bytes, "words of not erased");
     }
     // Numbers do not come again, and all goes on.
-    traces.add(vec![trace(row(theirs, 401))]).await.unwrap();
+    traces.add(batched([trace(row(theirs, 401))])).await.unwrap();
     let (number, row) = traces.list(of(theirs), newest(1)).await.unwrap().remove(0);
     assert!(number > newest_number && row.request_id.ends_with("_401"), "{number} {newest_number}");
     let found = traces.get(number).await.unwrap().unwrap();
@@ -409,7 +422,7 @@ async fn what_is_too_old_or_too_much_goes(traces: TraceStore) {
     let t = "pruned";
     let at = |hours: i64| BEGIN + 1_000 * HOUR + hours * HOUR;
     let hourly = (0..50).map(|hours| trace(TraceRow { began_at: at(hours), ..row(t, hours) }));
-    traces.add(hourly.collect()).await.unwrap();
+    traces.add(batched(hourly)).await.unwrap();
     let before = all(&traces).await.len();
     let traces = traces.with_clock(Clock::new(move || at(49) / 1_000));
     pruned(&traces, everything).await;
@@ -423,8 +436,8 @@ async fn what_is_too_old_or_too_much_goes(traces: TraceStore) {
     let payloads = |n: u8| vec![Payload { name: "request".into(), bytes: vec![n; 9_000].into(), cut_from: None }];
     for n in 0..200 {
         let new = trace(TraceRow { began_at: at(50), ..row(t, i64::from(n)) });
-        traces.add(vec![NewTrace { payloads: payloads(n), ..new }]).await.unwrap();
-        traces.add((0..20).map(|_| trace(TraceRow { began_at: at(50), ..row(t, 1) })).collect()).await.unwrap();
+        traces.add(batched([Sample { payloads: payloads(n), ..new }])).await.unwrap();
+        traces.add(batched((0..20).map(|_| trace(TraceRow { began_at: at(50), ..row(t, 1) })))).await.unwrap();
     }
     let before = all(&traces).await;
     pruned(&traces, TraceRetention { bytes: 900_000, ..everything }).await;
@@ -435,7 +448,7 @@ async fn what_is_too_old_or_too_much_goes(traces: TraceStore) {
     assert!(traces.get(*number).await.unwrap().is_some() && traces.get(*number - 1).await.unwrap().is_none());
     pruned(&traces, TraceRetention { age_micros: 0, bytes: 0 }).await;
     assert_eq!(all(&traces).await, []);
-    traces.add(vec![trace(row(t, 1))]).await.unwrap();
+    traces.add(batched([trace(row(t, 1))])).await.unwrap();
     assert!(all(&traces).await[0].0 > before[0].0);
 }
 
@@ -484,13 +497,13 @@ async fn traces_in_memory_have_a_bound() {
     let traces = TraceStore::memory(200_000);
     for round in 0..100 {
         let payloads = vec![Payload { name: "request".into(), bytes: vec![7; 5_000].into(), cut_from: None }];
-        let new = NewTrace { payloads, ..trace(row("t", round)) };
-        traces.add(vec![new, trace(row("t", round))]).await.unwrap();
+        let new = Sample { payloads, ..trace(row("t", round)) };
+        traces.add(batched([new, trace(row("t", round))])).await.unwrap();
     }
     // It may be that the newest block is all that fits, or that even that does not.
     let left = traces.list(TraceFilter::default(), newest(1_000)).await.unwrap();
     assert!(left.len() < 100, "{}", left.len());
-    traces.add(vec![trace(row("t", 1))]).await.unwrap();
+    traces.add(batched([trace(row("t", 1))])).await.unwrap();
     assert!(!traces.list(TraceFilter::default(), newest(1_000)).await.unwrap().is_empty());
 }
 
@@ -520,8 +533,8 @@ mod shared {
             tasks.spawn(async move {
                 for batch in 0..40 {
                     let name = format!("instance {instance}");
-                    let new = (0..5).map(|n| trace(row(&name, batch * 5 + n))).collect();
-                    traces.add(new).await.unwrap();
+                    let new = (0..5).map(|n| trace(row(&name, batch * 5 + n)));
+                    traces.add(batched(new)).await.unwrap();
                 }
             });
         }

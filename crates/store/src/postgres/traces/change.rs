@@ -5,7 +5,7 @@ use deadpool_postgres::Transaction;
 use super::super::{Database, column, failure, text, typed};
 use super::{block, chunk_of, header, sql};
 use crate::trace::{
-    Block, Header, NewTrace, PayloadRow, Remains, Renewed, SealPlace, TraceNumber, TraceRekeyed, may_have, prepare,
+    Block, Header, PayloadRow, Remains, Renewed, SealPlace, TraceBatch, TraceNumber, TraceRekeyed, may_have, prepare,
     renew, without,
 };
 use crate::{Encryption, Error, Tenant};
@@ -16,7 +16,7 @@ const BATCH: usize = 8;
 const FEW: i64 = 32;
 
 impl Database {
-    pub(crate) async fn add_traces(&self, traces: &[NewTrace], encryption: &Encryption) -> Result<(), Error> {
+    pub(crate) async fn add_traces(&self, traces: &TraceBatch, encryption: &Encryption) -> Result<(), Error> {
         self.traces(async |transaction| {
             let newest = transaction.query_typed_opt(sql::BLOCK_OF, typed![i64::MAX => INT8]).await.map_err(failure)?;
             let newest = newest.map(|row| block(&row)).transpose()?;

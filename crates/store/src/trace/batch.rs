@@ -1,0 +1,168 @@
+//! Traces that wait to be written, all in one piece of memory. What a request ends with is freed where it was made, and what waits
+//! is bytes that need only be copied: held as texts and numbers of their own until somebody else frees them, traces
+//! would cost requests several times as much.
+
+use super::parts::{Parts, put_ids, put_numbers, put_texts};
+use super::{Payload, TraceRow};
+
+/// What most traces need no more than.
+const USUAL: usize = 512;
+/// What a trace has beside its bytes once it is stored, about.
+const BESIDE: u64 = 64;
+/// Before the four parts of each: how long they are.
+const LENGTHS: usize = 4 * size_of::<u32>();
+
+/// One that is new.
+#[derive(Debug, Clone)]
+pub struct NewTrace {
+    bytes: Vec<u8>,
+    payloads: Vec<Payload>,
+}
+
+impl NewTrace {
+    /// The document is a JSON object, or a [`super::TraceDocument`].
+    pub fn new(row: &TraceRow<'_>, document: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(USUAL + document.len());
+        bytes.extend_from_slice(&[0; LENGTHS]);
+        put_numbers(&mut bytes, row);
+        let texts = bytes.len();
+        put_texts(&mut bytes, row);
+        let ids = bytes.len();
+        put_ids(&mut bytes, row);
+        let after = bytes.len();
+        bytes.extend_from_slice(document);
+        let lengths = [texts - LENGTHS, ids - texts, after - ids, document.len()];
+        for (place, length) in bytes.chunks_exact_mut(size_of::<u32>()).zip(lengths) {
+            place.copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+        }
+        Self { bytes, payloads: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn with_payloads(self, payloads: Vec<Payload>) -> Self {
+        Self { payloads, ..self }
+    }
+}
+
+/// Several, in their order.
+#[derive(Debug, Default)]
+pub struct TraceBatch {
+    bytes: Vec<u8>,
+    count: usize,
+    /// By the places of their traces.
+    payloads: Vec<(usize, Payload)>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting<'b> {
+    pub(super) row: Parts<'b>,
+    pub(super) document: &'b [u8],
+    pub(super) payloads: &'b [(usize, Payload)],
+}
+
+impl TraceBatch {
+    /// An empty one that has room for about as much as this has.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self { bytes: Vec::with_capacity(self.bytes.len() + self.bytes.len() / 8), ..Self::default() }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn push(&mut self, new: NewTrace) {
+        self.bytes.extend_from_slice(&new.bytes);
+        let place = self.count;
+        self.payloads.extend(new.payloads.into_iter().map(|payload| (place, payload)));
+        self.count += 1;
+    }
+
+    /// One more body of the trace at that place.
+    pub fn attach(&mut self, place: usize, payload: Payload) {
+        let after = self.payloads.partition_point(|(of, _)| *of <= place);
+        self.payloads.insert(after, (place, payload));
+    }
+
+    /// What will be stored of it, about.
+    pub fn stored_bytes(&self) -> u64 {
+        let payloads = self.payloads.iter().map(|(_, payload)| payload.bytes.len()).sum::<usize>();
+        (self.bytes.len() + payloads) as u64 + self.count as u64 * BESIDE
+    }
+
+    /// All bytes but those of bodies.
+    pub(super) const fn own_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Waiting<'_>> {
+        let (mut left, mut payloads) = (self.bytes.as_slice(), self.payloads.as_slice());
+        (0..self.count).map_while(move |place| {
+            let (lengths, rest) = left.split_first_chunk::<LENGTHS>()?;
+            left = rest;
+            let (lengths, _) = lengths.as_chunks::<{ size_of::<u32>() }>();
+            let mut parts = lengths.iter().map(|length| {
+                let (part, rest) = left.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+                left = rest;
+                Some(part)
+            });
+            let mut part = || parts.next().flatten();
+            let (numbers, texts, ids, document) = (part()?, part()?, part()?, part()?);
+            let own = payloads.partition_point(|(of, _)| *of == place);
+            let (own, others) = payloads.split_at_checked(own)?;
+            payloads = others;
+            Some(Waiting { row: Parts::of(numbers, texts, ids)?, document, payloads: own })
+        })
+    }
+}
+
+impl FromIterator<NewTrace> for TraceBatch {
+    fn from_iter<I: IntoIterator<Item = NewTrace>>(traces: I) -> Self {
+        let mut batch = Self::default();
+        traces.into_iter().for_each(|new| batch.push(new));
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::tests::row;
+
+    #[test]
+    fn what_waits_is_as_it_came() {
+        let payload = |name: &str| Payload { name: name.into(), bytes: vec![1; 10].into(), cut_from: None };
+        let new = |number: i64| NewTrace::new(&row(number), format!("document {number}").as_bytes());
+        let mut batch: TraceBatch = (0..50)
+            .map(|number| match number % 7 {
+                0 => new(number).with_payloads(vec![payload("words")]),
+                _ => new(number),
+            })
+            .collect();
+        for place in [49, 3, 7] {
+            batch.attach(place, payload("request"));
+            batch.attach(place, payload("response"));
+        }
+        assert_eq!((batch.len(), batch.iter().count()), (50, 50));
+        for (waiting, number) in batch.iter().zip(0..) {
+            let expected = row(number);
+            assert_eq!(waiting.document, format!("document {number}").as_bytes());
+            assert_eq!((waiting.row.began_at, waiting.row.took), (expected.began_at, expected.took_micros));
+            assert_eq!(waiting.row.is_error, expected.is_error());
+            let texts: Vec<_> = waiting.row.texts().collect();
+            assert_eq!(texts.len(), super::super::parts::TEXTS);
+            assert_eq!((texts[0], texts[1]), (Some(&*expected.tenant), expected.key.as_deref()));
+            assert_eq!(waiting.row.ids().next(), Some(&*expected.request_id));
+            let names: Vec<&str> = waiting.payloads.iter().map(|(_, payload)| &*payload.name).collect();
+            let words: &[&str] = if number % 7 == 0 { &["words"] } else { &[] };
+            let bodies: &[&str] = if [49, 3, 7].contains(&number) { &["request", "response"] } else { &[] };
+            assert_eq!(names, [words, bodies].concat(), "{number}");
+        }
+        assert!(batch.another().is_empty() && TraceBatch::default().iter().next().is_none());
+    }
+}
