@@ -404,7 +404,7 @@ keys! { KEYS of Config {
         Time { bare: Bare::Milliseconds, range: Duration::ZERO..=Duration::from_hours(1), default: Duration::from_secs(1) }
         => |config| Some(config.trace.flush_interval);
     /// How many traces are written at once.
-    TRACE_BATCH_SIZE = "trace.batch_size", Number: Number { range: 1..=10_000, default: 256 }
+    TRACE_BATCH_SIZE = "trace.batch_size", Number: Number { range: 1..=10_000, default: 1024 }
         => |config| Some(config.trace.batch_size as u64);
     /// Whether traces hold bodies: what was asked, what was sent, what came back. Keys are taken out of them.
     TRACE_CAPTURE_PAYLOAD = "trace.capture_payload", Flag: Flag(false) => |config| Some(config.trace.capture.enabled);

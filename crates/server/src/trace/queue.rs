@@ -47,6 +47,8 @@ impl Waiting {
 impl Queue {
     pub(super) fn new(room: usize, many: usize) -> Self {
         let (waiting, come, due) = Default::default();
+        // While some are written there is to be room for others.
+        let many = many.min(room.div_ceil(2));
         Self { waiting, come, due, room, many, lost: AtomicU64::new(0), is_told: AtomicBool::new(false) }
     }
 
@@ -142,11 +144,10 @@ impl Queue {
         }
     }
 
-    /// All that waits.
-    pub(super) fn take(&self) -> Waiting {
+    /// All that waits; what comes next waits in this one, which is empty.
+    pub(super) fn take(&self, empty: TraceBatch) -> Waiting {
         let mut waiting = self.waiting();
         let is_closed = waiting.is_closed;
-        let next = Waiting { traces: waiting.traces.another(), is_closed, ..Waiting::default() };
-        mem::replace(&mut waiting, next)
+        mem::replace(&mut waiting, Waiting { traces: empty, is_closed, ..Waiting::default() })
     }
 }

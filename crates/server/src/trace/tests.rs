@@ -40,7 +40,7 @@ struct Double {
 }
 
 impl writer::Sink for Double {
-    async fn add(&self, traces: TraceBatch) -> Result<(), store::Error> {
+    async fn add(&self, traces: Arc<TraceBatch>) -> Result<(), store::Error> {
         if self.is_frozen {
             std::future::pending::<()>().await;
         }
@@ -101,6 +101,16 @@ async fn many_are_written_at_once_and_few_after_a_while() {
     assert!(traces.flush(Duration::from_secs(9)).await);
     assert_eq!((began.elapsed(), sizes(&double).iter().sum::<usize>()), (Duration::ZERO, 42));
     assert_eq!(traces.dropped(), 0);
+}
+
+/// A short queue is written before it is full, however many may be written at once.
+#[tokio::test(start_paused = true)]
+async fn a_short_queue_waits_until_half_of_it_is_full() {
+    let double = Double::default();
+    let traces = writing(double.clone(), &config(20, 1000));
+    (0..10).for_each(|_| traces.keep(turn()));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!((sizes(&double), traces.queued()), (vec![10], 0));
 }
 
 /// A disk that takes nothing any more: what fits into the queue waits, the rest is counted, and nobody waits.

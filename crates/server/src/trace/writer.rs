@@ -18,12 +18,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where traces are written.
 pub(super) trait Sink: Send + Sync + 'static {
-    fn add(&self, traces: TraceBatch) -> impl Future<Output = Result<(), Error>> + Send;
+    fn add(&self, traces: Arc<TraceBatch>) -> impl Future<Output = Result<(), Error>> + Send;
     fn prune(&self, retention: TraceRetention) -> impl Future<Output = Result<bool, Error>> + Send;
 }
 
 impl Sink for TraceStore {
-    async fn add(&self, traces: TraceBatch) -> Result<(), Error> {
+    async fn add(&self, traces: Arc<TraceBatch>) -> Result<(), Error> {
         Self::add(self, traces).await
     }
 
@@ -58,13 +58,17 @@ impl<S: Sink> Writer<S> {
         // Where there is little room, a part of it is soon written: no timer sees that.
         let share = self.retention.bytes / 8;
         let (mut swept, mut since): (Option<Instant>, u64) = (None, 0);
+        // New memory for each batch would cost as much as writing it.
+        let mut empty = TraceBatch::default();
         loop {
             let is_due = swept.is_none_or(|swept| swept.elapsed() >= every) || since > share;
             if timeout(if is_due { PAUSE } else { every }, self.queue.come()).await.is_ok() {
                 let _ = timeout(self.patience, self.queue.due()).await;
-                let waiting = self.queue.take();
+                let waiting = self.queue.take(empty);
                 let is_closed = waiting.is_closed;
-                since = since.saturating_add(self.write(waiting).await);
+                let bytes;
+                (bytes, empty) = self.write(waiting).await;
+                since = since.saturating_add(bytes);
                 if is_closed {
                     return;
                 }
@@ -77,15 +81,16 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// How many bytes that were, about.
-    async fn write(&self, waiting: Waiting) -> u64 {
+    /// How many bytes that were, about; and the batch, empty.
+    async fn write(&self, waiting: Waiting) -> (u64, TraceBatch) {
         let Waiting { mut traces, mut captured, flushed, .. } = waiting;
         for (place, captured) in &mut captured {
             captured.payloads().iter().for_each(|payload| traces.attach(*place, payload.clone()));
         }
         let (count, bytes) = (traces.len(), traces.stored_bytes());
+        let traces = Arc::new(traces);
         if count > 0 {
-            match self.sink.add(traces).await {
+            match self.sink.add(Arc::clone(&traces)).await {
                 Ok(()) => self.queue.kept(),
                 Err(Error::Unavailable(unavailable)) => self.queue.lose(count, &unavailable.reason()),
                 Err(error) => self.queue.lose(count, &of_traces(&error.to_string())),
@@ -95,7 +100,7 @@ impl<S: Sink> Writer<S> {
         for flushed in flushed {
             let _ = flushed.send(());
         }
-        bytes
+        (bytes, Arc::into_inner(traces).unwrap_or_default().emptied())
     }
 
     /// Whether there is more to drop.

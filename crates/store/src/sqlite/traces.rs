@@ -35,7 +35,7 @@ const BATCH: usize = 16;
 /// A log that is longer is cut after a sweep, also if that dropped nothing.
 const LOG: u64 = 1 << 20;
 
-const REMOVED: &str = "the trace file was removed; a new one is begun";
+const REMOVED: &str = "the trace file was removed, again and again";
 
 #[derive(Debug, Clone)]
 pub(crate) struct TraceFile {
@@ -77,7 +77,16 @@ impl TraceFile {
         self.opened().database.clone()
     }
 
-    pub(crate) async fn add(&self, traces: TraceBatch, encryption: Encryption) -> Result<(), Error> {
+    pub(crate) async fn add(&self, traces: Arc<TraceBatch>, encryption: Encryption) -> Result<(), Error> {
+        if self.try_add(&traces, &encryption).await? || self.try_add(&traces, &encryption).await? {
+            return Ok(());
+        }
+        Err(Error::unavailable(REMOVED))
+    }
+
+    /// Whether they are written; else there is a new file now.
+    async fn try_add(&self, traces: &Arc<TraceBatch>, encryption: &Encryption) -> Result<bool, Error> {
+        let (traces, encryption) = (Arc::clone(traces), encryption.clone());
         let (database, file) = {
             let opened = self.opened();
             (opened.database.clone(), opened.file)
@@ -93,33 +102,37 @@ impl TraceFile {
         let written = written.await;
         match written {
             Err(Error::Corrupt(_)) => open::suspect(&self.path),
-            Ok(true) => return Ok(()),
             // Or an earlier try to begin a new one failed.
-            Ok(false) => return self.begin_anew(file).await,
-            Err(Error::Unavailable(_)) if file == Identity::GONE => return self.begin_anew(file).await,
-            Err(_) => {}
+            Ok(false) => self.begin_anew(file).await?,
+            Err(Error::Unavailable(_)) if file == Identity::GONE => {
+                self.begin_anew(file).await?;
+                return Ok(false);
+            }
+            _ => {}
         }
-        written.map(drop)
+        written
     }
 
-    /// The file is gone: what is to be written is lost, and so is what was in it; the next ones have a new file.
+    /// The file is gone, and what was in it is lost; there is a new one now.
     async fn begin_anew(&self, gone: Identity) -> Result<(), Error> {
         let _beginning = self.beginning.acquire().await;
         let database = {
             let mut opened = self.opened();
+            // Somebody else was faster.
             if opened.file != gone {
-                return Err(Error::unavailable(REMOVED));
+                return Ok(());
             }
             opened.file = Identity::GONE;
             opened.database.clone()
         };
+        tracing::warn!(path = %self.path.display(), "the trace file was removed, and is begun anew");
         // Its lock may still be there, which ends with its threads.
         database.close().await;
         let path = Arc::clone(&self.path);
         let anew = threads::aside("store-opener", move || Opened::open(&path, Damaged::MovedAside)).await?;
         let anew = anew.map_err(|error| Error::unavailable(error.to_string()))?;
         *self.opened() = anew;
-        Err(Error::unavailable(REMOVED))
+        Ok(())
     }
 
     pub(crate) async fn walk<V: Visit>(&self, order: Walk, mut visitor: V) -> Result<V, Error> {

@@ -7,6 +7,8 @@ use super::{Payload, TraceRow};
 
 /// What most traces need no more than.
 const USUAL: usize = 512;
+/// What an empty batch may hold of memory.
+const ROOM: usize = 2 << 20;
 /// What a trace has beside its bytes once it is stored, about.
 const BESIDE: u64 = 64;
 /// Before the four parts of each: how long they are.
@@ -62,10 +64,14 @@ pub(super) struct Waiting<'b> {
 }
 
 impl TraceBatch {
-    /// An empty one that has room for about as much as this has.
+    /// An empty one in the same memory, if that is not too much of it to be held for nothing.
     #[must_use]
-    pub fn another(&self) -> Self {
-        Self { bytes: Vec::with_capacity(self.bytes.len() + self.bytes.len() / 8), ..Self::default() }
+    pub fn emptied(mut self) -> Self {
+        if self.bytes.capacity() > ROOM {
+            return Self::default();
+        }
+        self.bytes.clear();
+        Self { bytes: self.bytes, ..Self::default() }
     }
 
     pub const fn len(&self) -> usize {
@@ -163,6 +169,9 @@ mod tests {
             let bodies: &[&str] = if [49, 3, 7].contains(&number) { &["request", "response"] } else { &[] };
             assert_eq!(names, [words, bodies].concat(), "{number}");
         }
-        assert!(batch.another().is_empty() && TraceBatch::default().iter().next().is_none());
+        let emptied = batch.emptied();
+        assert!(emptied.is_empty() && emptied.iter().next().is_none() && emptied.bytes.capacity() > 0);
+        let large = TraceBatch { bytes: Vec::with_capacity(ROOM + 1), ..TraceBatch::default() };
+        assert_eq!(large.emptied().bytes.capacity(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Where traces are, under one contract.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::chain::{Down, Up};
 use super::memory::Memory;
@@ -83,7 +84,8 @@ impl TraceStore {
     }
 
     /// Writes all of them, or none. They are numbered in their order. Many at once cost less than each for itself.
-    pub async fn add(&self, traces: TraceBatch) -> Result<(), Error> {
+    pub async fn add(&self, traces: impl Into<Arc<TraceBatch>>) -> Result<(), Error> {
+        let traces = traces.into();
         if traces.is_empty() {
             return Ok(());
         }
