@@ -85,6 +85,10 @@ const TOO_LONG: &[&str] = &[
     "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens).",
     "Please reduce the length of the messages or completion.",
     "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+    "length of prompt_tokens (57535) must be less than max_seq_len (32768).",
+    "Total tokens of image and text exceed max message tokens. Request id: 0217",
+    "the input length exceeds the context length",
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
     "too many tokens: size limit exceeded by 1247 tokens. Try using shorter or fewer inputs.",
 ];
 
@@ -100,6 +104,13 @@ fn every_spec_knows_what_is_too_long() {
                 assert_eq!(class, FailureClass::ContextOverflow, "{spec}: {message} {code}");
             }
         }
+    }
+    // As SiliconFlow and Ollama say it: without an object around it.
+    for body in [
+        r#"{"code":20015,"message":"length of prompt_tokens (57535) must be less than max_seq_len (32768).","data":null}"#,
+        r#"{"error":"the input length exceeds the context length"}"#,
+    ] {
+        assert_eq!(failure("siliconflow", 400, body).class, FailureClass::ContextOverflow, "{body}");
     }
     let coded = |code: &str| format!(r#"{{"error":{{"message":"x","code":"{code}"}}}}"#);
     assert_eq!(failure("zhipu", 400, &coded("1261")).class, FailureClass::ContextOverflow);
