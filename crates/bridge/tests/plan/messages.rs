@@ -4,6 +4,7 @@ mod bound;
 mod images;
 mod keys;
 mod laws;
+mod schemas;
 mod tables;
 
 use std::sync::OnceLock;

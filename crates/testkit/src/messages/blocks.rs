@@ -103,8 +103,9 @@ fn source(source: &Value, media: &[&str], at: &str) -> Result<(), String> {
         }
         "url" => {
             only(members, &["type", "url"], at)?;
-            let good =
-                source["url"].as_str().is_some_and(|url| url.starts_with("https://") || url.starts_with("http://"));
+            // `Only HTTPS URLs are supported.`
+            let is_https = |url: &str| url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+            let good = source["url"].as_str().is_some_and(is_https);
             demand(good, || format!("{at}: the address {}", source["url"]))
         }
         "text" => {

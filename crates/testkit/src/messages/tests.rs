@@ -116,6 +116,10 @@ fn each_fault_in_the_messages_is_found() {
             )]),
             "media type",
         ),
+        (
+            json!([results(json!([{"type": "image", "source": {"type": "url", "url": "http://a.b/c.png"}}]))]),
+            "the address",
+        ),
         (json!([results(json!([{"type": "audio"}]))]), "no such block"),
     ] {
         let problem = check_request(&body(&messages)).expect_err(fault);

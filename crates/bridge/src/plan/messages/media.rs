@@ -16,17 +16,29 @@ enum Kind {
     Pdf,
 }
 
+/// Why something is not taken.
+#[derive(Clone, Copy)]
+enum Unfit {
+    /// It is at an address that is not opened.
+    Address,
+    Bytes,
+}
+
 /// The block of a part; none for a text without words.
 pub(super) fn block<'a>(part: Part<'a>, notes: &mut Notes) -> Option<Content<'a>> {
     match part {
         Part::Text(text) => (!text.is_blank()).then(|| one_text(text)),
         Part::ImageUrl { url, .. } => Some(match media(url, Kind::Image) {
-            Some(media) => Content::Image(media),
-            None => omitted("image", "an image must be a PNG, JPEG, GIF or WebP, as base64 or at a web address", notes),
+            Ok(media) => Content::Image(media),
+            Err(Unfit::Address) => unreachable("image", notes),
+            Err(Unfit::Bytes) => {
+                omitted("image", "an image must be a PNG, JPEG, GIF or WebP, as base64 or at a web address", notes)
+            }
         }),
         Part::File { filename, data } => Some(match media(data, Kind::Pdf) {
-            Some(media) => Content::Document { media, title: filename.filter(|name| !name.is_empty()).map(Str::Wire) },
-            None => omitted("file", "only PDF documents are taken", notes),
+            Ok(media) => Content::Document { media, title: filename.filter(|name| !name.is_empty()).map(Str::Wire) },
+            Err(Unfit::Address) => unreachable("file", notes),
+            Err(Unfit::Bytes) => omitted("file", "only PDF documents are taken", notes),
         }),
         Part::VideoUrl { .. } => Some(omitted("video", "this API has no video", notes)),
         Part::InputAudio(_) => Some(omitted("audio", "this API has no audio", notes)),
@@ -42,11 +54,27 @@ fn omitted<'a>(what: &str, why: &'static str, notes: &mut Notes) -> Content<'a> 
     one_text(Str::Ours(format!("[{what} omitted: this model cannot read it]").into()))
 }
 
-/// What a URL leads to, or holds, if its bytes are of such a kind: an API that is told another refuses them.
-fn media(url: Str<'_>, kind: Kind) -> Option<Media<'_>> {
-    if is_address(&url.decode()) {
-        return Some(Media::Url(url));
+/// The same words as of what only OpenAI has: there is as little to be read of it.
+fn unreachable<'a>(what: &str, notes: &mut Notes) -> Content<'a> {
+    let note = format!("{what} left out: this model has no access to it, only to https addresses");
+    notes.degraded(code::CONTENT_DEGRADED, "input", note);
+    one_text(Str::Ours(format!("[{what} omitted: this model has no access to it]").into()))
+}
+
+/// What a URL leads to, or holds. Such an API opens https addresses only, and refuses all of a request with another, then
+/// and ever after; and it refuses bytes that are not of the kind that it is told.
+fn media(url: Str<'_>, kind: Kind) -> Result<Media<'_>, Unfit> {
+    if begins(&url, "https://") {
+        return Ok(Media::Url(url));
     }
+    if begins(&url, "http://") {
+        return Err(Unfit::Address);
+    }
+    inline(url, kind).ok_or(Unfit::Bytes)
+}
+
+/// What a URL holds, if its bytes are of that kind.
+fn inline(url: Str<'_>, kind: Kind) -> Option<Media<'_>> {
     let url = match url {
         // Borrowed, unless something in it is escaped.
         Str::Wire(text) => text.decode(),
@@ -69,7 +97,6 @@ fn media(url: Str<'_>, kind: Kind) -> Option<Media<'_>> {
     Some(Media::Base64 { media_type, data: Str::Ours(data) })
 }
 
-fn is_address(url: &str) -> bool {
-    let starts = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    starts("https://") || starts("http://")
+fn begins(url: &Str<'_>, scheme: &str) -> bool {
+    url.decode().get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }

@@ -71,7 +71,7 @@ impl<'a> Builder<'_, 'a, '_> {
             }
             Item::ShellCall(call) => {
                 self.demand_id(call.call_id, path)?;
-                (call.call_id, catalog.fixed_name(ToolKind::Shell, "shell"), object(call.action))
+                (call.call_id, catalog.fixed_name(ToolKind::Shell, "shell"), given(call.action))
             }
             Item::LocalShellCall(call) => {
                 (call.call_id.or(call.id), catalog.fixed_name(ToolKind::LocalShell, "local_shell"), local_shell(call))
@@ -168,6 +168,22 @@ fn object(value: Option<Raw<'_>>) -> Str<'_> {
         Some(value) => Str::Ours(clean(value.as_str())),
         None => "{}".into(),
     }
+}
+
+/// The same, without what was not given: the item of such a call says so as null, and hardly any model writes that. What it
+/// thinks after the call is signed after what it wrote.
+fn given(value: Option<Raw<'_>>) -> Str<'_> {
+    let Some(value) = value.filter(|value| value.fields().any(|(_, value)| value.is_null())) else {
+        return object(value);
+    };
+    let given = json::text(|out| {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in value.fields().filter(|(_, value)| !value.is_null()) {
+            object.json(&key.decode(), clean(value.as_str()).as_bytes());
+        }
+        object.end();
+    });
+    Str::Ours(given.into())
 }
 
 /// The action without what the function has no parameter for, and without an empty `env`: every such item has one, and

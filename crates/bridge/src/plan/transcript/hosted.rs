@@ -132,6 +132,9 @@ impl<'a> Builder<'_, 'a, '_> {
 
     fn search_call(&mut self, index: usize, call: &WebSearchCall<'a>, path: ItemPath) {
         let kept = call.godex_output.as_ref();
+        if kept.is_none() && self.recalled.searched.contains(&index) {
+            return self.thought();
+        }
         if kept.is_none() && (call.action.is_none() || self.catalog.searches_natively()) {
             return self.notes.skipped(code::ITEM_IGNORED, path, "a search that has run, without its results");
         }

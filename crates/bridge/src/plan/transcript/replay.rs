@@ -7,7 +7,7 @@ use wire::chat::{Call, Replay, Str, ThoughtBlock};
 use wire::json::{Kind, Raw, Text};
 use wire::responses::{Item, Part, Reasoning};
 
-use super::pairs::{assistant_spoke_last, calls_at_end};
+use super::pairs::{CallRole, assistant_spoke_last, call_role, calls_at_end};
 use super::{Builder, PlanTarget, SEPARATOR, demand, is_separator};
 use crate::dialect::{self, ReplayField};
 use crate::plan::item_path::{ItemPath, Items};
@@ -25,6 +25,8 @@ pub(super) struct Recalled {
     pub(super) starts: BTreeMap<usize, PromptEnd>,
     /// What was thought after something else than what is before it now.
     replaced: BTreeSet<usize>,
+    /// Searches of the provider's own that return as they came, among its thoughts: no call of ours tells them, too.
+    pub(super) searched: BTreeSet<usize>,
 }
 
 /// The summaries in a conversation, on the way through its items: one that is new there changes what comes before all that
@@ -92,8 +94,69 @@ impl Recalled {
             }
             recalled.thoughts.insert(index, thought);
         }
+        if rules.field == ReplayField::Blocks && rules.replay == dialect::Replay::Always {
+            recalled.find_searches(items, target.dialect.family());
+        }
         recalled
     }
+
+    /// Of each answer: the blocks of a search may be in any of its thoughts, and return where something was said, too.
+    fn find_searches(&mut self, items: &Items<'_, '_>, family: &str) {
+        let is_search = |(item, _): &(&Item<'_>, _)| matches!(item, Item::WebSearchCall(_));
+        if !items.sent.iter().any(is_search) {
+            return;
+        }
+        let mut answer = Searches::default();
+        for (index, (item, _)) in items.sent.iter().enumerate() {
+            match (item, call_role(item)) {
+                (Item::WebSearchCall(call), _) => answer.shown.push((index, subject(call.action))),
+                (Item::Reasoning(_), _) => {
+                    let thought = self.thoughts.get(&index).and_then(Option::as_ref);
+                    let ours = thought.filter(|thought| thought.family == family);
+                    answer.recall(ours.and_then(|thought| thought.replay_data.as_deref()));
+                }
+                (Item::Message(message), _) if message.role.is_some_and(|role| role.is("assistant")) => {
+                    answer.speaks = true;
+                }
+                (_, CallRole::Call(_)) => answer.speaks = true,
+                (Item::Message(_), _) | (_, CallRole::Output(_)) => {
+                    self.searched.extend(std::mem::take(&mut answer).returned());
+                }
+                _ => {}
+            }
+        }
+        self.searched.extend(answer.returned());
+    }
+}
+
+/// The searches of one answer: the items that show them, and the blocks that return.
+#[derive(Debug, Default)]
+struct Searches {
+    shown: Vec<(usize, String)>,
+    blocks: BTreeSet<String>,
+    speaks: bool,
+}
+
+impl Searches {
+    fn recall(&mut self, bag: Option<&str>) {
+        const USE: &str = "server_tool_use";
+        let Some(bag) = bag.filter(|bag| bag.contains(USE)).and_then(|bag| Raw::parse(bag).ok()) else { return };
+        let uses =
+            bag.elements().filter(|block| block.get("type").and_then(Raw::text).is_some_and(|kind| kind.is(USE)));
+        self.blocks.extend(uses.map(|block| subject(block.get("input"))));
+    }
+
+    /// The items whose blocks do.
+    fn returned(self) -> impl Iterator<Item = usize> {
+        let Self { shown, blocks, speaks } = self;
+        shown.into_iter().filter(move |(_, subject)| speaks && blocks.contains(subject)).map(|(index, _)| index)
+    }
+}
+
+/// What was searched, or opened.
+fn subject(value: Option<Raw<'_>>) -> String {
+    let member = |name: &str| value.and_then(|value| value.get(name)).and_then(Raw::text).map(Text::decode);
+    member("url").or_else(|| member("query")).unwrap_or_default().into_owned()
 }
 
 impl<'a> Builder<'_, 'a, '_> {
@@ -139,7 +202,8 @@ impl<'a> Builder<'_, 'a, '_> {
         }
     }
 
-    fn thought(&mut self) {
+    /// What is being written returns with the message under way.
+    pub(super) fn thought(&mut self) {
         if self.notes.is_linking() {
             self.open.sources.thought.push(self.at);
         }

@@ -8,6 +8,7 @@ use bridge::{
     ResponseWriter, Round, RoundEnd, SealedSummary, SearchFunctions, Setup,
 };
 use serde_json::{Value, json};
+use testkit::messages::check_request;
 use wire::id::Ids;
 use wire::json::{FromRaw, Raw};
 use wire::responses::CreateResponse;
@@ -259,18 +260,26 @@ fn items_in_another_order_are_no_other_answers() {
     }
 }
 
-/// The item of such a call always has an `env`. The model that wrote none has thought on after its own words.
+/// The item of such a call always has an `env`, or what it was not given as null. The model that wrote none of that has
+/// thought on after its own words.
 #[test]
-fn a_local_shell_call_returns_as_the_model_wrote_it() {
-    let request = |items: &[Value]| json!({"model": "m", "input": items, "tools": [{"type": "local_shell"}]});
+fn a_shell_call_returns_as_the_model_wrote_it() {
     let hello = [said("user", "Hi")];
-    for input in [json!({"command": ["ls"]}), json!({"command": ["ls"], "env": {"A": "b"}})] {
+    for (name, input, always) in [
+        ("local_shell", json!({"command": ["ls"]}), "env"),
+        ("local_shell", json!({"command": ["ls"], "env": {"A": "b"}}), "env"),
+        ("shell", json!({"commands": ["ls"]}), "timeout_ms"),
+        ("shell", json!({"commands": ["ls", "pwd"], "max_output_length": 9}), "timeout_ms"),
+        ("shell", json!({"commands": ["ls"], "timeout_ms": 5, "max_output_length": 9}), "max_output_length"),
+    ] {
+        let request = |items: &[Value]| json!({"model": "m", "input": items, "tools": [{"type": name}]});
         let first = plan(&request(&hello), &named(OPUS), false);
-        let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "local_shell", "input": input});
+        let used = |id: &str| json!({"type": "tool_use", "id": id, "name": name, "input": input});
         let blocks = [thought("1"), used("x"), thought("2"), used("y")];
         let items = answered(&first, &blocks, "tool_use");
-        assert!(items.iter().any(|item| item["action"]["env"].is_object()), "{items:?}");
-        let outputs = ["x", "y"].map(|id| json!({"type": "local_shell_call_output", "id": id, "output": "a"}));
+        assert!(items.iter().any(|item| item["action"].get(always).is_some()), "{items:?}");
+        let kind = format!("{name}_call_output");
+        let outputs = ["x", "y"].map(|id| json!({"type": kind, "id": id, "call_id": id, "output": "a"}));
         let second = plan(&request(&[&hello[..], &items, &outputs].concat()), &named(OPUS), false);
         assert_eq!(messages(&second)[1], json!({"role": "assistant", "content": blocks}), "{items:?}");
     }
@@ -384,6 +393,62 @@ fn what_the_provider_did_is_no_thought() {
         let second = plan(&request(&items, "high"), &dialect, false);
         assert_eq!(messages(&second)[1], json!({"role": "assistant", "content": blocks}));
         assert_eq!(second.body["thinking"]["type"], kind);
+    }
+}
+
+/// A client that turns the search off later: what was searched returns as it came, so that the thoughts after it are good,
+/// and is not told once more. Where it is lost, that there was a search is told.
+#[test]
+fn what_the_provider_searched_is_told_once() {
+    let dialect = searching(OPUS);
+    let request = |items: &[Value], tools: Value| json!({"model": "m", "input": items, "tools": tools});
+    let input = [said("user", "Hi")];
+    let page = [
+        json!({"type": "server_tool_use", "id": "v", "name": "web_fetch", "input": {"url": "https://a.b/"}}),
+        json!({"type": "web_fetch_tool_result", "tool_use_id": "v", "content": {}}),
+    ];
+    let unfinished = json!({"type": "server_tool_use", "id": "w", "name": "web_search", "input": {"query": "other"}});
+    let more = [said("user", "And?")];
+    for (blocks, returned) in [
+        ([&[thought("1")][..], &search(), &[text("So.")]].concat(), None),
+        ([&search()[..], &[thought("1"), text("So.")]].concat(), None),
+        ([&[thought("1")][..], &search(), &[thought("2")], &page, &[text("So.")]].concat(), None),
+        ([&[thought("1")][..], &search(), &[text("So."), used("y")]].concat(), None),
+        // What has no result cannot return, and is told.
+        ([&[thought("1"), unfinished][..], &search(), &[text("So.")]].concat(), Some("other")),
+    ] {
+        let first = plan(&request(&input, json!([{"type": "web_search"}])), &dialect, false);
+        let items = answered(&first, &blocks, "end_turn");
+        let outputs = outputs(&items);
+        let mut moved = items.clone();
+        moved.sort_by_key(|item| item["type"] != "web_search_call");
+        for items in [&items, &moved] {
+            let items = [&input[..], items, &outputs, &more].concat();
+            for tools in [json!([{"type": "web_search"}]), json!([]), json!([{"type": "function", "name": "f"}])] {
+                let has_search = tools[0]["type"] == "web_search";
+                let second = plan(&request(&items, tools), &dialect, false);
+                assert_eq!(check_request(&second.body), Ok(()), "{}", second.body);
+                let sent = json!(messages(&second)).to_string();
+                let told = returned.filter(|_| !has_search);
+                assert_eq!(
+                    sent.matches(r#""name":"web_search","type":"tool_use""#).count(),
+                    usize::from(told.is_some()),
+                    "{sent}"
+                );
+                assert!(told.is_none_or(|query| sent.contains(query)), "{sent}");
+                if told.is_none() && returned.is_none() {
+                    assert_eq!(messages(&second)[1]["content"], json!(blocks), "{items:?}");
+                }
+            }
+        }
+        // Another family's thoughts do not return, nor do the blocks among them.
+        let stranger = Dialect { family: "two".to_owned(), ..dialect.clone() };
+        let items = [&input[..], &items, &outputs, &more].concat();
+        let sent = json!(messages(&plan(&request(&items, json!([])), &stranger, false))).to_string();
+        assert!(
+            sent.contains(r#""name":"web_search","type":"tool_use""#) && !sent.contains("server_tool_use"),
+            "{sent}"
+        );
     }
 }
 

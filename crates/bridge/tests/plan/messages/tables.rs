@@ -190,6 +190,7 @@ fn media_become_blocks() {
     };
     let (png, jpeg, one) = ("iVBORw0KGgoAAAANSUhEUg==", "/9j/4AAQ", "JVBERi1vbmU=");
     let omitted = text("[image omitted: this model cannot read it]");
+    let no_access = |what: &str| text(&format!("[{what} omitted: this model has no access to it]"));
     for (input, expected) in [
         (image(&format!("data:image/png;base64,{png}")), base64("image", "image/png", png)),
         (image(&format!("data:image/jpg;base64,{jpeg}")), base64("image", "image/jpeg", jpeg)),
@@ -200,6 +201,13 @@ fn media_become_blocks() {
         (image("data:image/png;base64,iVBORw0KGgoAAAANSUhEUg"), base64("image", "image/png", png)),
         (image(&format!("data:image/png;base64,{one}")), omitted.clone()),
         (image("https://a.b/c"), json!({"type": "image", "source": {"type": "url", "url": "https://a.b/c"}})),
+        (image("HTTPS://a.b/c"), json!({"type": "image", "source": {"type": "url", "url": "HTTPS://a.b/c"}})),
+        // Only such addresses are taken.
+        (image("http://a.b/c"), no_access("image")),
+        (image("Http:\u{2f}/a.b/c"), no_access("image")),
+        (part(json!({"type": "input_image", "file_id": "file-1"})), no_access("image")),
+        (part(json!({"type": "input_file", "file_url": "http://a.b/c.pdf"})), no_access("file")),
+        (part(json!({"type": "input_file", "file_id": "file-1"})), no_access("file")),
         (image("data:image/bmp;base64,AA=="), omitted.clone()),
         (image("data:,"), omitted),
         (pdf(&format!("data:application/pdf;base64,{one}")), named(base64("document", "application/pdf", one))),
