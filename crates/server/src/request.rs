@@ -124,6 +124,11 @@ impl RequestContext {
         self.app.runtime.presence.must_end(self.caller.tenant()).await;
     }
 
+    /// What is said then.
+    pub(crate) fn must_end_because(&self) -> ApiError {
+        self.app.runtime.presence.ended()
+    }
+
     /// The caller's sessions.
     pub(crate) fn session(&self) -> Session {
         self.app.runtime.session(&self.caller)

@@ -202,7 +202,7 @@ pub(crate) async fn answer_operator(app: &Arc<App>, path: &'static str, body: By
             let context = RequestContext { app, snapshot, caller, account: account.clone(), ids };
             tokio::select! {
                 biased;
-                () = presence.must_end(&tenant) => Err(ApiError::shutting_down()),
+                () = presence.must_end(&tenant) => Err(presence.ended()),
                 answer = responses::begin(context, body, Start::default()) => answer,
             }
         }

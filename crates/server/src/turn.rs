@@ -435,7 +435,7 @@ impl Turn {
 
     fn stopped(&mut self) -> End {
         self.cause = Some(Outcome::Stopped);
-        End::Failed(Failure::new(FailureClass::Shutdown, "The server is shutting down."))
+        End::Failed(Failure::new(FailureClass::Shutdown, self.context.must_end_because().message))
     }
 
     /// Takes what more is there already: a read may bring many chunks, and a write to our client for each of them

@@ -63,6 +63,9 @@ pub(crate) enum UpstreamClient {
     Demo,
 }
 
+/// How long a finished answer is waited for to end: some servers keep the connection open and say no `[DONE]`.
+pub(crate) const SETTLE: Duration = Duration::from_secs(2);
+
 /// How long each phase of a call may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
@@ -87,6 +90,9 @@ pub(crate) struct Outgoing {
     pub(crate) propagated: Option<Propagated>,
     /// The conversation that it belongs to, where anything depends on that.
     pub(crate) affinity: Option<Affinity>,
+    /// Nobody hears that it was accepted before all of the answer is there: its first content is waited for, however
+    /// late that comes.
+    pub(crate) patient: bool,
     /// Learns when it goes out.
     pub(crate) account: Account,
 }

@@ -144,7 +144,8 @@ async fn read(
             biased;
             chunk = answer.body.chunk() => chunk,
             () = context.must_end() => {
-                return (End::Failed(Failure::new(FailureClass::Shutdown, "The server is shutting down.")), None);
+                let why = context.must_end_because().message;
+                return (End::Failed(Failure::new(FailureClass::Shutdown, why)), None);
             }
             alarm = watch.alarm() => match alarm {
                 Alarm::Heartbeat => continue,

@@ -7,10 +7,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::account::Deadline;
 use crate::pace::Pace;
-use crate::upstream::Deadlines;
-
-/// How long a finished answer is waited for to end: some servers keep the connection open and say no `[DONE]`.
-const SETTLE: Duration = Duration::from_secs(2);
+use crate::upstream::{Deadlines, SETTLE};
 
 #[derive(Debug)]
 pub(crate) struct Watch {

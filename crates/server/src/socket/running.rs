@@ -148,7 +148,7 @@ async fn begin(context: RequestContext, body: Bytes, start: Start) -> Result<Box
         biased;
         () = presence.must_end(&tenant) => {
             account.ended(Outcome::Stopped);
-            return Err(ApiError::shutting_down());
+            return Err(presence.ended());
         }
         started = Turn::start(context, body, start) => match started? {
             Started::Turn(turn) => turn,

@@ -54,8 +54,8 @@ pub(crate) enum Ended {
     Failed(Failure),
     /// The request cannot be done, which was found out late.
     Refused(ApiError),
-    /// The server stopped.
-    Stopped,
+    /// The server stopped, or all work of its tenant was ended.
+    Stopped(ApiError),
     /// The answer is good, but could not be kept, which its client was promised.
     NotKept(store::Error),
 }
@@ -66,8 +66,7 @@ impl Ended {
         match self {
             Self::Object(object) => Ok(object),
             Self::Failed(failure) => Err(ApiError::upstream(&failure)),
-            Self::Refused(error) => Err(error),
-            Self::Stopped => Err(ApiError::shutting_down()),
+            Self::Refused(error) | Self::Stopped(error) => Err(error),
             Self::NotKept(error) => Err(ApiError::store(&error)),
         }
     }
@@ -308,7 +307,7 @@ impl Turn {
         let notes = self.notes().cloned().collect();
         let ended = match (self.not_kept, self.response.failure()) {
             (Some(error), _) => Ended::NotKept(error),
-            (None, Some(_)) if self.cause == Some(Outcome::Stopped) => Ended::Stopped,
+            (None, Some(_)) if self.cause == Some(Outcome::Stopped) => Ended::Stopped(self.context.must_end_because()),
             (None, Some(failure)) => match self.refused {
                 Some(error) => Ended::Refused(error),
                 None => Ended::Failed(failure.clone()),

@@ -537,10 +537,15 @@ pub(super) fn keep_priced(context: &RequestContext, failover: &mut Failover) -> 
     Ok(())
 }
 
-/// Who may serve the request, and the model's name as the client wrote it.
+/// Who may serve the request, and the model's name as the client wrote it. Who wants no stream is told nothing before
+/// all is there.
 pub(super) fn targets(context: &RequestContext, request: &CreateResponse<'_>) -> Result<(Failover, String), ApiError> {
     let model = request.model.map(|model| model.decode().into_owned()).unwrap_or_default();
-    Ok((targets_of(context, &model)?, model))
+    let mut failover = targets_of(context, &model)?;
+    if !request.stream.unwrap_or(false) {
+        failover.wait_for_content();
+    }
+    Ok((failover, model))
 }
 
 pub(super) fn targets_of(context: &RequestContext, model: &str) -> Result<Failover, ApiError> {

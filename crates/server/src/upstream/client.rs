@@ -1,6 +1,7 @@
 //! The HTTP client of one provider: one exchange at a time, over its pool, with its keys in turn.
 
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ use tokio::time::Instant;
 use super::address::{self, Addresses, Fault};
 use super::connect::Connector;
 use super::keys::{Keys, Tried};
+use super::link::LinkError;
 use super::pool::{HttpBody, Pool, SendError, Sending};
 use super::refused::{Refused, Remedy};
 use super::shards::Shards;
 use super::token::{Token, Tokens};
-use super::{Accepted, AnswerBody, Deadlines, Format, Outgoing, Redactor, failure};
+use super::{Accepted, AnswerBody, Deadlines, Format, Outgoing, Redactor, SETTLE, failure};
 use crate::account::Deadline;
 use crate::config::{ProviderConfig, Secret};
 use crate::span::{Propagated, TRACEPARENT, TRACESTATE};
@@ -30,7 +32,8 @@ use crate::start::StartError;
 const ERROR_BODY: usize = 2 << 20;
 
 /// How long the first content of an accepted answer is waited for before the client is told that it was accepted: an
-/// error may come in its place, and until then another target can take over. Content is passed on when it comes.
+/// error may come in its place, and until then another target can take over. Content is passed on when it comes. For a
+/// client that is not told there is no such limit.
 const PEEK: Duration = Duration::from_millis(500);
 
 /// A provider's endpoints, the headers that go to it, and the connections.
@@ -207,8 +210,8 @@ impl HttpClient {
         }
         let format = format(response.headers()).map_err(|message| Failure::new(FailureClass::Protocol, message))?;
         let mut answer = response.into_body();
-        let opening = Opening::new(answer_wire(wire), Arc::clone(dialect)).alone(alone);
-        let first = self.look(&mut answer, opening, &body).await?;
+        let opening = || Opening::new(answer_wire(wire), Arc::clone(dialect)).alone(alone);
+        let first = self.look(&mut answer, opening, outgoing, deadlines).await?;
         let body = AnswerBody::Http { first, body: Box::new(answer), watching: None, open: open.into_iter().collect() };
         let connecting = sending.connected - began;
         Ok(Accepted { format, body, redactor: self.redactor(), connecting, resent: sending.resent })
@@ -244,23 +247,33 @@ impl HttpClient {
         }
     }
 
-    /// What comes of an accepted answer until its first content, if that comes soon: an error there is as good as a
-    /// refusal. What was read is given back, to be read again.
-    async fn look(&self, body: &mut HttpBody, mut opening: Opening, request: &[u8]) -> Result<Option<Bytes>, Refused> {
-        let mut read = Read::default();
+    /// What comes of an accepted answer until its first content, if that comes soon or the request is patient: an error
+    /// there is as good as a refusal. What was read is given back, to be read again.
+    async fn look(
+        &self,
+        body: &mut HttpBody,
+        opening: impl Fn() -> Opening,
+        outgoing: &Outgoing,
+        deadlines: Deadlines,
+    ) -> Result<Option<Bytes>, Refused> {
+        let (mut trial, mut read) = (opening(), Read::default());
         let deadline = Instant::now() + PEEK;
         let look = loop {
             let chunk = match body.chunk().now_or_never() {
                 Some(chunk) => chunk,
+                None if outgoing.patient => match wait(body, read.as_slice(), &opening, deadlines).await? {
+                    ControlFlow::Continue(chunk) => chunk,
+                    ControlFlow::Break(look) => break look,
+                },
                 None => match tokio::time::timeout_at(deadline, body.chunk()).await {
                     Ok(chunk) => chunk,
                     Err(_) => break Look::Answer,
                 },
             };
             match chunk.map_err(|error| Refused::new(failure::cut(&error), Remedy::Again))? {
-                None => break opening.end(),
+                None => break trial.end(),
                 Some(bytes) => {
-                    let look = opening.push(&bytes);
+                    let look = trial.push(&bytes);
                     read.push(bytes);
                     if look != Look::More {
                         break look;
@@ -269,7 +282,7 @@ impl HttpClient {
             }
         };
         let Look::Failed(failure) = look else { return Ok(read.bytes()) };
-        let mut failure = failure.weighed(request, &read.bytes().unwrap_or_default());
+        let mut failure = failure.weighed(&outgoing.body, read.as_slice());
         self.redactor().failure(&mut failure);
         Err(failure.into())
     }
@@ -403,6 +416,40 @@ impl HttpClient {
     }
 }
 
+/// Waits for more of an answer that nobody has been told of, as long as it may be silent; or sees that it has ended
+/// without a word, and that only its connection is still open.
+async fn wait(
+    body: &mut HttpBody,
+    read: &[u8],
+    opening: impl Fn() -> Opening,
+    deadlines: Deadlines,
+) -> Result<ControlFlow<Look, Result<Option<Bytes>, LinkError>>, Refused> {
+    let now = Instant::now();
+    let silent = now + if read.is_empty() { deadlines.first_byte } else { deadlines.idle };
+    let (until, late) =
+        if silent < deadlines.until { (silent, Deadline::Idle) } else { (deadlines.until, Deadline::Total) };
+    if let Ok(chunk) = tokio::time::timeout_at(until.min(now + SETTLE), body.chunk()).await {
+        return Ok(ControlFlow::Continue(chunk));
+    }
+    if let Some(look) = settled(opening(), read) {
+        return Ok(ControlFlow::Break(look));
+    }
+    match tokio::time::timeout_at(until, body.chunk()).await {
+        Ok(chunk) => Ok(ControlFlow::Continue(chunk)),
+        Err(_) => Err(Refused::late(late)),
+    }
+}
+
+/// What an answer is of which no more than this comes; none if it is not over.
+fn settled(mut opening: Opening, read: &[u8]) -> Option<Look> {
+    let look = match opening.push(read) {
+        Look::More => opening.end(),
+        look => look,
+    };
+    let is_unfinished = |failure: &Failure| matches!(failure.class, FailureClass::Truncated | FailureClass::Protocol);
+    (!matches!(&look, Look::Failed(failure) if is_unfinished(failure))).then_some(look)
+}
+
 /// What was read ahead; nearly always one piece, which is not copied.
 #[derive(Debug, Default)]
 enum Read {
@@ -426,6 +473,14 @@ impl Read {
                 Self::More(joined)
             }
         };
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Nothing => &[],
+            Self::One(bytes) => bytes,
+            Self::More(joined) => joined,
+        }
     }
 
     fn bytes(self) -> Option<Bytes> {

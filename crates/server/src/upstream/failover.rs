@@ -50,6 +50,8 @@ pub(crate) struct Failover {
     retries: u32,
     /// The client asks again by itself when a target asks to slow down.
     leaves_rate_limits: bool,
+    /// The client hears nothing before all of the answer is there.
+    patient: bool,
     /// The conversation that the request belongs to, where anything depends on it.
     affinity: Option<Affinity>,
     /// Who has answered an earlier round.
@@ -137,6 +139,7 @@ impl Failover {
             sent: 0,
             retries: 0,
             leaves_rate_limits: false,
+            patient: false,
             affinity: None,
             stays: None,
             chosen: None,
@@ -172,6 +175,12 @@ impl Failover {
     /// client's next try would lose. Others still have their turns.
     pub(crate) const fn leave_rate_limits(&mut self) {
         self.leaves_rate_limits = true;
+    }
+
+    /// The client hears nothing before all of the answer is there: until its first content another target can take
+    /// over, however late that comes.
+    pub(crate) const fn wait_for_content(&mut self) {
+        self.patient = true;
     }
 
     /// The response goes on with another upstream answer: the same target first, with as many tries as before.
@@ -346,6 +355,7 @@ impl Failover {
             cache_key: cache_key.map(str::to_owned),
             propagated: self.account.propagated(),
             affinity: self.affinity,
+            patient: self.patient,
             account: self.account.clone(),
         };
         let sending = replica.client.send(outgoing, stream, &dialect, self.deadlines(stream), alone);

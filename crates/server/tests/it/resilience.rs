@@ -1,5 +1,7 @@
 //! Several keys, several targets, what is learned from a refusal, and when to leave a provider alone.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -228,6 +230,93 @@ async fn an_answer_with_nothing_in_it_goes_to_the_next_target() {
         }
         assert_eq!(names(&rig, &[&second]), [4, if stands_in { 4 } else { 0 }], "{reason}");
     }
+}
+
+/// Longer than the beginning of a stream is looked at.
+const LATER: Duration = Duration::from_millis(700);
+
+/// Of a whole answer, also in the background, nobody is told before it is there: however late a provider fails without
+/// a word of it, another takes over. A stream has been told that it begins.
+#[tokio::test]
+async fn who_fails_late_without_a_word_is_replaced_for_clients_that_have_heard_nothing() {
+    let event = |name: &str, data: &Value| format!("event: {name}\ndata: {data}\n\n");
+    let begun = json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant",
+        "model": "m", "content": [], "usage": {"input_tokens": 5, "output_tokens": 1}}});
+    let ping = event("ping", &json!({"type": "ping"}));
+    let busy = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let messages = Script::event_stream().send(event("message_start", &begun)).send(ping.clone());
+    let messages = messages.delay(LATER).send(ping).send(event("error", &busy));
+    let begun = Script::event_stream().event(&chat::chunk(&json!({"role": "assistant"}), None));
+    let stopped = begun.clone().delay(LATER).event(&chat::stop());
+    let silent = "timeouts: {first_byte_ms: 900, idle_ms: 900}";
+    for (way, spec, more, script) in [
+        ("sends an error", "messages-compatible", "", messages),
+        ("says nothing and ends", "openai-compatible", "", stopped.clone().done()),
+        ("says nothing and does not end", "openai-compatible", "", stopped.stall()),
+        ("hangs up", "openai-compatible", "", begun.clone().delay(LATER).reset()),
+        ("hangs up before any byte", "openai-compatible", "", Script::event_stream().delay(LATER).cut()),
+        ("falls silent", "openai-compatible", silent, begun.stall()),
+        ("is silent", "openai-compatible", silent, Script::event_stream().stall()),
+    ] {
+        let (late, spare) = (Upstream::start(script).await.unwrap(), good().await);
+        let entry = provider("a", &late, more).replace("spec: openai-compatible", &format!("spec: {spec}"));
+        let entries = [entry, provider("b", &spare, "")].concat();
+        let rig = rig(late, "[a/m, b/m]", QUICK, &entries).await;
+        let (whole, streamed) = rig.both(&asked()).await;
+        assert_eq!(object(&whole)["status"], "completed", "{way}");
+        assert_eq!(whole.header("x-godex-compat"), Some("model=degraded"), "{way}");
+        assert_eq!(stream(&streamed).response["status"], "failed", "{way}");
+        let response = rig.post(&json!({"model": "x", "input": "Hello", "background": true})).await.json();
+        let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+        let ended = loop {
+            let response = rig.get(&path).await.json();
+            if !matches!(response["status"].as_str(), Some("queued" | "in_progress")) {
+                break response;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert_eq!(ended["status"], "completed", "{way}: {ended}");
+        assert_eq!(names(&rig, &[&spare]), [3, 2], "{way}");
+    }
+}
+
+/// The same at the addresses of one provider: one is killed after it has begun an answer and before its first word.
+#[tokio::test]
+async fn an_address_that_is_killed_before_the_first_word_is_replaced() {
+    let killed = Arc::new(AtomicBool::new(false));
+    let start = || {
+        let killed = Arc::clone(&killed);
+        Upstream::start_with(move |request| match request.method.as_str() {
+            "GET" => Script::json(200, &json!({"object": "list", "data": [{"id": "m", "object": "model"}]})),
+            _ if killed.swap(true, Ordering::SeqCst) => answer(request),
+            _ => Script::respond(200).header("content-type", "application/json").delay(LATER).reset(),
+        })
+    };
+    let (one, other) = (start().await.unwrap(), start().await.unwrap());
+    let text = format!(
+        "session: {{backend: memory}}\nresilience: {{{QUICK}}}\nproviders:\n  farm:\n    spec: vllm\n    endpoint: \
+         {{base_urls: ['{}/v1', '{}/v1']}}\n    models: [m]\n",
+        one.url(),
+        other.url()
+    );
+    let rig = Rig::serving(one, parse(&text)).await.unwrap();
+    object(&rig.post(&json!({"model": "m", "input": "Hello"})).await);
+    let posts = |upstream: &Upstream| upstream.requests().iter().filter(|asked| asked.method == "POST").count();
+    assert_eq!((posts(&rig.upstream), posts(&other)), (1, 1));
+}
+
+/// Who leaves while the first word is waited for leaves nobody at work, and nobody else is asked.
+#[tokio::test]
+async fn nobody_waits_for_the_first_word_of_an_answer_that_nobody_wants() {
+    let (late, spare) = (Upstream::start(Script::event_stream().stall()).await.unwrap(), good().await);
+    let entries = [provider("a", &late, ""), provider("b", &spare, "")].concat();
+    let rig = rig(late, "[a/m, b/m]", QUICK, &entries).await;
+    let socket = Socket::post(rig.address, &asked()).await;
+    rig.upstream.arrived(1).await;
+    tokio::time::sleep(LATER).await;
+    drop(socket);
+    rig.upstream.closed_after(0).await;
+    assert_eq!(names(&rig, &[&spare]), [1, 0]);
 }
 
 #[tokio::test]

@@ -40,6 +40,9 @@ pub(super) struct Found {
     pub(super) moves: bool,
 }
 
+/// Longer than the beginning of a stream is looked at.
+const LATER: Duration = Duration::from_millis(700);
+
 const SERVER: &str = "server_error";
 const UNREACHABLE: Outcome = Refused(502, "upstream_unreachable", None);
 const LATE: Outcome = Refused(504, "upstream_timeout", None);
@@ -132,6 +135,10 @@ fn role() -> Script {
     Script::event_stream().event(&chat::chunk(&json!({"role": "assistant", "content": ""}), None))
 }
 
+fn comments(bytes: usize) -> String {
+    ": wait\n\n".repeat(bytes / 8)
+}
+
 fn silence(table: &mut Table) {
     let row = table.both("no answer begins", "no answer begins", Script::silent(), moves(LATE));
     row.timeouts = "first_byte_ms: 200";
@@ -144,9 +151,11 @@ fn silence(table: &mut Table) {
     let late = |table: &mut Table, group, name: &str, script, timeouts| {
         table.row(group, name, script, fixed(LATE), fixed(Failed(SERVER))).timeouts = timeouts;
     };
-    late(table, "no first event", "a head, no event", Script::event_stream().stall(), "first_byte_ms: 900");
     let no_json = Script::body(200, "application/json", "").stall().send("{}");
-    late(table, "no first event", "a head, no body", no_json, "first_byte_ms: 900");
+    for (name, script) in [("a head, no event", Script::event_stream().stall()), ("a head, no body", no_json)] {
+        let row = table.row("no first event", name, script, moves(LATE), fixed(Failed(SERVER)));
+        row.timeouts = "first_byte_ms: 900";
+    }
     late(table, "silence", "silence between chunks", begun().stall(), "idle_ms: 200");
     late(table, "silence", "silence within a chunk", begun().send("data: {\"cho").stall(), "idle_ms: 200");
     let comments = (0..60).fold(begun(), |script, _| script.delay(Duration::from_millis(50)).send(": wait\n\n"));
@@ -257,6 +266,12 @@ fn cuts(table: &mut Table) {
         table.both(group, name, script, heals(TRUNCATED));
     }
     table.both("cut off", "RST before the body", Script::event_stream().delay(pause).reset(), heals(TRUNCATED));
+    for (name, script) in [
+        ("FIN long after a role", role().delay(LATER).cut()),
+        ("RST long before the body", Script::event_stream().delay(LATER).reset()),
+    ] {
+        table.row("cut off", name, script, heals(TRUNCATED), fixed(Failed(SERVER)));
+    }
 }
 
 fn nonsense(table: &mut Table) {
@@ -301,6 +316,9 @@ fn endings(table: &mut Table) {
     table.both("no finish reason", "no choices", Script::json(200, &json!({"choices": []})), moves(EMPTY));
     let nothing = Script::event_stream().event(&chat::stop()).done();
     table.row("no finish reason", "a finish reason alone", nothing, moves(EMPTY), moves(Failed(SERVER)));
+    let endless = Script::event_stream().event(&chat::stop()).stall();
+    let failed = fixed(Failed(SERVER));
+    table.row("no finish reason", "a finish reason alone, and no end", endless, moves(EMPTY), failed);
     let both = |text: &str| chat::chunk(&json!({"content": text}), Some("stop"));
     table.both(
         "text after the finish reason",
@@ -355,6 +373,13 @@ fn errors_within(table: &mut Table) {
     ] {
         table.both("an error in a 200", name, script, heals(overloaded.clone()));
     }
+    let streamed = fixed(Failed("server_is_overloaded"));
+    for (name, script, whole) in [
+        ("an error long after a role", role().delay(LATER).event(&busy), heals(overloaded.clone())),
+        ("an error after endless comments", role().send(comments(70 << 10)).event(&busy), fixed(overloaded.clone())),
+    ] {
+        table.row("an error in a 200", name, script, whole, streamed.clone());
+    }
     let odd = Script::event_stream().event(&json!({"code": 503, "msg": "busy"})).done();
     table.both("an error in a 200", "an error of a shape of its own", odd, heals(overloaded.clone()));
     let named = Script::sse_bytes("event: error\ndata: {\"reason\": \"no\"}\n\n");
@@ -374,6 +399,5 @@ fn errors_within(table: &mut Table) {
     );
     let refused = Refused(400, "upstream_invalid_request", None);
     table.both("an error in a 200", "a refusal as the stream", Script::event_stream().event(&wrong), fixed(refused));
-    let streamed = fixed(Failed("server_is_overloaded"));
     table.row("an error in a 200", "an error in mid-stream", begun().event(&busy), fixed(overloaded), streamed);
 }
