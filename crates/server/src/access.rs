@@ -80,6 +80,11 @@ impl Mark {
 }
 
 impl Grant {
+    /// What the log, traces and usage call it: nobody who chooses what a token says gets the name of a key.
+    pub(crate) fn label(&self) -> &str {
+        if oidc::is_token(&self.id) { &self.id } else { &self.name }
+    }
+
     /// Whose limits and budget count for it.
     pub(crate) fn limited_as(&self) -> &str {
         self.line.first().unwrap_or(&self.id)
@@ -212,9 +217,14 @@ impl Access {
         Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether everybody may ask, without showing anything.
+    /// Whether there is no key, and no identity provider.
     pub(crate) fn is_open(&self) -> bool {
         self.table().is_open()
+    }
+
+    /// Whether everybody may ask, without showing anything.
+    pub(crate) fn lets_everybody_in(&self) -> bool {
+        self.table().lets_everybody_in()
     }
 
     /// The same, if this were the configuration.
@@ -241,7 +251,7 @@ impl Access {
 
     fn look_up(&self, headers: &HeaderMap, shown: &Shown) -> Result<Option<Arc<Grant>>, Refused> {
         let table = self.table();
-        if table.is_open() && table.may_be_open {
+        if table.lets_everybody_in() {
             return Ok(None);
         }
         let sent = credential::of(headers)?.ok_or_else(credential::missing)?;

@@ -102,23 +102,30 @@ struct Want {
     rpm: Option<u64>,
     tpm: Option<u64>,
     places: Option<u64>,
-    tokens: u64,
+    tokens: Tokens,
 }
 
 type Wants = [Option<Want>; 2];
 
 impl Want {
-    /// What is wanted of what may be used per minute.
-    fn metered(&self) -> impl Iterator<Item = (Which, u64, u64)> {
-        let requests = self.rpm.map(|limit| (Which::Requests, limit, 1));
-        requests.into_iter().chain(self.tpm.map(|limit| (Which::Tokens, limit, self.tokens)))
+    /// Its limits per minute.
+    fn metered(&self) -> impl Iterator<Item = (Which, u64)> + use<> {
+        let requests = self.rpm.map(|limit| (Which::Requests, limit));
+        requests.into_iter().chain(self.tpm.map(|limit| (Which::Tokens, limit)))
+    }
+
+    /// How many it needs where so many are left. What an answer may take is a guess, which must not keep the rest of a limit
+    /// from ever being used.
+    fn need(&self, which: Which, left: u64) -> u64 {
+        let Tokens { input, output } = self.tokens;
+        if which == Which::Tokens { input + output.min(left.saturating_sub(input) / 4) } else { 1 }
     }
 }
 
 impl Rates {
     /// With what is left for this one.
     fn of(&mut self, want: &Want, state: &mut State, mode: Mode, now: Instant) {
-        for (which, limit, _) in want.metered() {
+        for (which, limit) in want.metered() {
             if let Some(meter) = state.meter(which) {
                 self.add(which, meter.rate(limit, mode, now));
             }
@@ -210,8 +217,6 @@ impl Limits {
             if let Some(limit) = tpm.filter(|limit| tokens.input > *limit) {
                 beyond = beyond.or_else(|| Some(too_large(whose, grant, limit, tokens.input)));
             }
-            // What an answer may take is a guess, and must not keep small limits from ever being used.
-            let tokens = tokens.input + tokens.output.min(tpm.unwrap_or(0).saturating_sub(tokens.input) / 4);
             let subject = match whose {
                 Whose::Key => self.keys.find(grant.limited_as(), || format!("key/{}", grant.limited_as())),
                 Whose::Tenant => self.tenants.find(grant.tenant.name(), || format!("tenant/{}", grant.tenant.name())),
@@ -265,10 +270,12 @@ impl Limits {
         let mut lacking: Option<Lacking> = None;
         for (want, state) in states.iter_mut().flatten() {
             state.used_at = now;
-            for (which, limit, need) in want.metered() {
+            for (which, limit) in want.metered() {
                 let Some(meter) = state.meter(which) else { continue };
+                let left = meter.remaining(limit, mode, now);
+                let need = want.need(which, left);
                 if let Err(lack) = meter.look(limit, need, mode, now) {
-                    let used = limit.saturating_sub(meter.remaining(limit, mode, now));
+                    let used = limit.saturating_sub(left);
                     let reached =
                         Reached { whose: want.whose, which, limit, used, requested: need, wait: Duration::ZERO };
                     lacking = Some(worse(lacking, lack, reached));
@@ -291,14 +298,15 @@ impl Limits {
         let mut soon = false;
         let taken = states.each_mut().map(|state| {
             let (want, state) = state.as_mut()?;
-            let mut take = |which, meter: &mut Meter, limit: u64, amount: u64| {
+            let mut take = |which, meter: &mut Meter, limit: u64| {
+                let amount = want.need(which, meter.remaining(limit, mode, now));
                 let number = meter.take(limit, amount, mode, now);
                 soon |= mode == Mode::Together && meter.runs_out(limit, now);
                 rates.add(which, meter.rate(limit, mode, now));
                 ((amount, number), limit)
             };
-            let request = want.rpm.map(|limit| take(Which::Requests, &mut state.requests, limit, 1));
-            let tokens = want.tpm.map(|limit| take(Which::Tokens, &mut state.tokens, limit, want.tokens));
+            let request = want.rpm.map(|limit| take(Which::Requests, &mut state.requests, limit));
+            let tokens = want.tpm.map(|limit| take(Which::Tokens, &mut state.tokens, limit));
             want.places.inspect(|limit| state.places.take(*limit));
             let (subject, place) = (Arc::clone(&want.subject), want.places.is_some());
             Some(Taken { subject, place, request, tokens, at: now })
@@ -333,11 +341,13 @@ impl Limits {
         let mut wishes = Vec::new();
         for want in &wants {
             let mut state = want.subject.state();
-            for (which, limit, need) in want.metered() {
-                let need = if now_needed { need } else { 0 };
+            for (which, limit) in want.metered() {
                 let wish = state.meter(which).and_then(|meter| {
-                    let enough = meter.look(limit, need, Mode::Together, Instant::now()) != Err(Lack::Ask);
-                    let enough = enough && !meter.runs_out(limit, Instant::now());
+                    let now = Instant::now();
+                    let left = meter.remaining(limit, Mode::Together, now);
+                    let need = if now_needed { want.need(which, left) } else { 0 };
+                    let enough = meter.look(limit, need, Mode::Together, now) != Err(Lack::Ask);
+                    let enough = enough && !meter.runs_out(limit, now);
                     if enough { None } else { meter.wish(limit, need, || want.subject.of(which)) }
                 });
                 wishes.extend(wish.map(|wish| (&want.subject, which, wish)));

@@ -77,6 +77,17 @@ impl<'c> Model<'c> {
         Some(Self { id: id.to_owned(), owned_by, targets, discovered: false, describes })
     }
 
+    /// Calls it by its provider's name and its own, if that is good and it is no alias; says whether it does.
+    pub(crate) fn rename(&mut self, is_good: impl FnOnce(&str) -> bool) -> bool {
+        let [(provider, model)] = self.targets.as_slice() else { return false };
+        let whole = format!("{}/{model}", provider.name);
+        let renames = self.id == *model && is_good(&whole);
+        if renames {
+            self.id = whole;
+        }
+        renames
+    }
+
     fn facts(&self, known: Known<'_>) -> Facts {
         let of = |(provider, model): &(&ProviderConfig, String)| {
             let listing = known.discovered.0.get(&provider.name);

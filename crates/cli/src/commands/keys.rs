@@ -10,7 +10,7 @@ use server::checkup;
 use server::config::{Bare, Config, KeyConfig, parse_duration, print_duration};
 use wire::visible::visible;
 
-use super::terms::{TermsArgs, day, summary, table};
+use super::terms::{TermsArgs, day, moment, summary, table};
 use crate::admin::{self, Look, NoDatabase, ask, pretty, segment};
 use crate::args::Flags;
 use crate::output;
@@ -132,15 +132,34 @@ async fn answer(client: &AdminClient, args: &KeysArgs) -> anyhow::Result<()> {
             let key = ask(client, "DELETE", &path(name, ""), None).await?;
             let one = "is revoked: nobody gets in with it any more";
             let several = "are revoked: nobody gets in with them any more";
-            print(&key, json, |key| ended(key, "revoked", one, several))
+            print(&key, json, |key| ended(key, "revoked", one, several))?;
+            let declared: Vec<&str> =
+                key["still_declared"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            if !declared.is_empty() {
+                let names = visible(&declared.join(", ")).into_owned();
+                output::tell(&format!(
+                    "warning: godex.yaml declares {names}, by the same name or with the same key, which works on: take it \
+                     out of `keys` there, then `godex reload`\n"
+                ));
+            }
+            Ok(())
         }
         KeysCommand::Rotate { name, grace, quiet } => {
             let body = json!({"grace": print_duration(*grace)});
             let made = ask(client, "POST", &path(name, "/rotate"), Some(&body)).await?;
-            let older = if grace.is_zero() {
+            // A server of an earlier version does not say.
+            let given = made["older_ends_at"].as_u64().map(|end| end.saturating_sub(checkup::unix_seconds()));
+            let left = given.map_or(*grace, |left| Duration::from_secs(left).min(*grace));
+            let older = if left < Duration::from_secs(1) {
                 "the older one is dead".to_owned()
             } else {
-                format!("the older one works for {} more", print_duration(*grace))
+                // What is left of a grace that began just now is the grace.
+                let left = if grace.saturating_sub(left) < Duration::from_secs(3) { *grace } else { left };
+                format!("the older one works for {} more", print_duration(left))
+            };
+            let older = match &made["expires_at"] {
+                Value::Null => older,
+                end => format!("{older}; the new one expires {}", moment(end)),
             };
             show_made(&made, json, *quiet, &format!("{}; {older}\n", made_line(&made)))
         }
@@ -204,7 +223,7 @@ fn ended(key: &Value, ids: &str, one: &str, several: &str) -> String {
         return format!("key {} ({}) {one}\n", text(key, "name"), text(key, "id"));
     }
     let ids = ids.join(", ");
-    format!("all keys {} ({}) {several}\n", text(key, "name"), visible(&ids))
+    format!("keys {} ({}) {several}\n", text(key, "name"), visible(&ids))
 }
 
 /// The ids of all keys that have this name or id.
@@ -241,8 +260,8 @@ fn shown(key: &Value) -> String {
         ("id", text(key, "id")),
         ("tenant", text(key, "tenant")),
         ("ends in", text(key, "hint")),
-        ("created", if key["created_at"] == 0 { "-".into() } else { day(&key["created_at"]).into() }),
-        ("expires", day(&key["expires_at"]).into()),
+        ("created", if key["created_at"] == 0 { "-".into() } else { moment(&key["created_at"]).into() }),
+        ("expires", moment(&key["expires_at"]).into()),
         ("state", state),
         ("limits", summary(&key["terms"]).into()),
     ] {

@@ -103,6 +103,12 @@ pub(crate) fn day(seconds: &Value) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// The same with the minute.
+pub(crate) fn moment(seconds: &Value) -> String {
+    let minutes = seconds.as_u64().map(|seconds| seconds % 86_400 / 60);
+    minutes.map_or_else(|| day(seconds), |of_day| format!("{} {:02}:{:02} UTC", day(seconds), of_day / 60, of_day % 60))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -123,6 +129,7 @@ mod tests {
             assert_eq!(day(&json!(seconds)), expected, "{seconds}");
         }
         assert_eq!(day(&Value::Null), "-");
+        assert_eq!(moment(&json!(951_782_399)), "2000-02-28 23:59 UTC");
     }
 
     #[test]

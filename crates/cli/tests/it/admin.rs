@@ -56,7 +56,7 @@ async fn keys_are_made_and_revoked_while_it_runs() {
     // By its name both are ended, and both are named.
     let newer = run(home.path(), &["keys", "rotate", "second", "--grace", "1h"]);
     let said = run(home.path(), &["keys", "revoke", "second"]);
-    assert!(said.starts_with("all keys second (key_") && said.contains(", key_"), "{said}");
+    assert!(said.starts_with("keys second (key_") && said.contains(", key_"), "{said}");
     assert!(said.contains("are revoked"), "{said}");
     for ended in [&rotated, &newer] {
         assert_eq!(ask(&running, ended.trim_end()).await.status, 401);
@@ -73,6 +73,36 @@ async fn keys_are_made_and_revoked_while_it_runs() {
     for secret in [key, &second, rotated.trim_end()] {
         assert!(!written.contains(secret));
     }
+}
+
+/// An address that others reach is not open to all when the last key is forgotten.
+#[tokio::test]
+async fn with_the_last_key_the_door_is_closed_also_for_metrics() {
+    let home = home(&format!("{SQLITE}server: {{host: 0.0.0.0}}\n"));
+    let key = run(home.path(), &["keys", "create", "only", "-q"]);
+    let running = Godex::logging_to(home.path(), std::process::Stdio::null());
+    assert_eq!(ask(&running, key.trim_end()).await.status, 200);
+    run(home.path(), &["keys", "revoke", "only"]);
+    run(home.path(), &["keys", "delete", "only"]);
+    let get = async |path: &str| {
+        running.client.request(Method::GET, &format!("{}{path}", running.url), &[], String::new()).await.unwrap()
+    };
+    assert_eq!((ask(&running, "").await.status, get("/metrics").await.status), (401, 401));
+    assert_eq!(get("/health").await.json()["providers"], Value::Null);
+    assert!(running.end(Signal::TERM).success());
+}
+
+/// A key that a file has as well works on: whoever revokes it is told.
+#[test]
+fn a_revoked_key_that_is_declared_too_is_named() {
+    let home = home(SQLITE);
+    let key = run(home.path(), &["keys", "create", "leaked", "-q"]);
+    let config = fs::read_to_string(home.path().join("godex.yaml")).unwrap();
+    fs::write(home.path().join("godex.yaml"), format!("{config}keys: [{{name: file, key: {}}}]\n", key.trim_end()))
+        .unwrap();
+    let (code, out, err) = godex(home.path(), &["keys", "revoke", "leaked"]);
+    assert!(code == Some(0) && out.contains("is revoked"), "{out}");
+    assert!(err.starts_with("warning: godex.yaml declares file, by the same name or with the same key"), "{err}");
 }
 
 #[test]
@@ -108,7 +138,7 @@ fn a_name_is_no_option_and_all_keys_that_are_forgotten_are_named() {
         run(home.path(), &[&["keys"][..], args].concat());
     }
     for (name, begins, ends, count) in
-        [("a", "all keys a (key_", "are forgotten\n", 2), ("b", "key b (key_", "is forgotten\n", 1)]
+        [("a", "keys a (key_", "are forgotten\n", 2), ("b", "key b (key_", "is forgotten\n", 1)]
     {
         run(home.path(), &["keys", "revoke", name]);
         let said = run(home.path(), &["keys", "delete", name]);

@@ -51,6 +51,8 @@ pub struct MadeKey {
     pub key: Secret,
     /// It is the first one: whoever had none is refused from now on.
     pub closes_the_door: bool,
+    /// The end of the one whose place it took, as Unix seconds.
+    pub older_ends_at: Option<u64>,
 }
 
 /// A key that was revoked.
@@ -59,6 +61,8 @@ pub struct RevokedKey {
     pub info: KeyInfo,
     /// All that worked until then, the oldest first: a name that was rotated may have several.
     pub ids: Vec<String>,
+    /// The hashes of all of that name.
+    pub(crate) hashes: Vec<[u8; 32]>,
 }
 
 /// Why a key cannot be managed as asked.
@@ -93,7 +97,7 @@ pub async fn create(store: &Store, new: NewKey) -> Result<MadeKey, ManageError> 
     let closes_the_door = all(store).await?.is_empty();
     let (key, made) = made(&name, tenant, &terms, expires_at.map(millis))?;
     match store.create_api_key(made.clone()).await {
-        Ok(()) => Ok(MadeKey { info: info(made), key, closes_the_door }),
+        Ok(()) => Ok(MadeKey { info: info(made), key, closes_the_door, older_ends_at: None }),
         Err(store::Error::Conflict) => Err(ManageError::Taken(name)),
         Err(error) => Err(error.into()),
     }
@@ -176,16 +180,18 @@ pub async fn revoke(store: &Store, key: &str) -> Result<RevokedKey, ManageError>
         store.revoke_api_keys_named(key, at).await?
     };
     let mut found = named(store, key).await?;
+    let hashes = found.iter().map(|key| key.hash).collect();
     found.sort_by_key(|key| key.created_at);
     found.retain(|key| revoked.contains(&key.id));
     let worked = found.iter().filter(|key| key.expires_at.is_none_or(|end| end > at));
     let ids = worked.map(|key| key.id.clone()).collect();
     // The one that had the name last.
     let last = found.into_iter().max_by_key(|key| (key.replaced_by.is_none(), key.created_at));
-    Ok(RevokedKey { info: info(last.unwrap_or(shown)), ids })
+    Ok(RevokedKey { info: info(last.unwrap_or(shown)), ids, hashes })
 }
 
-/// A new key with the same name and terms; the older one works for `grace` more.
+/// A new key with the same name and terms, until the same moment; the older one works for `grace` more. In the place of one that
+/// has expired comes one that lives as long as that did.
 pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey, ManageError> {
     let older = found(store, key).await?.ok_or_else(|| ManageError::Unknown(key.to_owned()))?;
     let gone =
@@ -196,17 +202,20 @@ pub async fn rotate(store: &Store, key: &str, grace: Duration) -> Result<MadeKey
     let terms = Terms::from_json(&older.terms).map_err(|error| {
         ManageError::Invalid(format!("what the key {key} is allowed cannot be read by this version: {error}"))
     })?;
-    // One that had expired is to work again.
-    let expires_at = older.expires_at.filter(|end| *end > now());
+    let life = |end: i64| end.saturating_sub(older.created_at);
+    let lives_until = |end: i64| if end > now() { end } else { now().saturating_add(life(end)) };
+    let expires_at = older.expires_at.map(lives_until);
     let (secret, made) = made(&older.name, older.tenant, &terms, expires_at)?;
     let until = now().saturating_add(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX));
+    let older_end = older.expires_at.map_or(until, |end| end.min(until));
     match store.rotate_api_key(&older.id, made.clone(), until).await {
         Ok(()) => {}
         // Somebody else was faster.
         Err(store::Error::NotFound) => return Err(gone()),
         Err(error) => return Err(error.into()),
     }
-    Ok(MadeKey { info: info(made), key: secret, closes_the_door: false })
+    let older_ends_at = u64::try_from(older_end / 1000).ok();
+    Ok(MadeKey { info: info(made), key: secret, closes_the_door: false, older_ends_at })
 }
 
 /// Forgets a key that was revoked or has expired; by name: all of them that have it. With the last one of all the door is

@@ -17,7 +17,7 @@ pub(super) struct Table {
     takes_tokens: bool,
     /// Whether everybody may ask where nobody has a key. Where others reach the address and the operator has not said so,
     /// nobody may: also not when the last key is forgotten.
-    pub(super) may_be_open: bool,
+    may_be_open: bool,
     /// Of what the store had; none: nothing was read yet.
     pub(super) version: Option<i64>,
     stored: Vec<ApiKey>,
@@ -174,6 +174,10 @@ impl Table {
     /// Whether there is no key, not even a revoked one, and no identity provider.
     pub(super) fn is_open(&self) -> bool {
         self.declared.is_empty() && self.stored.is_empty() && !self.takes_tokens
+    }
+
+    pub(super) fn lets_everybody_in(&self) -> bool {
+        self.is_open() && self.may_be_open
     }
 
     pub(super) fn by_hash(&self, hash: &[u8; 32]) -> Option<&Entry> {

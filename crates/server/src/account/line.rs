@@ -72,7 +72,7 @@ pub(super) fn write(trace: &Trace) {
         bytes_out = facts.sent,
         notes = (!facts.notes.is_empty()).then(|| compat::short(facts.notes.iter())).as_deref(),
         tenant = caller.as_ref().map(|caller| caller.tenant().name()).filter(|tenant| *tenant != "default"),
-        key = caller.as_ref().and_then(Caller::grant).map(|grant| &*grant.name),
+        key = caller.as_ref().and_then(Caller::grant).map(|grant| grant.label()),
         cost_usd = facts.cost().map(dollars).as_deref(),
         cost_estimated = facts.charges.iter().any(|charge| charge.estimated).then_some(true),
         client = caller.as_ref().map(|caller| caller.client().name()).filter(|name| *name != "other"),

@@ -49,7 +49,7 @@ pub(super) async fn list(place: Place<'_>) -> Result<Response<Body>, ApiError> {
 }
 
 pub(super) async fn show(place: Place<'_>, name: &str) -> Result<Response<Body>, ApiError> {
-    if let Some(key) = declared(place).find(|key| key.info.name == name) {
+    if let Some(key) = declared(place).find(|key| key.info.name == name || key.info.id == name) {
         return Ok(routes::json(&key));
     }
     Ok(routes::json(&Shown::from(manage::show(place.store, name).await?)))
@@ -77,10 +77,14 @@ pub(super) async fn create(place: Place<'_>, mut body: Map<String, Value>) -> Re
 
 pub(super) async fn revoke(place: Place<'_>, name: &str) -> Result<Response<Body>, ApiError> {
     check_stored(place, name).await?;
-    let RevokedKey { info, ids } = manage::revoke(place.store, name).await?;
+    let RevokedKey { info, ids, hashes } = manage::revoke(place.store, name).await?;
     refresh(place).await?;
+    let same = place.config.keys.iter().filter(|key| key.name == info.name || hashes.contains(&key.hash.0));
+    let same: Vec<&str> = same.map(|key| key.name.as_str()).collect();
     let mut shown = serde_json::to_value(Shown::from(info)).unwrap_or_default();
     shown["revoked"] = Value::from(ids);
+    // What is declared in a file is revoked there.
+    shown["still_declared"] = Value::from(same);
     Ok(routes::json(&shown))
 }
 
@@ -117,6 +121,9 @@ fn shown_once(made: &MadeKey) -> Response<Body> {
     let mut shown = serde_json::to_value(Shown::from(made.info.clone())).unwrap_or_default();
     shown["key"] = Value::from(made.key.expose());
     shown["closes_the_door"] = Value::from(made.closes_the_door);
+    if let Some(end) = made.older_ends_at {
+        shown["older_ends_at"] = Value::from(end);
+    }
     routes::json(&shown)
 }
 

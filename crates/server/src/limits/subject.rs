@@ -122,7 +122,7 @@ pub(super) struct Meter {
     limit: Limit,
     /// Used without having been taken.
     owed: u64,
-    /// What the database had left for everybody.
+    /// What the database had left for everybody; at first nobody knows of any use.
     elsewhere: u64,
     refused: Option<Refused>,
 }
@@ -142,7 +142,7 @@ impl Meter {
             used_at: now,
             limit: Limit::new(0),
             owed: 0,
-            elsewhere: 0,
+            elsewhere: u64::MAX,
             refused: None,
         }
     }

@@ -372,3 +372,32 @@ async fn many_at_the_same_time_are_as_many_as_may_be() {
     let admitted = futures_util::future::join_all(asked).await.into_iter().flatten().count();
     assert_eq!(admitted, 50);
 }
+
+/// The hold for an answer becomes less as less is left, so that all of a limit can be used by small answers.
+#[tokio::test(start_paused = true)]
+async fn small_answers_use_nearly_all_of_a_limit() {
+    let grant = grant("k", terms(0, 3000, 0), Terms::default());
+    let ask = async |limits: &Arc<Limits>| {
+        let asked = limits.admit(Some(&grant), Asks::Turn, || Tokens { input: 8, output: 1000 }).await;
+        asked.permit.map(|permit| permit.settle(Some(15), Instant::now())).map_or(0, |()| 15)
+    };
+    let limits = alone();
+    let mut used = 0;
+    for _ in 0..300 {
+        used += ask(&limits).await;
+    }
+    assert!((2950..=3000).contains(&used), "{used}");
+    // Of two who share it each may have a twentieth that it does not use.
+    let bank = TestBank::default();
+    let (one, other) = (together(&bank, 1), together(&bank, 2));
+    let (mut used, mut refused) = (0, 0);
+    while refused == 0 {
+        for limits in [&one, &other] {
+            match ask(limits).await {
+                0 => refused += 1,
+                more => used += more,
+            }
+        }
+    }
+    assert!((2650..=3000).contains(&used), "{used}");
+}

@@ -46,7 +46,7 @@ fn row(trace: &Trace) -> TraceRow<'_> {
         first_token_micros: facts.times.first_token.map(micros),
         upstream_micros: (attempts > 0).then(|| micros(facts.times.others().min(head.took))),
         tenant: caller.map_or("", |caller| caller.tenant().name()).into(),
-        key: caller.and_then(Caller::grant).map(|grant| grant.name.as_str().into()),
+        key: caller.and_then(Caller::grant).map(|grant| grant.label().into()),
         request_id: head.request_id.to_str().unwrap_or_default().into(),
         response_id: facts.response_id.as_ref().map(|id| id.as_str().into()),
         previous_response_id: asked.and_then(|asked| asked.previous_response_id.as_deref()).map(Cow::Borrowed),

@@ -142,7 +142,7 @@ async fn what_a_tenant_stores_is_not_there_for_another() {
 
 #[tokio::test]
 async fn a_key_may_be_for_some_models() {
-    let rig = with(KEYS).await;
+    let rig = with(&format!("{KEYS}- {{name: c, tenant: c, key: key-of-the-tenant-c-0003, models: ['up/*']}}\n")).await;
     object(&ask(&rig, B, "fast").await);
     for model in ["m", "up/m2", "fas", "fast ", "FAST"] {
         let body = json!({"model": model, "input": "Hi"});
@@ -164,6 +164,9 @@ async fn a_key_may_be_for_some_models() {
     };
     assert_eq!(ids(&get(&rig, B, "/v1/models").await), (vec!["fast".to_owned()], vec!["fast".to_owned()]));
     assert!(ids(&get(&rig, A, "/v1/models").await).0.contains(&"m".to_owned()));
+    // Listed is what it may ask for, by the name that is good for it.
+    assert_eq!(ids(&get(&rig, "key-of-the-tenant-c-0003", "/v1/models").await).0, ["up/m"]);
+    object(&ask(&rig, "key-of-the-tenant-c-0003", "up/m").await);
     assert_eq!(get(&rig, B, "/v1/models/fast").await.status, 200);
     let (forbidden, unknown) = (get(&rig, B, "/v1/models/m").await, get(&rig, B, "/v1/models/n").await);
     assert_eq!(error(&forbidden).message.replace("'m'", "'n'"), error(&unknown).message);

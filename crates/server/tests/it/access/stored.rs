@@ -100,6 +100,24 @@ async fn keys_are_made_rotated_revoked_and_forgotten() {
     assert_eq!(manage::tenant_terms(&store, "b").await.unwrap(), Terms::default());
 }
 
+/// One that was made for a while is not good for ever when it is rotated, be it in time or too late.
+#[tokio::test]
+async fn a_key_that_ends_is_rotated_to_one_that_ends() {
+    let store = Store::memory(store::MemoryLimits::default()).unwrap();
+    let now = server::checkup::unix_seconds;
+    let lives = |name, seconds| NewKey { expires_at: Some(now() + seconds), ..named(name, "a") };
+    let long = manage::create(&store, lives("long", 900)).await.unwrap().info;
+    let rotated = manage::rotate(&store, "long", Duration::from_hours(1)).await.unwrap();
+    assert_eq!((rotated.info.expires_at, rotated.older_ends_at), (long.expires_at, long.expires_at));
+    let short = manage::create(&store, lives("short", 2)).await.unwrap().info;
+    while short.expires_at.unwrap() > now() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let rotated = manage::rotate(&store, "short", Duration::from_hours(1)).await.unwrap();
+    assert!((now() + 1..=now() + 2).contains(&rotated.info.expires_at.unwrap()), "{rotated:?}");
+    assert_eq!(rotated.older_ends_at, short.expires_at);
+}
+
 /// Whoever ends a key while another puts a new one in its place has ended both, or the other is told that it is gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_is_revoked_while_it_is_rotated_is_dead() {
