@@ -2,13 +2,13 @@
 //! every provider side by side; of a request that was made before, out of what was captured or stored of it; and sent again,
 //! to see what is different now. Clients get nothing of this.
 
+mod gone;
 mod plans;
 mod replay;
 mod source;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use store::{MemoryLimits, Store, Tenant};
 use wire::json::sanitize_into;
@@ -67,26 +67,30 @@ fn caller(tenant: Tenant, client: Option<&str>) -> Caller {
     Caller::earlier(tenant, None, Client::named(name, version))
 }
 
-/// What is known of a request that was made before, planned again: for whom it was made, or for this model.
-pub(crate) async fn again(app: &Arc<App>, source: Source, model: Option<&str>) -> Result<Value, ApiError> {
+/// What is known of a request that was made before, planned again: for whom it was made, or for this model. What is missing
+/// of it, or would be refused, is no reason not to show the rest.
+pub(crate) async fn again(app: &Arc<App>, mut source: Source, model: Option<&str>) -> Result<Value, ApiError> {
     let context = onlooker(app, source.tenant.clone(), source.client.as_deref());
     let asked = source.request["model"].as_str().unwrap_or_default().to_owned();
     let served = source.served.clone().filter(|served| context.failover(served).is_ok());
     let model = model.map(str::to_owned).or(served).unwrap_or(asked);
-    let bytes = Bytes::from(source.request.to_string());
-    let mut planned = of_models(&context, bytes, source.past, &[model]).await?;
-    let mut plan = planned["data"].get_mut(0).map(Value::take).unwrap_or_default();
-    plans::tell_of_servers(&mut plan, &source.request, &source.response);
-    let (mut request, past_is_gone) = (source.request, !source.gone.is_empty());
-    if let Some(members) = request.as_object_mut() {
-        members.extend(source.gone);
-    }
+    let (mut plan, past) = match source.open(&context).await? {
+        Ok(question) => {
+            let plan = plans::plan(&model, question.plan(&context, &model).await);
+            (plan, if source.gone.has_past() { Value::Null } else { plans::past_of(question.past()) })
+        }
+        Err(error) => (plans::plan(&model, Err(error)), Value::Null),
+    };
+    let Source { origin, mut request, gone, response, .. } = source;
+    let past_is_gone = !gone.is_empty();
+    gone.put_back(&mut request, &mut plan);
+    plans::tell_of_servers(&mut plan, &request, &response);
     Ok(json!({
-        "source": source.origin.name(),
+        "source": origin.name(),
         "request": request,
-        "past": if past_is_gone { Value::Null } else { planned["past"].take() },
+        "past": past,
         "past_is_gone": past_is_gone,
-        "response": source.response,
+        "response": response,
         "plan": plan,
     }))
 }

@@ -73,7 +73,7 @@ fn shown(replayed: &Value, args: &ReplayArgs, screen: Screen) -> String {
         let status =
             answer["response"]["status"].as_str().unwrap_or(if answer["error"].is_null() { "-" } else { "failed" });
         let used = usage(&answer["response"]["usage"]).unwrap_or_else(|| "usage is not known".to_owned());
-        let cost = answer["cost_usd"].as_str().map(|cost| format!(", {cost} USD")).unwrap_or_default();
+        let cost = answer["cost_usd"].as_str().map(|cost| format!(", ${cost}")).unwrap_or_default();
         let _ = writeln!(out, "  {side:<7} {}: {used}{}", brief(status, 20), brief(&cost, 40));
     }
     let differences = replayed["differences"].as_array().map_or(&[][..], Vec::as_slice);
@@ -132,12 +132,13 @@ mod tests {
         let args = ReplayArgs { id: "resp_1".into(), model: None, tenant: None, yes: true, json: false };
         let response = json!({"status": "completed", "usage": {"input_tokens": 3, "output_tokens": 1}});
         let replayed = json!({"source": "stored", "request": {"model": "b"},
-            "before": {"response": response, "error": null}, "after": {"response": null, "error": {"message": "No."}},
+            "before": {"response": response, "error": null, "cost_usd": "0.01"},
+            "after": {"response": null, "error": {"message": "No."}},
             "differences": [{"what": "status", "before": "completed", "after": "failed"},
                 {"what": "text", "before": "one\ntwo\u{1b}", "after": "one\nthree"}]});
         let expected = "resp_1, sent again to b
 no body was captured: the request is made of the stored items
-  before  completed: 3 tokens in, 1 out
+  before  completed: 3 tokens in, 1 out, $0.01
   after   failed: usage is not known
 
 status  completed → failed

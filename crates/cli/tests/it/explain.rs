@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use http::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{Script, Upstream};
@@ -91,17 +92,18 @@ fn what_is_wrong_is_said() {
     }
 }
 
+fn answer(text: &str) -> Script {
+    Script::json(
+        200,
+        &json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}),
+    )
+}
+
 /// The provider answers while the command waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_is_explained_and_sent_again() {
-    let answer = |text: &str| {
-        Script::json(
-            200,
-            &json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}),
-        )
-    };
     let upstream = Upstream::start(answer("Hello")).await.unwrap();
     let home = home(&format!(
         "session: {{sqlite: {{path: data/sessions.db}}}}\nmodels: {{discover: off}}\nproviders: {{up: {{spec: \
@@ -152,4 +154,74 @@ async fn a_response_is_explained_and_sent_again() {
     // Without a server the database is looked at itself.
     looks();
     assert!(refused(home.path(), &["explain", "0"]).contains("There is no trace with the number 0"));
+}
+
+/// What was captured of a turn is shown, whatever was deleted since; and why a turn was refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_or_was_refused_is_explained() {
+    let upstream = Upstream::start(answer("Hello")).await.unwrap();
+    let home = home(&format!(
+        "session: {{sqlite: {{path: data/sessions.db}}}}\nmodels: {{discover: off}}\ntrace: {{capture_payload: true}}\n\
+         providers: {{up: {{spec: openai-compatible, endpoint: {{base_url: '{}/v1'}}, models: [m]}}}}\n",
+        upstream.url()
+    ));
+    let running = Godex::logging_to(home.path(), Stdio::null());
+    let url = format!("{}/v1/responses", running.url);
+    let ask = async |id: &str, body: Value| {
+        let headers = [("content-type", "application/json"), ("x-request-id", id)];
+        running.client.request(Method::POST, &url, &headers, body.to_string()).await.unwrap().json()
+    };
+    let first = ask("a", json!({"model": "up/m", "input": "one"})).await["id"].clone();
+    let second = ask("b", json!({"model": "up/m", "input": "two", "previous_response_id": first})).await["id"].clone();
+    for id in [&first, &second] {
+        let url = format!("{url}/{}", id.as_str().unwrap());
+        assert_eq!(running.client.request(Method::DELETE, &url, &[], String::new()).await.unwrap().status, 200);
+    }
+    ask("no-chain", json!({"model": "up/m", "input": "two", "previous_response_id": "resp_nope"})).await;
+    upstream.queue(Script::json(400, &json!({"error": {"message": "Secret.", "type": "invalid_request_error"}})));
+    ask("unstored", json!({"model": "up/m", "input": "two", "store": false})).await;
+    let id = second.as_str().unwrap();
+    let looks = || {
+        for (id, expected) in [
+            (
+                id,
+                &[
+                    "status      completed",
+                    "the request as it was captured",
+                    "past        gone: what this request continued",
+                    "previous_response_id  gone ",
+                    "input         \"two\"",
+                    "→ messages[0]  user \"two\"",
+                    "  up/m: accepted, ",
+                    "As it was sent\n  messages[0]   user \"one\"\n  messages[1]   assistant \"Hello\"\n",
+                    "Came back\n  assistant \"Hello\"\n  5 tokens in, 2 out",
+                ][..],
+            ),
+            (
+                "no-chain",
+                &[
+                    "status      400 session.chain.not_found",
+                    "past        not there: ",
+                    "nothing of it was sent",
+                    "Came back\n  session.chain.not_found: Previous response with id 'resp_nope' not found.",
+                ],
+            ),
+            ("unstored", &["status      400 upstream_invalid_request", "Came back\n  upstream_invalid_request\n"]),
+        ] {
+            let shown = run(home.path(), &["explain", id]);
+            for expected in expected {
+                assert!(shown.contains(expected), "{id}: {expected}: {shown}");
+            }
+            assert!(!shown.contains("Secret."), "{shown}");
+        }
+    };
+    looks();
+    for id in [id, "no-chain"] {
+        let said = refused(home.path(), &["replay", id, "--yes"]);
+        assert!(said.contains("is gone, or was never stored: it cannot be sent again"), "{said}");
+    }
+    let traces = run(home.path(), &["traces", "--json"]);
+    assert!(traces.lines().count() == 4 && !traces.contains("\"replay\""), "{traces}");
+    assert!(running.end(Signal::TERM).success());
+    looks();
 }

@@ -63,7 +63,7 @@ fn every_provider(config: &Config, request: &[u8]) -> Vec<String> {
     config.providers.iter().map(model).collect()
 }
 
-fn plan(asked: &str, explained: Result<Explained, ApiError>) -> Value {
+pub(super) fn plan(asked: &str, explained: Result<Explained, ApiError>) -> Value {
     let explained = match explained {
         Ok(explained) => explained,
         Err(error) => {
@@ -168,7 +168,7 @@ pub(crate) fn shown_item(item: &Item) -> Value {
     super::read(shown.as_deref().unwrap_or(&item.body)).unwrap_or_default()
 }
 
-fn past_of(items: &[Item]) -> Value {
+pub(super) fn past_of(items: &[Item]) -> Value {
     let mut bytes = 0_usize;
     let shown = |item: &Item| {
         bytes = bytes.saturating_add(item.body.len());

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use store::dollars;
 
-use super::caller;
 use super::plans::{error_of, note};
 use super::source::Source;
+use super::{caller, onlooker};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::request::RequestContext;
@@ -28,15 +28,17 @@ struct Answered {
 /// Sends it again, to this model, or to the one that it was for. `before` is the trace of it, if there is one.
 pub(crate) async fn replay(
     app: &Arc<App>,
-    source: Source,
+    mut source: Source,
     model: Option<&str>,
     before: Option<&Value>,
 ) -> Result<Value, ApiError> {
+    // What else is wrong with it is found by whoever sends it, and compared.
+    drop(source.open(&onlooker(app, source.tenant.clone(), source.client.as_deref())).await?);
     let Source { origin, tenant, client, mut request, past, gone, response, .. } = source;
-    if let Some(named) = gone.values().next() {
-        let named = named.as_str().or(named["id"].as_str()).unwrap_or_default();
+    if let Some(named) = gone.first() {
         let message = format!(
-            "What this request continued ('{}') is gone: it cannot be sent again as it was asked.",
+            "What this request continues or refers to ('{}') is gone, or was never stored: it cannot be sent again as it \
+             was asked.",
             crate::error::clip(named)
         );
         return Err(ApiError::new(Code::InvalidRequest, message).with_param("id"));

@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use store::{StoredTrace, Tenant};
 
+use super::gone::Gone;
 use super::plans::shown_item;
 use crate::app::App;
 use crate::body::Room;
 use crate::error::ApiError;
+use crate::request::RequestContext;
 use crate::session::{Given, Past, Session};
+use crate::turn::Question;
 
 /// What the request is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +42,8 @@ pub(crate) struct Source {
     pub(crate) client: Option<String>,
     pub(crate) request: Value,
     pub(crate) past: Past,
-    /// What it continued, if that is gone: as the request named it. It is planned without, and must not be sent so.
-    pub(crate) gone: Map<String, Value>,
+    /// What was taken out of it, because the store does not have it. It is planned without, and must not be sent so.
+    pub(super) gone: Gone,
     /// `provider/model`, as far as it is known.
     pub(crate) served: Option<String>,
     /// What came of it; null if that is not known.
@@ -100,12 +104,12 @@ impl Source {
             row.and_then(|row| Some(format!("{}/{}", row.provider.as_deref()?, row.upstream_model.as_deref()?)));
         let client = row.map(|row| row.client.to_string());
         if let Some(request) = trace.and_then(|trace| captured(trace, "request")) {
-            let given = match &found {
-                Some((session, ..)) => Some(there(session.given(id).await)?.ok_or(Gone)),
-                None => None,
+            let asked = match &found {
+                Some((session, ..)) => AsAsked::with(request, there(session.given(id).await)?),
+                None => AsAsked::alone(request),
             };
             let tenant = tenants.into_iter().next().unwrap_or_default();
-            let AsAsked { request, past, gone, room } = as_asked(request, given);
+            let AsAsked { request, past, gone, room } = asked;
             let response =
                 found.map(|(_, _, object)| object).or_else(|| trace.and_then(|trace| captured(trace, "response")));
             let response = response.unwrap_or_default();
@@ -127,8 +131,24 @@ impl Source {
         let given = if trace.is_some() { there(given)? } else { Some(given?) };
         let Some(Given { past, input, room }) = given else { return Ok(None) };
         let request = of_response(&response, input.iter().map(shown_item).collect());
-        let (past, gone, room) = (Past::Remembered(past), Map::new(), Some(room));
+        let (past, gone, room) = (Past::Remembered(past), Gone::default(), Some(room));
         Ok(Some(Self { origin: Origin::Stored, tenant, client, request, past, gone, served, response, _room: room }))
+    }
+
+    /// Reads what it continues. What the store does not have is taken out of it. The inner error is what else is wrong with
+    /// it, for which a client is refused.
+    pub(super) async fn open(&mut self, context: &RequestContext) -> Result<Result<Question, ApiError>, ApiError> {
+        loop {
+            let past = match &self.past {
+                Past::Remembered(items) => Past::Remembered(items.clone()),
+                Past::Stored | Past::Begun => Past::Stored,
+            };
+            let opened = Question::open(context, Bytes::from(self.request.to_string()), past).await;
+            let Err(error) = opened else { return Ok(opened) };
+            if !self.gone.take(&error, &mut self.request, context).await? {
+                return if error.status.is_client_error() { Ok(Err(error)) } else { Err(error) };
+            }
+        }
     }
 
     /// The response, if the store has it.
@@ -178,29 +198,27 @@ fn captured(trace: &StoredTrace, name: &str) -> Option<Value> {
 struct AsAsked {
     request: Value,
     past: Past,
-    gone: Map<String, Value>,
+    gone: Gone,
     room: Option<Arc<Room>>,
 }
 
-/// Part of what a response was given was deleted.
-struct Gone;
+impl AsAsked {
+    fn alone(request: Value) -> Self {
+        Self { request, past: Past::Stored, gone: Gone::default(), room: None }
+    }
 
-/// A conversation has gone on since: what a stored response was `given` is its past.
-fn as_asked(mut request: Value, given: Option<Result<Given, Gone>>) -> AsAsked {
-    let as_it_is = |request| AsAsked { request, past: Past::Stored, gone: Map::new(), room: None };
-    let Some((given, members)) = given.zip(request.as_object_mut()) else { return as_it_is(request) };
-    let mut named = Map::new();
-    for name in ["conversation", "previous_response_id"] {
-        named.extend(members.remove(name).filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
-    }
-    if named.is_empty() {
-        return as_it_is(request);
-    }
-    match given {
-        Ok(Given { past, room, .. }) => {
-            AsAsked { request, past: Past::Remembered(past), gone: Map::new(), room: Some(room) }
+    /// A conversation has gone on since: what a stored response was `given` is its past. None: part of that was deleted.
+    fn with(mut request: Value, given: Option<Given>) -> Self {
+        let mut gone = Gone::default();
+        if !gone.take_past(&mut request) {
+            return Self::alone(request);
         }
-        Err(Gone) => AsAsked { request, past: Past::Remembered(Vec::new()), gone: named, room: None },
+        match given {
+            Some(Given { past, room, .. }) => {
+                Self { past: Past::Remembered(past), room: Some(room), ..Self::alone(request) }
+            }
+            None => Self { gone, ..Self::alone(request) },
+        }
     }
 }
 

@@ -9,6 +9,9 @@ use testkit::{Script, Upstream};
 use crate::chat;
 use crate::rig::{self, KEY, Rig, Settings, object};
 
+/// Bodies are kept with traces.
+const CAPTURE: &str = "trace: {capture_payload: true}\n";
+
 struct Explained {
     rig: Rig,
     admin: AdminClient,
@@ -59,6 +62,31 @@ impl Explained {
     async fn turn(&self, mut body: Value) -> Value {
         body["model"] = json!("up/m");
         object(&self.rig.post(&body).await)
+    }
+
+    async fn delete(&self, list: &str, id: &Value) {
+        let path = format!("/v1/{list}/{}", id.as_str().unwrap());
+        assert_eq!(self.rig.send(http::Method::DELETE, &path, &Value::Null).await.status, 200, "{path}");
+    }
+
+    /// A request by this name, which is refused.
+    async fn refused(&self, name: &str, mut body: Value) {
+        body["model"] = json!("up/m");
+        let headers = [("content-type", "application/json"), ("x-request-id", name)];
+        let url = self.rig.url("/v1/responses");
+        let answer = self.rig.client.request(http::Method::POST, &url, &headers, body.to_string()).await.unwrap();
+        assert!((400..500).contains(&answer.status), "{name}: {}", answer.status);
+    }
+
+    /// It is not sent again, and of that there is no trace either.
+    async fn is_not_sent_again(&self, id: &Value) {
+        let asked = self.rig.upstream.requests().len();
+        let (status, refused) = self.ask("POST", "/admin/replay", json!({"id": id})).await;
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(status == 400 && message.contains("cannot be sent again"), "{id}: {refused}");
+        assert_eq!(self.rig.upstream.requests().len(), asked);
+        let traces = self.good("GET", "/admin/traces?limit=100", Value::Null).await;
+        assert!(traces["data"].as_array().unwrap().iter().all(|trace| trace["kind"] != "replay"), "{traces}");
     }
 }
 
@@ -228,15 +256,11 @@ async fn a_request_is_sent_again_and_compared() {
 /// What a turn continued may be gone: then it is told without.
 #[tokio::test]
 async fn what_is_left_of_a_broken_chain_is_explained() {
-    for (trace, source) in [("trace: {capture_payload: true}\n", "captured"), ("", "none")] {
+    for (trace, source) in [(CAPTURE, "captured"), ("", "none")] {
         let it = Explained::start(says("Hello"), trace).await;
         let first = it.turn(json!({"input": "One"})).await;
         let second = it.turn(json!({"input": "Two", "previous_response_id": first["id"]})).await;
-        let gone = format!("/v1/responses/{}", first["id"].as_str().unwrap());
-        assert_eq!(
-            it.rig.client.request(http::Method::DELETE, &it.rig.url(&gone), &[], String::new()).await.unwrap().status,
-            200
-        );
+        it.delete("responses", &first["id"]).await;
         let again = it.again(&second["id"]).await;
         assert_eq!(again["source"], source, "{again}");
         assert_eq!(again["trace"]["response_id"], second["id"]);
@@ -256,6 +280,122 @@ async fn what_is_left_of_a_broken_chain_is_explained() {
         assert!(status == 400 && message.contains("cannot be sent again"), "{refused}");
         assert_eq!(message.contains(first["id"].as_str().unwrap()), source == "captured", "{message}");
         assert_eq!(it.rig.upstream.requests().len(), 2);
+    }
+}
+
+/// The response itself may be gone as well: then there is what was captured of it, and all of its trace.
+#[tokio::test]
+async fn what_was_captured_of_a_chain_that_is_gone_is_explained() {
+    let it = Explained::start(says("Hello"), CAPTURE).await;
+    let first = it.turn(json!({"input": "One"})).await;
+    let second = it.turn(json!({"input": "Two", "previous_response_id": first["id"]})).await;
+    let conversation = it.rig.send(http::Method::POST, "/v1/conversations", &json!({})).await.json();
+    let of_conversation = it.turn(json!({"input": "Two", "conversation": conversation["id"]})).await;
+    for deleted in [&first, &second, &of_conversation] {
+        it.delete("responses", &deleted["id"]).await;
+    }
+    it.delete("conversations", &conversation["id"]).await;
+    for (response, named, past, sent) in [
+        (&second, "previous_response_id", &first["id"], ["One", "Two"].as_slice()),
+        (&of_conversation, "conversation", &conversation["id"], &["Two"]),
+    ] {
+        let again = it.again(&response["id"]).await;
+        let found = (&again["source"], &again["past"], &again["past_is_gone"]);
+        assert_eq!(found, (&json!("captured"), &Value::Null, &json!(true)), "{again}");
+        assert_eq!((&again["request"][named], &again["request"]["input"]), (past, &json!("Two")), "{again}");
+        assert_eq!(again["plan"]["chat_request"]["messages"], json!([{"role": "user", "content": "Two"}]), "{again}");
+        assert_eq!((&again["response"], &again["trace"]["response_id"]), (response, &response["id"]));
+        assert_eq!(again["trace"]["attempts"].as_array().unwrap().len(), 1, "{again}");
+        let as_sent = again["trace"]["payloads"]["chat_request.1"]["text"].as_str().unwrap();
+        assert!(sent.iter().all(|text| as_sent.contains(text)), "{as_sent}");
+        it.is_not_sent_again(&response["id"]).await;
+    }
+}
+
+/// An item that is gone is told of at its place; the others keep theirs.
+#[tokio::test]
+async fn what_refers_to_an_item_that_is_gone_is_explained() {
+    let it = Explained::start(says("Hello"), CAPTURE).await;
+    let first = it.turn(json!({"input": "One"})).await;
+    let kept = it.turn(json!({"input": "Kept"})).await;
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let file = json!({"role": "user", "content": [{"type": "input_file", "file_id": "file-none"}]});
+    let input = json!([user("Two"), {"type": "item_reference", "id": first["output"][0]["id"]}, user("Three"),
+        {"id": kept["output"][0]["id"]}, file]);
+    let referring = it.turn(json!({"input": input})).await;
+    let whole = it.again(&referring["id"]).await;
+    assert_eq!((&whole["past_is_gone"], &whole["past"]), (&json!(false), &json!([])), "{whole}");
+    it.delete("responses", &first["id"]).await;
+    it.delete("responses", &referring["id"]).await;
+    let again = it.again(&referring["id"]).await;
+    assert_eq!((&again["past_is_gone"], &again["past"]), (&json!(true), &json!([])), "{again}");
+    assert_eq!((&again["request"]["input"], &again["response"]), (&input, &referring));
+    let links = again["plan"]["links"].as_array().unwrap();
+    let links = links.iter().map(|link| (link["item"].as_str().unwrap(), link["to"][0].as_str().unwrap_or("-")));
+    let mut links: Vec<_> = links.collect();
+    links.sort_unstable();
+    let expected = [
+        ("input[0]", "messages[0]"),
+        ("input[1]", "-"),
+        ("input[2]", "messages[1]"),
+        ("input[3]", "messages[2]"),
+        ("input[4]", "messages[3]"),
+    ];
+    assert_eq!(links, expected, "{again}");
+    let whys = again["plan"]["links"].as_array().unwrap().iter().filter_map(|link| link["left_out"].as_str());
+    assert!(whys.clone().count() == 1 && whys.clone().all(|why| why.contains("is gone")), "{again}");
+    let paths: Vec<_> = again["plan"]["notes"].as_array().unwrap().iter().map(|note| &note["path"]).collect();
+    let before: Vec<_> = whole["plan"]["notes"].as_array().unwrap().iter().map(|note| &note["path"]).collect();
+    assert!(!paths.is_empty() && paths == before, "{paths:?} {before:?}");
+    it.is_not_sent_again(&referring["id"]).await;
+}
+
+/// Why a request was refused is what one looks for: it is not in the way of the rest.
+#[tokio::test]
+async fn what_was_refused_is_explained() {
+    let it = Explained::start(says("Hello"), CAPTURE).await;
+    let reference = json!([{"type": "item_reference", "id": "msg_nope"}, {"role": "user", "content": "Two"}]);
+    for (name, body, gone) in [
+        ("a-chain", json!({"input": "Two", "previous_response_id": "resp_nope"}), true),
+        ("a-conversation", json!({"input": "Two", "conversation": "conv_nope"}), true),
+        ("no-conversation", json!({"input": "Two", "conversation": {"id": "nope"}}), true),
+        ("an-item", json!({"input": reference}), true),
+        ("chain-and-item", json!({"input": reference, "previous_response_id": "resp_nope"}), true),
+        ("both", json!({"input": "Two", "conversation": "conv_nope", "previous_response_id": "resp_nope"}), false),
+        ("a-model", json!({"input": "Two", "temperature": 9}), false),
+    ] {
+        it.refused(name, body.clone()).await;
+        let again = it.again(&json!(name)).await;
+        assert_eq!((&again["source"], &again["past_is_gone"]), (&json!("captured"), &json!(gone)), "{name}: {again}");
+        let mut asked = body;
+        asked["model"] = json!("up/m");
+        assert_eq!(again["request"], asked, "{name}");
+        assert!(again["trace"]["error"]["message"].is_string() && again["response"].is_null(), "{name}: {again}");
+        if gone {
+            let sent = &again["plan"]["chat_request"]["messages"];
+            assert_eq!(*sent, json!([{"role": "user", "content": "Two"}]), "{name}: {again}");
+            it.is_not_sent_again(&json!(name)).await;
+        } else {
+            assert_eq!(again["plan"]["error"]["message"], again["trace"]["error"]["message"], "{name}");
+        }
+    }
+    assert_eq!(it.rig.upstream.requests().len(), 0);
+}
+
+/// A compaction is stored nowhere: its bodies are kept where those of such requests are.
+#[tokio::test]
+async fn bodies_of_compactions_are_captured_where_unstored_ones_are() {
+    for (more, expected) in
+        [("", &[][..]), (", capture_unstored: true", &["chat_request.1", "chat_response.1", "request"])]
+    {
+        let it = Explained::start(says("Hello"), &format!("trace: {{capture_payload: true{more}}}\n")).await;
+        let ask = json!({"model": "up/m", "input": "Hi"});
+        assert_eq!(it.rig.send(http::Method::POST, "/v1/responses/compact", &ask).await.status, 200);
+        let traces = it.good("GET", "/admin/traces", Value::Null).await;
+        let trace = it.good("GET", &format!("/admin/traces/{}", traces["data"][0]["number"]), Value::Null).await;
+        let mut names: Vec<&str> = trace["payloads"].as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{trace}");
     }
 }
 
@@ -293,7 +433,7 @@ async fn nobody_takes_the_place_of_anothers_response() {
 #[tokio::test]
 async fn a_refusal_is_compared_with_a_refusal() {
     let refusal = || Script::json(400, &json!({"error": {"message": "Too hot.", "type": "invalid_request_error"}}));
-    let it = Explained::start(refusal(), "trace: {capture_payload: true}\n").await;
+    let it = Explained::start(refusal(), CAPTURE).await;
     let body = json!({"model": "up/m", "input": "Hi \u{fffd}"}).to_string().replace('\u{fffd}', "\\ud800");
     let headers = [("content-type", "application/json"), ("x-request-id", "the-one")];
     let answer = it.rig.client.request(http::Method::POST, &it.rig.url("/v1/responses"), &headers, body).await.unwrap();

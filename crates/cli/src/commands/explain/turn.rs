@@ -23,6 +23,7 @@ pub(super) fn shown(explained: &Value, id: &str, screen: Screen) -> String {
     }
     page.notes(&mut out);
     page.way(&mut out);
+    page.sent(&mut out);
     page.answer(&mut out);
     out
 }
@@ -53,7 +54,7 @@ impl Page<'_> {
         let (plan, response) = (&explained["plan"], &explained["response"]);
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let id = text(&response["id"]).or_else(|| text(&trace["response_id"])).unwrap_or_else(|| id.to_owned());
-        let status = text(&response["status"]).or_else(|| text(&trace["outcome"]));
+        let status = text(&response["status"]).or_else(|| result(trace));
         let _ = writeln!(out, "{}", self.screen.paint(Tone::Strong, &brief(&id, self.screen.width)));
         let mut fact = |label: &str, value: Option<String>| {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -69,12 +70,14 @@ impl Page<'_> {
         for (label, name) in [("tenant", "tenant"), ("began", "began_at"), ("took", "took_ms"), ("cost", "cost_usd")] {
             let value = match &trace[name] {
                 Value::Number(number) => Some(format!("{number} ms")),
+                Value::String(dollars) if name == "cost_usd" => Some(format!("${dollars}")),
                 value => text(value),
             };
             fact(label, value);
         }
-        fact("made of", Some(source(explained).to_owned()));
-        fact("past", (is_gone(explained) && plan.is_object()).then(|| GONE.to_owned()));
+        fact("made of", Some(source(explained)));
+        let gone = if was_asked(trace) { GONE } else { NOT_THERE };
+        fact("past", (is_gone(explained) && plan.is_object()).then(|| gone.to_owned()));
         if let Some(message) = plan["error"]["message"].as_str() {
             fact("refused", Some(message.to_owned()));
         }
@@ -106,16 +109,13 @@ impl Page<'_> {
         self.title("Asked, and what it became", out);
         let parts = words::parts(&explained["request"], &explained["past"]);
         let skipped = explained["past"].as_array().map_or(0, Vec::len).saturating_sub(MOST_PAST);
-        if skipped > 0 {
-            let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &format!("… {skipped} earlier items")));
-        }
+        self.skipped(skipped, out);
         for (part, what) in parts {
             let index = part.strip_prefix("past[").and_then(|rest| rest.trim_end_matches(']').parse::<usize>().ok());
             if index.is_some_and(|index| index < skipped) {
                 continue;
             }
-            let what = brief(&what, self.screen.width.saturating_sub(16));
-            let _ = writeln!(out, "  {part:<12}  {what}");
+            self.part(&part, &what, out);
             let link = self.outcomes.link(&part);
             for place in link.and_then(|link| link["to"].as_array()).into_iter().flatten().filter_map(Value::as_str) {
                 self.arrow(place, &words::sent(&plan["chat_request"], place), Tone::Good, out);
@@ -134,7 +134,7 @@ impl Page<'_> {
         for own in ["text.format", "godex"] {
             let Some(link) = self.outcomes.link(own) else { continue };
             let what = if own == "godex" { "what godex adds" } else { "the format, in words" };
-            let _ = writeln!(out, "  {own:<12}  {what}");
+            self.part(own, what, out);
             for place in link["to"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                 self.arrow(place, &words::sent(&plan["chat_request"], place), Tone::Good, out);
             }
@@ -154,8 +154,7 @@ impl Page<'_> {
         self.title("Not done as asked", out);
         if notes.is_empty() {
             // A request that was refused has a trace, and nobody was asked for it.
-            let was_sent =
-                plan.is_object() || trace["attempts"].as_array().is_some_and(|attempts| !attempts.is_empty());
+            let was_sent = was_asked(trace) || plan.is_object() && (trace.is_null() || self.is_for_another_model());
             let what = if was_sent { "nothing: all of it was sent as it was asked" } else { "nothing of it was sent" };
             let _ = writeln!(out, "  {what}");
         }
@@ -205,20 +204,65 @@ impl Page<'_> {
         }
     }
 
+    /// What was sent the last time, where the plan is not that and bodies were captured.
+    fn sent(&self, out: &mut String) {
+        let (plan, trace) = (&self.explained["plan"], &self.explained["trace"]);
+        let captured = trace["payloads"].as_object().into_iter().flatten();
+        let number = |name: &str| name.strip_prefix("chat_request.")?.parse::<u32>().ok();
+        let last =
+            captured.filter_map(|(name, body)| Some((number(name)?, name, body))).max_by_key(|(number, ..)| *number);
+        let Some((_, name, body)) = last else { return };
+        if plan["chat_request"].is_object() && !is_gone(self.explained) {
+            return;
+        }
+        self.title("As it was sent", out);
+        let request = json_of(body);
+        for name in ["instructions", "system"] {
+            let said = words::content(&request[name]);
+            if !said.is_empty() {
+                self.part(name, &format!("\"{said}\""), out);
+            }
+        }
+        for list in ["messages", "input", "tools"] {
+            let items = request[list].as_array().map_or(0, Vec::len);
+            let skipped = if list == "tools" { 0 } else { items.saturating_sub(MOST_PAST) };
+            self.skipped(skipped, out);
+            for at in skipped..items {
+                let place = format!("{list}[{at}]");
+                self.part(&place, &words::sent(&request, &place), out);
+            }
+        }
+        let much = if request.is_null() { "only its beginning was captured" } else { "as a whole" };
+        let where_from = format!("{much} ({name}): godex traces show {}", trace["number"]);
+        let where_from = brief(&where_from, self.screen.width.saturating_sub(2));
+        let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &where_from));
+    }
+
+    fn part(&self, place: &str, what: &str, out: &mut String) {
+        let _ = writeln!(out, "  {place:<12}  {}", brief(what, self.screen.width.saturating_sub(16)));
+    }
+
+    fn skipped(&self, count: usize, out: &mut String) {
+        if count > 0 {
+            let _ = writeln!(out, "  {}", self.screen.paint(Tone::Faint, &format!("… {count} earlier items")));
+        }
+    }
+
     fn answer(&self, out: &mut String) {
-        let (response, trace) = (&self.explained["response"], &self.explained["trace"]);
+        let (explained, trace) = (self.explained, &self.explained["trace"]);
+        let captured = json_of(&trace["payloads"]["response"]);
+        let response = if explained["response"].is_object() { &explained["response"] } else { &captured };
         self.title("Came back", out);
         let before = out.len();
         let error = if response["error"].is_null() { &trace["error"] } else { &response["error"] };
-        if let Some(message) = error["message"].as_str() {
-            let code = error["code"].as_str().unwrap_or_default();
-            for line in wrapped(&format!("{code}: {message}"), self.screen.width.saturating_sub(2)) {
+        // Of a request with `store: false` only the code is kept.
+        let said: Vec<&str> = ["code", "message"].into_iter().filter_map(|member| error[member].as_str()).collect();
+        if !said.is_empty() {
+            for line in wrapped(&said.join(": "), self.screen.width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {}", self.screen.paint(Tone::Bad, &line));
             }
         }
         if !response.is_object() && error.is_null() {
-            let gone = is_gone(self.explained);
-            let why = if gone { "what it continued was deleted" } else { "it is not stored" };
             // Of an answer that broke off there is no object, but what had come.
             let parts = trace["payloads"].as_object().into_iter().flat_map(|parts| parts.keys());
             let mut parts: Vec<&str> = parts.map(String::as_str).filter(|part| is_of_answer(part)).collect();
@@ -229,7 +273,7 @@ impl Page<'_> {
                 }
                 _ => "it was not captured".to_owned(),
             };
-            let _ = writeln!(out, "  {why}, and {what}");
+            let _ = writeln!(out, "  it is not stored, and {what}");
         }
         for item in response["output"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  {}", brief(&words::item(item), self.screen.width.saturating_sub(2)));
@@ -245,11 +289,34 @@ impl Page<'_> {
 
 /// Whether a captured body is of what came back.
 fn is_of_answer(name: &str) -> bool {
-    name == "events" || name.starts_with("chat_response")
+    matches!(name, "events" | "response") || name.starts_with("chat_response")
+}
+
+/// A captured body; null if it was cut.
+fn json_of(body: &Value) -> Value {
+    body["text"].as_str().and_then(|text| server::explain::read(text.as_bytes()).ok()).unwrap_or_default()
+}
+
+/// Whether anybody was asked.
+fn was_asked(trace: &Value) -> bool {
+    trace["attempts"].as_array().is_some_and(|attempts| !attempts.is_empty())
+}
+
+/// How a request ended of which there is no response, as lists of traces say it.
+fn result(trace: &Value) -> Option<String> {
+    let status = trace["status"].as_u64().filter(|status| *status >= 400).map(|status| status.to_string());
+    let code = trace["error"]["code"].as_str().map(str::to_owned);
+    let said: Vec<String> = [status, code].into_iter().flatten().collect();
+    if said.is_empty() { trace["outcome"].as_str().map(str::to_owned) } else { Some(said.join(" ")) }
 }
 
 /// What is said where a part of the chain was deleted.
-const GONE: &str = "gone: what this request continued was deleted. The plan below is of the request without it, and is not what was sent";
+const GONE: &str = "gone: what this request continued, or referred to, is not stored any more. The plan below is of the \
+                    request without it, and is not what was sent";
+
+/// The same of a request that was refused, for that or for something else.
+const NOT_THERE: &str =
+    "not there: what this request continues, or refers to, is not stored. The plan below is of the request without it";
 
 /// What may name that.
 const CONTINUES: [&str; 2] = ["previous_response_id", "conversation"];
@@ -258,14 +325,20 @@ fn is_gone(explained: &Value) -> bool {
     explained["past_is_gone"] == true
 }
 
-fn source(explained: &Value) -> &'static str {
+fn source(explained: &Value) -> String {
     match explained["source"].as_str().unwrap_or_default() {
-        "captured" => "the request as it was captured, planned again now",
+        "captured" => "the request as it was captured, planned again now".to_owned(),
         "stored" => {
-            "the stored items, planned again now: no body was captured, so what the client left at its default is not told from what it asked for"
+            "the stored items, planned again now: no body was captured, so what the client left at its default \
+                     is not told from what it asked for"
+                .to_owned()
         }
-        _ if is_gone(explained) => "its trace alone: nothing of it was captured, and what it continued was deleted",
-        _ => "its trace alone: nothing of it was captured, and it is not stored",
+        _ => {
+            let is_cut = explained["trace"]["payloads"]["request"]["cut_from"].is_u64();
+            let much = if is_cut { "only the beginning" } else { "nothing" };
+            let why = if is_gone(explained) { "what it continued was deleted" } else { "it is not stored" };
+            format!("its trace alone: {much} of it was captured, and {why}")
+        }
     }
 }
 
@@ -355,13 +428,84 @@ Came back
         assert!(shown(&left, "4", screen).contains(expected), "{}", shown(&left, "4", screen));
     }
 
+    /// The plan is not what was sent: that is shown as well, if it was captured.
+    #[test]
+    fn what_was_sent_is_shown_where_the_plan_is_something_else() {
+        let tools = json!([{"type": "function", "name": "f"}]);
+        let chat = |text: &str| json!({"messages": [{"role": "user", "content": text}], "tools": tools});
+        let body = |chat: &Value| json!({"text": chat.to_string(), "cut_from": null});
+        let mut explained = json!({
+            "trace": {"number": 7, "attempts": [{}, {}], "notes": [], "error": null, "payloads": {
+                "chat_request.9": body(&chat("first")), "chat_request.10": body(&chat("One"))}},
+            "source": "captured", "request": {"model": "m", "input": "Two", "previous_response_id": "resp_1"},
+            "past": null, "past_is_gone": true, "response": null,
+            "plan": {"chat_request": chat("Two"), "notes": [], "links": []},
+        });
+        let screen = Screen { width: 200, colours: false };
+        let sent = "
+As it was sent
+  messages[0]   user \"One\"
+  tools[0]      function f
+  as a whole (chat_request.10): godex traces show 7
+";
+        let gone = shown(&explained, "7", screen);
+        assert!(gone.contains(sent) && gone.contains(GONE), "{gone}");
+        assert!(gone.contains("  previous_response_id  gone      resp_1"), "{gone}");
+        explained["past_is_gone"] = json!(false);
+        assert!(!shown(&explained, "7", screen).contains("As it was sent"));
+        // There is no plan, and all that was captured is a part.
+        (explained["plan"], explained["source"]) = (Value::Null, json!("none"));
+        explained["trace"]["payloads"] = json!({"chat_request.1": {"text": "{\"messages\": [", "cut_from": 99},
+            "request": {"text": "{", "cut_from": 99}});
+        let cut = shown(&explained, "7", screen);
+        assert!(cut.contains("\n  only its beginning was captured (chat_request.1): godex traces show 7\n"), "{cut}");
+        assert!(cut.contains("its trace alone: only the beginning of it was captured, and it is not stored"), "{cut}");
+        let many: Vec<Value> = (0..25).map(|at| json!({"role": "user", "content": at.to_string()})).collect();
+        explained["trace"]["payloads"] = json!({"chat_request.1": body(&json!({"system": "Be.", "messages": many})),
+            "response": body(&json!({"output": [{"type": "message", "role": "assistant", "content": "Hello"}]}))});
+        let long = shown(&explained, "7", screen);
+        assert!(long.contains("  system        \"Be.\"\n  … 5 earlier items\n  messages[5]   user \"5\"\n"), "{long}");
+        assert!(long.contains("Came back\n  assistant \"Hello\"\n"), "{long}");
+    }
+
+    /// As `godex traces` has it; of a request with `store: false` there is no more of its error than the code.
+    #[test]
+    fn a_refusal_has_its_status_and_its_code() {
+        let screen = Screen { width: 100, colours: false };
+        let refused = |status: u64, error: Value| {
+            let trace = json!({"number": 3, "outcome": "answered", "status": status, "attempts": [], "notes": [],
+                "error": error, "cost_usd": "0.0123"});
+            shown(&json!({"trace": trace, "source": "none", "plan": null}), "3", screen)
+        };
+        for (status, error, expected, came) in [
+            (400, json!({"code": "invalid_value"}), "400 invalid_value", "  invalid_value\n"),
+            (404, json!({"code": "c", "message": "No."}), "404 c", "  c: No.\n"),
+            (200, json!({"code": "invalid_output_format"}), "invalid_output_format", "  invalid_output_format\n"),
+            (429, Value::Null, "429", "  it is not stored, and it was not captured\n"),
+            (200, Value::Null, "answered", "  it is not stored, and it was not captured\n"),
+        ] {
+            let shown = refused(status, error);
+            assert!(shown.contains(&format!("\nstatus      {expected}\n")), "{shown}");
+            assert!(
+                shown.ends_with(&format!("\nCame back\n{came}")) && shown.contains("\ncost        $0.0123\n"),
+                "{shown}"
+            );
+        }
+        // It can be planned without what it continues, and was not sent for all that.
+        let trace = json!({"attempts": [], "notes": [], "error": {"code": "session.chain.not_found"}});
+        let unknown = json!({"trace": trace, "source": "captured", "past_is_gone": true,
+            "plan": {"notes": [], "links": []}, "request": {"input": "Hi"}});
+        let shown = shown(&unknown, "3", screen);
+        assert!(shown.contains("past        not there: ") && shown.contains("\n  nothing of it was sent\n"), "{shown}");
+    }
+
     /// It is stored, and only what it continued is not.
     #[test]
     fn what_is_missing_is_named() {
         let gone = json!({"trace": {"outcome": "completed"}, "source": "none", "plan": null, "past_is_gone": true});
         let shown_gone = shown(&gone, "resp_2", Screen { width: 200, colours: false });
-        assert_eq!(shown_gone.matches("what it continued was deleted").count(), 2, "{shown_gone}");
-        assert!(!shown_gone.contains("not stored") && !shown_gone.contains("The plan below"), "{shown_gone}");
+        assert!(shown_gone.contains("nothing of it was captured, and what it continued was deleted"), "{shown_gone}");
+        assert!(!shown_gone.contains("The plan below"), "{shown_gone}");
         let mut none = gone;
         none["past_is_gone"] = json!(false);
         let shown_none = shown(&none, "resp_2", Screen { width: 200, colours: false });

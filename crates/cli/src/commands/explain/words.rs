@@ -111,6 +111,7 @@ pub(super) fn item(item: &Value) -> String {
             let said = [content(&item["summary"]), content(&item["content"])].concat();
             if said.is_empty() { "reasoning".to_owned() } else { format!("reasoning \"{said}\"") }
         }
+        "item_reference" => format!("item reference {}", text("id")),
         kind if kind.ends_with("_output") => format!("{} \"{}\"", kind.replace('_', " "), content(&item["output"])),
         kind => kind.replace('_', " "),
     }
@@ -253,6 +254,7 @@ mod tests {
             (item(&json!({"type": "function_call", "name": "f", "arguments": "{}"})), "call f {}"),
             (item(&json!({"type": "function_call_output", "output": "ok"})), "function call output \"ok\""),
             (item(&json!({"type": "web_search_call"})), "web search call"),
+            (item(&json!({"type": "item_reference", "id": "msg_1"})), "item reference msg_1"),
             (item(&json!(5)), " \"\""),
             (tool(&json!({"type": "function", "function": {"name": "f"}})), "function f"),
             (tool(&json!({"type": "function", "name": "g"})), "function g"),
