@@ -86,6 +86,107 @@ fn a_note_names_the_entry_that_it_is_about() {
     }
 }
 
+/// What a file of one entry becomes, without its comments, and what is said. `rest` is what follows `litellm_params`.
+fn of_entry(params: &str, rest: &str) -> (String, String) {
+    let home = home("");
+    let text = format!("model_list:\n- model_name: x\n  litellm_params: {{model: openai/m, {params}}}\n{rest}\n");
+    fs::write(home.path().join("in.yaml"), &text).unwrap();
+    let (code, out, err) = godex(home.path(), &["import", "litellm", "in.yaml"]);
+    assert_eq!(code, Some(0), "{text}{err}");
+    let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
+    (lines.join("\n") + "\n", err)
+}
+
+#[test]
+fn names_of_variables_that_cannot_be_read_are_never_values() {
+    let shared = "credential_list: [{credential_name: c, credential_values: {api_key: os.environ/MY-KEY}}]";
+    for (params, rest, why) in [
+        ("api_key: os.environ/MY-KEY", "", "`api_key` is `os.environ/MY-KEY`, and the name of a variable has only"),
+        ("api_key: os.environ/", "", "`api_key` is `os.environ/`, and"),
+        ("api_key: os.environ/1BAD-NAME", "", "`api_key` is `os.environ/1BAD-NAME`, and"),
+        ("api_base: os.environ/A.B", "", "`api_base` is `os.environ/A.B`, and"),
+        ("base_url: os.environ/", "", "`base_url` is `os.environ/`, and"),
+        ("organization: os.environ/A B", "", "`organization` is `os.environ/A B`, and"),
+        ("api_version: os.environ/Ä", "", "`api_version` is `os.environ/Ä`, and"),
+        ("headers: {X-A: os.environ/A-B}", "", "`X-A` is `os.environ/A-B`, and"),
+        ("extra_headers: {X-A: [1]}", "", "`X-A` is a list, and no text"),
+        ("litellm_credential_name: c", shared, "`api_key` is `os.environ/MY-KEY`, and"),
+        (
+            "model: os.environ/M, api_base: 'http://10.0.0.5'",
+            "",
+            "`model` is `os.environ/M`, which is read from no variable",
+        ),
+        (
+            "custom_llm_provider: os.environ/P",
+            "",
+            "`custom_llm_provider` is `os.environ/P`, which is read from no variable",
+        ),
+    ] {
+        let (out, err) = of_entry(params, rest);
+        assert!(err.contains(&format!("in.yaml:2: `x` is left out: its {why}")), "{params}: {err}");
+        assert!(out.contains("providers: {}\n") && !out.contains("os.environ"), "{params}: {out}");
+    }
+    let (out, err) = of_entry("", "general_settings: {master_key: os.environ/MY-MASTER-KEY-FOR-ALL}");
+    assert!(
+        err.contains("in.yaml:4: `master_key` is left out: it is `os.environ/MY-MASTER-KEY-FOR-ALL`, and"),
+        "{err}"
+    );
+    assert!(!out.contains("keys:"), "{out}");
+}
+
+#[test]
+fn numbers_that_are_not_taken_as_they_are_are_said() {
+    // Nothing is known of the model.
+    let no_word = "    models:\n      - m\n\nmodels:\n";
+    for (params, rest, expected, became) in [
+        (
+            "input_cost_per_token: 2, output_cost_per_token: 1",
+            "",
+            "3: `input_cost_per_token`: 2 becomes 1, which is the most",
+            "m: {input: 1000000, output: 1000000}\n",
+        ),
+        (
+            "input_cost_per_token: -5, output_cost_per_token: 1",
+            "",
+            "3: the price of `x` is left out: its `input_cost_per_token` is -5, and a price is no negative number",
+            no_word,
+        ),
+        (
+            "input_cost_per_token: 0",
+            "  model_info: {output_cost_per_token: free}",
+            "4: the price of `x` is left out: its `output_cost_per_token` is free, and no number",
+            no_word,
+        ),
+        (
+            "cache_read_input_token_cost: 0.000001",
+            "",
+            "2: the price of `x` is left out: it needs both input and output",
+            no_word,
+        ),
+        ("input_cost_per_token: -0.0, output_cost_per_token: 0", "", "", "m: {input: 0, output: 0}\n"),
+        (
+            "",
+            "  model_info: {max_output_tokens: -1}",
+            "4: `max_output_tokens` is left out: it is -1, and no number from 1 to 1000000000",
+            no_word,
+        ),
+        (
+            "",
+            "  model_info: {max_input_tokens: 99999999999999, max_output_tokens: 9e99}",
+            "4: `max_input_tokens`: 99999999999999 becomes 1000000000, which is the most",
+            "{match: m, context_window: 1000000000, max_output: 1000000000}\n",
+        ),
+        ("weight: -3", "", "3: `weight` is left out: it is -3, and no number from 0 on", no_word),
+        ("order: [1]", "", "3: `order` is left out: it is a list, and no number from 0 on", no_word),
+    ] {
+        let (out, err) = of_entry(params, rest);
+        let note = format!("note: in.yaml:{expected}\n");
+        let is_said = if expected.is_empty() { !err.contains("note: ") } else { err.contains(&note) };
+        assert!(is_said, "{params} {rest}: {err}");
+        assert!(out.contains(became), "{params} {rest}: {out}");
+    }
+}
+
 #[test]
 fn what_is_no_such_file_is_said() {
     let home = home("");

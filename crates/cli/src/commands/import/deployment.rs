@@ -1,11 +1,14 @@
 //! An entry of `model_list`: which model of which provider, and what is said of it.
 
+use std::ops::RangeInclusive;
+
 use providers::yaml::{Node, Value};
 use providers::{Library, Wire, resolve_named};
 use server::config;
 
 use super::notes::Notes;
-use super::source::{Text, entries, get, no_text, number, scalar, text};
+use super::settings::count;
+use super::source::{ENVIRON, Text, any_number, entries, get, no_text, number, number_of, scalar, shown, text};
 use super::vendors::{self, COMPATIBLE, FOREIGN, Param, Vendor};
 
 /// One of several that a name stands for.
@@ -20,11 +23,13 @@ pub(super) struct Deployment {
     /// Where it is said.
     pub(super) line: usize,
     pub(super) order: Option<f64>,
-    /// In dollars for a million tokens: input, output, input that was cached.
-    pub(super) price: Option<(String, String, Option<String>)>,
+    pub(super) price: Option<Price>,
     pub(super) context_window: Option<u64>,
     pub(super) max_output: Option<u64>,
 }
+
+/// In dollars for a million tokens: input, output, input that was cached.
+type Price = (String, String, Option<String>);
 
 /// What may say how often a deployment is chosen, in the order in which LiteLLM looks for it.
 pub(super) const SHARES: [&str; 3] = ["weight", "rpm", "tpm"];
@@ -66,6 +71,15 @@ const WHO: &[&str] = &[
     "vertex_location",
 ];
 
+/// Where headers are said.
+const HEADERS: [&str; 2] = ["extra_headers", "headers"];
+
+/// What a token costs: input, output, input that was cached.
+const COSTS: [&str; 3] = ["input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"];
+
+/// How many tokens a model may be said to take, or to answer with.
+const TOKENS: RangeInclusive<u64> = 1..=1_000_000_000;
+
 /// What is read here.
 const KNOWN: &[&str] = &[
     "model",
@@ -105,7 +119,7 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
         return None;
     };
     let group = text(entry, "model_name").unwrap_or(whole).to_owned();
-    if let Some((_, node)) = no_text(entry, &["model_name"]) {
+    if let Some(node) = get(entry, "model_name").filter(|node| scalar(node).is_none()) {
         notes.add(entry, format!("its `model_name` is {}, and no text: clients ask for `{whole}`", node.kind()));
     }
     if let Some(mode) = text(info, "mode").filter(|mode| !matches!(*mode, "chat" | "completion" | "responses")) {
@@ -131,38 +145,72 @@ pub(super) fn read(entry: &Node, credentials: &[(&str, &Node)], notes: &mut Note
     if let Some(info) = get(entry, "model_info") {
         informed(info, &group, notes);
     }
-    let cost = |name: &str| number(params, name).or_else(|| number(info, name)).map(per_million);
-    let price = match (cost("input_cost_per_token"), cost("output_cost_per_token")) {
-        (Some(input), Some(output)) => Some((input, output, cost("cache_read_input_token_cost"))),
-        (None, None) => None,
-        _ => {
-            notes.add(entry, format!("the price of `{group}` is left out: it needs both input and output"));
-            None
-        }
-    };
-    let tokens = |name: &str| number(info, name).map(whole_number).filter(|tokens| *tokens > 0);
+    let price = price([params, info], entry, &group, notes);
     Some(Deployment {
         group,
         provider,
         model,
-        shares: SHARES.map(|name| number(params, name).or_else(|| number(entry, name))),
+        shares: SHARES.map(|name| amount(params, name, notes).or_else(|| amount(entry, name, notes))),
         line: entry.position.line,
-        order: number(params, "order"),
+        order: amount(params, "order", notes),
         price,
-        context_window: tokens("max_input_tokens"),
-        max_output: tokens("max_output_tokens"),
+        context_window: count(info, "max_input_tokens", &TOKENS, notes),
+        max_output: count(info, "max_output_tokens", &TOKENS, notes),
     })
 }
 
-/// Whether what says who is asked is there and cannot be read; with a note.
+/// Whether what says who is asked, and how, is there and cannot be read; with a note.
 fn is_unclear(params: &Node, entry: &Node, group: &str, notes: &mut Notes) -> bool {
-    let why = match no_text(params, WHO) {
-        Some((name, node)) => format!("its `{name}` is {}, and no text", node.kind()),
-        None if matches!(params.value, Value::Map(_)) => return false,
-        None => format!("the `credential_values` that it names are {}, and no mapping", params.kind()),
+    let who = WHO.iter().filter_map(|name| Some((*name, get(params, name)?)));
+    let headers = HEADERS.iter().filter_map(|name| get(params, name)).flat_map(entries);
+    let headers = headers.filter(|(_, node)| !node.is_null()).map(|(key, node)| (key.name.as_str(), node));
+    let odd = who.chain(headers).find_map(|(name, node)| Some((name, no_text(node)?)));
+    let in_variable = |name| Some((name, text(params, name).filter(|text| text.starts_with(ENVIRON))?));
+    let why = if let Some((name, why)) = odd {
+        format!("its `{name}` is {why}")
+    } else if let Some((name, text)) = ["model", "custom_llm_provider"].into_iter().find_map(in_variable) {
+        format!("its `{name}` is `{text}`, which is read from no variable")
+    } else if matches!(params.value, Value::Map(_)) {
+        return false;
+    } else {
+        format!("the `credential_values` that it names are {}, and no mapping", params.kind())
     };
     notes.add(entry, format!("`{group}` is left out: {why}"));
     true
+}
+
+/// A number that is not negative; with a note where it is none.
+fn amount(node: &Node, name: &str, notes: &mut Notes) -> Option<f64> {
+    let given = get(node, name)?;
+    let found = number_of(given);
+    if found.is_none() {
+        notes.add(given, format!("`{name}` is left out: it is {}, and no number from 0 on", shown(given)));
+    }
+    found
+}
+
+/// Of each of `COSTS`, the first of these places that says it holds. With a note where that is no price, or more than the
+/// most.
+fn price(places: [&Node; 2], entry: &Node, group: &str, notes: &mut Notes) -> Option<Price> {
+    let given = COSTS.map(|name| places.iter().find_map(|place| get(place, name)));
+    let said = || COSTS.into_iter().zip(given).filter_map(|(name, node)| Some((name, node?)));
+    if let Some((name, node)) = said().find(|(_, node)| number_of(node).is_none()) {
+        let why = any_number(node).map_or("no number", |_| "a price is no negative number");
+        let why = format!("its `{name}` is {}, and {why}", shown(node));
+        notes.add(node, format!("the price of `{group}` is left out: {why}"));
+        return None;
+    }
+    let [input, output, cached] = given.map(|node| node.and_then(number_of).map(per_million));
+    let (Some(input), Some(output)) = (input, output) else {
+        if said().next().is_some() {
+            notes.add(entry, format!("the price of `{group}` is left out: it needs both input and output"));
+        }
+        return None;
+    };
+    for (name, node) in said().filter(|(_, node)| number_of(node) > Some(DEAREST)) {
+        notes.add(node, format!("`{name}`: {} becomes {DEAREST}, which is the most", shown(node)));
+    }
+    Some((input, output, cached))
 }
 
 /// Who is asked, and for what. `shared`: the credential that it names says where.
@@ -265,8 +313,8 @@ fn provider(
     if let Some(organization) = Text::of(params, "organization") {
         provider.headers.push(("openai-organization".to_owned(), organization));
     }
-    for headers in ["extra_headers", "headers"].iter().filter_map(|name| get(params, name)) {
-        let header = |(key, node): &(providers::yaml::Key, Node)| Some((key.name.clone(), Text::new(scalar(node)?)));
+    for headers in HEADERS.iter().filter_map(|name| get(params, name)) {
+        let header = |(key, node): &(providers::yaml::Key, Node)| Some((key.name.clone(), Text::new(scalar(node)?)?));
         provider.headers.extend(entries(headers).iter().filter_map(header));
     }
     Some(provider)
@@ -363,7 +411,7 @@ pub(super) fn milliseconds(section: &Node, name: &str, notes: &mut Notes) -> Opt
     let given = get(section, name)?;
     let seconds = number(section, name).filter(|seconds| (0.001..=LONGEST).contains(seconds));
     if seconds.is_none() {
-        let shown = scalar(given).unwrap_or(given.kind());
+        let shown = shown(given);
         notes.add(given, format!("`{name}` is left out: it is {shown}, and a time is of 0.001 to {LONGEST} seconds"));
     }
     seconds.map(|seconds| whole_number(seconds * 1000.0))
@@ -375,9 +423,12 @@ pub(super) fn whole_number(number: f64) -> u64 {
     number.clamp(0.0, 1e15).round() as u64
 }
 
+/// What a token may cost, in dollars.
+const DEAREST: f64 = 1.0;
+
 /// A price for a token, for a million of them.
 fn per_million(cost: f64) -> String {
-    let text = format!("{:.6}", (cost * 1e6).clamp(0.0, 1e6));
+    let text = format!("{:.6}", cost.clamp(0.0, DEAREST) * 1e6);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -441,7 +492,7 @@ fn informed(info: &Node, group: &str, notes: &mut Notes) {
                 format!(
                     "CAREFUL: `{group}` was for the team `{}` alone (`model_info.team_id`), and here every key may use it: \
                      say which may with `models` of each key (`godex keys create --models`)",
-                    scalar(value).unwrap_or(value.kind())
+                    shown(value)
                 ),
             ),
             "access_groups" => notes.add(value, "`access_groups`: `models` of a key says what it may use"),

@@ -8,7 +8,7 @@ use server::config::KeyHash;
 
 use super::deployment::{milliseconds, whole_number};
 use super::notes::Notes;
-use super::source::{Text, entries, get, is_true, list, number, scalar};
+use super::source::{Text, entries, get, is_true, list, no_text, number, scalar, shown};
 
 #[derive(Default)]
 pub(super) struct Settings {
@@ -168,11 +168,11 @@ impl Settings {
 }
 
 /// A whole number; with a note where it is none, or not one that godex takes.
-fn count(section: &Node, name: &str, range: &RangeInclusive<u64>, notes: &mut Notes) -> Option<u64> {
+pub(super) fn count(section: &Node, name: &str, range: &RangeInclusive<u64>, notes: &mut Notes) -> Option<u64> {
     let given = get(section, name)?;
     let (least, most) = (*range.start(), *range.end());
     let found = number(section, name).map(whole_number).filter(|found| *found >= least);
-    let shown = scalar(given).unwrap_or(given.kind());
+    let shown = shown(given);
     match found {
         None => notes.add(given, format!("`{name}` is left out: it is {shown}, and no number from {least} to {most}")),
         Some(found) if found > most => notes.add(given, format!("`{name}`: {shown} becomes {most}, which is the most")),
@@ -201,7 +201,10 @@ fn alias((key, node): &(Key, Node), notes: &mut Notes) -> Option<(String, String
 }
 
 fn master_key(value: &Node, notes: &mut Notes) -> Option<MasterKey> {
-    match Text::new(scalar(value)?) {
+    if let Some(why) = no_text(value) {
+        notes.add(value, format!("`master_key` is left out: it is {why}"));
+    }
+    match scalar(value).and_then(Text::new)? {
         Text::Variable(name) => Some(MasterKey::Variable(name)),
         Text::Literal(key) if key.len() >= 20 && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
             let hex = KeyHash::of(&key).0.iter().fold(String::new(), |mut hex, byte| {

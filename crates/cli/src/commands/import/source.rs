@@ -115,19 +115,41 @@ pub(super) fn text<'a>(node: &'a Node, name: &str) -> Option<&'a str> {
     get(node, name).and_then(scalar).filter(|text| !text.is_empty())
 }
 
-/// What is there and is no text, of those of these names.
-pub(super) fn no_text<'a>(node: &'a Node, names: &[&'static str]) -> Option<(&'static str, &'a Node)> {
-    let odd = |name: &&'static str| Some((*name, get(node, name).filter(|value| scalar(value).is_none())?));
-    names.iter().find_map(odd)
+/// What keeps a value from being a [`Text`].
+pub(super) fn no_text(node: &Node) -> Option<String> {
+    match scalar(node) {
+        None => Some(format!("{}, and no text", node.kind())),
+        Some(text) if Text::new(text).is_none() => {
+            Some(format!("`{text}`, and the name of a variable has only ASCII letters, digits and `_` here"))
+        }
+        Some(_) => None,
+    }
 }
 
 pub(super) fn number(node: &Node, name: &str) -> Option<f64> {
-    text(node, name)?.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+    get(node, name).and_then(number_of)
+}
+
+/// None where it is negative, too. `-0` is 0.
+pub(super) fn number_of(node: &Node) -> Option<f64> {
+    any_number(node).filter(|number| *number >= 0.0).map(f64::abs)
+}
+
+pub(super) fn any_number(node: &Node) -> Option<f64> {
+    scalar(node)?.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// A value, as it is shown to people.
+pub(super) fn shown(node: &Node) -> &str {
+    scalar(node).unwrap_or(node.kind())
 }
 
 pub(super) fn is_true(node: &Node) -> bool {
     scalar(node).is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }
+
+/// What says that a value is in the environment: the name of its variable comes after it.
+pub(super) const ENVIRON: &str = "os.environ/";
 
 /// A value that may be in the environment: `os.environ/NAME`.
 #[derive(Clone, PartialEq, Eq)]
@@ -137,17 +159,16 @@ pub(super) enum Text {
 }
 
 impl Text {
-    pub(super) fn new(text: &str) -> Self {
-        let is_name =
-            |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        match text.strip_prefix("os.environ/").map(str::trim).filter(is_name) {
-            Some(name) => Self::Variable(name.to_owned()),
-            None => Self::Literal(text.to_owned()),
-        }
+    /// None where it is in a variable that our file cannot name.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let Some(name) = text.strip_prefix(ENVIRON) else { return Some(Self::Literal(text.to_owned())) };
+        let name = name.trim();
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then(|| Self::Variable(name.to_owned()))
     }
 
     pub(super) fn of(node: &Node, name: &str) -> Option<Self> {
-        text(node, name).map(Self::new)
+        text(node, name).and_then(Self::new)
     }
 
     /// As a value in our file, with this after it.
@@ -202,13 +223,16 @@ mod tests {
     #[test]
     fn variables_are_ours_and_other_text_stays_text() {
         for (text, end, expected) in [
-            ("os.environ/KEY", "", r#""${KEY}""#),
-            ("os.environ/BASE", "/v1", r#""${BASE}/v1""#),
-            ("os.environ/a b", "", r#""os.environ/a b""#),
-            ("sk-${X}", "", r#""sk-$${X}""#),
-            ("plain", "", "plain"),
+            ("os.environ/KEY", "", Some(r#""${KEY}""#)),
+            ("os.environ/BASE", "/v1", Some(r#""${BASE}/v1""#)),
+            ("os.environ/ KEY", "", Some(r#""${KEY}""#)),
+            ("os.environ/a b", "", None),
+            ("os.environ/MY-KEY", "", None),
+            ("os.environ/", "", None),
+            ("sk-${X}", "", Some(r#""sk-$${X}""#)),
+            ("plain", "", Some("plain")),
         ] {
-            assert_eq!(Text::new(text).yaml(end), expected);
+            assert_eq!(Text::new(text).map(|text| text.yaml(end)).as_deref(), expected, "{text}");
         }
     }
 }
